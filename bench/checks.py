@@ -1,0 +1,73 @@
+"""Flags: what a reader of a record should be warned of. They are derived from the records, never stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.record import Leak, Record, attack_id
+from bench.types import Goal
+
+FLAGS = {
+    "uncertified-attack": "no record of this task and model shows that the attack works without the defense",
+    "below-chance": "the attack does worse than always guessing the most frequent answer",
+    "weaker-beats-stronger": "guessing from public frequencies beats this attack",
+    "truncated-transcript": "the recording budget was too small; the attacks saw less than was sent",
+    "leak-on-blackout": "an attack found something in pure noise: a fault in the harness",
+}
+"""Every flag with its meaning."""
+
+Flags = dict[tuple[str, int], tuple[str, ...]]
+
+
+def flags(records: Sequence[Record]) -> Flags:
+    """Flags by (record key, index of the leak); index −1 holds those of the record itself.
+
+    Certificates are looked for among `records`, so pass all that belong together.
+    """
+    certified = {
+        _what(record, leak) for record in records for leak in record.leaks if leak.certificate
+    }
+    found: Flags = {}
+    for record in records:
+        if record.dropped_bytes:
+            found[record.key, -1] = ("truncated-transcript",)
+        for i, leak in enumerate(record.leaks):
+            names = _of_leak(record, leak, certified)
+            if names:
+                found[record.key, i] = tuple(names)
+    return found
+
+
+def _what(record: Record, leak: Leak) -> tuple[str, ...]:
+    """What a certificate is valid for."""
+    cell = record.cell
+    where = (cell.data_hash, cell.model_hash, str(cell.cut))
+    return (*where, attack_id(leak.attack), leak.goal, str(leak.channel), leak.attribute or "")
+
+
+def _of_leak(record: Record, leak: Leak, certified: set[tuple[str, ...]]) -> list[str]:
+    if leak.success is None or leak.channel is None:  # nothing measured, or nothing read
+        return []
+    names = []
+    if _what(record, leak) not in certified:
+        names.append("uncertified-attack")
+    if leak.success.high < leak.success.chance:
+        names.append("below-chance")
+    if any(_is_baseline_of(other, leak) for other in record.leaks):
+        names.append("weaker-beats-stronger")
+    if record.cell.defense.name == "blackout" and leak.success.low > leak.success.chance:
+        names.append("leak-on-blackout")
+    return names
+
+
+def _is_baseline_of(other: Leak, leak: Leak) -> bool:
+    """Whether `other` read nothing and still did better than `leak` at the same thing."""
+    return (
+        other.channel is None
+        and other.success is not None
+        and leak.success is not None
+        and (other.goal, other.attribute) == (leak.goal, leak.attribute)
+        # Views carry the split first: "train", "train, vote".
+        and (leak.goal != Goal.INVERSION or leak.view.split(",")[0] == other.view)
+        and other.success.low > leak.success.high
+    )

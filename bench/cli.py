@@ -1,0 +1,354 @@
+"""The command `leakboard`. Heavy modules are imported inside the commands, so that --help is quick."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from bench import __version__
+from bench.errors import LeakboardError
+
+if TYPE_CHECKING:
+    from bench.plan import Plan
+    from bench.record import Record
+    from bench.store import Store
+
+LOCAL = Path("results/local")
+console = Console()
+complaints = Console(stderr=True)
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Measure what private fine-tuning leaks, and what its privacy costs.\n\n"
+    "A suite pairs defenses with attacks on real models and texts. Start with\n\n"
+    "[bold]leakboard run smoke[/] and then [bold]leakboard plot smoke[/].",
+)
+
+SuiteName = Annotated[
+    str,
+    typer.Argument(metavar="SUITE", help="A built-in suite (see `leakboard list`) or a YAML file."),
+]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SUITE|DIR", help="A suite that was run, or a folder that holds records."
+    ),
+]
+Tasks = Annotated[
+    list[str] | None, typer.Option("--task", help="Run these tasks instead of the suite's.")
+]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model", help="An embedded model, a folder, or a hub id, instead of the suite's."
+    ),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        envvar="LEAKBOARD_DATA",
+        help="Folder of datasets, one folder each with train.tsv, dev.tsv, test.tsv.",
+    ),
+]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …, or auto.")]
+SeedList = Annotated[
+    str | None, typer.Option("--seeds", help="Seeds instead of the suite's, as in 0,1,2.")
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", help="At most so many examples of each split.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder of the records [default: results/local/SUITE]."),
+]
+
+
+def main() -> None:
+    """Runs the command line; an error that the user can mend ends it with code 2."""
+    try:
+        app(standalone_mode=False)
+    except LeakboardError as error:
+        complaints.print(f"[bold red]Error[/]: {_escaped(str(error))}", soft_wrap=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
+        complaints.print(
+            "\nStopped. Every finished cell is kept; the same command goes on from there."
+        )
+        sys.exit(130)
+    except typer.Exit as ended:
+        sys.exit(ended.exit_code)
+    except Exception as error:
+        if hasattr(error, "show"):  # a usage error, with its own wording and exit code
+            error.show()
+            sys.exit(getattr(error, "exit_code", 2))
+        raise
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        console.print(f"leakboard {__version__}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None: ...
+
+
+@app.command("list")
+def list_() -> None:
+    """Show defenses, attacks, tasks, models and suites, with source and threat model.
+
+    Example: leakboard list
+    """
+    from bench import listing
+
+    for table in listing.tables():
+        console.print(table)
+
+
+@app.command()
+def plan(
+    suite: SuiteName,
+    task: Tasks = None,
+    model: Models = None,
+    data: Data = None,
+    seeds: SeedList = None,
+    limit: Limit = None,
+    out: Out = None,
+) -> None:
+    """Show the cells of a suite, the pairs that do not fit and why, and what is already done.
+
+    Example: leakboard plan smoke
+    """
+    from bench import listing
+
+    planned, store = _plan(suite, task, model, data, "cpu", seeds, limit, out)
+    for part in listing.plan(planned, store):
+        console.print(part)
+
+
+@app.command()
+def run(
+    suite: SuiteName,
+    task: Tasks = None,
+    model: Models = None,
+    data: Data = None,
+    device: Device = "auto",
+    seeds: SeedList = None,
+    limit: Limit = None,
+    out: Out = None,
+) -> None:
+    """Run what is missing of a suite. Interrupt it at will; the same command goes on.
+
+    Examples: leakboard run smoke
+
+    leakboard run sap-figure2 --data ~/datasets --task sst2 --limit 6000 --seeds 0,1,2
+    """
+    from bench.progress import Live
+    from bench.runner import Runner
+
+    planned, store = _plan(suite, task, model, data, device, seeds, limit, out)
+    with Live(console, len(planned.cells)) as live:
+        records = Runner(planned, store, live).run()
+    bad = [r for r in records if r.status not in ("ok", "skipped")]
+    broken = [leak for r in records for leak in r.leaks if leak.status not in ("ok", "skipped")]
+    console.print(
+        f"{len(records)} cells in {store.folder}. "
+        f"See them with [bold]leakboard show {suite}[/] and [bold]leakboard plot {suite}[/]."
+        if out is None
+        else f"{len(records)} cells in {store.folder}."
+    )
+    if bad or broken:
+        for record in bad:
+            name = record.cell.defense.name
+            console.print(
+                f"[yellow]{record.key} {name}: {record.status}[/] {_escaped(record.reason)}"
+            )
+        for leak in broken:
+            console.print(f"[yellow]{leak.attack.name}: {leak.status}[/] {_escaped(leak.reason)}")
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(source: Source) -> None:
+    """Show the records of a suite as a table: utility, and what each attack found.
+
+    Example: leakboard show smoke
+    """
+    from leaderboards.frame import frame
+    from leaderboards.tables import failures, summary
+
+    records = _records(source)
+    table = frame(records)
+    console.print(summary(table))
+    for line in failures(table):
+        console.print(_escaped(line))
+
+
+@app.command()
+def export(
+    source: Source,
+    file: Annotated[Path, typer.Argument(help="Ends in .csv, .parquet or .json.")],
+) -> None:
+    """Write the records of a suite as one table, a row per cell and attack.
+
+    `results/README.md` explains the columns. Example: leakboard export smoke smoke.csv
+    """
+    from leaderboards.frame import export as write
+    from leaderboards.frame import frame
+
+    table = frame(_records(source))
+    write(table, file)
+    console.print(f"{len(table)} rows in {file}")
+
+
+@app.command()
+def plot(
+    source: Source,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the pictures.")] = Path("plots"),
+    goal: Annotated[
+        str, typer.Option(help="inversion, label, attribute, memorisation or membership.")
+    ] = "inversion",
+    attack: Annotated[
+        str | None, typer.Option(help="This attack instead of the strongest one of each cell.")
+    ] = None,
+) -> None:
+    """Draw utility against empirical privacy, as PNG, SVG and PDF.
+
+    Example: leakboard plot smoke --goal label
+    """
+    from leaderboards.curves import draw
+
+    for path in draw(_records(source), out, _name(source), goal, attack):
+        console.print(str(path), highlight=False)
+
+
+@app.command()
+def check(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME|FILE", help="A registered method, or path/to/file.py.")
+    ],
+) -> None:
+    """Check that one defense or attack keeps the rules of the house, on a tiny model.
+
+    Example: leakboard check sap
+    """
+    from bench.conformance import check_method
+
+    report = check_method(name)
+    console.print(report.table())
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+new = typer.Typer(no_args_is_help=True, help="Write a working skeleton of a method and its test.")
+app.add_typer(new, name="new")
+Name = Annotated[str, typer.Argument(help="Lower case, words joined by '-', as in my-method.")]
+Where = Annotated[
+    Path | None,
+    typer.Option(
+        "--to", help="Write both files here [default: defenses/ or attacks/, and tests/]."
+    ),
+]
+
+
+@new.command("defense")
+def new_defense(name: Name, to: Where = None) -> None:
+    """Write defenses/NAME.py and tests/test_NAME.py. Example: leakboard new defense my-noise"""
+    _new("defense", name, to)
+
+
+@new.command("attack")
+def new_attack(name: Name, to: Where = None) -> None:
+    """Write attacks/NAME.py and tests/test_NAME.py. Example: leakboard new attack my-guess"""
+    _new("attack", name, to)
+
+
+def _new(kind: str, name: str, to: Path | None) -> None:
+    from bench.scaffold import write
+
+    for path in write(kind, name, to):
+        console.print(f"wrote {path}", highlight=False)
+    console.print(f"Next: [bold]leakboard check {path.parent / path.name if to else name}[/]")
+
+
+def _plan(
+    suite: str,
+    task: list[str] | None,
+    model: list[str] | None,
+    data: Path | None,
+    device: str,
+    seeds: str | None,
+    limit: int | None,
+    out: Path | None,
+) -> tuple[Plan, Store]:
+    from bench.plan import make_plan
+    from bench.store import Store
+    from bench.suite import load_suite
+
+    loaded = load_suite(suite).override(
+        task=task or None, model=model or None, seeds=_numbers(seeds), limit=limit
+    )
+    folder = out or LOCAL / loaded.name
+    with console.status("loading data and models"):
+        planned = make_plan(loaded, data, _device(device))
+    return planned, Store(folder)
+
+
+def _records(source: str) -> list[Record]:
+    from bench.store import Store
+
+    folder = Path(source) if Path(source).is_dir() else LOCAL / _name(source)
+    if not folder.is_dir():
+        raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
+    store = Store(folder)
+    records = store.read_all()
+    for problem in store.problems:
+        complaints.print(f"[yellow]left out[/] {_escaped(problem)}", soft_wrap=True)
+    if not records:
+        raise LeakboardError(f"{folder} holds no records. Run the suite first")
+    return records
+
+
+def _name(source: str) -> str:
+    """The name of a suite or folder, for file names."""
+    return Path(source).resolve().name if Path(source).is_dir() else Path(source).stem
+
+
+def _numbers(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise LeakboardError(f"--seeds: expected whole numbers as in 0,1,2, got '{text}'") from None
+
+
+def _device(name: str) -> str:
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    kind = name.split(":")[0]
+    if kind not in ("cpu", "cuda"):
+        raise LeakboardError(f"--device: expected cpu, cuda, cuda:N or auto, got '{name}'")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise LeakboardError("--device: no CUDA device is available here; use --device cpu")
+    return name
+
+
+def _escaped(text: Any) -> str:
+    from rich.markup import escape
+
+    return escape(str(text))

@@ -1,0 +1,26 @@
+"""Errors that a user can act on. The command line prints their message and exits with code 2."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class LeakboardError(Exception):
+    """Something the user can mend; the message says where, what was expected and what to do."""
+
+
+class MissingExtra(LeakboardError):
+    """A part of an optional extra is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(
+            f"{what} is not installed. It comes with the extra '{extra}': pip install 'leakboard[{extra}]'"
+        )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence that names the nearest valid name, or all of them where none is near."""
+    names = sorted(known)
+    near = get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    if near:
+        return f"Did you mean '{near[0]}'?"
+    return f"Known: {', '.join(names)}." if names else "None are known."

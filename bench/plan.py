@@ -1,0 +1,129 @@
+"""From a suite to cells in order, each with the attacks that fit it and the reasons of those that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.backbones import Backbone, load_backbone
+from bench.record import Cell, Leak, MethodSpec
+from bench.suite import Suite
+from bench.tasks import Task
+from bench.tasks.loading import load_task
+from bench.types import Attack, Defense, Goal, Knows, Method
+
+
+def spec_of(method: Method) -> MethodSpec:
+    """The name, version and all parameters of a configured method."""
+    return MethodSpec(name=method.name, params=method.params, version=method.version)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """One attack on one cell: the goals it can pursue there, and why not the others."""
+
+    attack: Attack
+    goals: frozenset[Goal]
+    refused: dict[Goal, str] = field(default_factory=dict)
+
+    def skipped(self) -> list[Leak]:
+        """A leak with its reason for each goal that does not fit."""
+        spec = spec_of(self.attack)
+        return [
+            Leak(attack=spec, status="skipped", reason=reason, goal=goal)
+            for goal, reason in sorted(self.refused.items())
+        ]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A cell with what is needed to run it."""
+
+    cell: Cell
+    defense: Defense
+    pairings: tuple[Pairing, ...]
+    refused: str | None
+    """Why the defense cannot run here at all, or None."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All cells of a suite, and the data and models that they share.
+
+    Attributes:
+        tasks: by content hash.
+        backbones: by name.
+    """
+
+    suite: Suite
+    cells: tuple[Planned, ...]
+    tasks: dict[str, Task]
+    backbones: dict[str, Backbone]
+
+
+def make_plan(suite: Suite, data: Path | None = None, device: str = "cpu") -> Plan:
+    """Loads tasks and models, and lays out every cell.
+
+    Cells that share a task, a model and a seed stand together, so that texts are tokenised once.
+
+    Raises:
+        LeakboardError: a task, a split, a model or a cut that does not exist.
+    """
+    tasks = [load_task(spec, data, suite.base) for spec in suite.task]
+    backbones = {name: load_backbone(name, device) for name in suite.model}
+    cells = []
+    for task in tasks:
+        task.split(suite.evaluate)
+        for backbone in backbones.values():
+            for seed in suite.seeds:
+                for cut in suite.cut:
+                    backbone.check_cut(cut)
+                    for defense in suite.defenses:
+                        cells.append(_planned(suite, task, backbone, cut, seed, defense))
+    return Plan(suite, tuple(cells), {task.hash: task for task in tasks}, backbones)
+
+
+def _planned(
+    suite: Suite, task: Task, backbone: Backbone, cut: int, seed: int, defense: Defense
+) -> Planned:
+    cell = Cell(
+        task=task.name,
+        data_hash=task.hash,
+        limit=suite.limit,
+        evaluate=suite.evaluate,
+        model=backbone.name,
+        model_hash=backbone.hash,
+        cut=cut,
+        defense=spec_of(defense),
+        train=suite.train,
+        record=suite.record,
+        seed=seed,
+    )
+    pairings = tuple(pair(attack, defense, task, cut) for attack in suite.attacks)
+    return Planned(cell, defense, pairings, defense.refuses(cut))
+
+
+def pair(attack: Attack, defense: Defense, task: Task, cut: int) -> Pairing:
+    """Which goals an attack can pursue on a defense, by their threat models."""
+    refused = {}
+    for goal in attack.threat.goals:
+        reason = _refusal(attack, goal, defense, task, cut)
+        if reason:
+            refused[goal] = reason
+    return Pairing(attack, attack.threat.goals - refused.keys(), refused)
+
+
+def _refusal(attack: Attack, goal: Goal, defense: Defense, task: Task, cut: int) -> str | None:
+    reads = attack.threat.reads
+    if reads and not reads & defense.emits:
+        return f"{defense.name} does not send {_either(reads)}"
+    if goal == Goal.ATTRIBUTE and not task.attributes:
+        return f"task {task.name} has no private attributes"
+    if Knows.AUXILIARY_TEXT in attack.threat.knows and "auxiliary" not in task.splits:
+        return f"task {task.name} has no auxiliary text"
+    return attack.refuses(cut)
+
+
+def _either(names: Iterable[str]) -> str:
+    return " or ".join(sorted(names))

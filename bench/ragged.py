@@ -1,0 +1,99 @@
+"""Sequences of different lengths in one flat tensor: nothing is padded until a batch is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """n sequences laid end to end.
+
+    Attributes:
+        values: [T, …], T = lengths.sum().
+        lengths: [n] int64, on the CPU.
+    """
+
+    values: Tensor
+    lengths: Tensor
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @cached_property
+    def starts(self) -> Tensor:
+        return self.lengths.cumsum(0) - self.lengths
+
+    def positions(self, rows: Tensor) -> Tensor:
+        """[t] indices into `values` of the entries of `rows`, in that order."""
+        lengths = self.lengths[rows]
+        offsets = torch.repeat_interleave(
+            self.starts[rows] - (lengths.cumsum(0) - lengths), lengths
+        )
+        return torch.arange(int(lengths.sum())) + offsets
+
+    def take(self, rows: Tensor) -> Ragged:
+        """The sequences `rows`, in that order."""
+        return Ragged(self.values[self.positions(rows)], self.lengths[rows])
+
+    def with_values(self, values: Tensor) -> Ragged:
+        """The same lengths with other values [T, …]."""
+        return Ragged(values, self.lengths)
+
+    def padded(self, fill: float = 0) -> Tensor:
+        """[n, L, …] with `fill` behind the end of each sequence; differentiable."""
+        mask = self.mask()
+        out = self.values.new_full((*mask.shape, *self.values.shape[1:]), fill)
+        out[mask] = self.values
+        return out
+
+    def mask(self) -> Tensor:
+        """[n, L] True where there is an entry."""
+        longest = int(self.lengths.max()) if len(self.lengths) else 0
+        mask = torch.arange(longest)[None, :] < self.lengths[:, None]
+        return mask.to(self.values.device)
+
+    @staticmethod
+    def of(sequences: Sequence[Sequence[int]]) -> Ragged:
+        flat = [v for s in sequences for v in s]
+        return Ragged(
+            torch.tensor(flat, dtype=torch.long),
+            torch.tensor([len(s) for s in sequences], dtype=torch.long),
+        )
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokenised examples.
+
+    Attributes:
+        ids: token ids, special tokens included.
+        types: [T] segment of each token: 0, or 1 in the second text of a pair.
+        special: [T] True for tokens that the tokeniser added; they are neither privatised nor scored.
+    """
+
+    ids: Ragged
+    types: Tensor
+    special: Tensor
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def lengths(self) -> Tensor:
+        return self.ids.lengths
+
+    def take(self, rows: Tensor) -> Tokens:
+        at = self.ids.positions(rows)
+        return Tokens(
+            Ragged(self.ids.values[at], self.lengths[rows]), self.types[at], self.special[at]
+        )
+
+    def with_ids(self, ids: Tensor) -> Tokens:
+        """The same shape with other token ids [T]."""
+        return Tokens(self.ids.with_values(ids), self.types, self.special)

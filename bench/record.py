@@ -1,0 +1,211 @@
+"""The schema of a record: everything that is kept of one cell. `results/README.md` explains each field."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bench.types import Channel, Claim, Goal
+
+SCHEMA = 1
+
+Status = Literal["ok", "skipped", "failed", "diverged", "out-of-memory"]
+
+
+class Part(BaseModel):
+    """Base of all parts: immutable, no unknown keys, no NaN."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+class MethodSpec(Part):
+    """A method with all its parameters, defaults included."""
+
+    name: str
+    params: dict[str, Any] = {}
+    version: int = 1
+
+
+class TrainSettings(Part):
+    """How the model is fine-tuned; the same for every defense of a suite."""
+
+    epochs: int = Field(2, ge=1)
+    batch_size: int = Field(32, ge=1)
+    learning_rate: float = Field(1e-3, gt=0)
+    weight_decay: float = Field(0.01, ge=0)
+    warmup: float = Field(0.0, ge=0, lt=1)
+    """Share of the steps over which the learning rate rises before it falls linearly to zero."""
+    max_grad_norm: float = Field(1.0, gt=0)
+    lora_rank: int = Field(8, ge=1)
+    lora_alpha: float = Field(16.0, gt=0)
+    max_length: int = Field(128, ge=4)
+    """Tokens per example, special tokens included; longer texts are cut."""
+
+
+class Recording(Part):
+    """What of the transcript is kept for the attacks; bytes are counted in full all the same."""
+
+    examples: int = Field(2000, ge=1)
+    """Examples of each split whose messages are kept, the same ones in every round."""
+    megabytes: int = Field(2048, ge=1)
+    """Upper bound of the memory a transcript may take; what exceeds it is dropped and flagged."""
+
+
+class Cell(Part):
+    """Everything that decides the outcome of one fine-tuning. Its hash is the record's key."""
+
+    task: str
+    data_hash: str
+    """Content of all splits, before `limit`."""
+    limit: int | None
+    """At most so many examples of each split, drawn with the data seed."""
+    evaluate: str
+    """The split on which utility is measured."""
+    model: str
+    model_hash: str
+    cut: int
+    defense: MethodSpec
+    train: TrainSettings
+    record: Recording
+    seed: int
+
+    @property
+    def key(self) -> str:
+        return digest(self.model_dump(mode="json"))[:16]
+
+
+class Estimate(Part):
+    """A measured number with its uncertainty."""
+
+    value: float
+    low: float
+    """Lower end of the 95 % interval."""
+    high: float
+    n: int
+    """Independent units behind the interval: examples, never tokens."""
+    chance: float
+    """What guessing without any observation reaches."""
+
+
+class Leak(Part):
+    """What one attack found in one view of the transcript, or why it found nothing."""
+
+    attack: MethodSpec
+    status: Status
+    reason: str = ""
+    goal: Goal
+    view: str = ""
+    attribute: str | None = None
+    channel: Channel | None = None
+    metric: str = ""
+    success: Estimate | None = None
+    units: int = 0
+    """Guesses scored: tokens for inversion, examples otherwise."""
+    certificate: bool = False
+    """On an undefended cell: the attack worked as it must, so its failures elsewhere are evidence."""
+    seconds: float = 0.0
+    raw: dict[str, list[int]] = {}
+    """Numbers per example from which `success` can be computed again."""
+
+    @property
+    def ep(self) -> Estimate | None:
+        """Empirical privacy, 1 − success, with its interval."""
+        s = self.success
+        if s is None:
+            return None
+        return Estimate(
+            value=1 - s.value, low=1 - s.high, high=1 - s.low, n=s.n, chance=1 - s.chance
+        )
+
+    @property
+    def advantage(self) -> float | None:
+        """(success − chance) / (1 − chance)."""
+        s = self.success
+        return None if s is None or s.chance >= 1 else (s.value - s.chance) / (1 - s.chance)
+
+
+class Cost(Part):
+    """What the cell cost. Seconds and memory depend on the machine, the rest does not."""
+
+    bytes_up: int
+    """Customer to vendor."""
+    bytes_down: int
+    """Vendor to customer."""
+    trained_parameters: int
+    train_seconds: float
+    attack_seconds: float
+    total_seconds: float
+    peak_megabytes: float
+
+
+class Provenance(Part):
+    """Where and with what the record was made."""
+
+    created: str
+    leakboard: str
+    commit: str
+    dirty: bool | None
+    python: str
+    packages: dict[str, str]
+    device: str
+    precision: str
+    threads: int
+    platform: str
+
+
+class Record(Part):
+    """One cell: fine-tuned once, attacked by every applicable attack."""
+
+    schema_version: int = SCHEMA
+    key: str
+    cell: Cell
+    status: Status
+    reason: str = ""
+    undefended: bool = False
+    """The protection was off: attacks earn their certificates here."""
+    utility_metric: str = "accuracy"
+    utility: Estimate | None = None
+    predictions: dict[str, list[int]] = {}
+    """Predicted and true class per example of the evaluated split."""
+    loss: list[float] = []
+    """Training loss at about 20 moments, each the mean since the one before."""
+    leaks: list[Leak] = []
+    claim: Claim | None = None
+    dropped_bytes: int = 0
+    cost: Cost | None = None
+    provenance: Provenance
+
+    def outcome(self) -> dict[str, Any]:
+        """The record without what varies between two runs of one cell: times, memory, provenance."""
+        kept = self.model_dump(mode="json", exclude={"provenance"})
+        for leak in kept["leaks"]:
+            del leak["seconds"]
+        if kept["cost"]:
+            kept["cost"] = {
+                k: v
+                for k, v in kept["cost"].items()
+                if not k.endswith("seconds") and k != "peak_megabytes"
+            }
+        return kept
+
+    def merged(self, earlier: Self) -> Self:
+        """This record with the leaks of an earlier one that it did not compute again."""
+        mine = {attack_id(leak.attack) for leak in self.leaks}
+        rest = [leak for leak in earlier.leaks if attack_id(leak.attack) not in mine]
+        return self.model_copy(update={"leaks": [*rest, *self.leaks]})
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON value in canonical form."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def attack_id(spec: MethodSpec) -> str:
+    """Tells two attacks apart: name, version and parameters."""
+    return digest(spec.model_dump(mode="json"))

@@ -1,0 +1,210 @@
+"""Cells in, records out. A finished cell is never run again; a killed run loses only the one at hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from bench import metrics
+from bench.attacking import attack_all, told
+from bench.backbones import Backbone
+from bench.errors import MissingExtra
+from bench.inputs import Inputs
+from bench.plan import Pairing, Plan, Planned, spec_of
+from bench.provenance import peak_megabytes, provenance
+from bench.record import Cost, Record, Status, attack_id
+from bench.seeds import Seeds
+from bench.session import Session
+from bench.store import Corrupt, Store
+from bench.training import Diverged
+from bench.types import Ints
+from bench.wire import Wire
+
+FINAL = {"ok", "diverged", "skipped"}
+"""Statuses that running again would not change; other cells are tried again."""
+
+
+class Reporter(Protocol):
+    """What a front end shows while a plan runs."""
+
+    def started(self, planned: Planned) -> None: ...
+    def track(self, what: str, items: Iterable[Any], total: int) -> Iterable[Any]: ...
+    def finished(self, record: Record, reused: bool) -> None: ...
+    def warned(self, message: str) -> None: ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    def started(self, planned: Planned) -> None: ...
+    def track(self, what: str, items: Iterable[Any], total: int) -> Iterable[Any]:
+        return items
+
+    def finished(self, record: Record, reused: bool) -> None: ...
+    def warned(self, message: str) -> None: ...
+
+
+@dataclass
+class Runner:
+    """Runs a plan into a store."""
+
+    plan: Plan
+    store: Store
+    reporter: Reporter = field(default_factory=Silent)
+    _last: tuple[tuple[Any, ...], Inputs] | None = None
+
+    def run(self) -> list[Record]:
+        """Runs what is missing and returns the records of all cells, in the order of the plan.
+
+        Raises:
+            LeakboardError: a record cannot be written, or an extra is missing.
+        """
+        return [self._run(planned) for planned in self.plan.cells]
+
+    def missing(self, planned: Planned) -> tuple[Record | None, list[Pairing]]:
+        """What stands in the store for a cell, and the attacks it still lacks.
+
+        A damaged record is set aside and counts as absent.
+        """
+        key = planned.cell.key
+        try:
+            record = self.store.read(key)
+        except Corrupt as error:
+            place = self.store.set_aside(key)
+            self.reporter.warned(f"{place.name}: {error}; set aside in {place.parent}, run again")
+            record = None
+        if record is None or record.status not in FINAL:
+            return None, list(planned.pairings)
+        if record.status != "ok":
+            return record, []
+        done = {attack_id(leak.attack) for leak in record.leaks if leak.status in FINAL}
+        return record, [p for p in planned.pairings if attack_id(spec_of(p.attack)) not in done]
+
+    def _run(self, planned: Planned) -> Record:
+        self.reporter.started(planned)
+        earlier, pairings = self.missing(planned)
+        if earlier is not None and not pairings:
+            self.reporter.finished(earlier, reused=True)
+            return earlier
+        backbone = self.plan.backbones[planned.cell.model]
+        inputs = self._inputs(planned)
+        record = run_cell(planned, inputs, backbone, pairings, self.reporter)
+        if earlier is not None and record.status == "ok":
+            record = record.merged(earlier)
+        self.store.write(record)
+        self.reporter.finished(record, reused=False)
+        return record
+
+    def _inputs(self, planned: Planned) -> Inputs:
+        """Tokenised once for the cells that share a task, a model and a seed: they stand together."""
+        wanted = Inputs.identity(planned.cell)
+        if self._last is None or self._last[0] != wanted:
+            cell = planned.cell
+            task, backbone = self.plan.tasks[cell.data_hash], self.plan.backbones[cell.model]
+            self._last = wanted, Inputs.of(cell, task, backbone)
+        return self._last[1]
+
+
+def run_cell(
+    planned: Planned,
+    inputs: Inputs,
+    backbone: Backbone,
+    pairings: Sequence[Pairing],
+    reporter: Reporter,
+) -> Record:
+    """Fine-tunes one cell, attacks what the vendor saw, and scores. Failures are records, too."""
+    start = time.perf_counter()
+    base: dict[str, Any] = {
+        "key": planned.cell.key,
+        "cell": planned.cell,
+        "undefended": planned.defense.undefended,
+        "claim": planned.defense.claim(),
+    }
+
+    def ended(status: Status, reason: str) -> Record:
+        return Record(**base, status=status, reason=reason, provenance=provenance(backbone.device))
+
+    if planned.refused:
+        return ended("skipped", planned.refused)
+    try:
+        return _attacked(planned, inputs, backbone, pairings, reporter, base, start)
+    except MissingExtra:
+        raise
+    except Diverged as error:
+        return ended("diverged", str(error))
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        return ended("out-of-memory", str(error) or "out of memory")
+    except Exception as error:
+        return ended("failed", told(error))
+
+
+def _attacked(
+    planned: Planned,
+    inputs: Inputs,
+    backbone: Backbone,
+    pairings: Sequence[Pairing],
+    reporter: Reporter,
+    base: dict[str, Any],
+    start: float,
+) -> Record:
+    cell, task = planned.cell, inputs.task
+    seeds = Seeds.of(cell.seed)
+    wire = Wire(planned.defense.emits, inputs.recorded, cell.record.megabytes * 2**20)
+    session = Session(
+        train=inputs.tokens["train"],
+        labels=torch.from_numpy(task.splits["train"].labels),
+        classes=len(task.labels),
+        backbone=backbone,
+        cut=cell.cut,
+        wire=wire,
+        seeds=seeds,
+        settings=cell.train,
+        progress=reporter.track,
+    )
+    tuned = planned.defense.fine_tune(session)
+    train_seconds = time.perf_counter() - start
+    scores = tuned.predict(inputs.tokens[cell.evaluate], cell.evaluate)
+    truth = task.splits[cell.evaluate].labels
+    predicted = _classes(scores, len(truth))
+    utility = metrics.share(
+        (predicted == truth).astype(np.int64),
+        np.ones(len(truth), np.int64),
+        metrics.most_frequent_share(truth),
+    )
+    transcript = wire.transcript()
+    attack_start = time.perf_counter()
+    leaks = attack_all(planned, transcript, inputs, backbone, pairings, seeds, reporter.track)
+    end = time.perf_counter()
+    return Record(
+        **base,
+        status="ok",
+        utility=utility,
+        predictions={"predicted": predicted.tolist(), "truth": truth.tolist()},
+        loss=session.loss,
+        leaks=leaks,
+        dropped_bytes=transcript.dropped_bytes,
+        cost=Cost(
+            bytes_up=wire.bytes_up,
+            bytes_down=wire.bytes_down,
+            trained_parameters=session.trained_parameters,
+            train_seconds=train_seconds,
+            attack_seconds=end - attack_start,
+            total_seconds=end - start,
+            peak_megabytes=peak_megabytes(backbone.device),
+        ),
+        provenance=provenance(backbone.device),
+    )
+
+
+def _classes(scores: torch.Tensor, n: int) -> Ints:
+    if scores.ndim != 2 or len(scores) != n or not bool(torch.isfinite(scores).all()):
+        raise ValueError(
+            f"the tuned model returned scores of shape {tuple(scores.shape)} for {n} examples, "
+            "or scores that are not finite"
+        )
+    return scores.argmax(1).numpy()

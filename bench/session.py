@@ -1,0 +1,184 @@
+"""What a defense is given to fine-tune with."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from bench import training
+from bench.backbones import Backbone
+from bench.neighbours import Neighbours
+from bench.ragged import Ragged, Tokens
+from bench.record import TrainSettings
+from bench.seeds import Seeds
+from bench.types import Channel, Progress, Tuned
+from bench.wire import Wire
+
+
+class Network(nn.Module):
+    """A copy of the backbone that can be trained: LoRA in the encoder, a linear head on the mean.
+
+    Args:
+        adapted: without it the encoder stays as it is and only the head trains.
+    """
+
+    def __init__(
+        self, backbone: Backbone, cut: int, classes: int, settings: TrainSettings, adapted: bool
+    ) -> None:
+        super().__init__()
+        self.family = backbone.family
+        self.cut = cut
+        self.encoder = copy.deepcopy(backbone.model)
+        if adapted:
+            from peft import LoraConfig, inject_adapter_in_model
+
+            config = LoraConfig(
+                r=settings.lora_rank,
+                lora_alpha=settings.lora_alpha,
+                target_modules=list(backbone.family.lora_targets),
+            )
+            inject_adapter_in_model(config, self.encoder)
+        self.head = nn.Linear(backbone.width, classes)
+        self.to(backbone.device)
+
+    @property
+    def embeddings(self) -> nn.Embedding:
+        return self.family.embeddings(self.encoder)
+
+    def trained(self) -> list[nn.Parameter]:
+        return [p for p in self.parameters() if p.requires_grad]
+
+    def features(self, h: Ragged, types: Tensor) -> Tensor:
+        """Pooled vectors [B, d]: the mean over real tokens, as MiniLM was trained.
+
+        Args:
+            h: representations at the cut, [T, d] for B examples.
+            types: [T] segment of each token.
+        """
+        mask = h.mask()
+        padded_types = h.with_values(types.to(mask.device)).padded()
+        out = self.family.top(self.encoder, h.padded(), mask, padded_types, self.cut)
+        weight = mask[:, :, None].to(out.dtype)
+        return (out * weight).sum(1) / weight.sum(1)
+
+    def forward(self, h: Ragged, types: Tensor) -> Tensor:
+        """Class scores [B, C] in float32."""
+        scores: Tensor = self.head(self.features(h, types))
+        return scores.float()
+
+
+@dataclass
+class Session:
+    """One fine-tuning: the customer's data, the public model, and the wire between the parties.
+
+    Attributes:
+        train: tokenised training examples; `labels` [n] belongs to them. Both are the customer's.
+        loss: the loss curve, filled by `fit`.
+    """
+
+    train: Tokens
+    labels: Tensor
+    classes: int
+    backbone: Backbone
+    cut: int
+    wire: Wire
+    seeds: Seeds
+    settings: TrainSettings
+    progress: Progress
+    loss: list[float] = field(default_factory=list)
+    trained_parameters: int = 0
+
+    @property
+    def device(self) -> str:
+        return self.backbone.device
+
+    @property
+    def all_rows(self) -> Tensor:
+        return torch.arange(len(self.train))
+
+    @cached_property
+    def noise(self) -> np.random.Generator:
+        """The stream from which a mechanism draws, and nothing else does."""
+        return np.random.default_rng(self.seeds.mechanism)
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """Exact nearest rows of the public word embeddings."""
+        return Neighbours(self.backbone.embeddings, self.device)
+
+    def network(self, adapted: bool = True) -> Network:
+        """A fresh trainable copy of the backbone; the same initial values for every defense."""
+        torch.manual_seed(self.seeds.initialisation)
+        network = Network(self.backbone, self.cut, self.classes, self.settings, adapted)
+        return network.train()
+
+    def autocast(self) -> torch.autocast:
+        """bfloat16 arithmetic on CUDA, nothing elsewhere."""
+        on_gpu = self.device.startswith("cuda")
+        return torch.autocast("cuda" if on_gpu else "cpu", torch.bfloat16, enabled=on_gpu)
+
+    def fit(self, step: Callable[[Tensor, int], float], *groups: dict[str, object]) -> None:
+        """Runs the fine-tuning loop; `step(rows, epoch)` does a backward pass and returns the loss."""
+        self.trained_parameters = sum(
+            p.numel()
+            for group in groups
+            for p in group["params"]  # type: ignore[attr-defined]
+        )
+        self.loss = training.fit(
+            step,
+            groups,
+            self.train.lengths,
+            self.settings,
+            self.seeds.order,
+            self.classes,
+            self.progress,
+        )
+
+    def backward_through_customer(self, logits: Tensor, rows: Tensor, epoch: int) -> float:
+        """The exchange of split learning: logits to the customer, ∂loss/∂logits back to the vendor.
+
+        Args:
+            logits: [B, C] on the vendor's side, with their graph.
+
+        Returns:
+            The customer's loss.
+        """
+        scores = self.wire.send(Channel.LOGITS, logits, rows, round=epoch, sender="vendor")
+        scores.requires_grad_()
+        loss = cross_entropy(scores, self.labels[rows].to(scores.device))
+        (gradient,) = torch.autograd.grad(loss, scores)
+        logits.backward(self.wire.send(Channel.LOGIT_GRADIENTS, gradient, rows, round=epoch))  # type: ignore[no-untyped-call]
+        return loss.item()
+
+
+class Predictor(Tuned):
+    """A predictor that runs in batches of similar length, in evaluation mode.
+
+    Args:
+        score: class scores [B, C] of some examples: (tokens, rows, split) → scores.
+        networks: set to evaluation mode.
+    """
+
+    def __init__(
+        self, score: Callable[[Tokens, Tensor, str], Tensor], *networks: nn.Module
+    ) -> None:
+        self.score = score
+        for network in networks:
+            network.eval()
+
+    @torch.inference_mode()
+    def predict(self, tokens: Tokens, split: str) -> Tensor:
+        out: Tensor | None = None
+        for rows in training.by_length(tokens.lengths):
+            scores = self.score(tokens.take(rows), rows, split).float().cpu()
+            out = scores.new_zeros(len(tokens), scores.shape[1]) if out is None else out
+            out[rows] = scores
+        assert out is not None, "no example to predict"
+        return out

@@ -1,0 +1,117 @@
+"""Records on disk: one JSON file per cell, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from bench.errors import LeakboardError
+from bench.record import SCHEMA, Record, digest
+
+
+class Corrupt(Exception):
+    """A file that is not a whole and unchanged record; the message says why."""
+
+
+@dataclass
+class Store:
+    """A folder of records.
+
+    Attributes:
+        problems: one sentence per file that could not be read, filled by `read_all`.
+    """
+
+    folder: Path
+    problems: list[str] = field(default_factory=list)
+
+    def path(self, key: str) -> Path:
+        return self.folder / f"{key}.json"
+
+    def write(self, record: Record) -> Path:
+        """Writes a record in one step: after a kill at any moment there is the old file or the new.
+
+        Raises:
+            LeakboardError: the disk is full or the folder cannot be written.
+        """
+        path = self.path(record.key)
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(to_text(record))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise LeakboardError(
+                f"{path}: the record could not be written ({error.strerror or error}). Everything "
+                "finished before is kept; make room, or choose another folder with --out, and run again"
+            ) from error
+        return path
+
+    def read(self, key: str) -> Record | None:
+        """The record of a cell, or None where there is none.
+
+        Raises:
+            Corrupt: the file is damaged.
+            LeakboardError: it was written by a later version.
+        """
+        path = self.path(key)
+        return from_text(path) if path.is_file() else None
+
+    def read_all(self) -> list[Record]:
+        """All readable records, ordered by file name; what is damaged is told in `problems`."""
+        self.problems = []
+        records = []
+        for path in sorted(self.folder.glob("*.json")):
+            try:
+                records.append(from_text(path))
+            except Corrupt as error:
+                self.problems.append(f"{path}: {error}")
+        return records
+
+    def set_aside(self, key: str) -> Path:
+        """Moves a damaged file into `corrupt/`, where nobody reads it, and returns its new place."""
+        place = self.folder / "corrupt" / f"{key}.json"
+        place.parent.mkdir(exist_ok=True)
+        return self.path(key).replace(place)
+
+
+def to_text(record: Record) -> str:
+    """JSON with one top-level key per line: compact, and still readable in a diff."""
+    content = record.model_dump(mode="json")
+    content["sha256"] = digest(content)
+    lines = [f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in content.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def from_text(path: Path) -> Record:
+    """Reads and checks one record file; see `Store.read`."""
+    try:
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise Corrupt(f"not whole JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise Corrupt("not a JSON object")
+    version = content.get("schema_version")
+    if isinstance(version, int) and version > SCHEMA:
+        raise LeakboardError(
+            f"{path}: written with record schema {version}, this version of leakboard reads up to "
+            f"{SCHEMA}. Upgrade leakboard, or choose another folder with --out"
+        )
+    if content.pop("sha256", None) != digest(content):
+        raise Corrupt("its content does not match its checksum")
+    try:
+        record = Record.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise Corrupt(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    if record.key != record.cell.key or path.stem != record.key:
+        raise Corrupt("its name, its key and its cell do not belong together")
+    return record

@@ -1,0 +1,170 @@
+"""From tables to a Task: class indices, attribute values, and the auxiliary split."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bench.errors import LeakboardError, did_you_mean
+from bench.tasks import Split, Task
+from bench.tasks.table import Table, fingerprint, normal
+from bench.types import Ints
+
+AUXILIARY_SHARE = 10
+"""One in so many training examples becomes public text."""
+AUXILIARY_MOST = 5000
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A private attribute of the author and the column it stands in."""
+
+    name: str
+    column: str
+    values: tuple[str, ...] = ()
+    """In order; empty: whatever occurs, sorted."""
+    edges: tuple[int, ...] = ()
+    """Where the column holds numbers: the lower bounds of the second and later values."""
+    spellings: dict[str, str] = field(default_factory=dict)
+    """Other spellings of a value."""
+
+    def read(self, value: str) -> str:
+        """The value that a field stands for; an empty field stays empty.
+
+        Raises:
+            ValueError: the attribute is banded and the field is no whole number.
+        """
+        if value and self.edges:
+            return self.values[bisect_right(self.edges, int(value))]
+        return self.spellings.get(value, value)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column is what."""
+
+    text: str = "text"
+    text2: str | None = None
+    label: str = "label"
+    labels: tuple[str, ...] = ()
+    """In order; empty: those of train, sorted."""
+    attributes: tuple[Attribute, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        pair = [] if self.text2 is None else [self.text2]
+        return [self.text, *pair, self.label, *(a.column for a in self.attributes)]
+
+
+def assemble(name: str, tables: dict[str, Table], layout: Layout, source: str) -> Task:
+    """Builds the task from one table per split; white space inside texts becomes single spaces.
+
+    Where `tables` holds no `auxiliary`, a tenth of train, at most 5000 examples, becomes that
+    split. The hash of the text decides, so that equal texts stay together, texts of another split
+    stay out, and every source of the data agrees.
+
+    Raises:
+        LeakboardError: a column is missing, a text or label is empty, a label does not occur in
+            train, or an attribute has an unexpected value.
+    """
+    for table in tables.values():
+        _check(table, layout)
+    labels = layout.labels or tuple(sorted(set(tables["train"].column(layout.label))))
+    if len(labels) < 2:
+        raise LeakboardError(
+            f"{tables['train'].where}: column '{layout.label}' has the one value '{labels[0]}'; "
+            "expected at least two labels"
+        )
+    values = {a.name: _values(a, tables) for a in layout.attributes}
+    trained = set(tables["train"].column(layout.label))
+    splits = {}
+    for split, table in tables.items():
+        _check_labels(table, layout.label, labels, trained)
+        splits[split] = Split(
+            _texts(table, layout.text),
+            _indices(table.column(layout.label), labels),
+            None if layout.text2 is None else _texts(table, layout.text2),
+            {a.name: _indices(_read(a, table), values[a.name]) for a in layout.attributes},
+        )
+    if "auxiliary" not in splits:
+        if len(splits["train"]) < AUXILIARY_SHARE:
+            raise LeakboardError(
+                f"{tables['train'].where}: {len(splits['train'])} examples in train; expected at "
+                f"least {AUXILIARY_SHARE}, of which a tenth serves as public text"
+            )
+        splits["train"], splits["auxiliary"] = _carved(splits)
+    return Task(name, labels, splits, values, source)
+
+
+def _check(table: Table, layout: Layout) -> None:
+    if not any(column in table.columns for column in layout.columns):
+        raise LeakboardError(
+            f"{table.where}: no header line; the first line must name the columns "
+            + ", ".join(layout.columns)
+        )
+    for column in layout.columns:
+        table.column(column)
+    for column in filter(None, (layout.text, layout.text2, layout.label)):
+        for row, value in enumerate(table.column(column), start=1):
+            if not value.strip():
+                raise LeakboardError(f"{table.where}, data row {row}: column '{column}' is empty")
+
+
+def _check_labels(table: Table, column: str, known: Sequence[str], trained: set[str]) -> None:
+    for row, label in enumerate(table.column(column), start=1):
+        where = f"{table.where}, data row {row}: label '{label}' in column '{column}'"
+        if label not in trained:
+            raise LeakboardError(f"{where} does not occur in train. {did_you_mean(label, trained)}")
+        if label not in known:
+            raise LeakboardError(f"{where} is not one of the task's. {did_you_mean(label, known)}")
+
+
+def _values(attribute: Attribute, tables: dict[str, Table]) -> tuple[str, ...]:
+    if attribute.values:
+        return attribute.values
+    found = {value for table in tables.values() for value in table.column(attribute.column)}
+    return tuple(sorted(found - {""}))
+
+
+def _read(attribute: Attribute, table: Table) -> list[str]:
+    fields = []
+    for row, value in enumerate(table.column(attribute.column), start=1):
+        where = f"{table.where}, data row {row}: '{value}' in column '{attribute.column}'"
+        try:
+            read = attribute.read(value)
+        except ValueError:
+            raise LeakboardError(f"{where}; expected a whole number") from None
+        if read and attribute.values and read not in attribute.values:
+            raise LeakboardError(f"{where} is unknown. {did_you_mean(read, attribute.values)}")
+        fields.append(read)
+    return fields
+
+
+def _texts(table: Table, column: str) -> tuple[str, ...]:
+    return tuple(" ".join(text.split()) for text in table.column(column))
+
+
+def _indices(fields: Sequence[str], names: Sequence[str]) -> Ints:
+    """Positions in `names`; -1 for an empty field."""
+    index = {"": -1} | {name: i for i, name in enumerate(names)}
+    return np.array([index[value] for value in fields], dtype=np.int64)
+
+
+def _carved(splits: dict[str, Split]) -> tuple[Split, Split]:
+    """What remains of train, and the auxiliary split, both in the order of train."""
+    train = splits["train"]
+    elsewhere = {normal(t) for name, s in splits.items() if name != "train" for t in s.texts}
+    keys = [normal(text) for text in train.texts]
+    wanted = min(AUXILIARY_MOST, len(train) // AUXILIARY_SHARE)
+    copies = Counter(keys)
+    public: set[str] = set()
+    for key in sorted(set(keys) - elsewhere, key=lambda key: fingerprint(key, "auxiliary")):
+        if copies[key] <= wanted:
+            public.add(key)
+            wanted -= copies[key]
+    chosen = np.array([key in public for key in keys])
+    return train.take(np.flatnonzero(~chosen)), train.take(np.flatnonzero(chosen))

@@ -1,0 +1,217 @@
+"""The datasets known by name: their columns, labels, private attributes and place on the hub."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bench.tasks.assemble import Attribute, Layout
+
+
+@dataclass(frozen=True)
+class Hub:
+    """Where a dataset stands on the Hugging Face hub and how it maps to the folder's files."""
+
+    repo: str
+    splits: dict[str, str]
+    """Our split → the hub's."""
+    columns: dict[str, str]
+    """Our column → the hub's; a dot enters a nested record."""
+    config: str | None = None
+    revision: str | None = None
+    file: str | None = None
+    """The one file to take from a repository that holds several."""
+    labels: tuple[str, ...] = ()
+    """Our names of the hub's class numbers, by number; empty where the hub has names."""
+    split_by: str = "text"
+    tenths: dict[int, str] = field(default_factory=dict)
+    """Tenths of the hub's train, by the hash of `split_by`, that become other splits."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A dataset known by name."""
+
+    name: str
+    description: str
+    layout: Layout
+    hub: Hub | None = None
+    """None: no faithful copy is on the hub, so a folder must hold it."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A line of `leakboard list`."""
+
+    name: str
+    description: str
+    attributes: tuple[str, ...]
+    source: str
+
+
+BINARY = ("0", "1")
+BLOG_INDUSTRIES = (
+    "Arts",
+    "Communications-Media",
+    "Education",
+    "Engineering",
+    "Government",
+    "Internet",
+    "Law",
+    "Non-Profit",
+    "Student",
+    "Technology",
+)
+
+
+def _gender(*values: str) -> Attribute:
+    return Attribute("gender", "gender", values)
+
+
+ENTRIES = (
+    Entry(
+        "sst2",
+        "Sentiment of phrases from film reviews: 0 negative, 1 positive (GLUE)",
+        Layout(labels=BINARY),
+        # The hub's test split has no labels.
+        Hub(
+            "nyu-mll/glue",
+            {"train": "train", "dev": "validation"},
+            {"text": "sentence", "label": "label"},
+            config="sst2",
+            labels=BINARY,
+        ),
+    ),
+    Entry(
+        "mrpc",
+        "Whether two news sentences say the same: 1 paraphrase (MSR corpus)",
+        Layout(text2="text2", labels=BINARY),
+        # The same 4076 pairs in train and dev together, but GLUE's own choice of dev.
+        Hub(
+            "nyu-mll/glue",
+            {"train": "train", "dev": "validation", "test": "test"},
+            {"text": "sentence1", "text2": "sentence2", "label": "label"},
+            config="mrpc",
+            labels=BINARY,
+        ),
+    ),
+    Entry(
+        "financial_phrasebank",
+        "Sentiment of financial news, sentences on which all annotators agree",
+        Layout(labels=("negative", "neutral", "positive")),
+        Hub(
+            "takala/financial_phrasebank",
+            {"train": "train"},
+            {"text": "sentence", "label": "label"},
+            config="sentences_allagree",
+            # The main branch holds a loading script, which is never run.
+            revision="refs/convert/parquet",
+            labels=("negative", "neutral", "positive"),
+            tenths={0: "test", 1: "test", 2: "dev"},
+        ),
+    ),
+    Entry(
+        "blog_topic",
+        "The blogger's industry, 10 classes; splits share no author",
+        Layout(
+            labels=BLOG_INDUSTRIES,
+            attributes=(
+                _gender("female", "male"),
+                Attribute("age_group", "age_group", ("10s", "20s", "30s")),
+            ),
+        ),
+    ),
+    Entry(
+        "blog_gender_age",
+        "The blogger's age group, 10s or 30s, balanced with gender; splits share no author",
+        Layout(labels=("10s", "30s"), attributes=(_gender("female", "male"),)),
+    ),
+    Entry(
+        "trustpilot",
+        "The reviewer's age class, 4 classes, from customer reviews",
+        Layout(labels=("15-24", "25-54", "55-64", "65+"), attributes=(_gender("F", "M"),)),
+    ),
+    Entry(
+        "synthpai",
+        "The income level of synthetic forum authors, 4 classes; splits share no author",
+        Layout(
+            labels=("low", "middle", "high", "very high"),
+            attributes=(
+                _gender("female", "male"),
+                Attribute("age", "age", ("under-30", "30-44", "45+"), edges=(30, 45)),
+                Attribute(
+                    "relationship_status",
+                    "relationship_status",
+                    ("single", "in a relationship", "engaged", "married", "divorced", "widowed"),
+                    spellings={"in relationship": "in a relationship"},
+                ),
+            ),
+        ),
+        Hub(
+            "RobinSta/SynthPAI",
+            {"train": "train"},
+            {
+                "text": "text",
+                "label": "profile.income_level",
+                "gender": "profile.sex",
+                "age": "profile.age",
+                "relationship_status": "profile.relationship_status",
+                "author_id": "author",
+            },
+            file="synthpai.jsonl",
+            split_by="author_id",
+            tenths={0: "test", 1: "test", 2: "test", 3: "dev"},
+        ),
+    ),
+    Entry(
+        "qnli",
+        "Whether a sentence answers a question (GLUE; dev: a tenth of train; test: GLUE's dev)",
+        Layout(text2="text2", labels=("entailment", "not_entailment")),
+        Hub(
+            "nyu-mll/glue",
+            {"train": "train", "test": "validation"},
+            {"text": "question", "text2": "sentence", "label": "label"},
+            config="qnli",
+            labels=("entailment", "not_entailment"),
+            tenths={0: "dev"},
+        ),
+    ),
+    Entry(
+        "mnli",
+        "Whether a premise entails a hypothesis, 3 classes (dev: a tenth of train; test: matched)",
+        Layout(text2="text2", labels=("entailment", "neutral", "contradiction")),
+        Hub(
+            "nyu-mll/glue",
+            {"train": "train", "test": "validation_matched"},
+            {"text": "premise", "text2": "hypothesis", "label": "label"},
+            config="mnli",
+            labels=("entailment", "neutral", "contradiction"),
+            tenths={0: "dev"},
+        ),
+    ),
+    Entry(
+        "uci_sentiment",
+        "Sentiment of sentences from Amazon, IMDb and Yelp: 0 negative, 1 positive",
+        Layout(labels=BINARY),
+    ),
+)
+
+CATALOGUE = {entry.name: entry for entry in ENTRIES}
+GENERATED = {
+    "reviews": Listed(
+        "reviews",
+        "Sentiment of reviews from a grammar, needs no download",
+        ("gender", "age_band"),
+        "generated",
+    )
+}
+
+
+def listing() -> list[Listed]:
+    """Every task known by name, generated ones first."""
+    return [*GENERATED.values(), *(_listed(entry) for entry in ENTRIES)]
+
+
+def _listed(entry: Entry) -> Listed:
+    source = "folder" if entry.hub is None else f"folder or hub: {entry.hub.repo}"
+    attributes = tuple(attribute.name for attribute in entry.layout.attributes)
+    return Listed(entry.name, entry.description, attributes, source)

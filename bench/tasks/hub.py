@@ -1,0 +1,94 @@
+"""Datasets from the Hugging Face hub, brought into the form of the folder's files."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from bench.errors import LeakboardError, MissingExtra
+from bench.tasks import Task
+from bench.tasks.assemble import assemble
+from bench.tasks.catalogue import Entry, Hub
+from bench.tasks.table import Table
+
+REMEDY = "put its files into a folder DIR/{name} and name it with --data DIR or LEAKBOARD_DATA"
+
+
+def load_hub(entry: Entry) -> Task:
+    """Downloads a dataset, or takes it from the hub's cache; code from the hub is never run.
+
+    Raises:
+        MissingExtra: the package `datasets` is not installed.
+        LeakboardError: the hub has no faithful copy, cannot be reached or has changed its columns.
+    """
+    remedy = REMEDY.format(name=entry.name)
+    hub = entry.hub
+    if hub is None:
+        raise LeakboardError(
+            f"task '{entry.name}': the hub has no faithful copy of this dataset; {remedy}"
+        )
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtra("datasets", "hub") from error
+
+    tables = {}
+    for split, theirs in hub.splits.items():
+        try:
+            data = datasets.load_dataset(
+                hub.repo, hub.config, data_files=hub.file, revision=hub.revision, split=theirs
+            )
+        except Exception as error:  # Its network, cache and format errors have no common base.
+            raise LeakboardError(
+                f"task '{entry.name}': {hub.repo} could not be loaded from the hub ({error}). "
+                f"Check the network, or {remedy}"
+            ) from error
+        tables[split] = to_table(data, hub, f"{hub.repo} ({hub.config or 'default'}, {theirs})")
+    if hub.tenths:
+        tables |= tables["train"].divided(hub.split_by, hub.tenths, rest="train")
+    return assemble(entry.name, tables, entry.layout, f"hub: {hub.repo}")
+
+
+def to_table(data: Any, hub: Hub, where: str) -> Table:
+    """Our columns of one split of the hub. Rows without a text are left out.
+
+    Args:
+        data: a `datasets.Dataset`, or anything with `column_names` and columns by name.
+
+    Raises:
+        LeakboardError: a column is missing or a label is no known class number.
+    """
+    columns = {}
+    for ours, theirs in hub.columns.items():
+        column, *path = theirs.split(".")
+        if column not in data.column_names:
+            raise LeakboardError(
+                f"{where}: no column '{column}'; it has {', '.join(data.column_names)}"
+            )
+        columns[ours] = [_entered(value, path, where) for value in data[column]]
+    if hub.labels:
+        columns["label"] = [_named(value, hub.labels, where) for value in columns["label"]]
+    table = Table(where, {name: _as_text(values) for name, values in columns.items()})
+    return table.take([row for row, text in enumerate(table.column("text")) if text.strip()])
+
+
+def _entered(value: Any, path: list[str], where: str) -> Any:
+    for key in path:
+        # Some versions of a dataset hold the nested record as JSON text.
+        record = json.loads(value) if isinstance(value, str) else value
+        if key not in record:
+            raise LeakboardError(f"{where}: no '{key}' in the record; it has {', '.join(record)}")
+        value = record[key]
+    return value
+
+
+def _named(value: Any, labels: tuple[str, ...], where: str) -> str:
+    if isinstance(value, str) and value in labels:
+        return value
+    if isinstance(value, int) and 0 <= value < len(labels):
+        return labels[value]
+    raise LeakboardError(f"{where}: label {value!r}; expected 0 to {len(labels) - 1}")
+
+
+def _as_text(values: list[Any]) -> list[str]:
+    return ["" if value is None else str(value) for value in values]

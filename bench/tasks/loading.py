@@ -1,0 +1,51 @@
+"""From a name or a description to a Task."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bench.errors import LeakboardError, did_you_mean
+from bench.tasks import Task
+from bench.tasks.assemble import assemble
+from bench.tasks.catalogue import CATALOGUE, GENERATED
+from bench.tasks.hub import load_hub
+from bench.tasks.own import OwnTask, load_own, read_folder
+from bench.tasks.reviews import reviews
+
+VARIABLE = "LEAKBOARD_DATA"
+
+
+def load_task(spec: str | OwnTask, data: Path | None = None, base: Path = Path()) -> Task:
+    """Loads a task.
+
+    Args:
+        spec: a name from `listing()`, or the user's own task.
+        data: folder with one folder per dataset; by default the one that LEAKBOARD_DATA names.
+            A dataset that is not there comes from the hub.
+        base: where the relative paths of an own task start.
+
+    Raises:
+        LeakboardError: the name is unknown, or the data are missing or wrong.
+    """
+    if isinstance(spec, OwnTask):
+        return load_own(spec, base)
+    if spec in GENERATED:
+        return reviews()
+    if spec not in CATALOGUE:
+        known = [*GENERATED, *CATALOGUE]
+        raise LeakboardError(f"unknown task '{spec}'. {did_you_mean(spec, known)}")
+    entry = CATALOGUE[spec]
+    folder = _data_folder(data)
+    if folder is None or not (folder / spec).is_dir():
+        return load_hub(entry)
+    return assemble(spec, read_folder(folder / spec), entry.layout, f"folder: {folder / spec}")
+
+
+def _data_folder(data: Path | None) -> Path | None:
+    variable = os.environ.get(VARIABLE)
+    folder = data or (Path(variable) if variable else None)
+    if folder is not None and not folder.is_dir():
+        origin = "--data" if data else VARIABLE
+        raise LeakboardError(f"{folder}: no such folder (named by {origin})")
+    return folder

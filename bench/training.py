@@ -1,0 +1,110 @@
+"""The one fine-tuning loop, and the batches it runs over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bench.record import TrainSettings
+from bench.types import Progress
+
+MOMENTS = 20
+"""How many points of the loss curve a record keeps."""
+POOL = 50
+"""Batches per pool: examples are sorted by length within a pool, which saves most of the padding
+and still mixes the data."""
+WINDOW = 20
+"""Steps over which the loss is averaged before it is compared with the divergence bound."""
+DIVERGED = 5.0
+"""Training counts as diverged when the averaged loss exceeds so many times that of guessing."""
+
+
+class Diverged(Exception):
+    """Training left the range of useful numbers."""
+
+
+def length_bucketed(lengths: Tensor, size: int, rng: np.random.Generator) -> list[Tensor]:
+    """Batches of rows of similar length, in random order; every row occurs once.
+
+    Args:
+        lengths: [n] tokens per example.
+    """
+    order = rng.permutation(len(lengths))
+    batches = []
+    for at in range(0, len(order), POOL * size):
+        pool = order[at : at + POOL * size]
+        pool = pool[np.argsort(lengths.numpy()[pool], kind="stable")]
+        batches += [torch.from_numpy(pool[i : i + size]) for i in range(0, len(pool), size)]
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def by_length(lengths: Tensor, size: int = 128) -> list[Tensor]:
+    """Batches for inference: rows sorted by length."""
+    return list(torch.split(torch.argsort(lengths, stable=True), size))
+
+
+def fit(
+    step: Callable[[Tensor, int], float],
+    groups: Sequence[dict[str, object]],
+    lengths: Tensor,
+    settings: TrainSettings,
+    seed: int,
+    classes: int,
+    progress: Progress,
+) -> list[float]:
+    """Fine-tunes with AdamW and a linear schedule.
+
+    Args:
+        step: given the rows of a batch and the epoch, adds to the gradients and returns the loss.
+        groups: AdamW parameter groups; a group may set its own `lr`.
+        lengths: [n] tokens per training example.
+        seed: of the order of batches and of dropout.
+
+    Returns:
+        Mean training loss at about 20 moments.
+
+    Raises:
+        Diverged: the loss or a gradient is not finite, or the loss is far above that of guessing.
+    """
+    parameters = [p for group in groups for p in group["params"]]  # type: ignore[attr-defined]
+    optimiser = torch.optim.AdamW(
+        [dict(group) for group in groups],
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+    )
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    epochs = [length_bucketed(lengths, settings.batch_size, rng) for _ in range(settings.epochs)]
+    total = sum(map(len, epochs))
+    warm = round(settings.warmup * total)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda s: (s + 1) / warm if s < warm else (total - s) / max(1, total - warm)
+    )
+    losses: list[float] = []
+    batches = [(epoch, rows) for epoch, batches in enumerate(epochs) for rows in batches]
+    for epoch, rows in progress("fine-tuning", batches, total):
+        optimiser.zero_grad(set_to_none=True)
+        losses.append(step(rows, epoch))
+        norm = float(nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm))
+        _check(losses, norm, classes)
+        optimiser.step()
+        schedule.step()
+    return [float(np.mean(part)) for part in np.array_split(losses, min(MOMENTS, len(losses)))]
+
+
+def _check(losses: list[float], norm: float, classes: int) -> None:
+    at = f"at step {len(losses)}"
+    if not math.isfinite(losses[-1]):
+        raise Diverged(f"loss is {losses[-1]} {at}")
+    if not math.isfinite(norm):
+        raise Diverged(f"gradient norm is {norm} {at}")
+    recent = float(np.mean(losses[-WINDOW:]))
+    bound = DIVERGED * math.log(classes)
+    if len(losses) >= WINDOW and recent > bound:
+        raise Diverged(
+            f"mean loss of the last {WINDOW} steps is {recent:.3g} {at}, above {bound:.3g}"
+        )

@@ -1,0 +1,300 @@
+"""The nouns of the benchmark. This module imports no torch, so that listing methods stays quick."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bench.backbones import Backbone
+    from bench.ragged import Tokens
+    from bench.session import Session
+
+Ints = NDArray[np.int64]
+Party = Literal["customer", "vendor"]
+
+
+class Channel(StrEnum):
+    """What an adversary can see crossing the trust boundary."""
+
+    TOKENS = "tokens"
+    """Token ids of the inputs, one row of ids per example."""
+    REPRESENTATIONS = "representations"
+    """Vectors at the cut, one per token: what split learning sends instead of the text."""
+    ACTIVATIONS = "activations"
+    """Pooled output h(x, θ) of the vendor's model, one vector per example."""
+    GRADIENTS = "gradients"
+    """∂loss/∂h, one vector per example."""
+    LOGITS = "logits"
+    """Class scores that the vendor returns."""
+    LOGIT_GRADIENTS = "logit-gradients"
+    """∂loss/∂logits, one vector per example."""
+    CUT_GRADIENTS = "cut-gradients"
+    """∂loss/∂representation that the vendor returns to a trainable bottom, one vector per token."""
+    PARAMETERS = "parameters"
+    """Adapter parameters sent to the vendor."""
+    MODEL = "model"
+    """The released model itself."""
+
+
+class Goal(StrEnum):
+    """What an attack guesses."""
+
+    INVERSION = "inversion"
+    ATTRIBUTE = "attribute"
+    LABEL = "label"
+    MEMORISATION = "memorisation"
+    MEMBERSHIP = "membership"
+
+
+class Knows(StrEnum):
+    """What an attack must be told besides the transcript."""
+
+    BASE_WEIGHTS = "base weights"
+    MECHANISM = "mechanism"
+    AUXILIARY_TEXT = "auxiliary text"
+    LABELLED_SHARE = "labelled share"
+    COLLUSION = "collusion"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a method comes from."""
+
+    title: str
+    where: str = ""
+    """Section, equation, figure or table."""
+    url: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.title}, {self.where}" if self.where else self.title
+
+
+@dataclass(frozen=True)
+class ThreatModel:
+    """What an attack guesses, what it reads and what it must know."""
+
+    goals: frozenset[Goal]
+    reads: frozenset[Channel]
+    """Any one of these channels is enough; an empty set reads nothing and applies everywhere."""
+    knows: frozenset[Knows] = frozenset()
+
+
+@dataclass(frozen=True)
+class Message:
+    """One recorded message. Arrays are read-only copies.
+
+    Attributes:
+        rows: [n] indices of the examples in their split.
+        values: [n, …], or [T, …] with one entry per token where `lengths` is given.
+        lengths: [n] tokens per example, T = lengths.sum().
+    """
+
+    channel: Channel
+    split: str
+    round: int
+    sender: Party
+    recipient: str
+    part: int
+    rows: Ints
+    values: NDArray[Any]
+    lengths: Ints | None = None
+
+
+@dataclass(frozen=True)
+class Collected:
+    """All messages of one channel and round as one block, ordered by row; fields as in `Message`."""
+
+    rows: Ints
+    values: NDArray[Any]
+    lengths: Ints | None
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """What the adversary saw, in the order in which it crossed the wire."""
+
+    messages: Sequence[Message] = ()
+    dropped_bytes: int = 0
+    """Bytes that the recording budget kept out; above zero the record is flagged."""
+
+    @property
+    def channels(self) -> frozenset[Channel]:
+        return frozenset(m.channel for m in self.messages)
+
+    def splits(self, channel: Channel) -> list[str]:
+        """Splits seen on a channel, in order of appearance."""
+        return list(dict.fromkeys(m.split for m in self.messages if m.channel == channel))
+
+    def rounds(self, channel: Channel, split: str = "train") -> list[int]:
+        return sorted({m.round for m in self.messages if m.channel == channel and m.split == split})
+
+    def collect(
+        self, channel: Channel, split: str = "train", round: int = 0, part: int = 0
+    ) -> Collected:
+        """Joins the messages of one channel, split, round and part.
+
+        Raises:
+            KeyError: nothing was recorded there.
+        """
+        found = [
+            m
+            for m in self.messages
+            if (m.channel, m.split, m.round, m.part) == (channel, split, round, part)
+        ]
+        if not found:
+            raise KeyError(f"no {channel} of {split}, round {round}, part {part} in the transcript")
+        rows = np.concatenate([m.rows for m in found])
+        order = np.argsort(rows, kind="stable")
+        values = np.concatenate([m.values for m in found])
+        if found[0].lengths is None:
+            return Collected(rows[order], values[order], None)
+        lengths = np.concatenate([m.lengths for m in found if m.lengths is not None])
+        starts = np.cumsum(lengths) - lengths
+        tokens = np.concatenate([np.arange(starts[i], starts[i] + lengths[i]) for i in order])
+        return Collected(rows[order], values[tokens], lengths[order])
+
+
+@dataclass(frozen=True)
+class Auxiliary:
+    """Public text of the customer's kind, with its labels and attributes; disjoint from every other split."""
+
+    tokens: Tokens
+    labels: Ints
+    attributes: dict[str, Ints] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What an attack may use besides the transcript; fields it did not declare are None."""
+
+    classes: int
+    device: str
+    base: Backbone | None = None
+    """The public model with its initial weights."""
+    mechanism: Defense | None = None
+    """The defense with its public parameters."""
+    auxiliary: Auxiliary | None = None
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What an attack says, one entry per example, or per token where `lengths` is given.
+
+    Attributes:
+        rows: [n] the examples guessed about.
+        values: [n] for one guess per example; [T, R] for R candidates per token, of which any
+            may be right (the union over R observations); chance accounts for R.
+        view: tells the guesses of one attack apart, such as the split they are about.
+    """
+
+    goal: Goal
+    channel: Channel | None
+    split: str
+    rows: Ints
+    values: Ints
+    lengths: Ints | None = None
+    attribute: str | None = None
+    view: str = ""
+
+
+class Tuned(ABC):
+    """A fine-tuned predictor, used the way the customer would use it."""
+
+    @abstractmethod
+    def predict(self, tokens: Tokens, split: str) -> Tensor:
+        """Class scores [n, C] for the examples of `split`; whatever this sends goes over the wire."""
+
+
+class Claim(BaseModel):
+    """A formal guarantee, as its authors state it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    guarantee: str
+    """Such as 'dχ-privacy' or '(ε, δ)-differential privacy'."""
+    parameters: dict[str, float]
+    covers: str
+    """What the guarantee covers, and what it does not."""
+
+
+class Method(BaseModel):
+    """What defenses and attacks share: a name, a source, and parameters as fields of the class."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    name: ClassVar[str]
+    source: ClassVar[Source]
+    version: ClassVar[int] = 1
+    """Raise it when a change alters results, so that old records no longer stand for the new method."""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """All parameters, defaults included, as JSON values."""
+        return self.model_dump(mode="json")
+
+
+class Defense(Method, ABC):
+    """A way to fine-tune that protects something of the customer's.
+
+    A subclass sets `name`, `source` and `emits`, declares its parameters as fields and writes `fine_tune`.
+    """
+
+    emits: ClassVar[frozenset[Channel]]
+    """Channels that cross the trust boundary; sending on another one is an error."""
+    knob: ClassVar[str | None] = None
+    """The parameter that trades utility for privacy; plots label points with it."""
+    colour: ClassVar[str] = ""
+    marker: ClassVar[str] = "o"
+
+    @abstractmethod
+    def fine_tune(self, session: Session) -> Tuned:
+        """Trains on `session.train`; all that the vendor learns goes through `session.wire`."""
+
+    @property
+    def undefended(self) -> bool:
+        """True where these parameters switch the protection off: attacks are certified on such cells."""
+        return False
+
+    def claim(self) -> Claim | None:
+        """The formal guarantee at these parameters, or None."""
+        return None
+
+    def refuses(self, cut: int) -> str | None:
+        """Why the defense cannot run at this cut, or None."""
+        return None
+
+
+class Attack(Method, ABC):
+    """A way to guess what a defense should hide.
+
+    A subclass sets `name`, `source` and `threat`, declares its parameters as fields and writes `guess`.
+    """
+
+    threat: ClassVar[ThreatModel]
+    certified_at: ClassVar[float] = 0.0
+    """Success that an undefended cell must show, besides an interval clear of chance, before the
+    attack counts as evidence of privacy elsewhere."""
+
+    @abstractmethod
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        """Guesses from the transcript alone; the first guess is the headline one."""
+
+    def refuses(self, cut: int) -> str | None:
+        """Why the attack cannot run at this cut, or None."""
+        return None
+
+
+Progress = Callable[[str, Iterable[Any], int], Iterable[Any]]
+"""Wraps an iterable of known length to show progress: (what, items, total) → items."""

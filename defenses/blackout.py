@@ -1,0 +1,59 @@
+"""Sends nothing but noise: an attack that finds anything here has found a fault in the harness."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from bench.ragged import Tokens
+from bench.session import Predictor, Session
+from bench.types import Channel, Defense, Source, Tuned
+
+
+class Blackout(Defense):
+    """Noise of the right shape on every channel; the customer predicts the most frequent class."""
+
+    name: ClassVar[str] = "blackout"
+    source: ClassVar[Source] = Source("Leakboard", "control")
+    emits: ClassVar[frozenset[Channel]] = frozenset(
+        {
+            Channel.TOKENS,
+            Channel.REPRESENTATIONS,
+            Channel.ACTIVATIONS,
+            Channel.GRADIENTS,
+            Channel.LOGIT_GRADIENTS,
+        }
+    )
+    colour: ClassVar[str] = "#000000"
+    marker: ClassVar[str] = "X"
+
+    def fine_tune(self, session: Session) -> Tuned:
+        rng, width = session.noise, session.backbone.width
+        vocabulary = len(session.backbone.embeddings)
+
+        def normal(*shape: int) -> Tensor:
+            return torch.from_numpy(rng.standard_normal(shape, dtype="float32"))
+
+        def send(tokens: Tokens, rows: Tensor, split: str) -> None:
+            ids, n = tokens.ids, len(tokens)
+            total = len(ids.values)
+            random_ids = torch.from_numpy(rng.integers(vocabulary, size=total))
+            session.wire.send(Channel.TOKENS, ids.with_values(random_ids), rows, split=split)
+            vectors = ids.with_values(normal(total, width))
+            session.wire.send(Channel.REPRESENTATIONS, vectors, rows, split=split)
+            session.wire.send(
+                Channel.ACTIVATIONS, normal(n, width), rows, split=split, sender="vendor"
+            )
+            if split == "train":
+                session.wire.send(Channel.GRADIENTS, normal(n, width), rows)
+                session.wire.send(Channel.LOGIT_GRADIENTS, normal(n, session.classes), rows)
+
+        for rows in torch.split(session.all_rows, 512):  # in parts, to bound the memory
+            send(session.train.take(rows), rows, "train")
+        shares = torch.bincount(session.labels, minlength=session.classes).float()
+
+        def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
+            send(tokens, rows, split)
+            return shares.expand(len(rows), -1)
+
+        return Predictor(score)

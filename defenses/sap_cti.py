@@ -1,0 +1,62 @@
+"""SAP-CTI: SAP that sends the tokens which contribute most to the task without noise."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from bench.session import Session
+from bench.types import Ints, Source
+from defenses.sap import SAP
+
+SMOOTHING = 1.0
+"""Added to every count of a token that occurs at all; the paper does not say what it does with
+tokens that a class never uses, for which equation 5 divides by zero."""
+
+
+class SAPCTI(SAP):
+    """Contributing tokens: the top k of each class by utility importance, k as large as `share` allows."""
+
+    name: ClassVar[str] = "sap-cti"
+    source: ClassVar[Source] = Source(
+        "A Split-and-Privatize Framework for Large Language Model Fine-Tuning",
+        "section 4.4, equation 5",
+        "https://arxiv.org/abs/2312.15603",
+    )
+    colour: ClassVar[str] = "#d55e00"
+    marker: ClassVar[str] = "s"
+
+    share: float = Field(0.01, ge=0, le=1)
+    """Largest share of all training tokens (occurrences) that may be sent without noise."""
+
+    def in_clear(self, session: Session) -> Tensor:
+        train = session.train
+        counts = np.zeros((session.classes, len(session.backbone.embeddings)), np.int64)
+        labels = session.labels.repeat_interleave(train.lengths)
+        real = ~train.special
+        np.add.at(counts, (labels[real].numpy(), train.ids.values[real].numpy()), 1)
+        return torch.from_numpy(contributing(counts, self.share))
+
+
+def contributing(counts: Ints, share: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """[V] True for contributing tokens, from occurrences `counts` [C, V] per class.
+
+    Utility importance UI(m, c) = Σ over c' ≠ c of ln p(m|c)/p(m|c'); ties go to the smaller id.
+    """
+    occurs = counts.sum(0) > 0
+    seen = counts[:, occurs]
+    smooth = seen + SMOOTHING
+    log_p = np.log(smooth / smooth.sum(1, keepdims=True))
+    importance = len(log_p) * log_p - log_p.sum(0)
+    ranks = np.argsort(np.argsort(-importance, axis=1, kind="stable"), axis=1)
+    # A token is in from the k at which its first class takes it; occurrences then only add up.
+    first = ranks.min(0)
+    taken = np.cumsum(np.bincount(first, weights=seen.sum(0), minlength=seen.shape[1]))
+    k = int(np.searchsorted(taken, share * seen.sum(), side="right"))
+    result = np.zeros(counts.shape[1], dtype=bool)
+    result[np.flatnonzero(occurs)[first < k]] = True
+    return result

@@ -1,0 +1,266 @@
+"""The figure for a paper: utility against empirical privacy, one panel per task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+
+from bench.errors import LeakboardError
+from leaderboards.curves import Curve, measured, printed
+from leaderboards.frontier import pareto
+from leaderboards.labels import Label, place
+from leaderboards.legend import (
+    CHANCE,
+    ENVELOPE,
+    GREY,
+    UNDEFENDED,
+    keys,
+    per_row,
+    references,
+    strokes,
+)
+
+SMALL = 6.5
+"""Points; the size of labels and notes."""
+WIDTHS = {1: 5.2, 2: 7.4, 3: 11.0}
+"""Inches, by the number of panels beside each other."""
+AGAINST = {
+    "attribute": "attribute inference",
+    "label": "label inference",
+    "membership": "membership inference",
+}
+LINE = 0.165
+"""Inches from one line of the legend to the next."""
+METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+RC = {
+    "figure.dpi": 200,
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.titlesize": 8.5,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#ececec",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 7.5,
+    "legend.borderaxespad": 0,
+    "legend.borderpad": 0.1,
+    # Without a salt the ids in an SVG are random; fonttype 42 keeps the text of a PDF searchable.
+    "svg.hashsalt": "leakboard",
+    "pdf.fonttype": 42,
+}
+
+
+def tradeoff(
+    points: pd.DataFrame, out: Path, title: str, published: pd.DataFrame | None = None
+) -> list[Path]:
+    """Draws utility (up) against empirical privacy (right), for each task one panel.
+
+    Args:
+        points: as `leaderboards.frontier.points` builds them.
+        out: where to write; .png (200 dpi), .svg and .pdf take the place of its suffix.
+        title: above the panels.
+        published: as `leaderboards.published.published` builds it; drawn hollow and dashed in
+            the panels of tasks that were measured too.
+
+    Returns:
+        The files. Equal points give equal bytes.
+
+    Raises:
+        LeakboardError: no point has both numbers.
+    """
+    drawn = _drawable(points)
+    curves = measured(drawn)
+    known = printed(_comparable(published, drawn)) if published is not None else []
+    tasks = list(dict.fromkeys(drawn["task"]))
+    with style.context(["default", RC]):
+        columns = min(len(tasks), 3)
+        width, rows = WIDTHS[columns], -(-len(tasks) // columns)
+        parts = [keys([*curves, *known]), references(bool(_undefended(drawn)))]
+        note = "\n".join(wrap(_note(drawn, known), int(width / 0.052)))
+        columns_of = [per_row(handles, width) for handles in parts]
+        lines = [-(-len(handles) // n) for handles, n in zip(parts, columns_of, strict=True)]
+        foot = LINE * (sum(lines) + 0.6 + 0.75 * (note.count("\n") + 1))
+        body = 3.1 * rows + 0.3
+        figure = Figure(figsize=(width, body + foot), layout="constrained")
+        above, below = np.ravel(np.asarray(figure.subfigures(2, 1, height_ratios=[body, foot])))
+        panels = above.subplots(rows, columns, squeeze=False).flatten()
+        for ax in panels[len(tasks) :]:
+            ax.set_axis_off()
+        here = [[c for c in [*curves, *known] if c.task == task] for task in tasks]
+        for ax, task, inside in zip(panels, tasks, here, strict=False):
+            _panel(ax, drawn[drawn["task"] == task], inside)
+        above.suptitle(title, fontsize=10, fontweight="bold")
+        for handles, n, above_it in zip(parts, columns_of, (0, lines[0]), strict=True):
+            top = (0.5, 1 - LINE * above_it / foot)
+            below.legend(handles=handles, loc="upper center", bbox_to_anchor=top, ncols=n)
+        below.text(0.5, 0.03, note, fontsize=SMALL, color=GREY, ha="center", va="bottom")
+        # Labels are placed in pixels, so the layout has to stand first and to stay.
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+        for ax, task, inside in zip(panels, tasks, here, strict=False):
+            _name_points(ax, drawn[drawn["task"] == task], inside)
+        return _save(figure, out)
+
+
+def _drawable(points: pd.DataFrame) -> pd.DataFrame:
+    if points.empty:
+        raise LeakboardError(
+            "nothing to plot: no attack of this goal has an ok result; "
+            "'leakboard show' lists what failed or was skipped, and why"
+        )
+    drawn = points.dropna(subset=["utility", "ep"])
+    if drawn.empty:
+        raise LeakboardError(
+            f"nothing to plot: none of the {len(points)} points has a utility beside its EP; "
+            "'leakboard show' lists what failed, and why"
+        )
+    return drawn
+
+
+def _comparable(published: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
+    """The printed points of the goal and the tasks that are drawn."""
+    return published[published["goal"].isin(drawn["goal"]) & published["task"].isin(drawn["task"])]
+
+
+def _panel(ax: Axes, points: pd.DataFrame, curves: Sequence[Curve]) -> None:
+    for utility in _undefended(points):
+        ax.axhline(utility, **UNDEFENDED, zorder=1)
+    low, high = _chance(points)
+    ax.axvspan(low, high, color=GREY, alpha=0.12, linewidth=0, zorder=0)
+    ax.axvline((low + high) / 2, **CHANCE, zorder=1)
+    ax.plot(*_staircase(points).T, **ENVELOPE, zorder=1)
+    for curve in curves:
+        _draw(ax, curve)
+    heights = np.concatenate([c.rows["utility"].to_numpy(float) for c in curves])
+    pad = max(0.16 * float(np.ptp(heights)), 0.02)
+    # Interval ends may run off the panel: with few seeds they would squeeze the points flat.
+    ax.set(xlim=(-0.04, 1.04), ylim=(heights.min() - pad, heights.max() + pad))
+    goal = str(points["goal"].iloc[0])
+    against, metric = AGAINST.get(goal, goal), _words(points["metric"])
+    ax.set_xlabel(f"Empirical privacy against {against} →\n1 − {metric or 'success'}")
+    ax.set_ylabel(f"Utility: {_words(points['utility_metric'])} →")
+    ax.set_title(str(points["task"].iloc[0]), loc="left", fontweight="bold")
+    ax.set_title("better ↗", loc="right", color=GREY, fontsize=7.5)
+
+
+def _draw(ax: Axes, curve: Curve) -> None:
+    rows, look = curve.rows, curve.look
+    x, y = rows["ep"].to_numpy(float), rows["utility"].to_numpy(float)
+    if not curve.hollow:
+        ends = rows[["ep_low", "ep_high", "utility_low", "utility_high"]].to_numpy(float).T
+        ax.errorbar(
+            x,
+            y,
+            xerr=np.nan_to_num(np.abs(ends[:2] - x)),
+            yerr=np.nan_to_num(np.abs(ends[2:] - y)),
+            fmt="none",
+            ecolor=look.colour,
+            elinewidth=0.8,
+            alpha=0.45,
+            zorder=2,
+        )
+    ax.plot(x, y, **strokes(curve), zorder=3)
+
+
+def _name_points(ax: Axes, points: pd.DataFrame, curves: Sequence[Curve]) -> None:
+    labels = []
+    for curve in curves:
+        last, safest = len(curve.rows) - 1, curve.rows["ep"].max()
+        for position, row in enumerate(curve.rows.itertuples()):
+            text = str(row.label)
+            value = text.rpartition("= ")[2]
+            end = position in (0, last)
+            labels.append(
+                Label(
+                    float(row.ep),  # type: ignore[arg-type]
+                    float(row.utility),  # type: ignore[arg-type]
+                    # The ends say what the knob is; between them its value is enough.
+                    text if end else value,
+                    _darker(curve.look.colour),
+                    short=value,
+                    required=row.ep == safest and not curve.hollow,
+                )
+            )
+    lines = [c.rows[["ep", "utility"]].to_numpy(float) for c in curves]
+    markers = np.concatenate(lines)
+    left, right = ax.get_xlim()
+    bottom, top = ax.get_ylim()
+    for utility in _undefended(points):
+        lines.append(np.array([[left, utility], [right, utility]]))
+    lines += [np.array([[x, bottom], [x, top]]) for x in _chance(points)]
+    place(ax, labels, markers, lines, SMALL)
+
+
+def _undefended(points: pd.DataFrame) -> list[float]:
+    """Utilities without a defense: one for each model and setup."""
+    return list(points.loc[points["defense"] == "none", "utility"])
+
+
+def _chance(points: pd.DataFrame) -> tuple[float, float]:
+    """The range of EP that guessing without any observation reaches."""
+    return 1 - float(points["chance"].max()), 1 - float(points["chance"].min())
+
+
+def _staircase(points: pd.DataFrame) -> np.ndarray:
+    """Corners of the Pareto envelope: the most utility that is left at each EP."""
+    best = pareto(points).sort_values(["ep", "utility"], ascending=[True, False])
+    xy = best[["ep", "utility"]].to_numpy(float)
+    # To the right of a point only the next one's utility is left.
+    steps = [[[a[0], b[1]], b] for a, b in pairwise(xy)]
+    return np.array([xy[0], *[corner for step in steps for corner in step]])
+
+
+def _darker(colour: str) -> tuple[float, ...]:
+    """A colour for small text: light ones would fade on white."""
+    return tuple(0.75 * channel for channel in to_rgb(colour))
+
+
+def _note(points: pd.DataFrame, known: Sequence[Curve]) -> str:
+    """What the reader must know of the points: attack, seeds, model, data."""
+    fewest, most = points["n_seeds"].min(), points["n_seeds"].max()
+    seeds = f"{most}" if fewest == most else f"{fewest} to {most}"
+    limits = points["limit"].dropna().unique()
+    data = f"at most {max(limits):,} examples per split" if len(limits) else "all examples"
+    text = (
+        f"Measured: {_words(points['model'])}, {data}; {seeds} seed{'s' * (seeds != '1')}, "
+        f"bars are 95 % intervals; attack: {_words(points['attack'])}."
+    )
+    if known:
+        models = _words(pd.concat([curve.rows["model"] for curve in known]))
+        text += (
+            f" Hollow points are as printed, for {models} and the paper's own data size: "
+            "compare the shapes, not the values."
+        )
+    return text
+
+
+def _words(texts: pd.Series) -> str:
+    """The different texts of a column, in order, joined by commas."""
+    return ", ".join(dict.fromkeys(part for text in texts for part in text.split(", ") if part))
+
+
+def _save(figure: Figure, out: Path) -> list[Path]:
+    stem = out.with_suffix("") if out.suffix[1:] in METADATA else out
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in METADATA]
+    for path, metadata in zip(paths, METADATA.values(), strict=True):
+        figure.savefig(path, dpi=200, metadata=metadata)
+    return paths
