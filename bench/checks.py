@@ -67,7 +67,6 @@ def _is_baseline_of(other: Leak, leak: Leak) -> bool:
         and other.success is not None
         and leak.success is not None
         and (other.goal, other.attribute) == (leak.goal, leak.attribute)
-        # Views carry the split first: "train", "train, vote".
-        and (leak.goal != Goal.INVERSION or leak.view.split(",")[0] == other.view)
+        and (leak.goal != Goal.INVERSION or leak.view == other.view)
         and other.success.low > leak.success.high
     )

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from bench import __version__
-from bench.errors import LeakboardError
+from bench.errors import LeakboardError, did_you_mean
 
 if TYPE_CHECKING:
     from bench.plan import Plan
@@ -181,7 +181,12 @@ def run(
 
 
 @app.command()
-def show(source: Source) -> None:
+def show(
+    source: Source,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also the baselines that read nothing.")
+    ] = False,
+) -> None:
     """Show the records of a suite as a table: utility, and what each attack found.
 
     Example: leakboard show smoke
@@ -191,7 +196,8 @@ def show(source: Source) -> None:
 
     records = _records(source)
     table = frame(records)
-    console.print(summary(table))
+    for part in summary(table, everything):
+        console.print(part)
     for line in failures(table):
         console.print(_escaped(line))
 
@@ -228,9 +234,24 @@ def plot(
 
     Example: leakboard plot smoke --goal label
     """
-    from leaderboards.curves import draw
+    from bench.suite import load_suite
+    from bench.types import Goal
+    from leaderboards.frame import frame
+    from leaderboards.frontier import points
+    from leaderboards.plots import tradeoff
+    from leaderboards.published import published
 
-    for path in draw(_records(source), out, _name(source), goal, attack):
+    if goal not in list(Goal):
+        raise LeakboardError(f"--goal: unknown '{goal}'. {did_you_mean(goal, Goal)}")
+    drawn = points(frame(_records(source)), goal, attack)
+    known = None
+    if not Path(source).is_dir() and (paper := load_suite(source).paper):
+        known = published(paper.paper, paper.artefact, paper.model)
+        theirs = {printed: ours for ours, printed in paper.task.items()}
+        known["task"] = known["task"].replace(theirs)
+    name = "-".join(part for part in (_name(source), goal, attack) if part)
+    against = f"against {attack}" if attack else "against the strongest attack"
+    for path in tradeoff(drawn, out / name, f"{_name(source)}: {goal} {against}", known):
         console.print(str(path), highlight=False)
 
 

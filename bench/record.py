@@ -50,7 +50,7 @@ class TrainSettings(Part):
 class Recording(Part):
     """What of the transcript is kept for the attacks; bytes are counted in full all the same."""
 
-    examples: int = Field(2000, ge=1)
+    examples: int = Field(1000, ge=1)
     """Examples of each split whose messages are kept, the same ones in every round."""
     megabytes: int = Field(2048, ge=1)
     """Upper bound of the memory a transcript may take; what exceeds it is dropped and flagged."""

@@ -1,4 +1,4 @@
-"""Results as a table on the terminal, and what failed as plain lines."""
+"""Results as tables on the terminal, and what did not run as plain lines."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import pandas as pd
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -14,30 +16,58 @@ from leaderboards.frontier import SETTING, average
 from leaderboards.looks import settings, setup, varying
 
 LEAK = ["attack", "attack_params", "goal", "view", "attribute"]
+Row = Mapping[Hashable, Any]
 
 
-def summary(frame: pd.DataFrame, title: str | None = None) -> Table:
-    """One row per setting, attack and view, as means over seeds; what did not work stands dim.
+def summary(frame: pd.DataFrame, everything: bool = False) -> list[RenderableType]:
+    """For each task, model and cut a table with one row per setting, attack and view.
 
-    Utility carries ± half the width of its 95 % interval, EP its whole interval. Parameters are
-    shown where they vary within their method.
+    Numbers are means over seeds; utility and EP carry their 95 % interval, and beside EP stands
+    what an attacker who only guesses would leave. Parameters are shown
+    where they vary within their method. What was skipped stands below, each reason once.
+
+    Args:
+        everything: also the rows of attacks that read nothing, which stand at the chance level.
     """
-    table = Table(title=title, header_style="bold", pad_edge=False)
-    for name in ("task", "model", "defense", "parameters", "utility", "attack", "guesses"):
-        table.add_column(name, overflow="fold")
-    for name in ("success", "chance", "EP", "seeds"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("flags, reason", overflow="fold", min_width=18)
     shown = _shown(frame)
+    parts: list[RenderableType] = []
+    for (task, model, cut), here in frame.groupby(["task", "model", "cut"], sort=False):
+        told = here[here["status"] != "skipped"]
+        if not everything:
+            told = told[(told["channel"] != "") | (told["status"] != "ok")]
+        if len(told):
+            parts.append(_table(f"{task} · {model} · cut {cut}", told, shown))
+        parts += [Text(f"skipped: {line}", style="dim") for line in _skipped(here)]
+    if not everything and ((frame["channel"] == "") & (frame["status"] == "ok")).any():
+        parts.append(Text("Attacks that read nothing stand at chance; --all shows them.", "dim"))
+    return parts
+
+
+def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Table:
     # A reason belongs to one seed; joined with a success of another it would say nothing true.
-    means = average(frame, [*SETTING, *LEAK, "status", "reason"])
-    for _, same in means.groupby(["task", "model", "defense"], sort=False):
-        for row in same.to_dict("records"):
-            own = settings(row["params"], shown[row["defense"]])
-            other = setup(same, row["limit"], row["epochs"], row["setup"])
-            words = ", ".join(part for part in (own, other) if part)
-            worked = row["status"] == "ok"
-            table.add_row(*_cells(row, words, shown, worked), style="" if worked else "dim")
+    means = average(rows, [*SETTING, *LEAK, "status", "reason"])
+    means = means.assign(order=means["params"].map(_order))
+    # "none" first, then method by method from the weakest protection to the strongest.
+    first = ~means["undefended"] | (means["params"] != "{}")
+    means = means.assign(first=first).sort_values(["first", "defense", "order"], kind="stable")
+    metric = ", ".join(dict.fromkeys(text for text in means["utility_metric"] if text))
+    seeds = ", ".join(str(n) for n in sorted(means["n_seeds"].unique()))
+    table = Table(title=f"{title} · seeds: {seeds}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for name in ("defense", metric or "utility", "attack"):
+        table.add_column(name, no_wrap=True)
+    for name in ("EP", "chance"):
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+    if (means["flags"] != "").any() or (means["status"] != "ok").any():
+        table.add_column("flags, reason", overflow="fold", min_width=20)
+    last = None
+    for row in means.to_dict("records"):
+        same = means[means["defense"] == row["defense"]]
+        setting = _setting(row, same, shown)
+        table.add_row(
+            *_cells(row, setting if setting != last else "", shown)[: len(table.columns)],
+            style="" if row["status"] == "ok" else "dim",
+        )
+        last = setting
     return table
 
 
@@ -53,29 +83,41 @@ def failures(frame: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _cells(
-    row: Mapping[Hashable, Any], parameters: str, shown: Mapping[str, list[str]], worked: bool
-) -> list[Text]:
+def _skipped(frame: pd.DataFrame) -> list[str]:
+    rows = frame[frame["status"] == "skipped"]
+    named = rows["attack"].where(rows["attack"] != "", rows["defense"])
+    lines = named + " (" + rows["goal"] + "): " + rows["reason"]
+    return list(dict.fromkeys(lines.str.replace(" ()", "")))
+
+
+def _order(params: str) -> tuple[float, ...]:
+    """Sorts parameters from weak to strong: a larger number, or none at all, hides less."""
+    values = json.loads(params).values()
+    return tuple(-v if isinstance(v, int | float) else -float("inf") for v in values)
+
+
+def _setting(row: Row, same: pd.DataFrame, shown: Mapping[str, list[str]]) -> str:
+    own = settings(row["params"], shown[row["defense"]])
+    other = setup(same, row["limit"], row["epochs"], row["setup"])
+    # Spaces around "=" would cost the width that the numbers need on 80 columns.
+    return " ".join(part for part in (row["defense"], own, other) if part).replace(" = ", "=")
+
+
+def _cells(row: Row, setting: str, shown: Mapping[str, list[str]]) -> list[Text]:
     attack = str(row["attack"])
-    attack_params = str(row["attack_params"]) or "{}"
-    flags = row["flags"].replace(",", "\n")
-    reason = "" if worked else f"{row['status']}: {row['reason'] or 'no reason given'}"
+    params = settings(str(row["attack_params"]) or "{}", shown.get(attack, []))
+    what = [attack, params, *[str(row[name]) for name in ("attribute", "view")]]
+    reason = "" if row["status"] == "ok" else f"{row['status']}: {row['reason'] or 'no reason'}"
     words = [
-        row["task"],
-        f"{row['model']}, cut {row['cut']}",
-        row["defense"],
-        parameters,
-        _with_half(row, "utility"),
-        " ".join(part for part in (attack, settings(attack_params, shown.get(attack, []))) if part),
-        " ".join(str(row[name]) for name in ("goal", "attribute", "view") if row[name]),
-        _number(row["success"]),
-        _number(row["chance"]),
+        setting,
+        _with_half(row, "utility") if setting else "",
+        " ".join(part for part in what if part),
         _with_interval(row, "ep"),
-        row["n_seeds"],
-        "\n".join(part for part in (reason, flags) if part),
+        _number(1 - row["chance"]),
+        "\n".join(part for part in (reason, row["flags"].replace(",", "\n")) if part),
     ]
     # Text, not str: a bracket in a reason must not be read as markup.
-    return [Text(str(word)) for word in words]
+    return [Text(word) for word in words]
 
 
 def _shown(frame: pd.DataFrame) -> dict[str, list[str]]:
@@ -91,14 +133,14 @@ def _number(value: Any) -> str:
     return "–" if pd.isna(value) else f"{value:.3f}"
 
 
-def _with_half(row: Mapping[Hashable, Any], name: str) -> str:
+def _with_half(row: Row, name: str) -> str:
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     if pd.isna(low) or pd.isna(high):
         return _number(row[name])
-    return f"{_number(row[name])} ± {(high - low) / 2:.3f}"
+    return f"{_number(row[name])} ±{(high - low) / 2:.2f}"
 
 
-def _with_interval(row: Mapping[Hashable, Any], name: str) -> str:
+def _with_interval(row: Row, name: str) -> str:
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     if pd.isna(low) or pd.isna(high):
         return _number(row[name])
