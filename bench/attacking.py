@@ -77,38 +77,49 @@ def _attack(
         guesses = isolated(functools.partial(attack.guess, transcript, knowledge, rng))
         chosen = [g for g in guesses if g.goal in pairing.goals]
         scored = [(guess, score(guess, truth)) for guess in chosen]
+        seconds = time.perf_counter() - start
+        leaks = [
+            Leak(
+                attack=spec,
+                status="ok",
+                goal=guess.goal,
+                view=guess.view,
+                attribute=guess.attribute,
+                channel=guess.channel,
+                certificate=planned.defense.undefended
+                and fields["success"].low > fields["success"].chance
+                and fields["success"].value >= attack.certified_at,
+                seconds=seconds / len(scored),
+                **fields,
+            )
+            for guess, fields in scored
+        ]
     except MissingExtra:
         raise
-    except Exception as error:
-        oom = isinstance(error, torch.OutOfMemoryError | MemoryError)
-        status: Status = "out-of-memory" if oom else "failed"
-        return [
-            Leak(attack=spec, status=status, reason=told(error), goal=goal)
-            for goal in sorted(pairing.goals)
-        ]
-    seconds = time.perf_counter() - start
-    leaks = [
-        Leak(
-            attack=spec,
-            status="ok",
-            goal=guess.goal,
-            view=guess.view,
-            attribute=guess.attribute,
-            channel=guess.channel,
-            certificate=planned.defense.undefended
-            and fields["success"].low > fields["success"].chance
-            and fields["success"].value >= attack.certified_at,
-            seconds=seconds / len(scored),
-            **fields,
-        )
-        for guess, fields in scored
-    ]
+    except (Exception, SystemExit) as error:  # a library under an attack may call exit()
+        return failed(pairing, "out-of-memory" if out_of_memory(error) else "failed", told(error))
     nothing = "the transcript holds nothing to guess this from"
     silent = pairing.goals - {leak.goal for leak in leaks}
     leaks += [
         Leak(attack=spec, status="skipped", reason=nothing, goal=goal) for goal in sorted(silent)
     ]
     return leaks
+
+
+def failed(pairing: Pairing, status: Status, reason: str) -> list[Leak]:
+    """The leaks of an attack that found nothing because something broke."""
+    spec = spec_of(pairing.attack)
+    return [
+        Leak(attack=spec, status=status, reason=reason, goal=goal) for goal in sorted(pairing.goals)
+    ]
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, on the device or in this process."""
+    # On the CPU, torch raises a RuntimeError with no type of its own.
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    )
 
 
 def isolated(call: Callable[[], T]) -> T:
@@ -130,7 +141,7 @@ def isolated(call: Callable[[], T]) -> T:
     return result[0]
 
 
-def told(error: Exception) -> str:
+def told(error: BaseException) -> str:
     """One line about an error: what and where."""
     if isinstance(error, LeakboardError | BadGuess):
         return str(error)

@@ -47,7 +47,7 @@ class Neighbours:
         if not len(queries):
             return np.zeros(0, np.int64)
         queries = np.ascontiguousarray(queries, dtype=np.float32)
-        as_bytes = queries.view(np.dtype((np.void, queries.strides[0])))[:, 0]
+        as_bytes = queries.view(np.dtype((np.void, queries[0].nbytes)))[:, 0]
         _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
         return self.nearest(queries[first])[inverse]
 

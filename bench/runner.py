@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from bench import metrics
-from bench.attacking import attack_all, told
+from bench.attacking import attack_all, failed, out_of_memory, told
 from bench.backbones import Backbone
 from bench.errors import MissingExtra
 from bench.inputs import Inputs
@@ -82,7 +82,8 @@ class Runner:
             return None, list(planned.pairings)
         if record.status != "ok":
             return record, []
-        done = {attack_id(leak.attack) for leak in record.leaks if leak.status in FINAL}
+        again = {attack_id(leak.attack) for leak in record.leaks if leak.status not in FINAL}
+        done = {attack_id(leak.attack) for leak in record.leaks} - again
         return record, [p for p in planned.pairings if attack_id(spec_of(p.attack)) not in done]
 
     def _run(self, planned: Planned) -> Record:
@@ -94,8 +95,11 @@ class Runner:
         backbone = self.plan.backbones[planned.cell.model]
         inputs = self._inputs(planned)
         record = run_cell(planned, inputs, backbone, pairings, self.reporter)
-        if earlier is not None and record.status == "ok":
-            record = record.merged(earlier)
+        if earlier is not None:
+            if record.status != "ok":  # what was measured before still stands
+                record = _lacking(earlier, record, pairings)
+            else:
+                record = record.merged(earlier)
         self.store.write(record)
         self.reporter.finished(record, reused=False)
         return record
@@ -108,6 +112,14 @@ class Runner:
             task, backbone = self.plan.tasks[cell.data_hash], self.plan.backbones[cell.model]
             self._last = wanted, Inputs.of(cell, task, backbone)
         return self._last[1]
+
+
+def _lacking(earlier: Record, record: Record, pairings: Sequence[Pairing]) -> Record:
+    """An earlier record, in which the attacks that were to be added failed as the cell now did."""
+    status: Status = "out-of-memory" if record.status == "out-of-memory" else "failed"
+    reason = f"the cell, run again for this attack, ended {record.status}: {record.reason}"
+    leaks = [leak for p in pairings for leak in [*failed(p, status, reason), *p.skipped()]]
+    return earlier.model_copy(update={"leaks": leaks}).merged(earlier)
 
 
 def run_cell(
@@ -137,9 +149,9 @@ def run_cell(
         raise
     except Diverged as error:
         return ended("diverged", str(error))
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        return ended("out-of-memory", str(error) or "out of memory")
     except Exception as error:
+        if out_of_memory(error):
+            return ended("out-of-memory", str(error) or "out of memory")
         return ended("failed", told(error))
 
 

@@ -33,6 +33,8 @@ class Network(nn.Module):
         self, backbone: Backbone, cut: int, classes: int, settings: TrainSettings, adapted: bool
     ) -> None:
         super().__init__()
+        # Drawn before the adapters, so that the head starts the same with and without them.
+        head = nn.Linear(backbone.width, classes)
         self.family = backbone.family
         self.cut = cut
         self.encoder = copy.deepcopy(backbone.model)
@@ -45,7 +47,7 @@ class Network(nn.Module):
                 target_modules=list(backbone.family.lora_targets),
             )
             inject_adapter_in_model(config, self.encoder)
-        self.head = nn.Linear(backbone.width, classes)
+        self.head = head
         self.to(backbone.device)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,17 +39,18 @@ class Store:
         Raises:
             LeakboardError: the disk is full or the folder cannot be written.
         """
-        path = self.path(record.key)
+        path, text = self.path(record.key), to_text(record)
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with temporary.open("w", encoding="utf-8") as file:
-                file.write(to_text(record))
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # where the folder could not be made there is nothing to remove
+                temporary.unlink()
             raise LeakboardError(
                 f"{path}: the record could not be written ({error.strerror or error}). Everything "
                 "finished before is kept; make room, or choose another folder with --out, and run again"

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import reprlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from math import isfinite
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -22,40 +17,19 @@ from pydantic import (
     Field,
     PrivateAttr,
     Tag,
-    ValidationError,
 )
-from pydantic_core import ErrorDetails
 
 from bench import registry
 from bench.errors import LeakboardError, did_you_mean
+from bench.page import Loc, Page, shown
 from bench.record import Recording, TrainSettings
 from bench.tasks.catalogue import listing
 from bench.tasks.own import OwnTask, SplitFiles
-from bench.types import Attack, Defense, Method
+from bench.types import Attack, Defense
 
 SUITES = Path(__file__).with_name("suites")
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
-Loc = tuple[str | int, ...]
-"""The way to a value: keys of mappings and places in lists."""
-DEEPEST = 10
-"""Levels of nesting; a list that holds itself by an alias has no bottom."""
-PLAIN_TAGS = [f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")]
-EXPECTED = {
-    "bool_parsing": "be true or false",
-    "bool_type": "be true or false",
-    "dict_type": "be a mapping",
-    "float_parsing": "be a number",
-    "float_type": "be a number",
-    "int_from_float": "be a whole number",
-    "int_parsing": "be a whole number",
-    "int_type": "be a whole number",
-    "model_type": "be a mapping",
-    "path_type": "be a path",
-    "string_too_short": "be a word",
-    "string_type": "be text",
-}
-"""pydantic's kinds of errors in our words; its own words serve for the rest."""
 
 
 def _listed(value: Any) -> Any:
@@ -160,7 +134,7 @@ class Suite(_Part):
         """
         given = {"task": task, "model": model, "seeds": seeds, "limit": limit}
         given = {key: value for key, value in given.items() if value is not None}
-        page = _Page("", {(key,): 0 for key in given})
+        page = Page("", {(key,): 0 for key in given}, PARTS)
         suite = page.built(Suite, {key: getattr(self, key) for key in Suite.model_fields} | given)
         suite._base = self._base
         return suite
@@ -178,7 +152,7 @@ def load_suite(name_or_path: str) -> Suite:
         LeakboardError: no such suite, or the file's mistakes, one on each line.
     """
     path = _find(name_or_path)
-    page = _Page(str(path))
+    page = Page(str(path), parts=PARTS)
     given = page.read(path)
     attacks = given.get("attacks", "all")
     attacks = list(registry.attacks()) if attacks == "all" else _listed(attacks)
@@ -212,7 +186,7 @@ def _find(name_or_path: str) -> Path:
 
 
 def _methods(
-    page: _Page, kind: str, known: Mapping[str, type[M]], entries: Sequence[Any]
+    page: Page, kind: str, known: Mapping[str, type[M]], entries: Sequence[Any]
 ) -> tuple[M, ...]:
     """The methods of a list, grids unfolded; mistakes are noted on the page."""
     found: list[M] = []
@@ -231,7 +205,7 @@ def _methods(
             case _:
                 page.complain(
                     loc,
-                    f"expected one {kind}, got {_shown(entry)}. Write a name, or "
+                    f"expected one {kind}, got {shown(entry)}. Write a name, or "
                     "name: {parameter: value}, with parameters indented deeper than the name.",
                 )
                 continue
@@ -245,11 +219,11 @@ def _methods(
     return tuple(found)
 
 
-def _grid(page: _Page, cls: type[M], params: Any, loc: Loc) -> Iterator[M]:
+def _grid(page: Page, cls: type[M], params: Any, loc: Loc) -> Iterator[M]:
     """One method for each combination of the listed values, in the written order."""
     params = {} if params is None else params
     if not isinstance(params, dict):
-        page.complain(loc, f"expected parameters such as {{name: value}}, got {_shown(params)}")
+        page.complain(loc, f"expected parameters such as {{name: value}}, got {shown(params)}")
         return
     axes = {key: value if isinstance(value, list) else [value] for key, value in params.items()}
     for key, values in axes.items():
@@ -265,174 +239,3 @@ def _grid(page: _Page, cls: type[M], params: Any, loc: Loc) -> Iterator[M]:
             if isinstance(value, float) and not isfinite(value):
                 page.complain((*loc, key, i), f"must be a finite number, got {value}")
         yield method
-
-
-@dataclass
-class _Page:
-    """A suite file that is being read: where everything stands, and what is wrong with it."""
-
-    file: str
-    lines: dict[Loc, int] = field(default_factory=dict)
-    mistakes: dict[tuple[int, str], None] = field(default_factory=dict)
-
-    def complain(self, loc: Loc, what: str, line: int | None = None) -> None:
-        at = self.known(loc)
-        line = self.lines.get(at, 1) if line is None else line
-        place = f"{self.file}:{line}: " if self.file else ""
-        key = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in at).removeprefix(".")
-        self.mistakes[line, f"{place}{key}: {what}" if key else f"{place}{what}"] = None
-
-    def known(self, loc: Loc) -> Loc:
-        """The part of a location that stands in the file: no union tags, no implied lists."""
-        at: Loc = ()
-        for step in loc:
-            if (*at, step) in self.lines:
-                at = (*at, step)
-        return at
-
-    def read(self, path: Path) -> dict[str, Any]:
-        """The file as plain values.
-
-        Raises:
-            LeakboardError: it cannot be read, is not YAML, or is not a mapping.
-        """
-        try:
-            text = path.read_bytes().decode("utf-8-sig")
-            root = yaml.compose(text, Loader=yaml.BaseLoader)
-        except OSError as e:
-            raise LeakboardError(f"{path}: cannot be read: {e.strerror}") from e
-        except UnicodeDecodeError as e:
-            line = e.object[: e.start].count(b"\n") + 1
-            raise LeakboardError(f"{path}:{line}: is not UTF-8 text; save it as UTF-8") from e
-        except yaml.MarkedYAMLError as e:
-            mark = e.problem_mark or e.context_mark
-            line = mark.line + 1 if mark else 1
-            advice = "; indent with spaces" if "'\\t'" in str(e.problem) else ""
-            what = ": ".join(part for part in (e.context, e.problem) if part)
-            raise LeakboardError(f"{path}:{line}: not valid YAML: {what}{advice}") from e
-        except yaml.reader.ReaderError as e:
-            line = text[: e.position].count("\n") + 1
-            raise LeakboardError(f"{path}:{line}: not valid YAML: {e.reason}") from e
-        except RecursionError as e:
-            raise LeakboardError(f"{path}:1: is nested too deeply to be read") from e
-        if not isinstance(root, yaml.MappingNode):
-            sort = "a list" if isinstance(root, yaml.SequenceNode) else "a single value"
-            raise LeakboardError(
-                f"{path}:1: expected a mapping with the keys name, task and defenses, "
-                f"got {sort if root else 'an empty file'}"
-            )
-        value: dict[str, Any] = self.plain(root, ())
-        return value
-
-    def plain(self, node: yaml.Node, loc: Loc) -> Any:
-        """A node as a plain value; notes the line of everything in it."""
-        line = node.start_mark.line + 1
-        self.lines.setdefault(loc, line)
-        if node.tag not in PLAIN_TAGS:
-            self.complain(loc, f"the tag {node.tag} is not supported; remove it", line)
-        elif len(loc) > DEEPEST:
-            self.complain(loc[:1], f"is nested more than {DEEPEST} levels deep")
-        elif isinstance(node, yaml.ScalarNode):
-            return node.value if node.style else _scalar(node.value)
-        elif isinstance(node, yaml.SequenceNode):
-            return [self.plain(child, (*loc, i)) for i, child in enumerate(node.value)]
-        elif isinstance(node, yaml.MappingNode):
-            return self.mapping(node, loc)
-        return None
-
-    def mapping(self, node: yaml.MappingNode, loc: Loc) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, child in node.value:
-            line = key.start_mark.line + 1
-            if not isinstance(key, yaml.ScalarNode):
-                self.complain(loc, "expected a word as key", line)
-            elif key.value in found:
-                first = self.lines[*loc, key.value]
-                self.complain(loc, f"the key '{key.value}' already stands in line {first}", line)
-            else:
-                self.lines[*loc, key.value] = line
-                found[key.value] = self.plain(child, (*loc, key.value))
-        return found
-
-    def built(self, cls: type[M], given: Mapping[str, Any]) -> M:
-        """The validated model.
-
-        Raises:
-            LeakboardError: all mistakes noted so far, and those of the values given here.
-        """
-        model = self.build(cls, given)
-        if model is None or self.mistakes:
-            ordered = sorted(self.mistakes, key=lambda mistake: mistake[0])
-            raise LeakboardError("\n".join(text for _, text in ordered))
-        return model
-
-    def build(
-        self,
-        cls: type[M],
-        given: Mapping[str, Any],
-        loc: Loc = (),
-        chosen: Mapping[str | int, int] = MappingProxyType({}),
-    ) -> M | None:
-        """The validated model, or None after noting what is wrong with it.
-
-        Args:
-            chosen: the place in its list from which each value was taken.
-        """
-        try:
-            return cls.model_validate(given)
-        except LeakboardError as e:
-            self.complain(loc, str(e))
-        except ValidationError as e:
-            word = "parameter" if issubclass(cls, Method) else "key"
-            wrong: dict[Loc, list[ErrorDetails]] = {}
-            deeper: list[Loc] = []
-            for error in e.errors(include_url=False):
-                head, rest = error["loc"][:1], error["loc"][1:]
-                at = (*loc, *head, *(chosen[key] for key in head if key in chosen), *rest)
-                above = self.known((*loc, *error["loc"][:-1]))
-                if error["type"] == "missing":
-                    self.complain(above, f"missing {word} '{error['loc'][-1]}'")
-                elif error["type"] == "extra_forbidden":
-                    name = str(error["loc"][-1])
-                    part = next((PARTS[k] for k in error["loc"][-2::-1] if k in PARTS), cls)
-                    what = f"unknown {word} '{name}'. {did_you_mean(name, part.model_fields)}"
-                    self.complain(above, what, self.lines.get(self.known(at)))
-                else:
-                    wrong.setdefault(self.known(at), []).append(error)
-                    continue
-                deeper.append((*above, error["loc"][-1]))
-            for at, errors in wrong.items():
-                # Of a union's alternatives the one that was meant is the one that went further.
-                if not any(other[: len(at)] == at != other for other in [*wrong, *deeper]):
-                    self.complain(at, _expected(errors))
-        return None
-
-
-def _scalar(text: str) -> str | int | float | None:
-    """An unquoted YAML value. Unlike in YAML 1.1, 1e-3 is a number, and no and on are words.
-
-    So are true and false: a yes-or-no field reads them from the words, and a number refuses them.
-    """
-    if text in ("", "~", "null", "Null", "NULL"):
-        return None
-    if re.fullmatch(r"[-+]?[0-9]{1,18}", text):
-        return int(text)
-    if re.fullmatch(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", text):
-        return float(text)
-    return text
-
-
-def _expected(errors: Sequence[ErrorDetails]) -> str:
-    """What pydantic says about one value; several errors are the alternatives of a union."""
-    custom = [str(e["ctx"]["error"]) for e in errors if "error" in e.get("ctx", {})]
-    if custom:
-        return "; ".join(custom)
-    first, *others = dict.fromkeys(
-        EXPECTED.get(e["type"]) or re.sub(r"^\w+ should ", "", e["msg"]) for e in errors
-    )
-    wanted = " or ".join([first, *(other.removeprefix("be ") for other in others)])
-    return f"must {wanted}, got {_shown(errors[0]['input'])}"
-
-
-def _shown(value: Any) -> str:
-    return "null" if value is None else reprlib.repr(value)

@@ -113,7 +113,8 @@ class Wire:
         lengths = None
         if isinstance(payload, Ragged):
             chosen = payload.take(kept)
-            values, lengths = chosen.values, chosen.lengths.numpy().copy()
+            values, lengths = chosen.values, chosen.lengths.numpy()
+            lengths.setflags(write=False)
         else:
             values = payload[kept]
         array = values.detach().float() if values.is_floating_point() else values.detach()
@@ -122,12 +123,11 @@ class Wire:
             self._dropped += size
             return
         self._left -= size
-        copy = array.cpu().numpy().copy()
+        copy, about = array.cpu().numpy().copy(), rows[kept].numpy()
         copy.setflags(write=False)
+        about.setflags(write=False)
         self._messages.append(
-            Message(
-                channel, split, round, sender, recipient, part, rows[kept].numpy(), copy, lengths
-            )
+            Message(channel, split, round, sender, recipient, part, about, copy, lengths)
         )
 
     def transcript(self) -> Transcript:

