@@ -39,6 +39,7 @@ class Live:
         )
         self.cells = self.bars.add_task("cells", total=cells)
         self.inner = self.bars.add_task("", total=None, visible=False)
+        self.name = ""
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -48,7 +49,9 @@ class Live:
         self.bars.stop()
 
     def started(self, planned: Planned) -> None:
-        self.bars.update(self.cells, description=f"cells · {planned.cell.defense.name}")
+        cell = planned.cell
+        self.name = escape(f"{cell.task} seed {cell.seed} {planned.defense}")
+        self.bars.update(self.cells, description=str(planned.defense))
 
     def track(self, what: str, items: Iterable[Any], total: int) -> Iterator[Any]:
         self.bars.reset(self.inner, description=f"  {what}", total=total, visible=True)
@@ -59,16 +62,13 @@ class Live:
 
     def finished(self, record: Record, reused: bool) -> None:
         self.bars.advance(self.cells)
-        self.console.print(_line(record, reused), highlight=False)
+        self.console.print(_line(self.name, record, reused), highlight=False)
 
     def warned(self, message: str) -> None:
         self.console.print(f"[yellow]{escape(message)}[/]")
 
 
-def _line(record: Record, reused: bool) -> str:
-    cell = record.cell
-    params = " ".join(f"{k}={v}" for k, v in cell.defense.params.items() if v is not None)
-    name = escape(f"{cell.task} seed {cell.seed} {cell.defense.name} {params}".strip())
+def _line(name: str, record: Record, reused: bool) -> str:
     if record.status != "ok" or record.utility is None:
         return f"[yellow]{record.status}[/] {name}: {escape(record.reason)}"
     ep = [leak.ep for leak in record.leaks if leak.goal == "inversion" and leak.channel]

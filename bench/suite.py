@@ -214,7 +214,7 @@ def _methods(
             continue
         for method in _grid(page, known[name], params, (*loc, name)):
             if method in found:
-                page.complain(loc, f"{name}({method}) is listed twice")
+                page.complain(loc, f"'{method}' is listed twice")
             found.append(method)
     return tuple(found)
 

@@ -242,6 +242,12 @@ class Method(BaseModel):
         """All parameters, defaults included, as JSON values."""
         return self.model_dump(mode="json")
 
+    def __str__(self) -> str:
+        """The name and the parameters that were given, such as 'sap eta=75'."""
+        given = self.model_dump(mode="json", exclude_unset=True)
+        words = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in given.items()]
+        return " ".join([self.name, *words]).replace("=None", "=none")
+
 
 class Defense(Method, ABC):
     """A way to fine-tune that protects something of the customer's.

@@ -51,7 +51,8 @@ def contributing(counts: Ints, share: float) -> np.ndarray[tuple[int], np.dtype[
     seen = counts[:, occurs]
     smooth = seen + SMOOTHING
     log_p = np.log(smooth / smooth.sum(1, keepdims=True))
-    importance = len(log_p) * log_p - log_p.sum(0)
+    # Rounded, since the last digits would decide between tokens of equal importance.
+    importance = (len(log_p) * log_p - log_p.sum(0)).round(9)
     ranks = np.argsort(np.argsort(-importance, axis=1, kind="stable"), axis=1)
     # A token is in from the k at which its first class takes it; occurrences then only add up.
     first = ranks.min(0)
