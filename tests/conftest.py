@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 from cells import load_tiny
 from hypothesis import settings
 
@@ -15,6 +16,10 @@ from bench.backbones import Backbone
 # A loaded machine must not fail a test, and a failure must come back when the test is run again.
 settings.register_profile("leakboard", deadline=None, derandomize=True)
 settings.load_profile("leakboard")
+
+# Tiny models gain nothing from threads, and on a busy machine the threads wait for each other.
+torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 @pytest.fixture(scope="session")

@@ -286,7 +286,7 @@ BAD = {
     ),
     "same defense twice": (
         HEAD + "defenses:\n  - sap: {eta: 100}\n  - sap\n",
-        "my.yaml:5: defenses[1]: 'sap eta=100' is listed twice",
+        "my.yaml:5: defenses[1]: 'sap' is listed twice",
     ),
     "same seed twice": (
         HEAD + "seeds: [1, 1]\ndefenses: none\n",
