@@ -51,7 +51,10 @@ class Prior(Attack):
         label = np.full(len(rows), _most_frequent(public.labels))
         guesses.append(Guess(Goal.LABEL, None, "train", rows, label, view="train"))
         for name, values in public.attributes.items():
-            value = np.full(len(rows), _most_frequent(values[values >= 0]))
+            known = values[values >= 0]
+            if not len(known):
+                continue
+            value = np.full(len(rows), _most_frequent(known))
             guesses.append(
                 Guess(Goal.ATTRIBUTE, None, "train", rows, value, attribute=name, view="train")
             )

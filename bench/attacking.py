@@ -19,9 +19,13 @@ from bench.plan import Pairing, Planned, spec_of
 from bench.record import Leak, Status
 from bench.scoring import BadGuess, Truth, score
 from bench.seeds import Seeds
-from bench.types import Auxiliary, Knowledge, Knows, Progress, Transcript
+from bench.types import Auxiliary, Channel, Knowledge, Knows, Progress, Transcript
 
 T = TypeVar("T")
+TRUNCATED = (
+    "the transcript exceeds the recording budget; "
+    "lower record.examples or raise record.megabytes in the suite"
+)
 
 
 def attack_all(
@@ -37,7 +41,10 @@ def attack_all(
     truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded)
     leaks: list[Leak] = []
     for pairing in progress("attacking", pairings, len(pairings)):
-        if pairing.goals:
+        reads = pairing.attack.threat.reads or set(Channel)
+        if reads & transcript.dropped.keys():
+            leaks += failed(pairing, "skipped", TRUNCATED)
+        elif pairing.goals:
             knowledge = knowledge_for(pairing, planned, inputs, backbone)
             leaks += _attack(pairing, transcript, knowledge, truth, seeds, planned)
         leaks += pairing.skipped()
@@ -107,7 +114,7 @@ def _attack(
 
 
 def failed(pairing: Pairing, status: Status, reason: str) -> list[Leak]:
-    """The leaks of an attack that found nothing because something broke."""
+    """The leaks of an attack that could find nothing, one per goal."""
     spec = spec_of(pairing.attack)
     return [
         Leak(attack=spec, status=status, reason=reason, goal=goal) for goal in sorted(pairing.goals)

@@ -73,7 +73,7 @@ Out = Annotated[
 def main() -> None:
     """Runs the command line; an error that the user can mend ends it with code 2."""
     try:
-        app(standalone_mode=False)
+        sys.exit(app(standalone_mode=False) or 0)
     except LeakboardError as error:
         complaints.print(f"[bold red]Error[/]: {_escaped(str(error))}", soft_wrap=True)
         sys.exit(2)
@@ -82,8 +82,6 @@ def main() -> None:
             "\nStopped. Every finished cell is kept; the same command goes on from there."
         )
         sys.exit(130)
-    except typer.Exit as ended:
-        sys.exit(ended.exit_code)
     except Exception as error:
         if hasattr(error, "show"):  # a usage error, with its own wording and exit code
             error.show()

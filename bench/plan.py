@@ -52,8 +52,8 @@ class Plan:
     """All cells of a suite, and the data and models that they share.
 
     Attributes:
-        tasks: by content hash.
-        backbones: by name.
+        tasks: by their hash.
+        backbones: by their hash.
     """
 
     suite: Suite
@@ -71,7 +71,8 @@ def make_plan(suite: Suite, data: Path | None = None, device: str = "cpu") -> Pl
         LeakboardError: a task, a split, a model or a cut that does not exist.
     """
     tasks = [load_task(spec, data, suite.base) for spec in suite.task]
-    backbones = {name: load_backbone(name, device) for name in suite.model}
+    loaded = [load_backbone(name, device) for name in suite.model]
+    backbones = {backbone.hash: backbone for backbone in loaded}
     cells = []
     for task in tasks:
         task.split(suite.evaluate)

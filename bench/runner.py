@@ -80,11 +80,7 @@ class Runner:
             record = None
         if record is None or record.status not in FINAL:
             return None, list(planned.pairings)
-        if record.status != "ok":
-            return record, []
-        again = {attack_id(leak.attack) for leak in record.leaks if leak.status not in FINAL}
-        done = {attack_id(leak.attack) for leak in record.leaks} - again
-        return record, [p for p in planned.pairings if attack_id(spec_of(p.attack)) not in done]
+        return record, lacking(planned, record)
 
     def _run(self, planned: Planned) -> Record:
         self.reporter.started(planned)
@@ -92,12 +88,12 @@ class Runner:
         if earlier is not None and not pairings:
             self.reporter.finished(earlier, reused=True)
             return earlier
-        backbone = self.plan.backbones[planned.cell.model]
+        backbone = self.plan.backbones[planned.cell.model_hash]
         inputs = self._inputs(planned)
         record = run_cell(planned, inputs, backbone, pairings, self.reporter)
         if earlier is not None:
             if record.status != "ok":  # what was measured before still stands
-                record = _lacking(earlier, record, pairings)
+                record = _unfinished(earlier, record, pairings)
             else:
                 record = record.merged(earlier)
         self.store.write(record)
@@ -109,12 +105,23 @@ class Runner:
         wanted = Inputs.identity(planned.cell)
         if self._last is None or self._last[0] != wanted:
             cell = planned.cell
-            task, backbone = self.plan.tasks[cell.data_hash], self.plan.backbones[cell.model]
+            task, backbone = self.plan.tasks[cell.data_hash], self.plan.backbones[cell.model_hash]
             self._last = wanted, Inputs.of(cell, task, backbone)
         return self._last[1]
 
 
-def _lacking(earlier: Record, record: Record, pairings: Sequence[Pairing]) -> Record:
+def lacking(planned: Planned, record: Record) -> list[Pairing]:
+    """The attacks of a cell that a record of it does not hold yet, or that failed and may not again."""
+    if record.status not in FINAL:
+        return list(planned.pairings)
+    if record.status != "ok":
+        return []
+    again = {attack_id(leak.attack) for leak in record.leaks if leak.status not in FINAL}
+    done = {attack_id(leak.attack) for leak in record.leaks} - again
+    return [p for p in planned.pairings if attack_id(spec_of(p.attack)) not in done]
+
+
+def _unfinished(earlier: Record, record: Record, pairings: Sequence[Pairing]) -> Record:
     """An earlier record, in which the attacks that were to be added failed as the cell now did."""
     status: Status = "out-of-memory" if record.status == "out-of-memory" else "failed"
     reason = f"the cell, run again for this attack, ended {record.status}: {record.reason}"

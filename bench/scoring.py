@@ -34,8 +34,8 @@ def score(guess: Guess, truth: Truth) -> dict[str, Any]:
     Raises:
         BadGuess: wrong shape, type or rows.
     """
-    if guess.split not in truth.splits:
-        raise BadGuess(f"split '{guess.split}' is not one of {', '.join(truth.splits)}")
+    if guess.split not in truth.recorded:
+        raise BadGuess(f"split '{guess.split}' is not one of {', '.join(truth.recorded)}")
     rows, values = np.asarray(guess.rows), np.asarray(guess.values)
     if not np.array_equal(np.sort(rows), truth.recorded[guess.split]):
         raise BadGuess(
@@ -62,7 +62,7 @@ def _inversion(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str
     lengths = tokens.lengths.numpy()
     if guess.lengths is None or not np.array_equal(guess.lengths, lengths):
         raise BadGuess("an inversion must guess every token of every example it speaks about")
-    if values.shape[0] != lengths.sum() or values.ndim > 2:
+    if values.ndim not in (1, 2) or len(values) != lengths.sum() or not values.size:
         raise BadGuess(
             f"an inversion of {lengths.sum()} tokens has shape [T] or [T, R], not {values.shape}"
         )

@@ -126,9 +126,9 @@ def attacks() -> None:
     plan = make_plan(load_suite("smoke"))
     planned = next(p for p in plan.cells if p.defense.params.get("eta") == ETA)
     inputs = Inputs.of(
-        planned.cell, plan.tasks[planned.cell.data_hash], plan.backbones[planned.cell.model]
+        planned.cell, plan.tasks[planned.cell.data_hash], plan.backbones[planned.cell.model_hash]
     )
-    backbone = plan.backbones[planned.cell.model]
+    backbone = plan.backbones[planned.cell.model_hash]
     shares = []
     for _ in range(REPEATS):
         cost = run_cell(planned, inputs, backbone, planned.pairings, Silent()).cost

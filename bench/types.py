@@ -124,8 +124,12 @@ class Transcript:
     """What the adversary saw, in the order in which it crossed the wire."""
 
     messages: Sequence[Message] = ()
-    dropped_bytes: int = 0
-    """Bytes that the recording budget kept out; above zero the record is flagged."""
+    dropped: dict[Channel, int] = field(default_factory=dict)
+    """Bytes of each channel that the recording budget kept out; such a record is flagged."""
+
+    @property
+    def dropped_bytes(self) -> int:
+        return sum(self.dropped.values())
 
     @property
     def channels(self) -> frozenset[Channel]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -32,7 +33,7 @@ class Wire:
         self.bytes_down = 0
         self._kept = {split: torch.from_numpy(np.sort(rows)) for split, rows in recorded.items()}
         self._left = budget
-        self._dropped = 0
+        self._dropped: Counter[Channel] = Counter()
         self._messages: list[Message] = []
 
     @overload
@@ -120,7 +121,7 @@ class Wire:
         array = values.detach().float() if values.is_floating_point() else values.detach()
         size = array.numel() * array.element_size()
         if size > self._left:
-            self._dropped += size
+            self._dropped[channel] += size
             return
         self._left -= size
         copy, about = array.cpu().numpy().copy(), rows[kept].numpy()
@@ -132,4 +133,4 @@ class Wire:
 
     def transcript(self) -> Transcript:
         """All that was recorded so far."""
-        return Transcript(tuple(self._messages), self._dropped)
+        return Transcript(tuple(self._messages), dict(self._dropped))

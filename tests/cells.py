@@ -22,7 +22,7 @@ from bench.seeds import Seeds
 from bench.session import Session
 from bench.store import Store
 from bench.suite import Suite
-from bench.types import Attack, Defense
+from bench.types import Attack, Channel, Defense, Tuned
 from bench.wire import Wire
 
 load_tiny = cache(load_backbone)
@@ -66,7 +66,7 @@ def run(folder: Path, *defenses: Defense, **fields: Any) -> list[Record]:
 
 def inputs_of(plan: Plan, planned: Planned) -> tuple[Inputs, Backbone]:
     cell = planned.cell
-    backbone = plan.backbones[cell.model]
+    backbone = plan.backbones[cell.model_hash]
     return Inputs.of(cell, plan.tasks[cell.data_hash], backbone), backbone
 
 
@@ -89,6 +89,18 @@ def session_of(
         progress=Silent().track,
     )
     return session, inputs
+
+
+def fine_tuned(defense: Defense, **fields: Any) -> tuple[Session, Inputs, Tuned]:
+    """A session in which a defense was run, the truth beside it, and the predictor."""
+    session, inputs = session_of(defense, **fields)
+    return session, inputs, defense.fine_tune(session)
+
+
+def ids_of(session: Session, round: int = 0, split: str = "train") -> torch.Tensor:
+    """[T] the token ids whose initial embeddings were sent."""
+    sent = session.wire.transcript().collect(Channel.REPRESENTATIONS, split, round)
+    return torch.from_numpy(session.neighbours.nearest(sent.values))
 
 
 def leak_of(record: Record, attack: str, view: str = "train", goal: str = "inversion") -> Any:

@@ -143,6 +143,8 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
         model, tokenizer = _read(name, folder)
     family = family_of(cast(Any, model).config.model_type, name)
     model.eval().requires_grad_(False)
+    if Path(name).expanduser().is_dir():
+        name = Path(name).expanduser().resolve().name  # where it lies decides nothing
     return Backbone(name, hashed, model.to(device), tokenizer, family, device)
 
 

@@ -1,0 +1,230 @@
+"""One small cell with every part in the open, so that a method can be examined at work."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from bench import registry
+from bench.attacking import attack_all, isolated, knowledge_for
+from bench.backbones import Backbone, load_backbone
+from bench.inputs import Inputs
+from bench.plan import Pairing, Planned, make_plan
+from bench.record import Leak, Record, Recording, TrainSettings
+from bench.runner import Silent, run_cell
+from bench.seeds import Seeds
+from bench.session import Session
+from bench.suite import Suite
+from bench.types import (
+    Attack,
+    Channel,
+    Defense,
+    Goal,
+    Guess,
+    Knows,
+    Message,
+    Method,
+    Source,
+    ThreatModel,
+    Transcript,
+    Tuned,
+)
+from bench.wire import Wire
+
+EXAMPLES = 96
+"""Of each split, and two thirds of them recorded: enough for every path of the code."""
+
+M = TypeVar("M", bound=Method)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What one fine-tuning left behind.
+
+    Attributes:
+        transcript: of training and of one prediction of the evaluated split.
+        scores: [n, C] of that prediction.
+        backbone: the public model that the defense was given.
+    """
+
+    wire: Wire
+    tuned: Tuned
+    scores: torch.Tensor
+    transcript: Transcript
+    backbone: Backbone
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One cell on a slice of `reviews`. Each call works on a copy of the public model of its own."""
+
+    planned: Planned
+    inputs: Inputs
+    backbone: Backbone
+
+    @classmethod
+    def of(
+        cls,
+        defense: Defense,
+        attacks: Sequence[Attack] = (),
+        model: str = "tiny-bert",
+        examples: int = EXAMPLES,
+        epochs: int = 1,
+        seed: int = 0,
+    ) -> Trial:
+        """Lays out the cell, at the first cut that suits the defense and some of the attacks."""
+        deepest = (backbone := load_backbone(model)).family.deepest_cut(backbone.model)
+        suite = Suite(
+            name="trial",
+            task="reviews",
+            model=model,
+            cut=range(deepest + 1),
+            seeds=seed,
+            limit=examples,
+            train=TrainSettings(epochs=epochs, batch_size=16),
+            record=Recording(examples=2 * examples // 3),
+            defenses=(defense,),
+            attacks=tuple(attacks),
+        )
+        plan = make_plan(suite)
+        cells = [p for p in plan.cells if not p.refused] or list(plan.cells)
+        suited = [p for p in cells if any(pairing.goals for pairing in p.pairings)]
+        planned = (suited or cells)[0]
+        task = plan.tasks[planned.cell.data_hash]
+        return cls(planned, Inputs.of(planned.cell, task, backbone), backbone)
+
+    def fresh_backbone(self) -> Backbone:
+        return replace(self.backbone, model=copy.deepcopy(self.backbone.model))
+
+    def record(self) -> Record:
+        """What the runner makes of the cell."""
+        return run_cell(
+            self.planned, self.inputs, self.fresh_backbone(), self.planned.pairings, Silent()
+        )
+
+    def train(self, other_noise: bool = False) -> Trained:
+        """Fine-tunes and predicts. The wire takes every channel, declared or not.
+
+        Args:
+            other_noise: another seed for the mechanism, and for nothing else.
+        """
+        cell, task, backbone = self.planned.cell, self.inputs.task, self.fresh_backbone()
+        seeds = Seeds.of(cell.seed)
+        wire = Wire(frozenset(Channel), self.inputs.recorded)
+        session = Session(
+            train=self.inputs.tokens["train"],
+            labels=torch.from_numpy(task.splits["train"].labels),
+            classes=len(task.labels),
+            backbone=backbone,
+            cut=cell.cut,
+            wire=wire,
+            seeds=replace(seeds, mechanism=seeds.mechanism + other_noise),
+            settings=cell.train,
+            progress=Silent().track,
+        )
+        tuned = self.planned.defense.fine_tune(session)
+        scores = tuned.predict(self.inputs.tokens[cell.evaluate], cell.evaluate)
+        return Trained(wire, tuned, scores, wire.transcript(), backbone)
+
+    def attacked(self, seen: Transcript, backbone: Backbone) -> list[Leak]:
+        """The scored guesses of the attacks."""
+        seeds = Seeds.of(self.planned.cell.seed)
+        pairings = self.planned.pairings
+        return attack_all(
+            self.planned, seen, self.inputs, backbone, pairings, seeds, Silent().track
+        )
+
+    def guesses(self, seen: Transcript, told_all: bool = False) -> list[Guess]:
+        """What the first attack guesses.
+
+        Args:
+            told_all: with all knowledge there is, also what its threat model does not grant.
+        """
+        pairing = self.planned.pairings[0]
+        granted = Pairing(_Omniscient(), frozenset()) if told_all else pairing
+        knowledge = knowledge_for(granted, self.planned, self.inputs, self.fresh_backbone())
+        rng = np.random.default_rng(Seeds.of(self.planned.cell.seed).attack)
+        return isolated(partial(pairing.attack.guess, seen, knowledge, rng))
+
+
+class _Omniscient(Attack):
+    """Stands for a threat model that grants everything."""
+
+    name: ClassVar[str] = "omniscient"
+    source: ClassVar[Source] = Source("Leakboard")
+    threat: ClassVar[ThreatModel] = ThreatModel(frozenset(Goal), frozenset(), frozenset(Knows))
+
+    def guess(self, seen: Any, knowledge: Any, rng: Any) -> list[Guess]:
+        return []
+
+
+def variants(method: M) -> Iterator[M]:
+    """The method with each other choice of one parameter that has a list of choices."""
+    for name, field in type(method).model_fields.items():
+        choices: tuple[Any, ...] = ()
+        if get_origin(field.annotation) is Literal:
+            choices = get_args(field.annotation)
+        elif field.annotation is bool:
+            choices = (False, True)
+        for choice in choices:
+            if choice != getattr(method, name):
+                with suppress(ValidationError):  # a choice may need others beside it
+                    yield type(method)(**method.params | {name: choice})
+
+
+def undefended() -> list[Defense]:
+    """The registered defenses with their protection switched off, where they have such a switch."""
+    found: list[Defense] = []
+    for cls in registry.defenses().values():
+        switches: list[dict[str, Any]] = [{}]
+        if cls.knob:
+            switches += [{cls.knob: None}, {cls.knob: 0}]
+        for given in switches:
+            with suppress(ValidationError):
+                found.append(cls(**given))
+    others = [variant for defense in found for variant in variants(defense)]
+    return [defense for defense in [*found, *others] if defense.undefended]
+
+
+def fingerprint(backbone: Backbone) -> str:
+    """SHA-256 of the weights."""
+    digest = hashlib.sha256()
+    for name, value in backbone.model.state_dict().items():
+        digest.update(name.encode() + value.cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def copied(seen: Transcript, visible: frozenset[Channel] = frozenset(Channel)) -> Transcript:
+    """A transcript of its own memory, read-only, with zeros on the channels that are not visible."""
+
+    def frozen(array: NDArray[Any]) -> NDArray[Any]:
+        array.setflags(write=False)
+        return array
+
+    def one(message: Message) -> Message:
+        shown = message.channel in visible
+        values = message.values.copy() if shown else np.zeros_like(message.values)
+        lengths = None if message.lengths is None else frozen(message.lengths.copy())
+        rows = frozen(message.rows.copy())
+        return replace(message, rows=rows, values=frozen(values), lengths=lengths)
+
+    return Transcript(tuple(map(one, seen.messages)), dict(seen.dropped))
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two sequences of messages or of guesses say the same."""
+    return len(one) == len(other) and all(
+        np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
+        for first, second in zip(one, other, strict=True)
+        for a, b in zip(vars(first).values(), vars(second).values(), strict=True)
+    )
