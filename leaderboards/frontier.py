@@ -35,7 +35,7 @@ def points(frame: pd.DataFrame, goal: str, attack: str | None = None) -> pd.Data
         frame: as `leaderboards.frame.frame` builds it.
         goal: what the attacks guess, such as 'inversion'.
         attack: the attack that decides; by default the strongest one in each cell, which is the
-            one with the lowest EP. The first row of an attack in a record is its headline.
+            one with the lowest EP among those that read something. The first row of an attack in a record is its headline.
 
     Returns:
         One row per setting that has an ok result, with the columns of `SETTING`; the means
@@ -44,8 +44,8 @@ def points(frame: pd.DataFrame, goal: str, attack: str | None = None) -> pd.Data
         decided, its `view` and `attribute`; `knob`, `knob_value` and `label`.
     """
     rows = frame[(frame["goal"] == goal) & (frame["status"] == "ok")].dropna(subset=["ep"])
-    if attack is not None:
-        rows = rows[rows["attack"] == attack]
+    # What reads nothing is no attack: a cell that only it applies to has not shown any privacy.
+    rows = rows[rows["channel"] != ""] if attack is None else rows[rows["attack"] == attack]
     # A record keeps results of older versions of an attack; only the newest one speaks.
     method = ["key", "attack", "attack_params"]
     newest = rows.groupby(method)["attack_version"].transform("max")

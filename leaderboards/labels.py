@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -70,10 +71,12 @@ def place(
     strokes = [_sampled(ax.transData.transform(line)) for line in lines]
     trace = np.concatenate([np.empty((0, 2)), *strokes])
     taken: list[Floats] = []
+    named: defaultdict[str, list[Floats]] = defaultdict(list)
     for label in sorted(labels, key=lambda label: not label.required):
         point = ax.transData.transform((label.x, label.y))
-        crowd = _inside(dots, np.concatenate([point, point]), CROWD * _pixels(ax))
-        if crowd > 1 and not label.required:
+        # Where curves run together, one label serves the points that share its knob.
+        near = (np.hypot(*(point - other)) < CROWD * _pixels(ax) for other in named[label.short])
+        if not label.required and any(near):
             continue
         tried = [
             (text, _best(ax, label, text, size, dots, trace, taken))
@@ -85,6 +88,7 @@ def place(
             continue
         text, chosen = fits[0] if fits else min(tried, key=lambda found: found[1].cost)
         taken.append(chosen.box)
+        named[label.short].append(point)
         _write(ax, label, text, chosen, size)
 
 

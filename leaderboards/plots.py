@@ -166,11 +166,16 @@ def _draw(ax: Axes, curve: Curve) -> None:
     x, y = rows["ep"].to_numpy(float), rows["utility"].to_numpy(float)
     if not curve.hollow:
         ends = rows[["ep_low", "ep_high", "utility_low", "utility_high"]].to_numpy(float).T
+        alone = len(rows) == 1
+        if not alone:
+            order = np.argsort(x, kind="stable")
+            low, high = ends[2:, order]
+            ax.fill_between(x[order], low, high, color=look.colour, alpha=0.13, linewidth=0)
         ax.errorbar(
             x,
             y,
             xerr=np.nan_to_num(np.abs(ends[:2] - x)),
-            yerr=np.nan_to_num(np.abs(ends[2:] - y)),
+            yerr=np.nan_to_num(np.abs(ends[2:] - y)) if alone else None,
             fmt="none",
             ecolor=look.colour,
             elinewidth=0.8,
@@ -241,7 +246,7 @@ def _note(points: pd.DataFrame, known: Sequence[Curve]) -> str:
     data = f"at most {max(limits):,} examples per split" if len(limits) else "all examples"
     text = (
         f"Measured: {_words(points['model'])}, {data}; {seeds} seed{'s' * (seeds != '1')}, "
-        f"bars are 95 % intervals; attack: {_words(points['attack'])}."
+        f"bands and bars are 95 % intervals; attack: {_words(points['attack'])}."
     )
     if known:
         models = _words(pd.concat([curve.rows["model"] for curve in known]))

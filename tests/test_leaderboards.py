@@ -161,6 +161,11 @@ class TestPoints:
         row = points(frame([record(leaks=[weak, strong])]), "inversion", "weak").iloc[0]
         assert (row["attack"], row["ep"]) == ("weak", 0.7)
 
+    def test_a_cell_to_which_only_a_baseline_applies_shows_no_privacy(self) -> None:
+        made = [record(leaks=[leak(0.1, attack="prior", channel=None)])]
+        assert points(frame(made), "inversion").empty
+        assert len(points(frame(made), "inversion", "prior")) == 1
+
     def test_attacks_that_differ_between_seeds_are_all_named(self) -> None:
         made = [record(seed=s, leaks=[leak(0.5, attack=a)]) for s, a in enumerate("ba")]
         assert points(frame(made), "inversion")["attack"].tolist() == ["b, a"]
