@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from bench.store import Store
 
 LOCAL = Path("results/local")
+INTERRUPTED = 130
+"""The exit code that typer makes of Ctrl-C."""
 console = Console()
 complaints = Console(stderr=True)
 app = typer.Typer(
@@ -73,15 +75,15 @@ Out = Annotated[
 def main() -> None:
     """Runs the command line; an error that the user can mend ends it with code 2."""
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        code = app(standalone_mode=False) or 0
+        if code == INTERRUPTED:
+            complaints.print(
+                "\nStopped. Every finished cell is kept; the same command goes on from there."
+            )
+        sys.exit(code)
     except LeakboardError as error:
         complaints.print(f"[bold red]Error[/]: {_escaped(str(error))}", soft_wrap=True)
         sys.exit(2)
-    except (KeyboardInterrupt, typer.Abort):
-        complaints.print(
-            "\nStopped. Every finished cell is kept; the same command goes on from there."
-        )
-        sys.exit(130)
     except Exception as error:
         if hasattr(error, "show"):  # a usage error, with its own wording and exit code
             error.show()

@@ -1,8 +1,10 @@
 """The command line, through its real entry point."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -205,3 +207,36 @@ def test_a_failed_cell_ends_the_run_with_code_1_and_its_reason(leakboard, tmp_pa
     assert "ZeroDivisionError: no head" in out
     code, out, _ = leakboard("show", tmp_path / "results" / "local" / "quick")
     assert "ZeroDivisionError: no head" in out
+
+
+def test_a_missing_extra_ends_the_run_with_the_command_that_installs_it(
+    leakboard, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    (tmp_path / "quick.yaml").write_text(SUITE)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = leakboard("run", "quick.yaml")
+    assert code == 2
+    assert "pip install 'leakboard[cpu]'" in err
+    assert out.count("done") == 2  # none and frozen need no search, and are kept
+
+
+def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path):
+    long = "[frozen, none]\nlimit: 6000\ntrain: {epochs: 20, batch_size: 16}"
+    (tmp_path / "long.yaml").write_text(
+        f"name: long\ntask: reviews\nmodel: tiny-bert\ndefenses: {long}"
+    )
+    script = Path(sys.executable).with_name("leakboard")
+    process = subprocess.Popen(
+        [script, "run", "long.yaml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not (kept := list(tmp_path.glob("results/local/long/*.json"))):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+    assert list(tmp_path.glob("results/local/long/*.json")) == kept
