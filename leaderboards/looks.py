@@ -86,7 +86,9 @@ def varying(params: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def setting(name: str, value: Any) -> str:
-    """A parameter in words, such as 'η = 75' or 'bottom = frozen'."""
+    """A parameter in words, such as 'η = 75'; a word, such as 'frozen', speaks for itself."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, float):
         value = f"{value:g}"
     elif value is None:

@@ -244,7 +244,7 @@ class TestCurves:
             for bottom in ("frozen", "trainable")
         ]
         found = curves.measured(points(frame(made), "inversion"))
-        assert [c.name for c in found] == ["sap (bottom = frozen)", "sap (bottom = trainable)"]
+        assert [c.name for c in found] == ["sap (frozen)", "sap (trainable)"]
         assert [c.rows["knob_value"].tolist() for c in found] == [[50, 100], [50, 100]]
         assert found[0].look == found[1].look
         assert found[0].style != found[1].style
@@ -264,7 +264,7 @@ class TestCurves:
     def test_printed_points_are_hollow_and_say_where_they_stand(self) -> None:
         found = curves.printed(published("SAP", ["Table 3"]))
         assert all(c.hollow and len(c.rows) == 6 for c in found)
-        assert found[1].name == "sap (SAP, Table 3, roberta-large, bottom = trainable)"
+        assert found[1].name == "sap (SAP, Table 3, roberta-large, trainable)"
         assert found[0].rows["label"].iloc[0] == "η = 45"
 
     def test_no_noise_stands_at_the_far_end_of_a_printed_curve(self) -> None:
