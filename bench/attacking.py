@@ -46,7 +46,8 @@ def attack_all(
             leaks += failed(pairing, "skipped", TRUNCATED)
         elif pairing.goals:
             knowledge = knowledge_for(pairing, planned, inputs, backbone)
-            leaks += _attack(pairing, transcript, knowledge, truth, seeds, planned)
+            seen = transcript.only(pairing.attack.threat.reads)
+            leaks += _attack(pairing, seen, knowledge, truth, seeds, planned)
         leaks += pairing.skipped()
     return leaks
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -296,7 +296,7 @@ def new_attack(name: Name, to: Where = None) -> None:
     _new("attack", name, to)
 
 
-def _new(kind: str, name: str, to: Path | None) -> None:
+def _new(kind: Literal["defense", "attack"], name: str, to: Path | None) -> None:
     from bench.scaffold import write
 
     for path in write(kind, name, to):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from pydantic.fields import FieldInfo
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from bench import registry
 from bench.backbones import EMBEDDED
-from bench.plan import Pairing, Plan, Planned
+from bench.plan import Plan, Planned
 from bench.runner import lacking
 from bench.store import Corrupt, Store
 from bench.suite import load_suite, suite_names
@@ -60,54 +61,74 @@ def tables() -> list[Table]:
 
 
 def plan(planned: Plan, store: Store) -> Iterator[RenderableType]:
-    """The cells with their state, then each reason why a pair does not fit, then a count."""
+    """The cells with their state, each reason why something does not fit, and a count.
+
+    Nothing is written: a damaged record stays where it is.
+
+    Raises:
+        LeakboardError: a record was written by a later version.
+    """
     table = _table(
         f"Plan of {planned.suite.name}", "task", "model", "seed", "defense", "attacks", "state"
     )
-    states = []
+    kinds = []
     for cell in planned.cells:
-        states.append(_state(cell, store))
+        kind, state = _state(cell, store)
+        kinds.append(kind)
         where = (cell.cell.task, f"{cell.cell.model}, cut {cell.cell.cut}", str(cell.cell.seed))
-        attacks = sum(bool(p.goals) for p in cell.pairings)
-        row = (*where, str(cell.defense), str(attacks), states[-1])
-        table.add_row(*map(Text, row), style="dim" if states[-1] == "done" else "")
+        attacks = 0 if cell.refused else sum(bool(p.goals) for p in cell.pairings)
+        row = (*where, str(cell.defense), str(attacks), state)
+        table.add_row(*map(Text, row), style="" if kind == "to run" else "dim")
     yield table
-    for reason, names in _reasons(planned.cells).items():
-        yield Text(f"skipped: {', '.join(names)}: {reason}", style="dim")
-    done = states.count("done")
-    yield Text(f"{len(states)} cells, {done} done, {len(states) - done} to run in {store.folder}")
+    yield Text(f"attacks: {', '.join(map(str, planned.suite.attacks)) or 'none'}")
+    for reason, (attacked, defenses) in _reasons(planned.cells).items():
+        yield Text(f"skipped: {', '.join(attacked)} on {', '.join(defenses)}: {reason}", "dim")
+    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("done", "skipped", "to run"))
+    yield Text(f"{len(kinds)} cells: {counts}; records in {store.folder}")
 
 
-def _state(cell: Planned, store: Store) -> str:
+def _state(cell: Planned, store: Store) -> tuple[str, str]:
+    """Whether a cell is done, skipped or to run, and in words how it stands."""
     if cell.refused:
-        return f"skipped: {cell.refused}"
+        return "skipped", "skipped"
     try:
         record = store.read(cell.cell.key)
     except Corrupt as error:
-        return f"damaged ({error}), to run again"
+        return "to run", f"damaged ({error}), to run again"
     if record is None:
-        return "to run"
+        return "to run", "to run"
     left = lacking(cell, record)
     if not left:
-        return "done" if record.status == "ok" else f"done: {record.status}"
+        return "done", "done" if record.status == "ok" else f"done: {record.status}"
     if record.status != "ok":
-        return f"{record.status} before, to run again"
-    return f"to complete: {', '.join(p.attack.name for p in left)}"
+        return "to run", f"{record.status} before, to run again"
+    return "to run", f"to complete: {', '.join(str(p.attack) for p in left)}"
 
 
-def _reasons(cells: Iterable[Planned]) -> dict[str, list[str]]:
-    """Reason → the attacks it keeps from running, each once."""
-    found: dict[str, dict[str, None]] = {}
-    pairings: Iterable[Pairing] = (p for cell in cells for p in cell.pairings)
-    for pairing in pairings:
-        for goal, reason in pairing.refused.items():
-            found.setdefault(reason, {})[f"{pairing.attack.name} ({goal})"] = None
-    return {reason: sorted(names) for reason, names in found.items()}
+def _reasons(cells: Iterable[Planned]) -> dict[str, tuple[list[str], list[str]]]:
+    """Reason → the attacks that it keeps from running and the defenses on which it does."""
+    found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+
+    def note(reason: str, attack: str, defense: str) -> None:
+        attacks, defenses = found.setdefault(reason, ({}, {}))
+        attacks[attack] = defenses[defense] = None
+
+    for cell in cells:
+        if cell.refused:
+            note(cell.refused, "all attacks", cell.defense.name)
+            continue
+        for pairing in cell.pairings:
+            for goal, reason in sorted(pairing.refused.items()):
+                note(reason, f"{pairing.attack.name} ({goal})", cell.defense.name)
+    return {
+        reason: (list(attacks), list(defenses)) for reason, (attacks, defenses) in found.items()
+    }
 
 
 def _about(method: type[Method], *lines: str) -> str:
     """What a method does, the lines given, its parameters with their defaults, and its source."""
-    sentence = " ".join((method.__doc__ or "").strip().split("\n\n")[0].split())
+    paragraph = " ".join((method.__doc__ or "").strip().split("\n\n")[0].split())
+    sentence = re.split(r"(?<=[.!?]) (?=[A-Z])", paragraph)[0]
     parameters = [_parameter(name, field) for name, field in method.model_fields.items()]
     more = [f"parameters: {', '.join(parameters)}"] if parameters else []
     return "\n".join([sentence, *lines, *more, f"source: {method.source}"])

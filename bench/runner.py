@@ -17,12 +17,12 @@ from bench.errors import MissingExtra
 from bench.inputs import Inputs
 from bench.plan import Pairing, Plan, Planned, spec_of
 from bench.provenance import peak_megabytes, provenance
-from bench.record import Cost, Record, Status, attack_id
+from bench.record import Cell, Cost, Record, Status, attack_id
 from bench.seeds import Seeds
 from bench.session import Session
 from bench.store import Corrupt, Store
 from bench.training import Diverged
-from bench.types import Ints
+from bench.types import Ints, Progress
 from bench.wire import Wire
 
 FINAL = {"ok", "diverged", "skipped"}
@@ -162,6 +162,23 @@ def run_cell(
         return ended("failed", told(error))
 
 
+def session_of(
+    cell: Cell, inputs: Inputs, backbone: Backbone, wire: Wire, seeds: Seeds, progress: Progress
+) -> Session:
+    """What the defense of a cell is given."""
+    return Session(
+        train=inputs.tokens["train"],
+        labels=torch.from_numpy(inputs.task.splits["train"].labels),
+        classes=len(inputs.task.labels),
+        backbone=backbone,
+        cut=cell.cut,
+        wire=wire,
+        seeds=seeds,
+        settings=cell.train,
+        progress=progress,
+    )
+
+
 def _attacked(
     planned: Planned,
     inputs: Inputs,
@@ -174,17 +191,7 @@ def _attacked(
     cell, task = planned.cell, inputs.task
     seeds = Seeds.of(cell.seed)
     wire = Wire(planned.defense.emits, inputs.recorded, cell.record.megabytes * 2**20)
-    session = Session(
-        train=inputs.tokens["train"],
-        labels=torch.from_numpy(task.splits["train"].labels),
-        classes=len(task.labels),
-        backbone=backbone,
-        cut=cell.cut,
-        wire=wire,
-        seeds=seeds,
-        settings=cell.train,
-        progress=reporter.track,
-    )
+    session = session_of(cell, inputs, backbone, wire, seeds, reporter.track)
     tuned = planned.defense.fine_tune(session)
     train_seconds = time.perf_counter() - start
     scores = tuned.predict(inputs.tokens[cell.evaluate], cell.evaluate)

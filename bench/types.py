@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -141,6 +141,19 @@ class Transcript:
 
     def rounds(self, channel: Channel, split: str = "train") -> list[int]:
         return sorted({m.round for m in self.messages if m.channel == channel and m.split == split})
+
+    def only(self, channels: frozenset[Channel]) -> Transcript:
+        """The transcript of somebody who reads these channels: the others hold zeros.
+
+        Which examples were sent, and how long they are, can be seen on every channel.
+        """
+
+        def hidden(message: Message) -> Message:
+            zeros = np.broadcast_to(np.zeros((), message.values.dtype), message.values.shape)
+            return replace(message, values=zeros)
+
+        shown = (m if m.channel in channels else hidden(m) for m in self.messages)
+        return Transcript(tuple(shown), self.dropped)
 
     def collect(
         self, channel: Channel, split: str = "train", round: int = 0, part: int = 0

@@ -18,6 +18,7 @@ from bench.inputs import Inputs
 from bench.plan import Plan, Planned, make_plan
 from bench.record import Record, Recording, TrainSettings
 from bench.runner import Runner, Silent
+from bench.runner import session_of as runner_session
 from bench.seeds import Seeds
 from bench.session import Session
 from bench.store import Store
@@ -77,17 +78,9 @@ def session_of(
     plan = make(defense, **fields)
     planned = plan.cells[0]
     inputs, backbone = inputs_of(plan, planned)
-    session = Session(
-        train=inputs.tokens["train"],
-        labels=torch.from_numpy(inputs.task.splits["train"].labels),
-        classes=len(inputs.task.labels),
-        backbone=backbone,
-        cut=planned.cell.cut,
-        wire=Wire(defense.emits, inputs.recorded),
-        seeds=seeds or Seeds.of(planned.cell.seed),
-        settings=planned.cell.train,
-        progress=Silent().track,
-    )
+    wire = Wire(defense.emits, inputs.recorded)
+    seeds = seeds or Seeds.of(planned.cell.seed)
+    session = runner_session(planned.cell, inputs, backbone, wire, seeds, Silent().track)
     return session, inputs
 
 

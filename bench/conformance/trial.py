@@ -21,9 +21,8 @@ from bench.backbones import Backbone, load_backbone
 from bench.inputs import Inputs
 from bench.plan import Pairing, Planned, make_plan
 from bench.record import Leak, Record, Recording, TrainSettings
-from bench.runner import Silent, run_cell
+from bench.runner import Silent, run_cell, session_of
 from bench.seeds import Seeds
-from bench.session import Session
 from bench.suite import Suite
 from bench.types import (
     Attack,
@@ -88,7 +87,7 @@ class Trial:
             name="trial",
             task="reviews",
             model=model,
-            cut=range(deepest + 1),
+            cut=tuple(range(deepest + 1)),
             seeds=seed,
             limit=examples,
             train=TrainSettings(epochs=epochs, batch_size=16),
@@ -118,20 +117,11 @@ class Trial:
         Args:
             other_noise: another seed for the mechanism, and for nothing else.
         """
-        cell, task, backbone = self.planned.cell, self.inputs.task, self.fresh_backbone()
+        cell, backbone = self.planned.cell, self.fresh_backbone()
         seeds = Seeds.of(cell.seed)
         wire = Wire(frozenset(Channel), self.inputs.recorded)
-        session = Session(
-            train=self.inputs.tokens["train"],
-            labels=torch.from_numpy(task.splits["train"].labels),
-            classes=len(task.labels),
-            backbone=backbone,
-            cut=cell.cut,
-            wire=wire,
-            seeds=replace(seeds, mechanism=seeds.mechanism + other_noise),
-            settings=cell.train,
-            progress=Silent().track,
-        )
+        other = replace(seeds, mechanism=seeds.mechanism + other_noise)
+        session = session_of(cell, self.inputs, backbone, wire, other, Silent().track)
         tuned = self.planned.defense.fine_tune(session)
         scores = tuned.predict(self.inputs.tokens[cell.evaluate], cell.evaluate)
         return Trained(wire, tuned, scores, wire.transcript(), backbone)
@@ -224,7 +214,7 @@ def copied(seen: Transcript, visible: frozenset[Channel] = frozenset(Channel)) -
 def alike(one: Any, other: Any) -> bool:
     """Whether two sequences of messages or of guesses say the same."""
     return len(one) == len(other) and all(
-        np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
+        np.array_equal(a, b, equal_nan=True) if isinstance(a, np.ndarray) else a == b
         for first, second in zip(one, other, strict=True)
         for a, b in zip(vars(first).values(), vars(second).values(), strict=True)
     )

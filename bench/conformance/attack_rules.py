@@ -1,0 +1,238 @@
+"""Rules that an attack keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from bench import registry
+from bench.backbones import Backbone
+from bench.conformance.rules import Broken, Rules, Unfit, rule
+from bench.conformance.trial import EXAMPLES, Trial, alike, copied, fingerprint, undefended
+from bench.record import Leak
+from bench.types import Attack, Channel, Goal, Guess, Knows, ThreatModel, Transcript
+
+LARGER = (1000, 3)
+"""Examples and epochs of the second chance of an attack that needs more than the small slice."""
+
+
+@dataclass
+class Scene:
+    """An undefended cell that was trained, and what the attack makes of it.
+
+    Attributes:
+        sent: the transcript, which no attack is given: each gets a copy.
+    """
+
+    trial: Trial
+    sent: Transcript
+
+    @cached_property
+    def leaks(self) -> list[Leak]:
+        return self.trial.attacked(self.seen, self.backbone)
+
+    @cached_property
+    def seen(self) -> Transcript:
+        return copied(self.sent)
+
+    @cached_property
+    def backbone(self) -> Backbone:
+        return self.trial.fresh_backbone()
+
+    @cached_property
+    def guesses(self) -> list[Guess] | None:
+        return self.guess()
+
+    @cached_property
+    def steady(self) -> bool:
+        """Whether a second run guesses the same."""
+        return self.agrees(self.guess())
+
+    def guess(
+        self, visible: frozenset[Channel] = frozenset(Channel), told_all: bool = False
+    ) -> list[Guess] | None:
+        """What the attack guesses, shown some channels only or told everything; None on an error."""
+        try:
+            return self.trial.guesses(copied(self.sent, visible), told_all)
+        except Exception:
+            return None
+
+    def agrees(self, guesses: list[Guess] | None) -> bool:
+        return None not in (guesses, self.guesses) and alike(guesses, self.guesses)
+
+
+class AttackRules(Rules[Attack]):
+    """An attack is let loose on one undefended cell per channel that it reads, and on noise."""
+
+    def stages(self, examples: int = EXAMPLES, epochs: int = 1) -> list[Scene]:
+        """Undefended cells on which the attack has something to read."""
+        reads = self.method.threat.reads
+        left, why = set(reads), "no undefended defense sends what it reads"
+        found: list[Scene] = []
+        for defense in undefended():
+            if (reads and not left & defense.emits) or (found and not reads):
+                continue
+            trial = Trial.of(defense, [self.method], self.model, examples, epochs)
+            (pairing,) = trial.planned.pairings
+            reasons = [*pairing.refused.values()] if not pairing.goals else []
+            if trial.planned.refused or reasons:
+                why = "; ".join(filter(None, [trial.planned.refused, *reasons]))
+                continue
+            sent = trial.train().transcript
+            if not reads or left & sent.channels:
+                left -= sent.channels
+                found.append(Scene(trial, sent))
+        if not found:
+            raise Unfit(why)
+        return found
+
+    @cached_property
+    def scenes(self) -> list[Scene]:
+        return self.stages()
+
+    @cached_property
+    def working(self) -> list[Scene]:
+        """The scenes, where the attack guesses without an error."""
+        if any(_failures(scene.leaks) for scene in self.scenes):
+            raise Unfit("it does not return guesses that can be scored")
+        return self.scenes
+
+    @cached_property
+    def steady(self) -> list[Scene]:
+        """The scenes, where two runs can be compared."""
+        if not all(scene.steady for scene in self.working):
+            raise Unfit("its guesses change from run to run")
+        return self.working
+
+    @rule("declares its threat model")
+    def declares_threat(self) -> None:
+        threat = getattr(self.cls, "threat", None)
+        if not (
+            isinstance(threat, ThreatModel)
+            and threat.goals
+            and threat.goals <= frozenset(Goal)
+            and threat.reads <= frozenset(Channel)
+            and threat.knows <= frozenset(Knows)
+        ):
+            raise Broken("set `threat: ClassVar[ThreatModel]` with at least one goal")
+
+    @rule("guesses about every recorded example, and can be scored")
+    def can_be_scored(self) -> str:
+        for scene in self.scenes:
+            if failures := _failures(scene.leaks):
+                raise Broken(f"on {scene.trial.planned.defense}: {'; '.join(failures)}")
+        leaks = [leak for scene in self.scenes for leak in scene.leaks if leak.success]
+        if not leaks:
+            reasons = {leak.reason for scene in self.scenes for leak in scene.leaks}
+            raise Unfit("; ".join(sorted(reasons)))
+        return ", ".join(str(scene.trial.planned.defense) for scene in self.scenes)
+
+    @rule("guesses the same again with the same seed")
+    def repeats(self) -> None:
+        if not all(scene.steady for scene in self.working):
+            raise Broken(
+                "a second run guessed something else; draw from `rng` only, "
+                "and seed other generators from it"
+            )
+
+    @rule("leaves the transcript as it was")
+    def spares_the_transcript(self) -> None:
+        for scene in self.scenes:
+            tried = any("read-only" in reason for reason in _failures(scene.leaks))
+            if tried or not alike(scene.seen.messages, scene.sent.messages):
+                raise Broken("other attacks read the same arrays; copy what is to be changed")
+
+    @rule("leaves the public model as it was")
+    def spares_the_model(self) -> None:
+        for scene in self.scenes:
+            if scene.leaks and fingerprint(scene.backbone) != fingerprint(scene.trial.backbone):
+                raise Broken("`knowledge.base.model` was changed; train a deep copy of it")
+
+    @rule("reads the channels that it declares, and no other")
+    def reads_declared(self) -> None:
+        reads = self.method.threat.reads
+        if not all(scene.agrees(scene.guess(visible=reads)) for scene in self.steady):
+            raise Broken(
+                "with zeros on all other channels it guesses something else; add what it reads "
+                "to `threat.reads`"
+            )
+
+    @rule("uses the knowledge that it declares, and no other")
+    def uses_declared_knowledge(self) -> None:
+        for scene in self.scenes:
+            informed = scene.guess(told_all=True)
+            if informed is None:
+                raise Unfit("it does not return guesses")
+            if scene.guesses is not None and not scene.steady:
+                raise Unfit("its guesses change from run to run")
+            if not scene.agrees(informed):
+                raise Broken(
+                    "told more than it declares it guesses something else, or only then works; "
+                    "add what it uses to `threat.knows`"
+                )
+
+    @rule("beats chance where nothing is protected")
+    def beats_chance(self) -> str | None:
+        if not self.method.threat.reads:
+            raise Unfit("it reads nothing: a baseline")
+        leaks = _scored(self.working)
+        if not _certified(leaks):
+            leaks = _scored(self.stages(*LARGER))
+        if _certified(leaks):
+            return None
+        goals = {leak.goal for leak in leaks}
+        best = {goal: max(map(_margin, (k for k in leaks if k.goal == goal))) for goal in goals}
+        if not leaks:
+            raise Unfit("this task gives it nothing to guess")
+        if min(best.values()) > 0:
+            raise Unfit(
+                f"it beats chance, but does not reach its `certified_at` {self.method.certified_at} "
+                f"on {self.model}; run a suite with an undefended cell on a real model"
+            )
+        weak = ", ".join(sorted(goal for goal, margin in best.items() if margin <= 0))
+        raise Broken(
+            f"{weak}: with {LARGER[0]} examples and no protection its interval does not clear the "
+            "chance level; look at the order of rows and tokens in `collect`, then at the method"
+        )
+
+    @rule("finds nothing in pure noise")
+    def finds_nothing_in_noise(self) -> None:
+        # One in forty honest intervals clears chance by luck; the same one does not twice.
+        found = self._found_in_noise(0)
+        if found and (found := found & self._found_in_noise(1)):
+            views = ", ".join(sorted(" ".join(filter(None, view)) for view in found))
+            raise Broken(
+                f"{views}: its interval on `blackout` is above chance, where nothing is to be "
+                "found; does it learn from what it is then scored on?"
+            )
+
+    def _found_in_noise(self, seed: int) -> set[tuple[str, ...]]:
+        blackout = registry.defense("blackout")()
+        trial = Trial.of(blackout, [self.method], self.model, seed=seed)
+        if not trial.planned.pairings[0].goals:
+            raise Unfit("; ".join(sorted(set(trial.planned.pairings[0].refused.values()))))
+        sent = trial.train().transcript
+        leaks = _scored([Scene(trial, sent)])
+        return {(k.goal, k.view, k.attribute or "") for k in leaks if _margin(k) > 0}
+
+
+def _failures(leaks: Sequence[Leak]) -> list[str]:
+    reasons = [leak.reason for leak in leaks if leak.status not in ("ok", "skipped")]
+    return list(dict.fromkeys(reasons))
+
+
+def _scored(scenes: Sequence[Scene]) -> list[Leak]:
+    return [leak for scene in scenes for leak in scene.leaks if leak.success]
+
+
+def _certified(leaks: Sequence[Leak]) -> bool:
+    """Whether each goal has a certificate."""
+    goals = {leak.goal for leak in leaks}
+    return bool(goals) and goals == {leak.goal for leak in leaks if leak.certificate}
+
+
+def _margin(leak: Leak) -> float:
+    """By how much the interval clears the chance level; negative where it does not."""
+    assert leak.success is not None
+    return leak.success.low - leak.success.chance

@@ -1,0 +1,147 @@
+"""Rules that a defense keeps."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+
+from bench import registry
+from bench.conformance.rules import Broken, Rules, Unfit, rule
+from bench.conformance.trial import Trained, Trial, alike, fingerprint, variants
+from bench.record import Record
+from bench.types import Channel, Defense
+
+TOLERANCE = 1e-3
+"""Class scores that differ by less are the same: batches of another shape round differently."""
+
+
+class DefenseRules(Rules[Defense]):
+    """A defense is trained three times: twice the same way, and once with other noise."""
+
+    @cached_property
+    def trial(self) -> Trial:
+        attacks = [attack() for attack in registry.attacks().values()]
+        trial = Trial.of(self.method, attacks, self.model)
+        if trial.planned.refused:
+            raise Unfit(f"it refuses every cut of {self.model}: {trial.planned.refused}")
+        return trial
+
+    @cached_property
+    def record(self) -> Record:
+        return self.trial.record()
+
+    @cached_property
+    def trained(self) -> Trained:
+        """The first training, for the rules that ask what came of it."""
+        trial = self.trial
+        try:
+            return trial.train()
+        except Exception as error:
+            raise Unfit("it does not fine-tune to the end") from error
+
+    @rule("declares the channels on which it sends")
+    def declares_channels(self) -> None:
+        emits = getattr(self.cls, "emits", None)
+        if not (isinstance(emits, frozenset) and emits and emits <= frozenset(Channel)):
+            raise Broken("set `emits: ClassVar[frozenset[Channel]]`: attacks are paired by it")
+
+    @rule("fine-tunes to the end")
+    def fine_tunes(self) -> None:
+        if self.record.status != "ok":
+            raise Broken(f"the cell ended {self.record.status}: {self.record.reason}")
+
+    @rule("sends on declared channels only")
+    def sends_declared(self) -> None:
+        undeclared = self.trained.transcript.channels - self.method.emits
+        if undeclared:
+            raise Broken(f"add {', '.join(sorted(undeclared))} to `emits`, or do not send it")
+
+    @rule("uses the channels that it declares")
+    def uses_declared(self) -> None:
+        used = self.trained.transcript.channels
+        if not used:
+            raise Broken("nothing went over `session.wire`; what the vendor learns goes over it")
+        others = variants(self.method)
+        while (silent := self.method.emits - used) and (other := next(others, None)):
+            trial = Trial.of(other, (), self.model)
+            if not trial.planned.refused:
+                used |= trial.train().transcript.channels
+        if silent:
+            raise Unfit(f"nothing was sent on {', '.join(sorted(silent))} with these parameters")
+
+    @rule("has its bytes counted in each direction")
+    def counts_bytes(self) -> str:
+        wire, messages = self.trained.wire, self.trained.transcript.messages
+        senders = {message.sender for message in messages}
+        counted = {"customer": wire.bytes_up, "vendor": wire.bytes_down}
+        if not senders or not all(counted[sender] for sender in senders):
+            raise Broken("send by `session.wire.send`, which counts; nothing else may cross")
+        return f"{wire.bytes_up:,} up, {wire.bytes_down:,} down"
+
+    @rule("predicts a finite score of each class for each example")
+    def predicts(self) -> None:
+        scores, inputs = self.trained.scores, self.trial.inputs
+        expected = (len(inputs.tokens["dev"]), len(inputs.task.labels))
+        if tuple(scores.shape) != expected:
+            raise Broken(f"`predict` returned {tuple(scores.shape)} instead of {expected}")
+        if not torch.isfinite(scores).all():
+            raise Broken("`predict` returned scores that are not finite")
+
+    @rule("predicts the same whatever the order of the examples")
+    def ignores_order(self) -> None:
+        tuned, dev = self.trained.tuned, self.trial.inputs.tokens["dev"]
+        order = torch.arange(len(dev)).flip(0)
+        once, again = tuned.predict(dev, "dev"), tuned.predict(dev, "dev")
+        if not torch.allclose(once, again, atol=TOLERANCE):
+            raise Unfit("its predictions are noisy: the same examples get other scores each time")
+        if not torch.allclose(tuned.predict(dev.take(order), "dev"), once[order], atol=TOLERANCE):
+            raise Broken(
+                "an example's score depends on its place or its neighbours; predict in evaluation "
+                "mode, mask the padding, and keep no statistics of the batch"
+            )
+
+    @rule("does the same again with the same seeds")
+    def repeats(self) -> None:
+        if not _same(self.trained, self.trial.train()):
+            raise Broken(
+                "a second run sent or predicted something else; draw noise from `session.noise`, "
+                "take networks from `session.network()`, and use no other randomness"
+            )
+
+    @rule("draws its noise with the mechanism's seed")
+    def draws_noise(self) -> str | None:
+        if not _same(self.trained, self.trial.train(other_noise=True)):
+            return None
+        if self.method.claim() is None:
+            raise Unfit("it claims no noise and draws none")
+        raise Broken(
+            "it makes a claim, and yet another seed of the mechanism changes nothing; "
+            "draw noise from `session.noise`"
+        )
+
+    @rule("leaves the public model as it was")
+    def spares_the_model(self) -> None:
+        if fingerprint(self.trained.backbone) != fingerprint(self.trial.backbone):
+            raise Broken(
+                "`session.backbone.model` was changed, which the vendor and the attackers know; "
+                "train a copy: `session.network()`"
+            )
+
+    @rule("can be attacked by every attack that fits")
+    def can_be_attacked(self) -> str:
+        if self.record.status != "ok":
+            raise Unfit("it does not fine-tune to the end")
+        broken = [leak for leak in self.record.leaks if leak.status not in ("ok", "skipped")]
+        if broken:
+            told = [f"{leak.attack.name}: {leak.status}, {leak.reason}" for leak in broken]
+            raise Broken(
+                "send what the channel's docstring in bench.types says; " + "; ".join(told)
+            )
+        ran = sorted({leak.attack.name for leak in self.record.leaks if leak.status == "ok"})
+        return ", ".join(ran) or "no attack fits"
+
+
+def _same(one: Trained, other: Trained) -> bool:
+    same = torch.allclose(one.scores, other.scores, rtol=0, atol=0, equal_nan=True)
+    return same and alike(one.transcript.messages, other.transcript.messages)

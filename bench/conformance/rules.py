@@ -1,0 +1,156 @@
+"""Rules that every method keeps, and how rules are examined."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import ValidationError
+
+from bench.attacking import told
+from bench.errors import LeakboardError, MissingExtra
+from bench.types import Method, Source
+
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+"""Valid names of methods."""
+Outcome = Literal["passed", "failed", "not applicable"]
+M = TypeVar("M", bound=Method)
+R = TypeVar("R", bound=Callable[..., str | None])
+
+
+@dataclass(frozen=True)
+class Result:
+    """One rule and whether it is kept."""
+
+    rule: str
+    outcome: Outcome
+    detail: str = ""
+    """What to do where it failed, and why where it could not be examined."""
+
+
+class Broken(LeakboardError):
+    """The rule is not kept; the message says what to do."""
+
+
+class Unfit(Exception):
+    """The rule cannot be examined on this method; the message says why."""
+
+
+def rule(text: str) -> Callable[[R], R]:
+    """Marks a method of `Rules` that examines one rule: it may return a detail, or raise."""
+
+    def mark(examine: R) -> R:
+        examine.__dict__["rule"] = text
+        return examine
+
+    return mark
+
+
+class Rules(Generic[M]):
+    """The rules for any method. What several rules look at is computed once.
+
+    Args:
+        method: a class stands for its instance with default parameters.
+    """
+
+    def __init__(self, method: type[M] | M, model: str) -> None:
+        self.given = None if isinstance(method, type) else method
+        self.cls: type[M] = method if isinstance(method, type) else type(method)
+        self.model = model
+
+    @property
+    def title(self) -> str:
+        name: str = getattr(self.cls, "name", self.cls.__name__)
+        return name if self.given is None else str(self.given)
+
+    @cached_property
+    def method(self) -> M:
+        """The method as it is examined."""
+        if self.given is not None:
+            return self.given
+        try:
+            return self.cls()
+        except (ValidationError, TypeError):
+            raise Unfit("the class cannot be instantiated without parameters") from None
+
+    def examine(self) -> tuple[Result, ...]:
+        """Examines rule by rule, in the order in which they are written.
+
+        Raises:
+            MissingExtra: the method needs an optional part that is not installed.
+        """
+        found = {
+            name: value.rule
+            for cls in reversed(type(self).__mro__)
+            for name, value in vars(cls).items()
+            if hasattr(value, "rule")
+        }
+        return tuple(self._examined(text, getattr(self, name)) for name, text in found.items())
+
+    def _examined(self, text: str, examine: Callable[[], str | None]) -> Result:
+        try:
+            return Result(text, "passed", examine() or "")
+        except MissingExtra:
+            raise
+        except Unfit as reason:
+            return Result(text, "not applicable", str(reason))
+        except (Exception, SystemExit) as error:  # a library under a method may call exit()
+            return Result(text, "failed", told(error))
+
+    @rule("has a name of lower-case words joined by '-'")
+    def has_name(self) -> None:
+        name = getattr(self.cls, "name", None)
+        if not (isinstance(name, str) and NAME.fullmatch(name)):
+            raise Broken(f"set `name: ClassVar[str]`, such as 'my-method', instead of {name!r}")
+
+    @rule("names its source")
+    def has_source(self) -> None:
+        source = getattr(self.cls, "source", None)
+        if not (isinstance(source, Source) and source.title):
+            raise Broken('set `source: ClassVar[Source] = Source("title of the paper", "section")`')
+
+    @rule("says in its docstring what it does")
+    def has_docstring(self) -> None:
+        first = (self.cls.__dict__.get("__doc__") or "").strip().split("\n")[0]
+        if not first:
+            raise Broken("begin the class with a docstring whose first sentence says what it does")
+
+    @rule("has a version of 1 or more")
+    def has_version(self) -> None:
+        version: Any = self.cls.version
+        if not isinstance(version, int) or version < 1:
+            raise Broken(f"`version` is {version!r}; it starts at 1 and rises when results change")
+
+    @rule("gives each parameter a default and a docstring")
+    def has_defaults(self) -> None:
+        fields = self.cls.model_fields
+        if required := [name for name, field in fields.items() if field.is_required()]:
+            raise Broken(f"give a default to {', '.join(required)}")
+        try:
+            self.cls()
+        except (ValidationError, TypeError) as error:
+            raise Broken(f"it cannot be built from its defaults: {error}") from error
+        if untold := [name for name, field in fields.items() if not field.description]:
+            raise Broken(f"put a docstring below {', '.join(untold)}")
+
+    @rule("has parameters that survive JSON")
+    def survives_json(self) -> None:
+        again = self.cls(**json.loads(json.dumps(self.method.params)))
+        if again != self.method:
+            raise Broken(
+                f"{self.method.params} became {again.params} on the way through JSON; "
+                "use numbers, strings, booleans and lists of them"
+            )
+
+    @rule("refuses unknown parameters")
+    def refuses_unknown(self) -> None:
+        params = self.method.params | {"no_such_parameter": 1}
+        try:
+            self.cls(**params)
+        except ValidationError:
+            return
+        raise Broken("an unknown parameter is accepted; leave extra='forbid' in model_config")

@@ -1,0 +1,129 @@
+"""Skeletons work as written, and nothing is ever overwritten."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import registry, scaffold
+from bench.conformance import check_method
+from bench.errors import LeakboardError
+
+ROOT = Path(__file__).parents[1]
+KINDS = ("defense", "attack")
+
+
+def python(folder, *words):
+    """Output of Python in a process of its own that imports the project from `folder`."""
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of the project."""
+    folder = tmp_path_factory.mktemp("tree")
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("attacks", "bench", "defenses"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    (folder / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "conftest.py", folder / "tests")
+    shutil.copy(ROOT / "tests" / "cells.py", folder / "tests")
+    return folder
+
+
+def test_skeletons_in_a_checkout_are_registered_and_pass_their_tests_and_the_linter(tree):
+    code = "from bench.scaffold import write; print(*write({!r}, {!r}))"
+    for kind in KINDS:
+        test, method = python(tree, "-c", code.format(kind, f"my-{kind}")).split()
+        assert Path(test) == tree / "tests" / f"test_my_{kind}.py"
+        assert Path(method) == tree / f"{kind}s" / f"my_{kind}.py"
+    found = python(tree, "-c", "from bench.registry import *; print(*defenses(), *attacks())")
+    assert {"my-defense", "my-attack"} <= set(found.split())
+    assert "4 passed" in python(tree, "-m", "pytest", "-q", "tests")
+    files = [*tree.glob("*/my_*.py"), *tree.glob("tests/test_my_*.py")]
+    assert len(files) == 4
+    python(tree, "-m", "ruff", "check", *files)
+    python(tree, "-m", "ruff", "format", "--check", *files)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_skeleton_elsewhere_keeps_the_rules_and_tells_how_to_register_it(tmp_path, kind):
+    test, method = scaffold.write(kind, "my-own", tmp_path / "new" / "folder")
+    assert [p.name for p in (test, method)] == ["test_my_own.py", "my_own.py"]
+    check_method(str(method)).raise_if_failed()
+    assert f'[project.entry-points."leakboard.{kind}s"]' in method.read_text()
+    assert 'my-own = "my_package.my_own:MyOwn"' in method.read_text()
+
+
+def test_tests_of_skeletons_elsewhere_pass(tmp_path):
+    for kind in KINDS:
+        scaffold.write(kind, f"my-{kind}", tmp_path)
+    out = python(tmp_path, "-m", "pytest", "-q", "-W", "error", ".")
+    assert "4 passed" in out
+
+
+@pytest.mark.parametrize("name", ["session", "defense", "true", "np", "x", "a1-b2"])
+def test_no_valid_name_gives_a_class_that_clashes_with_the_skeleton(tmp_path, name):
+    _, method = scaffold.write("defense", name, tmp_path)
+    assert registry.load_method(str(method)).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("My Noise", "as in my-noise"),
+        ("my_noise", "as in my-noise"),
+        ("-noise", "as in my-noise"),
+        ("noise--more", "as in my-noise"),
+        ("2noise", "as in my-noise"),
+        ("../noise", "as in my-noise"),
+        ("", "as in my-noise"),
+        ("class", "Python language are taken"),
+        ("sap", "there is defense 'sap' already"),
+        ("eia-nn", "there is attack 'eia-nn' already"),
+        ("numpy", "would hide the module 'numpy'"),
+    ],
+)
+def test_bad_or_taken_name_is_refused_with_advice_and_nothing_is_written(tmp_path, name, advice):
+    for kind in KINDS:
+        with pytest.raises(LeakboardError, match=advice):
+            scaffold.write(kind, name, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("file", ["my_own.py", "test_my_own.py"])
+def test_file_that_exists_is_kept_and_its_companion_is_not_written(tmp_path, file):
+    (tmp_path / file).write_text("precious")
+    with pytest.raises(LeakboardError, match=f"{file} exists"):
+        scaffold.write("attack", "my-own", tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == [file]
+    assert (tmp_path / file).read_text() == "precious"
+
+
+def test_installed_package_asks_where_to_write(tmp_path, monkeypatch):
+    monkeypatch.setattr(scaffold, "ROOT", tmp_path)
+    with pytest.raises(LeakboardError, match="--to FOLDER"):
+        scaffold.write("defense", "my-own")
+    assert not list(tmp_path.iterdir())
+
+
+def test_folder_that_cannot_be_made_is_an_error_with_its_path(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LeakboardError, match=r"test_my_own\.py cannot be written"):
+        scaffold.write("defense", "my-own", tmp_path / "file")
