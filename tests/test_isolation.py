@@ -159,6 +159,24 @@ def test_undeclared_knowledge_is_not_given():
     assert FOUND["plain"] == [None, None, None]
 
 
+def test_undeclared_channels_hold_zeros_and_declared_ones_what_was_sent(tmp_path):
+    class Narrow(Spy):
+        name: ClassVar[str] = "narrow"
+        threat: ClassVar[ThreatModel] = ThreatModel(
+            frozenset({Goal.LABEL}), frozenset({Channel.LOGIT_GRADIENTS})
+        )
+
+        def guess(self, seen, knowledge, rng):
+            FOUND["shown"] = sorted({m.channel for m in seen.messages if m.values.any()})
+            FOUND["rows"] = [len(m.rows) for m in seen.messages if not m.values.any()]
+            return []
+
+    run(tmp_path, SAP(), attacks=[Narrow()])
+    assert FOUND["shown"] == [Channel.LOGIT_GRADIENTS]
+    assert FOUND["rows"]
+    assert all(FOUND["rows"])
+
+
 # Attacks that misbehave
 
 
