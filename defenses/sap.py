@@ -102,7 +102,7 @@ class SAP(Defense):
             if neighbours or self.eta is None:
                 return vectors
             # On special tokens, too: behind a block all positions carry content of the sentence.
-            noise = dx_noise(*vectors.values.shape, self.eta, session.noise)
+            noise = dx_noise(len(ids), session.backbone.width, self.eta, session.noise)
             return vectors.with_values(vectors.values + torch.from_numpy(noise).to(session.device))
 
         if trainable:

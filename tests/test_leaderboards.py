@@ -446,6 +446,7 @@ class TestReadme:
             schema.Leak,
             Claim,
             schema.Cost,
+            schema.BottomCost,
             schema.Provenance,
         ],
     )
