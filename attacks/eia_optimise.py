@@ -10,7 +10,6 @@ from pydantic import Field
 from torch import Tensor
 
 from bench.backbones import Backbone
-from bench.neighbours import Neighbours
 from bench.ragged import Ragged
 from bench.training import by_length
 from bench.types import (
@@ -32,6 +31,8 @@ LEARNING_RATE = {"embeddings": 0.01, "logits": 0.1}
 all tokens are found within 50 steps behind the first block of MiniLM."""
 TEMPERATURE = 0.05
 """Of the relaxed choice of a word, as the paper has it; other public code goes up to 0.2."""
+CHUNK = 512
+"""Words compared at once, each at every position: bounds the memory."""
 
 
 class Optimise(Attack):
@@ -60,7 +61,7 @@ class Optimise(Attack):
     certified_at: ClassVar[float] = 0.99
 
     relaxation: Literal["embeddings", "logits"] = "embeddings"
-    """Embeddings: free vectors, which start at the mean of E and end at the nearest row of E.
+    """Embeddings: free vectors, which start at the mean of E and end at the nearest word.
     Logits: a soft choice among all words, the paper's; no stronger and several times slower."""
     steps: int = Field(300, ge=1)
     """Of Adam."""
@@ -79,11 +80,10 @@ class Optimise(Attack):
     ) -> list[Guess]:
         base, channel = knowledge.base, Channel.REPRESENTATIONS
         assert base is not None
-        neighbours = Neighbours(base.embeddings, knowledge.device)
         guesses = []
         for split in seen.splits(channel):
             blocks = [seen.collect(channel, split, r) for r in seen.rounds(channel, split)]
-            columns = [self._inverted(block, base, knowledge.cut, neighbours) for block in blocks]
+            columns = [self._inverted(block, base, knowledge.cut) for block in blocks]
             candidates: Ints = np.stack(columns, axis=1)
             rows, lengths = blocks[0].rows, blocks[0].lengths
             guesses.append(
@@ -91,18 +91,17 @@ class Optimise(Attack):
             )
         return guesses
 
-    def _inverted(self, block: Collected, base: Backbone, cut: int, neighbours: Neighbours) -> Ints:
+    def _inverted(self, block: Collected, base: Backbone, cut: int) -> Ints:
         """[T] the tokens found."""
         assert block.lengths is not None
         received = Ragged(torch.from_numpy(block.values), torch.from_numpy(block.lengths))
         found = np.zeros(len(block.values), np.int64)
         for rows in by_length(received.lengths, self.batch_size):
-            best = self._searched(received.take(rows), base, cut)
-            at = received.positions(rows).numpy()
-            if self.relaxation == "logits":
-                found[at] = best.argmax(1).cpu().numpy()
-            else:
-                found[at] = neighbours.nearest(best)
+            batch = received.take(rows)
+            best = self._searched(batch, base, cut)
+            soft = self.relaxation == "logits"
+            words = best.argmax(1) if soft else nearest_words(batch.with_values(best), base)
+            found[received.positions(rows).numpy()] = words.cpu().numpy()
         return found
 
     def _searched(self, received: Ragged, base: Backbone, cut: int) -> Tensor:
@@ -123,3 +122,29 @@ class Optimise(Attack):
             (free.grad,) = torch.autograd.grad(distance, free)
             optimiser.step()
         return free.detach()
+
+
+@torch.no_grad()
+def nearest_words(vectors: Ragged, base: Backbone) -> Tensor:
+    """[t] words that enter the first block nearest to where free `vectors` [t, d] enter it.
+
+    Rows of E themselves are a worse yardstick: a norm behind the embeddings hides the scale and the
+    mean of a vector from the search, which leaves both wherever it began.
+    """
+    mask, rows = vectors.mask(), base.embeddings
+
+    def entered(h: Tensor) -> Tensor:
+        shape = h.shape[:2]
+        types = torch.zeros(shape, dtype=torch.long, device=h.device)
+        return base.family.enter(base.model, h, torch.ones_like(types, dtype=torch.bool), types)
+
+    free = entered(vectors.padded())
+    words = torch.zeros(mask.shape, dtype=torch.long, device=mask.device)
+    least = rows.new_full(mask.shape, torch.inf)
+    for at in range(0, len(rows), CHUNK):
+        known = entered(rows[at : at + CHUNK, None].expand(-1, mask.shape[1], -1))
+        distance = known.square().sum(2).T - 2 * torch.einsum("bld,vld->blv", free, known)
+        nearest, which = distance.min(2)
+        words = torch.where(nearest < least, which + at, words)
+        least = torch.minimum(nearest, least)
+    return words[mask]
