@@ -257,6 +257,12 @@ def test_tokenisers_without_special_tokens_hide_nothing_from_privatisation(load,
     assert tokens.lengths.tolist() == [len(text.split()) for text in TEXTS]
 
 
+def test_texts_without_any_token_are_named_before_they_turn_into_nan(load):
+    with pytest.raises(LeakboardError, match="2 texts have no token"):
+        load("gpt2").encode(["good", "", ""], None, 32)
+    assert load("bert").encode([""], None, 32).lengths.tolist() == [2]
+
+
 def test_embeddings_narrower_than_the_blocks_are_refused_at_loading(tmp_path):
     tokenizer = tokenizer_for("deberta")
     config = transformers.DebertaV2Config(vocab_size=len(tokenizer), embedding_size=8, **deberta)

@@ -97,7 +97,11 @@ class Backbone:
         return tuple(sorted(set(self.tokenizer.all_special_ids)))
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> Tokens:
-        """Tokenises texts, or pairs of texts, cutting each example to `max_length` tokens."""
+        """Tokenises texts, or pairs of texts, cutting each example to `max_length` tokens.
+
+        Raises:
+            LeakboardError: a text without any token.
+        """
         out = self.tokenizer(
             list(texts),
             None if pairs is None else list(pairs),
@@ -107,6 +111,12 @@ class Backbone:
             return_token_type_ids=True,
         )
         ids = Ragged.of(out["input_ids"])
+        if not ids.lengths.all():
+            # Only where the tokeniser adds no special token; there is nothing to be averaged then.
+            raise LeakboardError(
+                f"model '{self.name}': {int((ids.lengths == 0).sum())} texts have no token at all. "
+                "Remove empty texts, or use a model whose tokeniser adds special tokens"
+            )
         types = out.get("token_type_ids")
         types = Ragged.of(types).values if types else torch.zeros_like(ids.values)
         special = Ragged.of(out["special_tokens_mask"]).values.bool()
