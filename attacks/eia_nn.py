@@ -39,14 +39,15 @@ class NearestNeighbour(Attack):
     )
     certified_at: ClassVar[float] = 0.99
 
-    def refuses(self, cut: int) -> str | None:
-        return None if cut == 0 else "the rows of E are candidates only at the embedding cut"
+    def readable(self, cut: int) -> frozenset[Channel]:
+        """Rows of E are candidates for a representation only at the embedding cut."""
+        return self.threat.reads if cut == 0 else frozenset({Channel.TOKENS})
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
         assert knowledge.base is not None
-        by_vector = Channel.REPRESENTATIONS in seen.channels
+        by_vector = Channel.REPRESENTATIONS in seen.channels & self.readable(knowledge.cut)
         channel = Channel.REPRESENTATIONS if by_vector else Channel.TOKENS
         neighbours = Neighbours(knowledge.base.embeddings, knowledge.device) if by_vector else None
         guesses = []

@@ -64,6 +64,7 @@ def knowledge_for(
     return Knowledge(
         classes=len(inputs.task.labels),
         device=backbone.device,
+        cut=planned.cell.cut,
         base=backbone if Knows.BASE_WEIGHTS in knows else None,
         mechanism=planned.defense if Knows.MECHANISM in knows else None,
         auxiliary=auxiliary,

@@ -119,6 +119,10 @@ def _refusal(attack: Attack, goal: Goal, defense: Defense, task: Task, cut: int)
     reads = attack.threat.reads
     if reads and not reads & defense.emits:
         return f"{defense.name} does not send {_either(reads)}"
+    readable = attack.readable(cut)
+    if reads and not readable & defense.emits:
+        only = f"reads {_either(readable)} only" if readable else "reads nothing"
+        return f"at cut {cut} {attack.name} {only}, and {defense.name} sends {_either(reads & defense.emits)}"
     if goal == Goal.ATTRIBUTE and not task.attributes:
         return f"task {task.name} has no private attributes"
     if Knows.AUXILIARY_TEXT in attack.threat.knows and "auxiliary" not in task.splits:

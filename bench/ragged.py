@@ -59,6 +59,13 @@ class Ragged:
         return mask.to(self.values.device)
 
     @staticmethod
+    def joined(parts: Sequence[Ragged]) -> Ragged:
+        """The sequences of all parts, one after another."""
+        return Ragged(
+            torch.cat([part.values for part in parts]), torch.cat([part.lengths for part in parts])
+        )
+
+    @staticmethod
     def of(sequences: Sequence[Sequence[int]]) -> Ragged:
         flat = [v for s in sequences for v in s]
         return Ragged(

@@ -129,6 +129,19 @@ class Leak(Part):
         return None if s is None or s.chance >= 1 else (s.value - s.chance) / (1 - s.chance)
 
 
+class BottomCost(Part):
+    """What the part of the model below the cut asks of the customer, whatever the machine."""
+
+    parameters: int
+    """Those on which the representation depends."""
+    tokens: int
+    """Mean length of a training example, to which `flops` and `megabytes` refer."""
+    flops: int
+    """Floating-point operations of one pass forward of one example; a product and a sum are two."""
+    megabytes: float
+    """Its parameters and the representations of one batch, in MB (10^6 bytes)."""
+
+
 class Cost(Part):
     """What the cell cost. Seconds and memory depend on the machine, the rest does not."""
 
@@ -141,6 +154,12 @@ class Cost(Part):
     attack_seconds: float
     total_seconds: float
     peak_megabytes: float
+    epoch_bytes_up: float | None = None
+    """Customer to vendor while fine-tuning, per epoch; what is sent once is spread over all epochs."""
+    epoch_bytes_down: float | None = None
+    """Vendor to customer while fine-tuning, per epoch."""
+    bottom: BottomCost | None = None
+    """Of the customer's part of the model; none where the customer sends tokens and holds none."""
 
 
 class Provenance(Part):

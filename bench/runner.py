@@ -13,6 +13,7 @@ import torch
 from bench import metrics
 from bench.attacking import attack_all, failed, out_of_memory, told
 from bench.backbones import Backbone
+from bench.costs import bottom_cost
 from bench.errors import MissingExtra
 from bench.inputs import Inputs
 from bench.plan import Pairing, Plan, Planned, spec_of
@@ -22,7 +23,7 @@ from bench.seeds import Seeds
 from bench.session import Session
 from bench.store import Corrupt, Store
 from bench.training import Diverged
-from bench.types import Ints, Progress
+from bench.types import Channel, Ints, Progress
 from bench.wire import Wire
 
 FINAL = {"ok", "diverged", "skipped"}
@@ -194,6 +195,7 @@ def _attacked(
     session = session_of(cell, inputs, backbone, wire, seeds, reporter.track)
     tuned = planned.defense.fine_tune(session)
     train_seconds = time.perf_counter() - start
+    trained_up, trained_down = wire.bytes_up, wire.bytes_down
     scores = tuned.predict(inputs.tokens[cell.evaluate], cell.evaluate)
     truth = task.splits[cell.evaluate].labels
     predicted = _classes(scores, len(truth))
@@ -222,6 +224,11 @@ def _attacked(
             attack_seconds=end - attack_start,
             total_seconds=end - start,
             peak_megabytes=peak_megabytes(backbone.device),
+            epoch_bytes_up=trained_up / cell.train.epochs,
+            epoch_bytes_down=trained_down / cell.train.epochs,
+            bottom=bottom_cost(backbone, cell.cut, session.train.lengths, cell.train.batch_size)
+            if Channel.REPRESENTATIONS in planned.defense.emits
+            else None,
         ),
         provenance=provenance(backbone.device),
     )

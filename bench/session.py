@@ -23,14 +23,15 @@ from bench.wire import Wire
 
 
 class Network(nn.Module):
-    """A copy of the backbone that can be trained: LoRA in the encoder, a linear head on the mean.
+    """A copy of the backbone that can be trained: LoRA in the blocks, a linear head on the mean.
 
     Args:
-        adapted: without it the encoder stays as it is and only the head trains.
+        cut: `bottom` ends and the top starts here.
+        adapted: which blocks LoRA adapts; the rest of the encoder stays as it is.
     """
 
     def __init__(
-        self, backbone: Backbone, cut: int, classes: int, settings: TrainSettings, adapted: bool
+        self, backbone: Backbone, cut: int, classes: int, settings: TrainSettings, adapted: slice
     ) -> None:
         super().__init__()
         # Drawn before the adapters, so that the head starts the same with and without them.
@@ -38,15 +39,19 @@ class Network(nn.Module):
         self.family = backbone.family
         self.cut = cut
         self.encoder = copy.deepcopy(backbone.model)
-        if adapted:
+        blocks = self.family.stack(self.encoder)[adapted]
+        if len(blocks):
             from peft import LoraConfig, inject_adapter_in_model
 
             config = LoraConfig(
                 r=settings.lora_rank,
                 lora_alpha=settings.lora_alpha,
-                target_modules=list(backbone.family.lora_targets),
+                target_modules=list(self.family.lora_targets),
+                fan_in_fan_out=self.family.transposed,
             )
-            inject_adapter_in_model(config, self.encoder)
+            # Into the blocks themselves, since peft finds a block's number by its name, which
+            # differs between families.
+            inject_adapter_in_model(config, blocks)
         self.head = head
         self.to(backbone.device)
 
@@ -56,6 +61,10 @@ class Network(nn.Module):
 
     def trained(self) -> list[nn.Parameter]:
         return [p for p in self.parameters() if p.requires_grad]
+
+    def bottom(self, vectors: Ragged, types: Tensor) -> Ragged:
+        """The customer's part: word embeddings [T, d] → representations at the cut [T, d]."""
+        return self.family.bottom_of(self.encoder, vectors, types, self.cut)
 
     def features(self, h: Ragged, types: Tensor) -> Tensor:
         """Pooled vectors [B, d]: the mean over real tokens, as MiniLM was trained.
@@ -115,10 +124,18 @@ class Session:
         """Exact nearest rows of the public word embeddings."""
         return Neighbours(self.backbone.embeddings, self.device)
 
-    def network(self, adapted: bool = True) -> Network:
-        """A fresh trainable copy of the backbone; the same initial values for every defense."""
+    def network(self, adapted: bool = True, cut: int = 0, bottom: bool = False) -> Network:
+        """A fresh trainable copy of the backbone; the same initial values for every defense.
+
+        Args:
+            adapted: with LoRA in the blocks of the top; without, only the head trains.
+            cut: the session's cut where the customer holds a bottom; 0 where the vendor gets
+                tokens and holds the whole model.
+            bottom: with LoRA in the blocks below the cut, too.
+        """
         torch.manual_seed(self.seeds.initialisation)
-        network = Network(self.backbone, self.cut, self.classes, self.settings, adapted)
+        blocks = slice(0 if bottom else cut, None if adapted else 0)
+        network = Network(self.backbone, cut, self.classes, self.settings, blocks)
         return network.train()
 
     def autocast(self) -> torch.autocast:

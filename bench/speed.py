@@ -90,7 +90,7 @@ def training(examples: int = 1280, padded_to: int = 64) -> None:
     tokens = backbone.encode(train.texts, train.pairs, padded_to)
     labels = torch.from_numpy(train.labels)
     settings = TrainSettings()
-    network = Network(backbone, 0, len(task.labels), settings, adapted=True).train()
+    network = Network(backbone, 0, len(task.labels), settings, slice(None)).train()
     bucketed = length_bucketed(tokens.lengths, settings.batch_size, np.random.default_rng(0))
 
     def step(rows: Tensor, pad: int) -> None:

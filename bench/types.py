@@ -196,6 +196,8 @@ class Knowledge:
 
     classes: int
     device: str
+    cut: int = 0
+    """Blocks below the trust boundary."""
     base: Backbone | None = None
     """The public model with its initial weights."""
     mechanism: Defense | None = None
@@ -313,6 +315,10 @@ class Attack(Method, ABC):
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
         """Guesses from the transcript alone; the first guess is the headline one."""
+
+    def readable(self, cut: int) -> frozenset[Channel]:
+        """Those channels of its threat model that tell it something at this cut."""
+        return self.threat.reads
 
     def refuses(self, cut: int) -> str | None:
         """Why the attack cannot run at this cut, or None."""

@@ -1,4 +1,4 @@
-"""SAP: split the model, privatise what crosses the cut."""
+"""SAP: split the model after any block, privatise what crosses the cut."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import torch
 from pydantic import BeforeValidator, Field
 from torch import Tensor
 
-from bench.mechanisms import privatise_tokens
+from bench.mechanisms import dx_noise, privatise_tokens
 from bench.neighbours import Neighbours
 from bench.ragged import Ragged, Tokens
 from bench.session import Network, Predictor, Session
+from bench.training import by_length
 from bench.types import Channel, Claim, Defense, Source, Tuned
 
 Eta = Annotated[
@@ -21,9 +22,10 @@ Eta = Annotated[
 
 
 class SAP(Defense):
-    """The customer replaces each token by a noisy neighbour and sends word embeddings, not text.
+    """The customer sends noisy vectors, not text.
 
-    The vendor trains LoRA and the head; its logits go to the customer, who returns ∂loss/∂logits.
+    At the embedding cut each token is replaced by a noisy neighbour, whose word embedding is sent.
+    Below block k the noise is added to the hidden states, and nothing is replaced. The vendor trains LoRA and the head; its logits go to the customer, who returns ∂loss/∂logits.
     """
 
     name: ClassVar[str] = "sap"
@@ -47,9 +49,11 @@ class SAP(Defense):
     eta: Eta = 75.0
     """Privacy parameter η of dχ-privacy, above 0; smaller hides more; "none" sends without noise."""
     bottom: Literal["frozen", "trainable"] = "frozen"
-    """Frozen: representations are sent once. Trainable: with fresh noise each time a batch is sent."""
+    """Frozen: representations are sent once. Trainable: with fresh noise each time a batch is sent.
+    The paper trains the word embeddings at the embedding cut and does not say what it would train
+    deeper; here it is these and LoRA in the blocks of the bottom, as LoRA is what trains the top."""
     bottom_learning_rate: float = Field(1e-5, gt=0)
-    """Of a trainable bottom. The paper states none; at LoRA's rate the embeddings would leave the
+    """Of the word embeddings of a trainable bottom; its LoRA trains at the rate of the top. The paper states none; at LoRA's rate the embeddings would leave the
     neighbourhood of their initial values, whereas the paper says that they change slightly."""
 
     @property
@@ -60,37 +64,51 @@ class SAP(Defense):
         if self.eta is None:
             return None
         return Claim(
-            guarantee="dχ-privacy (Euclidean distance of word embeddings)",
+            guarantee="dχ-privacy (Euclidean distance of the vectors at the cut)",
             parameters={"eta": self.eta},
-            covers="each token each time it is sent; special tokens, lengths and labels are not covered",
+            covers="each vector each time it is sent; lengths and labels are not covered, nor special "
+            "tokens at the embedding cut; deeper, every vector depends on all tokens of its example, "
+            "so that the guarantees of its vectors add up",
         )
-
-    def refuses(self, cut: int) -> str | None:
-        return None if cut == 0 else "noise on deeper representations is not implemented"
 
     def in_clear(self, session: Session) -> Tensor:
         """[V] True for token ids that are sent as they are."""
         return torch.zeros(len(session.backbone.embeddings), dtype=torch.bool)
 
     def fine_tune(self, session: Session) -> Tuned:
-        network, wire, train = session.network(), session.wire, session.train
-        clear = self.in_clear(session)
+        trainable = self.bottom == "trainable"
+        network = session.network(cut=session.cut, bottom=trainable)
+        wire, train, clear = session.wire, session.train, self.in_clear(session)
 
-        def bottom(tokens: Tokens, neighbours: Neighbours) -> Ragged:
-            """Word embeddings of the privatised tokens, computed at the customer's."""
-            hidden = ~(tokens.special | clear[tokens.ids.values])
+        def neighbours() -> Neighbours | None:
+            """Of the word embeddings as they are now; deeper down nothing is replaced."""
+            if session.cut > 0:
+                return None
+            if not trainable:
+                return session.neighbours
+            return Neighbours(network.embeddings.weight, session.device)
+
+        def bottom(tokens: Tokens, neighbours: Neighbours | None) -> Ragged:
+            """Privatised representations, computed at the customer's."""
             ids = tokens.ids.values.clone()
-            if self.eta is not None:
+            if neighbours and self.eta is not None:
+                hidden = ~(tokens.special | clear[ids])
                 rows = network.embeddings.weight
                 ids[hidden] = privatise_tokens(
                     ids[hidden], rows, neighbours, self.eta, session.noise
                 )
-            return tokens.ids.with_values(network.embeddings(ids.to(session.device)))
+            words = tokens.ids.with_values(network.embeddings(ids.to(session.device)))
+            vectors = network.bottom(words, tokens.types)
+            if neighbours or self.eta is None:
+                return vectors
+            # On special tokens, too: behind a block all positions carry content of the sentence.
+            noise = dx_noise(len(ids), session.backbone.width, self.eta, session.noise)
+            return vectors.with_values(vectors.values + torch.from_numpy(noise).to(session.device))
 
-        if self.bottom == "frozen":
-            with torch.no_grad():
-                vectors = bottom(train, session.neighbours)
-                received = wire.send(Channel.REPRESENTATIONS, vectors, session.all_rows)
+        if trainable:
+            self._fit_with_bottom(session, network, lambda tokens: bottom(tokens, neighbours()))
+        else:
+            received = self._sent_once(session, network, lambda t: bottom(t, neighbours()))
 
             def step(rows: Tensor, epoch: int) -> float:
                 with session.autocast():
@@ -98,13 +116,11 @@ class SAP(Defense):
                 return session.backward_through_customer(logits, rows, epoch)
 
             session.fit(step, {"params": network.trained()})
-        else:
-            self._fit_with_bottom(session, network, bottom)
 
-        neighbours = Neighbours(network.embeddings.weight, session.device)
+        final = neighbours()
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
-            sent = bottom(tokens, neighbours)
+            sent = bottom(tokens, final)
             sent = wire.send(Channel.REPRESENTATIONS, sent, rows, split=split)
             with session.autocast():
                 logits: Tensor = network(sent, tokens.types)
@@ -112,18 +128,33 @@ class SAP(Defense):
 
         return Predictor(score, network)
 
+    def _sent_once(
+        self, session: Session, network: Network, bottom: Callable[[Tokens], Ragged]
+    ) -> Ragged:
+        """What the vendor receives of all training examples and keeps."""
+        train, parts = session.train, []
+        # Behind a block, batches of similar length bound padding and memory.
+        batches = by_length(train.lengths) if session.cut else [session.all_rows]
+        network.eval()  # a frozen bottom has no dropout: inference will send the same
+        with torch.no_grad():
+            for rows in session.progress("representations", batches, len(batches)):
+                vectors = bottom(train.take(rows))
+                parts.append(session.wire.send(Channel.REPRESENTATIONS, vectors, rows))
+        network.train()
+        return Ragged.joined(parts).take(torch.cat(batches).argsort())
+
     def _fit_with_bottom(
-        self, session: Session, network: Network, bottom: Callable[[Tokens, Neighbours], Ragged]
+        self, session: Session, network: Network, bottom: Callable[[Tokens], Ragged]
     ) -> None:
         """Trains bottom and top together: the vendor returns the gradient at the cut."""
         wire = session.wire
         embeddings = network.embeddings.weight
-        top = network.trained()
+        lora_and_head = network.trained()
         embeddings.requires_grad_()
 
         def step(rows: Tensor, epoch: int) -> float:
             tokens = session.train.take(rows)
-            vectors = bottom(tokens, Neighbours(embeddings, session.device))
+            vectors = bottom(tokens)
             received = wire.send(Channel.REPRESENTATIONS, vectors, rows, round=epoch)
             received.values.requires_grad_()
             with session.autocast():
@@ -139,7 +170,7 @@ class SAP(Defense):
 
         session.fit(
             step,
-            {"params": top},
+            {"params": lora_and_head},
             # Weight decay would move the rows of tokens that never occur.
             {"params": [embeddings], "lr": self.bottom_learning_rate, "weight_decay": 0.0},
         )

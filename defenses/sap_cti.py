@@ -33,6 +33,11 @@ class SAPCTI(SAP):
     share: float = Field(0.01, ge=0, le=1)
     """Largest share of all training tokens (occurrences) that may be sent without noise."""
 
+    def refuses(self, cut: int) -> str | None:
+        if cut == 0:
+            return None
+        return "its authors define contributing tokens for the embedding cut only"
+
     def in_clear(self, session: Session) -> Tensor:
         train = session.train
         counts = np.zeros((session.classes, len(session.backbone.embeddings)), np.int64)

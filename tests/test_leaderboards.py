@@ -451,6 +451,7 @@ class TestReadme:
             schema.Leak,
             Claim,
             schema.Cost,
+            schema.BottomCost,
             schema.Provenance,
         ],
     )

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from bench.backbones.family import Family
 from bench.errors import LeakboardError, MissingExtra, did_you_mean
 from bench.ragged import Ragged, Tokens
 
@@ -35,37 +36,35 @@ EMBEDDED = {
 }
 
 
-class Family(Protocol):
-    """What one architecture family knows: where its parts are and how to cut between them."""
-
-    lora_targets: Sequence[str]
-    """Names of the linear layers that LoRA adapts."""
-
-    def embeddings(self, model: nn.Module) -> nn.Embedding:
-        """The word embeddings E, V×d."""
-
-    def top(self, model: nn.Module, h: Tensor, mask: Tensor, types: Tensor, cut: int) -> Tensor:
-        """Hidden states [B, L, d] of the last block, from the representations `h` at the cut."""
-
-    def deepest_cut(self, model: nn.Module) -> int:
-        """The largest cut that `top` takes."""
-
-
 def family_of(model_type: str, where: str) -> Family:
     """The family of a transformers model type.
 
     Raises:
         LeakboardError: no family here cuts this architecture.
     """
-    from bench.backbones import bert
+    # Imported here, since transformers takes seconds to load.
+    from bench.backbones.bert import Bert
+    from bench.backbones.deberta import Deberta
+    from bench.backbones.gpt2 import GPT2
+    from bench.backbones.llama import Llama
+    from bench.backbones.roberta import Roberta
+    from bench.backbones.t5 import T5
 
-    families: dict[str, Family] = {"bert": bert, "roberta": bert, "xlm-roberta": bert}
+    families: dict[str, type[Family]] = {
+        "bert": Bert,
+        "deberta-v2": Deberta,
+        "gpt2": GPT2,
+        "llama": Llama,
+        "roberta": Roberta,
+        "t5": T5,
+        "xlm-roberta": Roberta,
+    }
     if model_type not in families:
         raise LeakboardError(
             f"model '{where}' is of the architecture '{model_type}', which cannot be cut here yet; "
             f"supported: {', '.join(sorted(families))}"
         )
-    return families[model_type]
+    return families[model_type]()
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Backbone:
 
     name: str
     hash: str
-    model: nn.Module
+    model: Any
     tokenizer: Any
     family: Family
     device: str = "cpu"
@@ -98,7 +97,11 @@ class Backbone:
         return tuple(sorted(set(self.tokenizer.all_special_ids)))
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> Tokens:
-        """Tokenises texts, or pairs of texts, cutting each example to `max_length` tokens."""
+        """Tokenises texts, or pairs of texts, cutting each example to `max_length` tokens.
+
+        Raises:
+            LeakboardError: a text without any token.
+        """
         out = self.tokenizer(
             list(texts),
             None if pairs is None else list(pairs),
@@ -108,17 +111,38 @@ class Backbone:
             return_token_type_ids=True,
         )
         ids = Ragged.of(out["input_ids"])
-        types = Ragged.of(out["token_type_ids"]).values
+        if not ids.lengths.all():
+            # Only where the tokeniser adds no special token; there is nothing to be averaged then.
+            raise LeakboardError(
+                f"model '{self.name}': {int((ids.lengths == 0).sum())} texts have no token at all. "
+                "Remove empty texts, or use a model whose tokeniser adds special tokens"
+            )
+        types = out.get("token_type_ids")
+        types = Ragged.of(types).values if types else torch.zeros_like(ids.values)
         special = Ragged.of(out["special_tokens_mask"]).values.bool()
         return Tokens(ids, types, special)
 
+    @property
+    def blocks(self) -> int:
+        return self.family.blocks(self.model)
+
+    def bottom(self, vectors: Ragged, types: Tensor, cut: int) -> Ragged:
+        """Representations [T, d] at the cut from word embeddings [T, d], with the initial weights.
+
+        Differentiable in `vectors`, without dropout.
+
+        Args:
+            types: [T] segment of each token.
+        """
+        return self.family.bottom_of(self.model, vectors, types, cut)
+
     def check_cut(self, cut: int) -> None:
         """Raises LeakboardError where the model cannot be cut after block `cut`."""
-        deepest = self.family.deepest_cut(self.model)
+        deepest = self.blocks - 1
         if not 0 <= cut <= deepest:
             raise LeakboardError(
-                f"cut: model '{self.name}' cannot be cut at {cut}; "
-                f"the deepest cut its family supports is {deepest} (0 = after the embeddings)"
+                f"cut: model '{self.name}' cannot be cut at {cut}; it has {self.blocks} blocks, so "
+                f"the deepest cut is {deepest} (0 = after the embeddings)"
             )
 
 
@@ -133,6 +157,7 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
         from bench.backbones import tiny
 
         model, tokenizer = tiny.build(name)
+        family = family_of(model.config.model_type, name)
         digest = hashlib.sha256()
         for key, value in sorted(model.state_dict().items()):
             digest.update(key.encode() + value.numpy().tobytes())
@@ -140,12 +165,17 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
     else:
         folder = model_folder(name)
         hashed = folder_hash(name, folder)
-        model, tokenizer = _read(name, folder)
-    family = family_of(cast(Any, model).config.model_type, name)
+        model, tokenizer, family = _read(name, folder)
     model.eval().requires_grad_(False)
     if Path(name).expanduser().is_dir():
         name = Path(name).expanduser().resolve().name  # where it lies decides nothing
-    return Backbone(name, hashed, model.to(device), tokenizer, family, device)
+    backbone = Backbone(name, hashed, model.to(device), tokenizer, family, device)
+    if backbone.width != model.config.hidden_size:
+        raise LeakboardError(
+            f"model '{name}': its word embeddings have {backbone.width} dimensions and its blocks "
+            f"{model.config.hidden_size}; models with such a projection are not supported"
+        )
+    return backbone
 
 
 def model_folder(name: str) -> Path:
@@ -211,20 +241,24 @@ def _download(name: str) -> Path:
         ) from error
 
 
-def _read(name: str, folder: Path) -> tuple[nn.Module, Any]:
+def _read(name: str, folder: Path) -> tuple[Any, Any, Family]:
     # Silences the loading bar of transformers; our own progress tells what is going on.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    from transformers import AutoModel, AutoTokenizer, logging
+    import transformers
 
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    transformers.logging.set_verbosity_error()
     try:
-        model = AutoModel.from_pretrained(
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        family = family_of(config.model_type, name)
+        model = getattr(transformers, family.loader).from_pretrained(
             folder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
         )
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except LeakboardError:
+        raise
     except Exception as error:  # whatever is wrong with the files, the remedy is the same
         raise LeakboardError(
             f"model '{name}': {folder} could not be read ({type(error).__name__}: {error})"
         ) from error
-    return model, tokenizer
+    return model, tokenizer, family

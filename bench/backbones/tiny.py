@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import nn
 
 WIDTH, BLOCKS, HEADS = 32, 2, 4
 
 
-def build(name: str) -> tuple[nn.Module, Any]:
+def build(name: str) -> tuple[Any, Any]:
     """A model and its tokeniser; the same weights at every call.
 
     Raises:

@@ -82,12 +82,12 @@ class Trial:
         seed: int = 0,
     ) -> Trial:
         """Lays out the cell, at the first cut that suits the defense and some of the attacks."""
-        deepest = (backbone := load_backbone(model)).family.deepest_cut(backbone.model)
+        backbone = load_backbone(model)
         suite = Suite(
             name="trial",
             task="reviews",
             model=model,
-            cut=tuple(range(deepest + 1)),
+            cut=tuple(range(backbone.blocks)),
             seeds=seed,
             limit=examples,
             train=TrainSettings(epochs=epochs, batch_size=16),

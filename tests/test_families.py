@@ -1,0 +1,298 @@
+"""Cuts after any block: the two parts of a model must be the model, in every architecture family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from torch import Tensor
+
+from bench.backbones import Backbone, load_backbone
+from bench.errors import LeakboardError
+from bench.ragged import Ragged, Tokens
+from bench.record import TrainSettings
+from bench.session import Network
+
+WORDS = [
+    "the",
+    "a",
+    "film",
+    "food",
+    "was",
+    "is",
+    "good",
+    "bad",
+    "very",
+    "not",
+    "quite",
+    "and",
+    "but",
+    "slow",
+    "bright",
+    "dull",
+]
+BLOCKS, WIDTH, HEADS = 3, 16, 4
+TEXTS = ["the film was good", "bad", "a very bright but slow film and not quite good", "is dull"]
+PAIRS = ["food was bad", "the film is very good and bright", "quite", "not a dull film"]
+TRAIN = TrainSettings()
+
+common = {
+    "num_hidden_layers": BLOCKS,
+    "hidden_size": WIDTH,
+    "num_attention_heads": HEADS,
+    "intermediate_size": 32,
+    "max_position_embeddings": 64,
+}
+deberta = common | {
+    "relative_attention": True,
+    "position_buckets": 4,
+    "pos_att_type": ["p2c", "c2p"],
+    "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+    "position_biased_input": False,
+    "type_vocab_size": 0,
+}
+t5 = {"d_model": WIDTH, "d_kv": 4, "d_ff": 32, "num_layers": BLOCKS, "num_heads": HEADS}
+gpt2 = {"n_embd": WIDTH, "n_layer": BLOCKS, "n_head": HEADS, "n_positions": 64}
+MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "bert": ("BertConfig", "BertModel", common),
+    "roberta": ("RobertaConfig", "RobertaModel", common | {"type_vocab_size": 1}),
+    "deberta": ("DebertaV2Config", "DebertaV2Model", deberta),
+    "deberta-conv": (
+        "DebertaV2Config",
+        "DebertaV2Model",
+        deberta | {"conv_kernel_size": 3, "position_biased_input": True, "type_vocab_size": 2},
+    ),
+    "t5": ("T5Config", "T5ForConditionalGeneration", t5),
+    "t5-encoder": ("T5Config", "T5EncoderModel", t5),
+    "gpt2": ("GPT2Config", "GPT2LMHeadModel", gpt2),
+    "llama": ("LlamaConfig", "LlamaForCausalLM", common | {"num_key_value_heads": 2}),
+}
+"""Configuration class, model class and configuration of a tiny model of each family."""
+WITHOUT_SPECIAL = ("gpt2", "llama")
+WITH_SEGMENTS = ("bert", "deberta-conv")
+
+
+def tokenizer_for(name: str) -> Any:
+    """BERT's template with segments, or a bare tokeniser without padding or special tokens."""
+    special = [] if name in WITHOUT_SPECIAL else ["<pad>", "<s>", "</s>", "<unk>"]
+    vocabulary = {word: i for i, word in enumerate([*special, *WORDS])}
+    inner = Tokenizer(models.WordLevel(vocabulary, unk_token=special[-1] if special else None))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    if not special:
+        return transformers.PreTrainedTokenizerFast(tokenizer_object=inner)
+    inner.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> $B:1 </s>:1",
+        special_tokens=[("<s>", 1), ("</s>", 2)],
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token="<pad>", unk_token="<unk>", bos_token="<s>"
+    )
+
+
+@pytest.fixture(scope="module")
+def load(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Backbone]:
+    """A tiny random model of a family, saved to a folder once and read from there."""
+    loaded: dict[str, Backbone] = {}
+
+    def by_name(name: str) -> Backbone:
+        if name not in loaded:
+            folder = tmp_path_factory.mktemp(name)
+            tokenizer = tokenizer_for(name)
+            config, model, fields = MODELS[name]
+            config = getattr(transformers, config)(
+                vocab_size=len(tokenizer), pad_token_id=None if "llama" in name else 0, **fields
+            )
+            torch.manual_seed(0)
+            made = getattr(transformers, model)(config)
+            with torch.no_grad():  # small random weights would hide a part that is left out
+                for parameter in made.parameters():
+                    parameter.add_(0.3 * torch.randn_like(parameter))
+            made.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            loaded[name] = load_backbone(str(folder))
+        return loaded[name]
+
+    return by_name
+
+
+every_family = pytest.mark.parametrize("name", MODELS)
+
+
+def encoded(backbone: Backbone, name: str) -> Tokens:
+    return backbone.encode(TEXTS, PAIRS if name in WITH_SEGMENTS else None, 32)
+
+
+def uncut(backbone: Backbone, tokens: Tokens, name: str) -> Tensor:
+    """Last hidden states [T, d] of the model as transformers runs it, one example at a time."""
+    outs = []
+    for row in range(len(tokens)):
+        one = tokens.take(torch.tensor([row]))
+        types = {"token_type_ids": one.types[None]} if name in WITH_SEGMENTS else {}
+        outs.append(backbone.model(input_ids=one.ids.values[None], **types).last_hidden_state[0])
+    return torch.cat(outs)
+
+
+def padded(backbone: Backbone, tokens: Tokens) -> tuple[Tensor, Tensor, Tensor]:
+    vectors = tokens.ids.with_values(backbone.embeddings[tokens.ids.values])
+    return vectors.padded(), vectors.mask(), vectors.with_values(tokens.types).padded()
+
+
+@every_family
+def test_bottom_and_top_together_are_the_uncut_model_at_every_cut(load, name):
+    backbone = load(name)
+    tokens = encoded(backbone, name)
+    assert len(set(tokens.lengths.tolist())) > 1
+    assert (name in WITH_SEGMENTS) == bool(tokens.types.any())
+    expected = uncut(backbone, tokens, name)
+    h, mask, types = padded(backbone, tokens)
+    family, model = backbone.family, backbone.model
+    assert backbone.blocks == BLOCKS
+    for cut in range(BLOCKS):
+        at_cut = family.bottom(model, h, mask, types, cut)
+        out = family.top(model, at_cut, mask, types, cut)
+        torch.testing.assert_close(out[mask], expected, atol=1e-5, rtol=1e-5)
+    assert family.bottom(model, h, mask, types, 0) is h
+
+
+@every_family
+def test_representation_at_a_cut_is_the_hidden_state_after_that_block(load, name):
+    backbone = load(name)
+    tokens = encoded(backbone, name)
+    types = {"token_type_ids": tokens.types[: tokens.lengths[0]][None]}
+    states = backbone.model(
+        input_ids=tokens.ids.values[: tokens.lengths[0]][None],
+        output_hidden_states=True,
+        **(types if name in WITH_SEGMENTS else {}),
+    ).hidden_states
+    vectors = tokens.ids.with_values(backbone.embeddings[tokens.ids.values])
+    for cut in range(1, BLOCKS):
+        at_cut = backbone.bottom(vectors, tokens.types, cut)
+        assert at_cut.lengths.tolist() == tokens.lengths.tolist()
+        first = at_cut.values[: tokens.lengths[0]]
+        torch.testing.assert_close(first, states[cut][0], atol=1e-5, rtol=1e-5)
+
+
+@every_family
+def test_gradients_reach_the_word_embeddings_through_both_parts(load, name):
+    backbone = load(name)
+    h, mask, types = padded(backbone, encoded(backbone, name))
+    family, model = backbone.family, backbone.model
+    gradients = []
+    for cut in range(BLOCKS):
+        h = h.detach().requires_grad_()
+        at_cut = family.bottom(model, h, mask, types, cut)
+        out = family.top(model, at_cut, mask, types, cut)
+        (gradient,) = torch.autograd.grad(out[mask].pow(3).sum(), h)
+        gradients.append(gradient[mask])
+        assert (gradients[-1].norm(dim=1) > 0).all()
+    for gradient in gradients[1:]:
+        torch.testing.assert_close(gradient, gradients[0], atol=1e-3, rtol=1e-3)
+
+
+@every_family
+def test_what_stands_in_the_padding_never_reaches_a_real_position(load, name):
+    backbone = load(name)
+    h, mask, types = padded(backbone, encoded(backbone, name))
+    family, model = backbone.family, backbone.model
+    for cut in range(BLOCKS):
+        junk = torch.where(mask[:, :, None], h, 50.0)
+        at_cut = [family.bottom(model, x, mask, types, cut) for x in (h, junk)]
+        torch.testing.assert_close(at_cut[0][mask], at_cut[1][mask])
+        spoiled = torch.where(mask[:, :, None], at_cut[0], 50.0)
+        outs = [family.top(model, x, mask, types, cut) for x in (at_cut[0], spoiled)]
+        torch.testing.assert_close(outs[0][mask], outs[1][mask])
+
+
+@every_family
+@pytest.mark.parametrize("bottom", [False, True])
+def test_lora_adapts_every_block_of_the_top_and_none_below_unless_the_bottom_trains(
+    load, name, bottom
+):
+    backbone = load(name)
+    for cut in range(BLOCKS):
+        network = Network(backbone, cut, 2, TRAIN, slice(0 if bottom else cut, None))
+        stack = network.family.stack(network.encoder)
+        adapted = [any(p.requires_grad for p in block.parameters()) for block in stack]
+        assert adapted == [bottom or i >= cut for i in range(BLOCKS)]
+        trained = sum(p.numel() for p in network.trained()) - (WIDTH + 1) * 2
+        in_stack = sum(p.numel() for p in stack.parameters() if p.requires_grad)
+        assert trained == in_stack, "something outside the blocks is trained"
+
+
+@every_family
+def test_a_fresh_network_computes_what_the_public_model_does(load, name):
+    backbone = load(name)
+    tokens = encoded(backbone, name)
+    network = Network(backbone, 2, 2, TRAIN, slice(2, None)).eval()
+    vectors = tokens.ids.with_values(network.embeddings(tokens.ids.values))
+    features = network.features(network.bottom(vectors, tokens.types), tokens.types)
+    states = tokens.ids.with_values(uncut(backbone, tokens, name)).padded()
+    expected = states.sum(1) / tokens.lengths[:, None]
+    torch.testing.assert_close(features, expected, atol=1e-5, rtol=1e-5)
+
+
+@every_family
+def test_cuts_above_the_last_block_are_refused_with_the_deepest_one(load, name):
+    backbone = load(name)
+    backbone.check_cut(BLOCKS - 1)
+    for cut in (-1, BLOCKS):
+        with pytest.raises(LeakboardError, match=f"the deepest cut is {BLOCKS - 1}"):
+            backbone.check_cut(cut)
+
+
+@pytest.mark.parametrize("name", WITHOUT_SPECIAL)
+def test_tokenisers_without_special_tokens_hide_nothing_from_privatisation(load, name):
+    backbone = load(name)
+    tokens = backbone.encode(TEXTS, None, 32)
+    assert backbone.special_ids == ()
+    assert not tokens.special.any()
+    assert not tokens.types.any()
+    assert tokens.lengths.tolist() == [len(text.split()) for text in TEXTS]
+
+
+def test_texts_without_any_token_are_named_before_they_turn_into_nan(load):
+    with pytest.raises(LeakboardError, match="2 texts have no token"):
+        load("gpt2").encode(["good", "", ""], None, 32)
+    assert load("bert").encode([""], None, 32).lengths.tolist() == [2]
+
+
+def test_embeddings_narrower_than_the_blocks_are_refused_at_loading(tmp_path):
+    tokenizer = tokenizer_for("deberta")
+    config = transformers.DebertaV2Config(vocab_size=len(tokenizer), embedding_size=8, **deberta)
+    transformers.DebertaV2Model(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(LeakboardError, match=f"8 dimensions and its blocks {WIDTH}"):
+        load_backbone(str(tmp_path))
+
+
+def test_ragged_batches_pass_the_bottom_as_single_examples_do(load):
+    backbone = load("bert")
+    tokens = backbone.encode(TEXTS, None, 32)
+    vectors = tokens.ids.with_values(backbone.embeddings[tokens.ids.values])
+    together = backbone.bottom(vectors, tokens.types, 2)
+    for row in range(len(tokens)):
+        at = torch.tensor([row])
+        one = Ragged(together.take(at).values, together.lengths[at])
+        alone = backbone.bottom(vectors.take(at), tokens.take(at).types, 2)
+        torch.testing.assert_close(one.values, alone.values, atol=1e-5, rtol=1e-5)
+
+
+def test_a_tokeniser_that_knows_no_segments_puts_every_token_into_the_first(load):
+    backbone = load("bert")
+
+    def without_types(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        out = dict(backbone.tokenizer(*args, **kwargs))
+        del out["token_type_ids"]
+        return out
+
+    bare = replace(backbone, tokenizer=without_types)
+    assert bare.encode(TEXTS, PAIRS, 32).types.tolist() == [0] * len(
+        backbone.encode(TEXTS, PAIRS, 32).types
+    )
