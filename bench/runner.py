@@ -89,6 +89,13 @@ class Runner:
         if earlier is not None and not pairings:
             self.reporter.finished(earlier, reused=True)
             return earlier
+        if earlier is not None and not any(pairing.goals for pairing in pairings):
+            # Nothing to attack with, so nothing to train for: the reasons are added to the record.
+            reasons = [leak for pairing in pairings for leak in pairing.skipped()]
+            record = earlier.model_copy(update={"leaks": [*earlier.leaks, *reasons]})
+            self.store.write(record)
+            self.reporter.finished(record, reused=True)
+            return record
         backbone = self.plan.backbones[planned.cell.model_hash]
         inputs = self._inputs(planned)
         record = run_cell(planned, inputs, backbone, pairings, self.reporter)

@@ -111,6 +111,15 @@ def test_added_attack_runs_alone_and_joins_the_others(tmp_path, trained, monkeyp
     assert trained == ["sap", "sap"]
 
 
+def test_an_added_attack_that_does_not_fit_adds_its_reason_without_training(tmp_path, trained):
+    go(tmp_path, NoDefense(), attacks=[NN])
+    ((record,), told) = go(tmp_path, NoDefense(), attacks=[NN, LogitGradient()])
+    assert trained == ["none"]
+    assert told.reused == [True]
+    assert [x.reason for x in record.leaks][-1] == "none does not send logit-gradients"
+    assert Store(tmp_path).read(record.key) == record
+
+
 def test_other_version_of_an_attack_is_another_attack(tmp_path, monkeypatch):
     go(tmp_path, SAP(), attacks=[LogitGradient()])
     monkeypatch.setattr(LogitGradient, "version", 2)
