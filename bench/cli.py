@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bench.plan import Plan
     from bench.record import Record
     from bench.store import Store
+    from bench.suite import Suite
 
 LOCAL = Path("results/local")
 INTERRUPTED = 130
@@ -192,14 +193,10 @@ def show(
     Example: leakboard show smoke
     """
     from leaderboards.frame import frame
-    from leaderboards.tables import failures, summary
+    from leaderboards.tables import summary
 
-    records = _records(source)
-    table = frame(records)
-    for part in summary(table, everything):
+    for part in summary(frame(_records(source)), everything):
         console.print(part)
-    for line in failures(table):
-        console.print(_escaped(line))
 
 
 @app.command()
@@ -234,7 +231,6 @@ def plot(
 
     Example: leakboard plot smoke --goal label
     """
-    from bench.suite import load_suite
     from bench.types import Goal
     from leaderboards.frame import frame
     from leaderboards.frontier import points
@@ -245,7 +241,8 @@ def plot(
         raise LeakboardError(f"--goal: unknown '{goal}'. {did_you_mean(goal, Goal)}")
     drawn = points(frame(_records(source)), goal, attack)
     known = None
-    if not Path(source).is_dir() and (paper := load_suite(source).paper):
+    suite = _suite(source)
+    if suite and (paper := suite.paper):
         known = published(paper.paper, paper.artefact, paper.model)
         theirs = {printed: ours for ours, printed in paper.task.items()}
         known["task"] = known["task"].replace(theirs)
@@ -343,8 +340,19 @@ def _records(source: str) -> list[Record]:
 
 
 def _name(source: str) -> str:
-    """The name of a suite or folder, for file names."""
-    return Path(source).resolve().name if Path(source).is_dir() else Path(source).stem
+    """The name of a folder or suite, under which its records and pictures stand."""
+    if Path(source).is_dir():
+        return Path(source).resolve().name
+    suite = _suite(source)
+    return suite.name if suite else source
+
+
+def _suite(source: str) -> Suite | None:
+    """The suite that a name or a path of a file means; None where it means records only."""
+    from bench.suite import load_suite, suite_names
+
+    is_suite = source in suite_names() or Path(source).suffix in (".yaml", ".yml")
+    return load_suite(source) if is_suite and not Path(source).is_dir() else None
 
 
 def _numbers(text: str | None) -> list[int] | None:

@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from bench.checks import FLAGS
 from leaderboards.frontier import SETTING, average
 from leaderboards.looks import settings, setup, varying
 
@@ -24,7 +25,8 @@ def summary(frame: pd.DataFrame, everything: bool = False) -> list[RenderableTyp
 
     Numbers are means over seeds; utility and EP carry their 95 % interval, and beside EP stands
     what an attacker who only guesses would leave. Parameters are shown
-    where they vary within their method. What was skipped stands below, each reason once.
+    where they vary within their method. What failed or was skipped stands below with its reason,
+    and what the numbers of the flags mean.
 
     Args:
         everything: also the rows of attacks that read nothing, which stand at the chance level.
@@ -37,7 +39,12 @@ def summary(frame: pd.DataFrame, everything: bool = False) -> list[RenderableTyp
             told = told[(told["channel"] != "") | (told["status"] != "ok")]
         if len(told):
             parts.append(_table(f"{task} · {model} · cut {cut}", told, shown))
+        parts += [Text(line, style="yellow") for line in failures(here)]
         parts += [Text(f"skipped: {line}", style="dim") for line in _skipped(here)]
+    raised = {flag for text in frame["flags"] for flag in text.split(",")}
+    for number, (flag, meaning) in enumerate(FLAGS.items(), start=1):
+        if flag in raised:
+            parts.append(Text(f"flag {number}, {flag}: {meaning}", style="yellow"))
     if not everything and ((frame["channel"] == "") & (frame["status"] == "ok")).any():
         parts.append(Text("Attacks that read nothing stand at chance; --all shows them.", "dim"))
     return parts
@@ -59,8 +66,8 @@ def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Ta
         table.add_column(name, no_wrap=True)
     for name in ("EP", "chance"):
         table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
-    if (means["flags"] != "").any() or (means["status"] != "ok").any():
-        table.add_column("flags, reason", overflow="fold", min_width=20)
+    if (means["flags"] != "").any():
+        table.add_column("flag", no_wrap=True, min_width=4)
     last = None
     for row in means.to_dict("records"):
         same = means[means["defense"] == row["defense"]]
@@ -108,15 +115,17 @@ def _setting(row: Row, same: pd.DataFrame, shown: Mapping[str, list[str]]) -> st
 def _cells(row: Row, setting: str, shown: Mapping[str, list[str]]) -> list[Text]:
     attack = str(row["attack"])
     params = settings(str(row["attack_params"]) or "{}", shown.get(attack, []))
-    what = [attack, params, *[str(row[name]) for name in ("attribute", "view")]]
-    reason = "" if row["status"] == "ok" else f"{row['status']}: {row['reason'] or 'no reason'}"
+    # What was sent to train on is what matters first; only another view is named.
+    view = "" if row["view"] == "train" else str(row["view"])
+    what = [attack, params, str(row["attribute"]), view]
+    flags = [str(list(FLAGS).index(flag) + 1) for flag in row["flags"].split(",") if flag]
     words = [
         setting,
         _with_half(row, "utility") if setting else "",
         " ".join(part for part in what if part),
-        _with_interval(row, "ep"),
+        _with_interval(row, "ep") if row["status"] == "ok" else row["status"],
         _number(1 - row["chance"]),
-        "\n".join(part for part in (reason, row["flags"].replace(",", "\n")) if part),
+        ",".join(flags),
     ]
     # Text, not str: a bracket in a reason must not be read as markup.
     return [Text(word) for word in words]
