@@ -163,7 +163,7 @@ def test_unknown_values_are_neither_trained_on_nor_scored():
 @pytest.mark.parametrize("attack", [MeanMLP(), FineTune(epochs=1)])
 @pytest.mark.parametrize("known", [[], [2]])
 def test_missing_classes_are_guessed_about_all_the_same(tiny, attack, known):
-    seen, value = signal(n=40)
+    seen, _ = signal(n=40)
     rows = np.arange(4)
     values = np.full(4, -1)
     values[: len(known)] = known
