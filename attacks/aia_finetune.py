@@ -41,6 +41,7 @@ class FineTune(Attack):
 
     The price is `epochs` passes forward and back over the labelled share, and one pass forward
     over all recorded examples.
+    On two CPU cores that is about a third of a cell of the suite `smoke`.
     """
 
     name: ClassVar[str] = "aia-finetune"

@@ -141,7 +141,7 @@ def fitted(x: Tensor, y: Tensor, classes: int) -> nn.Module:
     network.to(x.device)
     optimiser = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     for _ in range(EPOCHS if len(x) else 0):
-        for batch in torch.randperm(len(x)).to(x.device).split(BATCH):
+        for batch in torch.split(torch.randperm(len(x)).to(x.device), BATCH):
             loss = cross_entropy(network(x[batch]), y[batch])
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
