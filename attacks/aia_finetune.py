@@ -41,7 +41,7 @@ class FineTune(Attack):
 
     The price is `epochs` passes forward and back over the labelled share, and one pass forward
     over all recorded examples.
-    On two CPU cores that is about a third of a cell of the suite `smoke`.
+    At the default share that is about a quarter of the time of a cell of `smoke` on one CPU thread.
     """
 
     name: ClassVar[str] = "aia-finetune"
