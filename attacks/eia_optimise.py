@@ -58,6 +58,7 @@ class Optimise(Attack):
         reads=frozenset({Channel.REPRESENTATIONS}),
         knows=frozenset({Knows.BASE_WEIGHTS}),
     )
+    costly: ClassVar[bool] = True
     certified_at: ClassVar[float] = 0.99
 
     relaxation: Literal["logits", "embeddings"] = "logits"

@@ -6,6 +6,7 @@ import functools
 import threading
 import time
 import traceback
+import zlib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -19,13 +20,16 @@ from bench.plan import Pairing, Planned, spec_of
 from bench.record import Leak, Status
 from bench.scoring import BadGuess, Truth, score
 from bench.seeds import Seeds
-from bench.types import Auxiliary, Channel, Knowledge, Knows, Progress, Transcript
+from bench.training import Diverged
+from bench.types import Auxiliary, Channel, Knowledge, Knows, Labelled, Progress, Transcript
 
 T = TypeVar("T")
 TRUNCATED = (
     "the transcript exceeds the recording budget; "
     "lower record.examples or raise record.megabytes in the suite"
 )
+LABELLED = 0.1
+"""Share of the recorded training examples that is granted where an attack names none."""
 
 
 def attack_all(
@@ -68,6 +72,32 @@ def knowledge_for(
         base=backbone if Knows.BASE_WEIGHTS in knows else None,
         mechanism=planned.defense if Knows.MECHANISM in knows else None,
         auxiliary=auxiliary,
+        labelled=granted(pairing, planned, inputs) if Knows.LABELLED_SHARE in knows else None,
+    )
+
+
+def granted(pairing: Pairing, planned: Planned, inputs: Inputs) -> Labelled:
+    """The attributes of a share of the recorded training examples.
+
+    The rows depend on the seed and the share alone, and those of a smaller share are among those
+    of a larger one. Classes are not balanced: one that is rare may be missing.
+    """
+    recorded = inputs.recorded["train"]
+    share = getattr(pairing.attack, "labelled", LABELLED)
+    # A stream of its own, so that what an attack draws does not depend on what it is granted.
+    rng = np.random.default_rng([Seeds.of(planned.cell.seed).attack, zlib.crc32(b"labelled")])
+    order = rng.permutation(recorded)
+    size = max(1, round(share * len(recorded)))
+    rows, rest = np.sort(order[:size]), order[size:]
+    attributes = {
+        name: values
+        for name, values in inputs.task.splits["train"].attributes.items()
+        if (values[rest] >= 0).any()
+    }
+    return Labelled(
+        rows,
+        {name: values[rows] for name, values in attributes.items()},
+        {name: len(inputs.task.attributes[name]) for name in attributes},
     )
 
 
@@ -81,11 +111,12 @@ def _attack(
 ) -> list[Leak]:
     attack, spec = pairing.attack, spec_of(pairing.attack)
     rng = np.random.default_rng(seeds.attack)
+    told_rows = None if knowledge.labelled is None else knowledge.labelled.rows
     start = time.perf_counter()
     try:
         guesses = isolated(functools.partial(attack.guess, transcript, knowledge, rng))
         chosen = [g for g in guesses if g.goal in pairing.goals]
-        scored = [(guess, score(guess, truth)) for guess in chosen]
+        scored = [(guess, score(guess, truth, told_rows)) for guess in chosen]
         seconds = time.perf_counter() - start
         leaks = [
             Leak(
@@ -105,6 +136,8 @@ def _attack(
         ]
     except MissingExtra:
         raise
+    except Diverged as error:
+        return failed(pairing, "diverged", str(error))
     except (Exception, SystemExit) as error:  # a library under an attack may call exit()
         return failed(pairing, "out-of-memory" if out_of_memory(error) else "failed", told(error))
     nothing = "the transcript holds nothing to guess this from"

@@ -34,6 +34,7 @@ def tables() -> list[Table]:
             f"guesses: {_words(attack.threat.goals)}",
             f"reads: {_words(attack.threat.reads, ' or ') or 'nothing'}",
             f"knows: {_words(attack.threat.knows) or 'nothing else'}",
+            *(["costly: `attacks: all` leaves it out; name it"] if attack.costly else []),
         )
         for name, attack in registry.attacks().items()
     }

@@ -28,8 +28,12 @@ class Truth:
     """Rows about which a guess may speak; an attack may not choose the easy ones among them."""
 
 
-def score(guess: Guess, truth: Truth) -> dict[str, Any]:
+def score(guess: Guess, truth: Truth, granted: Ints | None = None) -> dict[str, Any]:
     """The fields of a `Leak` that a guess decides: metric, success, units, raw.
+
+    Args:
+        granted: rows of `train` whose attributes the attack was told. Guesses about the attributes
+            of these are neither scored nor kept, and chance is that of the others.
 
     Raises:
         BadGuess: wrong shape, type or rows.
@@ -53,7 +57,10 @@ def score(guess: Guess, truth: Truth) -> dict[str, Any]:
         known = truth.splits[guess.split].attributes
         if guess.attribute not in known:
             raise BadGuess(f"attribute {guess.attribute!r} is not one of {', '.join(known)}")
-        return _per_example(values, known[guess.attribute][rows])
+        attribute = known[guess.attribute][rows]
+        if granted is not None and guess.split == "train":
+            attribute = np.where(np.isin(rows, granted), -1, attribute)
+        return _per_example(values, attribute)
     raise BadGuess(f"goal '{guess.goal}' cannot be scored yet")
 
 

@@ -1,4 +1,8 @@
-"""Suites: a YAML file says what is run. All its mistakes are reported at once, with their lines."""
+"""Suites: a YAML file says what is run. All its mistakes are reported at once, with their lines.
+
+`attacks: all` stands for every attack but those that declare themselves costly; such a one is
+named explicitly, in a list.
+"""
 
 from __future__ import annotations
 
@@ -155,7 +159,8 @@ def load_suite(name_or_path: str) -> Suite:
     page = Page(str(path), parts=PARTS)
     given = page.read(path)
     attacks = given.get("attacks", "all")
-    attacks = list(registry.attacks()) if attacks == "all" else _listed(attacks)
+    cheap = [name for name, attack in registry.attacks().items() if not attack.costly]
+    attacks = cheap if attacks == "all" else _listed(attacks)
     given["attacks"] = _methods(page, "attack", registry.attacks(), attacks)
     if "defenses" in given:
         defenses = _listed(given["defenses"])

@@ -191,6 +191,24 @@ class Auxiliary:
 
 
 @dataclass(frozen=True)
+class Labelled:
+    """What the customers' own attributes are for a share of the recorded training examples.
+
+    These rows are not scored: an attack is measured by what it finds out, not by what it was told.
+
+    Attributes:
+        rows: [m] sorted rows of the split `train`.
+        attributes: per private attribute [m] indices of its values; −1 where unknown. Attributes
+            of which nothing is left to find out are not there.
+        values: per private attribute the number of its values, of which some may not occur.
+    """
+
+    rows: Ints
+    attributes: dict[str, Ints]
+    values: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Knowledge:
     """What an attack may use besides the transcript; fields it did not declare are None."""
 
@@ -203,6 +221,8 @@ class Knowledge:
     mechanism: Defense | None = None
     """The defense with its public parameters."""
     auxiliary: Auxiliary | None = None
+    labelled: Labelled | None = None
+    """A share of the customers' attributes; the attack's parameter `labelled` says how large."""
 
 
 @dataclass(frozen=True)
@@ -309,6 +329,9 @@ class Attack(Method, ABC):
     certified_at: ClassVar[float] = 0.0
     """Success that an undefended cell must show, besides an interval clear of chance, before the
     attack counts as evidence of privacy elsewhere."""
+    costly: ClassVar[bool] = False
+    """True where it takes a large part of the time of a cell: a suite then has to name it, since
+    `attacks: all` leaves it out."""
 
     @abstractmethod
     def guess(
