@@ -25,7 +25,8 @@ class SAP(Defense):
     """The customer sends noisy vectors, not text.
 
     At the embedding cut each token is replaced by a noisy neighbour, whose word embedding is sent.
-    Below block k the noise is added to the hidden states, and nothing is replaced. The vendor trains LoRA and the head; its logits go to the customer, who returns ∂loss/∂logits.
+    Behind block k the noise is added to the hidden states, and nothing is replaced. The vendor
+    trains LoRA and the head; its logits go to the customer, who returns ∂loss/∂logits.
     """
 
     name: ClassVar[str] = "sap"
@@ -53,8 +54,9 @@ class SAP(Defense):
     The paper trains the word embeddings at the embedding cut and does not say what it would train
     deeper; here it is these and LoRA in the blocks of the bottom, as LoRA is what trains the top."""
     bottom_learning_rate: float = Field(1e-5, gt=0)
-    """Of the word embeddings of a trainable bottom; its LoRA trains at the rate of the top. The paper states none; at LoRA's rate the embeddings would leave the
-    neighbourhood of their initial values, whereas the paper says that they change slightly."""
+    """Of the word embeddings of a trainable bottom; its LoRA trains at the rate of the top. The paper
+    states none; at LoRA's rate the embeddings would leave the neighbourhood of their initial
+    values, whereas the paper says that they change slightly."""
 
     @property
     def undefended(self) -> bool:

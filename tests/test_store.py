@@ -228,7 +228,17 @@ def test_golden_record_is_still_read_with_its_key_and_checksum(path):
     assert found.cell.key == found.key == path.stem
     assert found.status == "ok"
     assert {x.attack.name for x in found.leaks} == {"eia-nn", "logit-gradient", "prior"}
-    assert to_text(found) == path.read_text("utf-8")
+    # Later versions may add fields; what stood in the file comes out as it was.
+    assert _within(json.loads(path.read_text("utf-8")), json.loads(to_text(found)))
+
+
+def _within(old, new):
+    """Whether every value of `old`, but the checksum, stands in `new` at the same place."""
+    if isinstance(old, dict):
+        return all(key == "sha256" or _within(old[key], new[key]) for key in old)
+    if isinstance(old, list):
+        return len(old) == len(new) and all(map(_within, old, new))
+    return old == new
 
 
 def test_golden_record_has_every_field_of_the_schema():
