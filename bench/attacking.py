@@ -15,11 +15,12 @@ import torch
 from bench.backbones import Backbone
 from bench.errors import LeakboardError, MissingExtra
 from bench.inputs import Inputs
+from bench.inverting import received
 from bench.plan import Pairing, Planned, spec_of
 from bench.record import Leak, Status
 from bench.scoring import BadGuess, Truth, score
 from bench.seeds import Seeds
-from bench.types import Auxiliary, Knowledge, Knows, Progress, Transcript
+from bench.types import Auxiliary, Knowledge, Knows, Progress, Query, Transcript
 
 T = TypeVar("T")
 
@@ -48,7 +49,7 @@ def knowledge_for(
     pairing: Pairing, planned: Planned, inputs: Inputs, backbone: Backbone
 ) -> Knowledge:
     """What the attack's threat model grants it, and nothing else."""
-    knows = pairing.attack.threat.knows
+    knows = pairing.attack.needs
     auxiliary = None
     if Knows.AUXILIARY_TEXT in knows:
         public = inputs.task.splits["auxiliary"]
@@ -60,7 +61,15 @@ def knowledge_for(
         base=backbone if Knows.BASE_WEIGHTS in knows else None,
         mechanism=planned.defense if Knows.MECHANISM in knows else None,
         auxiliary=auxiliary,
+        query=oracle(planned, backbone) if Knows.QUERIES in knows else None,
+        vocabulary=len(backbone.embeddings),
     )
+
+
+def oracle(planned: Planned, backbone: Backbone) -> Query:
+    """The customer's side before it trains: public tokens in, what the vendor would receive out."""
+    defense, cut = planned.defense, planned.cell.cut
+    return lambda tokens, rng: received(defense, backbone, tokens, cut, rng)
 
 
 def _attack(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from bench.backbones import Backbone
-    from bench.ragged import Tokens
+    from bench.ragged import Ragged, Tokens
     from bench.session import Session
 
 Ints = NDArray[np.int64]
@@ -64,6 +64,8 @@ class Knows(StrEnum):
     AUXILIARY_TEXT = "auxiliary text"
     LABELLED_SHARE = "labelled share"
     COLLUSION = "collusion"
+    QUERIES = "queries"
+    """What the customer's side would send for texts of the attacker's choice, without its weights."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,9 @@ class Auxiliary:
     attributes: dict[str, Ints] = field(default_factory=dict)
 
 
+Query = Callable[["Tokens", np.random.Generator], "Ragged"]
+
+
 @dataclass(frozen=True)
 class Knowledge:
     """What an attack may use besides the transcript; fields it did not declare are None."""
@@ -186,6 +191,10 @@ class Knowledge:
     mechanism: Defense | None = None
     """The defense with its public parameters."""
     auxiliary: Auxiliary | None = None
+    query: Query | None = None
+    """Answers with the vectors [T, d] that would be received for public tokens, with fresh noise."""
+    vocabulary: int = 0
+    """How many token ids there are; the tokeniser is public."""
 
 
 @dataclass(frozen=True)
@@ -281,6 +290,20 @@ class Defense(Method, ABC):
         """Why the defense cannot run at this cut, or None."""
         return None
 
+    def simulate(
+        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
+    ) -> Ragged | None:
+        """What the vendor would receive for public `tokens`: the mechanism as an attacker's tool.
+
+        It uses what the vendor knows: the initial weights and the public parameters, with noise
+        from `rng`; what is secret in a run, such as what its texts decide, has no part in it.
+
+        Returns:
+            Vectors [T, d] at the cut, or rows of E where tokens are sent; None where there is no
+            mechanism to simulate.
+        """
+        return None
+
 
 class Attack(Method, ABC):
     """A way to guess what a defense should hide.
@@ -292,6 +315,13 @@ class Attack(Method, ABC):
     certified_at: ClassVar[float] = 0.0
     """Success that an undefended cell must show, besides an interval clear of chance, before the
     attack counts as evidence of privacy elsewhere."""
+    costly: ClassVar[bool] = False
+    """Takes minutes where others take seconds; `attacks: all` leaves it out, so a suite names it."""
+
+    @property
+    def needs(self) -> frozenset[Knows]:
+        """Those of `threat.knows` that it needs with these parameters; nothing else is granted."""
+        return self.threat.knows
 
     @abstractmethod
     def guess(
