@@ -55,6 +55,8 @@ class Denoiser(Inverter):
         base.family.embeddings(self.encoder).requires_grad_(False)
         self.context, self.direct = nn.Linear(d, d, device=device), nn.Linear(d, d, device=device)
         self.copied = nn.Linear(d, 1, device=device)
+        # Models differ in the length of their embeddings, the constants above must not.
+        self.unit = float(base.embeddings.norm(dim=1).mean())
         self.bias = nn.Parameter((counts + 0.5).log().to(device))
         with torch.no_grad():
             self.context.weight.zero_()
@@ -75,8 +77,8 @@ class Denoiser(Inverter):
         types = torch.zeros(mask.shape, dtype=torch.long, device=mask.device)
         padded = received.padded()
         hidden = base.family.top(self.encoder, padded, mask, types, self.cut)[mask]
-        words = self.context(hidden) + self.direct(received.values)
-        scores: Tensor = words @ base.embeddings.T + self.bias
+        words = self.context(hidden) + self.direct(received.values / self.unit)
+        scores: Tensor = words @ (base.embeddings.T / self.unit) + self.bias
         if self.cut == 0:
             scores = scores.scatter_add(1, nearest(base, received)[:, None], self.copied(hidden))
         return scores

@@ -70,6 +70,15 @@ def divided(public: Tokens, sentences: int, rng: np.random.Generator) -> tuple[T
     return public.take(drawn[held:]), public.take(drawn[:held])
 
 
+def joined(parts: Sequence[Tokens]) -> Tokens:
+    """The examples of all parts, one after another."""
+    return Tokens(
+        Ragged.joined([part.ids for part in parts]),
+        torch.cat([part.types for part in parts]),
+        torch.cat([part.special for part in parts]),
+    )
+
+
 def fit(
     inverter: Inverter,
     groups: Sequence[dict[str, object]],
