@@ -34,9 +34,6 @@ SHARPNESS = 20.0
 """Softmax scores at the start, over the mean squared distance of a code vector from their mean:
 large enough for the nearest code vector to win among some ten thousand."""
 
-RIDGE = 1e-8
-"""Relative to the mean square of a coordinate: keeps the fit defined where vectors do not span."""
-
 
 class Vectorwise(Inverter):
     """A network from d to d, then the nearest code vector; it starts as a linear map.
@@ -126,7 +123,7 @@ class Learned(Attack):
             codes = knowledge.base.embeddings
         torch.manual_seed(int(rng.integers(2**31)))
         pairs = inverting.joined([train, words])
-        start = least_squares(pairs, codes, query, rng)
+        start = inverting.least_squares(pairs, codes, query, rng)
         plain, linear, inverter = (
             Vectorwise(codes),
             Vectorwise(codes, start),
@@ -188,19 +185,3 @@ def codebook(tokens: Tokens, query: Query, vocabulary: int, rng: np.random.Gener
         counts += torch.bincount(ids, minlength=vocabulary)
     assert total is not None, "no token to ask for"
     return total / counts.clamp(min=1)[:, None].to(total.device)
-
-
-def least_squares(tokens: Tokens, codes: Tensor, query: Query, rng: np.random.Generator) -> Tensor:
-    """[d + 1, d] the affine map from received vectors to the code vectors of their tokens."""
-    d = codes.shape[1]
-    squares, products = (torch.zeros(d + 1, n, dtype=torch.float64) for n in (d + 1, d))
-    for rows in by_length(tokens.lengths):
-        batch = tokens.take(rows)
-        real = ~batch.special
-        h = query(batch, rng).values.cpu().double()[real]
-        h = torch.cat([h, h.new_ones(len(h), 1)], 1)
-        squares += h.T @ h
-        products += h.T @ codes[batch.ids.values[real].to(codes.device)].cpu().double()
-    ridge = RIDGE * squares.diagonal().mean() * torch.eye(d + 1, dtype=torch.float64)
-    found: Tensor = torch.linalg.solve(squares + ridge, products)
-    return found.float().to(codes.device)

@@ -44,9 +44,13 @@ class Denoiser(Inverter):
 
     Args:
         counts: [V] occurrences in public text, from which the bias of a word starts.
+        start: [d + 1, d] from received vectors to rows of E, where the direct path starts; by
+            default the identity.
     """
 
-    def __init__(self, base: Backbone, cut: int, counts: Tensor) -> None:
+    def __init__(
+        self, base: Backbone, cut: int, counts: Tensor, start: Tensor | None = None
+    ) -> None:
         super().__init__()
         d, device = base.width, base.device
         self.base, self.cut = base, cut
@@ -60,7 +64,9 @@ class Denoiser(Inverter):
         self.bias = nn.Parameter((counts + 0.5).log().to(device))
         with torch.no_grad():
             self.context.weight.zero_()
-            self.direct.weight.copy_(GEOMETRY * torch.eye(d))
+            start = torch.eye(d + 1, d, device=device) if start is None else start
+            self.direct.weight.copy_(GEOMETRY * start[:-1].T)
+            self.direct.bias.copy_(GEOMETRY * start[-1] / self.unit)
             self.copied.weight.zero_()
             self.copied.bias.fill_(COPY)
 
@@ -139,7 +145,10 @@ class ContextualDenoiser(Attack):
         train, held_out = inverting.divided(public.tokens, self.sentences, rng)
         torch.manual_seed(int(rng.integers(2**31)))
         ids = train.ids.values[~train.special]
-        denoiser = Denoiser(base, cut, torch.bincount(ids, minlength=len(base.embeddings)))
+        counts = torch.bincount(ids, minlength=len(base.embeddings))
+        # At the embedding cut rows of E are what is received.
+        start = inverting.least_squares(train, base.embeddings, query, rng) if cut else None
+        denoiser = Denoiser(base, cut, counts, start)
         settings = TrainSettings(
             epochs=self.epochs,
             batch_size=BATCH,

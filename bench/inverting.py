@@ -22,6 +22,9 @@ HELD_OUT = 0.1
 BATCH = 32
 """Examples read at once; each of their tokens has a score for every word of the vocabulary."""
 
+RIDGE = 1e-8
+"""Relative to the mean square of a coordinate: keeps the fit defined where vectors do not span."""
+
 Reader = Callable[[Sequence[Ragged]], Tensor]
 """The same examples as received in each round, vectors [T, d] → one token id per position [T]."""
 
@@ -77,6 +80,22 @@ def joined(parts: Sequence[Tokens]) -> Tokens:
         torch.cat([part.types for part in parts]),
         torch.cat([part.special for part in parts]),
     )
+
+
+def least_squares(tokens: Tokens, codes: Tensor, query: Query, rng: np.random.Generator) -> Tensor:
+    """[d + 1, d] the affine map from received vectors to the code vectors of their tokens."""
+    d = codes.shape[1]
+    squares, products = (torch.zeros(d + 1, n, dtype=torch.float64) for n in (d + 1, d))
+    for rows in training.by_length(tokens.lengths):
+        batch = tokens.take(rows)
+        real = ~batch.special
+        h = query(batch, rng).values.cpu().double()[real]
+        h = torch.cat([h, h.new_ones(len(h), 1)], 1)
+        squares += h.T @ h
+        products += h.T @ codes[batch.ids.values[real].to(codes.device)].cpu().double()
+    ridge = RIDGE * squares.diagonal().mean() * torch.eye(d + 1, dtype=torch.float64)
+    found: Tensor = torch.linalg.solve(squares + ridge, products)
+    return found.float().to(codes.device)
 
 
 def fit(

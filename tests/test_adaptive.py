@@ -8,7 +8,7 @@ import torch
 from cells import inputs_of, leak_of, load_tiny, make, run, session_of
 from scipy.stats import kstest
 
-from attacks.eia_learned import Learned, Vectorwise, framed
+from attacks.eia_learned import Learned, Vectorwise, codebook, framed
 from attacks.eia_map import ContextualDenoiser
 from attacks.eia_nn import NearestNeighbour
 from bench import inverting, registry
@@ -124,12 +124,32 @@ def test_tokens_in_the_clear_are_copied(tmp_path):
     assert leak_of(record, "eia-map").success.value == 1
 
 
-@pytest.mark.parametrize("attack", [WEIGHTS, QUERY], ids=str)
-def test_learned_inversion_reads_most_tokens_behind_a_block(tmp_path, attack):
-    attack = attack.model_copy(update={"sentences": 200, "epochs": 12})
+@pytest.mark.parametrize(
+    "attack",
+    [
+        Learned(sentences=200, epochs=6),
+        Learned(access="query", sentences=200, epochs=6),
+        ContextualDenoiser(sentences=200, epochs=6, learning_rate=1e-3),
+    ],
+    ids=str,
+)
+def test_most_tokens_are_read_behind_a_block(tmp_path, attack):
     (record,) = run(tmp_path, SAP(eta=None), attacks=[attack], cut=1, limit=200)
-    leak = leak_of(record, "eia-learned")
-    assert leak.success.value > 0.9
+    assert leak_of(record, attack.name).success.value > 0.9
+
+
+def test_plain_readers_find_all_tokens_of_minilm(minilm):
+    tokens = minilm.encode(["it 's a charming and often affecting journey .", "awful ."], None, 32)
+    rng = np.random.default_rng(0)
+
+    def query(tokens, rng):
+        return inverting.received(None, minilm, tokens, 0, rng)
+
+    words = framed(tokens, len(minilm.embeddings), rng)
+    codes = codebook(words, query, len(minilm.embeddings), rng)
+    for plain in (minilm.embeddings, codes):
+        found = Vectorwise(plain).read([query(tokens, rng)])
+        assert found.tolist() == tokens.ids.values.tolist()
 
 
 # What context gives away
@@ -176,11 +196,10 @@ def repeated_words(eta, rounds=1):
 def test_denoiser_beats_nearest_neighbour_and_vectorwise_reading_where_context_decides():
     seen, knowledge, private = repeated_words(NOISY)
     found = {}
-    attacks = (NearestNeighbour(), Learned(epochs=4), ContextualDenoiser(epochs=4))
-    for attack in attacks:
+    denoiser = ContextualDenoiser(epochs=8, learning_rate=5e-3)
+    for attack in (NearestNeighbour(), Learned(), denoiser):
         (guess,) = attack.guess(seen, knowledge, np.random.default_rng(0))
         found[attack.name] = right(guess, private)
-    print(found)
     assert found["eia-map"] > found["eia-nn"] + 0.1
     assert found["eia-map"] > found["eia-learned"] + 0.05
 
