@@ -28,7 +28,7 @@ from bench.types import (
     Transcript,
 )
 
-BATCH = 32
+BATCH = 16
 LEARNING_RATE = 1e-3
 SHARPNESS = 20.0
 """Softmax scores at the start, over the mean squared distance of a code vector from their mean:

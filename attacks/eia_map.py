@@ -35,6 +35,8 @@ NEW_LAYERS = 1e-3
 """Learning rate of the layers that do not come from the public model."""
 GEOMETRY = 3.0
 """Weight, at the start, of the inner product between the received vector and a candidate."""
+DEEP_GEOMETRY = 20.0
+"""The same behind a block, where nothing is copied and nearness must decide alone."""
 COPY = 3.0
 """Bonus of the received token, at the start."""
 
@@ -44,8 +46,8 @@ class Denoiser(Inverter):
 
     Args:
         counts: [V] occurrences in public text, from which the bias of a word starts.
-        start: [d + 1, d] from received vectors to rows of E, where the direct path starts; by
-            default the identity.
+        start: [d + 1, d] from received vectors to rows of E, which it is to read as the nearest;
+            None where rows of E are what is received.
     """
 
     def __init__(
@@ -64,9 +66,14 @@ class Denoiser(Inverter):
         self.bias = nn.Parameter((counts + 0.5).log().to(device))
         with torch.no_grad():
             self.context.weight.zero_()
-            start = torch.eye(d + 1, d, device=device) if start is None else start
-            self.direct.weight.copy_(GEOMETRY * start[:-1].T)
-            self.direct.bias.copy_(GEOMETRY * start[-1] / self.unit)
+            if start is None:
+                self.direct.weight.copy_(GEOMETRY * torch.eye(d))
+                self.direct.bias.zero_()
+            else:
+                self.direct.weight.copy_(DEEP_GEOMETRY * start[:-1].T)
+                self.direct.bias.copy_(DEEP_GEOMETRY * start[-1] / self.unit)
+                # With this the largest score is that of the nearest row.
+                self.bias -= DEEP_GEOMETRY / 2 * (base.embeddings / self.unit).square().sum(1)
             self.copied.weight.zero_()
             self.copied.bias.fill_(COPY)
 
@@ -146,7 +153,6 @@ class ContextualDenoiser(Attack):
         torch.manual_seed(int(rng.integers(2**31)))
         ids = train.ids.values[~train.special]
         counts = torch.bincount(ids, minlength=len(base.embeddings))
-        # At the embedding cut rows of E are what is received.
         start = inverting.least_squares(train, base.embeddings, query, rng) if cut else None
         denoiser = Denoiser(base, cut, counts, start)
         settings = TrainSettings(

@@ -19,7 +19,7 @@ from bench.types import Channel, Defense, Goal, Guess, Query, Transcript
 
 HELD_OUT = 0.1
 """Share of the auxiliary texts on which readers are compared; they do not train."""
-BATCH = 32
+BATCH = 16
 """Examples read at once; each of their tokens has a score for every word of the vocabulary."""
 
 RIDGE = 1e-8
