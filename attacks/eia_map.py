@@ -73,7 +73,7 @@ class Denoiser(Inverter):
                 self.direct.weight.copy_(DEEP_GEOMETRY * start[:-1].T)
                 self.direct.bias.copy_(DEEP_GEOMETRY * start[-1] / self.unit)
                 # With this the largest score is that of the nearest row.
-                self.bias -= DEEP_GEOMETRY / 2 * (base.embeddings / self.unit).square().sum(1)
+                self.bias.sub_(DEEP_GEOMETRY / 2 * (base.embeddings / self.unit).square().sum(1))
             self.copied.weight.zero_()
             self.copied.bias.fill_(COPY)
 
