@@ -122,7 +122,7 @@ class ContextualDenoiser(Attack):
     """Auxiliary texts used at most; a tenth of them is held out."""
     epochs: int = Field(1, ge=1)
     """Passes over them, each with fresh noise."""
-    learning_rate: float = Field(2e-4, gt=0)
+    learning_rate: float = Field(3e-4, gt=0)
     """Of the copy of the public encoder."""
 
     def guess(
