@@ -4,7 +4,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.neighbours import Neighbours
 from bench.types import (
     Attack,
     Channel,
@@ -49,7 +48,7 @@ class NearestNeighbour(Attack):
         assert knowledge.base is not None
         by_vector = Channel.REPRESENTATIONS in seen.channels & self.readable(knowledge.cut)
         channel = Channel.REPRESENTATIONS if by_vector else Channel.TOKENS
-        neighbours = Neighbours(knowledge.base.embeddings, knowledge.device) if by_vector else None
+        neighbours = knowledge.base.neighbours if by_vector else None
         guesses = []
         for split in seen.splits(channel):
             rounds = seen.rounds(channel, split)

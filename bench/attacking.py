@@ -16,12 +16,13 @@ import torch
 from bench.backbones import Backbone
 from bench.errors import LeakboardError, MissingExtra
 from bench.inputs import Inputs
+from bench.inverting import received
 from bench.plan import Pairing, Planned, spec_of
 from bench.record import Leak, Status
 from bench.scoring import BadGuess, Truth, score
 from bench.seeds import Seeds
 from bench.training import Diverged
-from bench.types import Auxiliary, Channel, Knowledge, Knows, Labelled, Progress, Transcript
+from bench.types import Auxiliary, Channel, Knowledge, Knows, Labelled, Progress, Query, Transcript
 
 T = TypeVar("T")
 TRUNCATED = (
@@ -60,7 +61,7 @@ def knowledge_for(
     pairing: Pairing, planned: Planned, inputs: Inputs, backbone: Backbone
 ) -> Knowledge:
     """What the attack's threat model grants it, and nothing else."""
-    knows = pairing.attack.threat.knows
+    knows = pairing.attack.needs
     auxiliary = None
     if Knows.AUXILIARY_TEXT in knows:
         public = inputs.task.splits["auxiliary"]
@@ -73,6 +74,8 @@ def knowledge_for(
         mechanism=planned.defense if Knows.MECHANISM in knows else None,
         auxiliary=auxiliary,
         labelled=granted(pairing, planned, inputs) if Knows.LABELLED_SHARE in knows else None,
+        query=oracle(planned, backbone) if Knows.QUERIES in knows else None,
+        vocabulary=len(backbone.embeddings),
     )
 
 
@@ -99,6 +102,12 @@ def granted(pairing: Pairing, planned: Planned, inputs: Inputs) -> Labelled:
         {name: values[rows] for name, values in attributes.items()},
         {name: len(inputs.task.attributes[name]) for name in attributes},
     )
+
+
+def oracle(planned: Planned, backbone: Backbone) -> Query:
+    """The customer's side before it trains: public tokens in, what the vendor would receive out."""
+    defense, cut = planned.defense, planned.cell.cut
+    return lambda tokens, rng: received(defense, backbone, tokens, cut, rng)
 
 
 def _attack(

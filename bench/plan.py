@@ -125,7 +125,7 @@ def _refusal(attack: Attack, goal: Goal, defense: Defense, task: Task, cut: int)
         return f"at cut {cut} {attack.name} {only}, and {defense.name} sends {_either(reads & defense.emits)}"
     if goal == Goal.ATTRIBUTE and not task.attributes:
         return f"task {task.name} has no private attributes"
-    if Knows.AUXILIARY_TEXT in attack.threat.knows and "auxiliary" not in task.splits:
+    if Knows.AUXILIARY_TEXT in attack.needs and "auxiliary" not in task.splits:
         return f"task {task.name} has no auxiliary text"
     return attack.refuses(cut)
 

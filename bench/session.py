@@ -119,10 +119,10 @@ class Session:
         """The stream from which a mechanism draws, and nothing else does."""
         return np.random.default_rng(self.seeds.mechanism)
 
-    @cached_property
+    @property
     def neighbours(self) -> Neighbours:
         """Exact nearest rows of the public word embeddings."""
-        return Neighbours(self.backbone.embeddings, self.device)
+        return self.backbone.neighbours
 
     def network(self, adapted: bool = True, cut: int = 0, bottom: bool = False) -> Network:
         """A fresh trainable copy of the backbone; the same initial values for every defense.

@@ -98,7 +98,11 @@ PARTS: dict[str | int, type[BaseModel]] = {
 
 
 class Suite(_Part):
-    """What is run: every task × model × cut × seed × defense, under all attacks that apply."""
+    """What is run: every task × model × cut × seed × defense, under all attacks that apply.
+
+    In a file, `attacks: all` stands for all but the costly ones, which train a model of their own
+    on each cell; those are named: `attacks: [eia-nn, eia-map]`.
+    """
 
     name: str = Field(min_length=1)
     description: str = ""
@@ -159,8 +163,7 @@ def load_suite(name_or_path: str) -> Suite:
     page = Page(str(path), parts=PARTS)
     given = page.read(path)
     attacks = given.get("attacks", "all")
-    cheap = [name for name, attack in registry.attacks().items() if not attack.costly]
-    attacks = cheap if attacks == "all" else _listed(attacks)
+    attacks = _cheap() if attacks == "all" else _listed(attacks)
     given["attacks"] = _methods(page, "attack", registry.attacks(), attacks)
     if "defenses" in given:
         defenses = _listed(given["defenses"])
@@ -170,6 +173,11 @@ def load_suite(name_or_path: str) -> Suite:
     suite = page.built(Suite, given)
     suite._base = path.parent
     return suite
+
+
+def _cheap() -> list[str]:
+    """What `attacks: all` means: every attack but the costly ones, which a suite must name."""
+    return [name for name, attack in registry.attacks().items() if not attack.costly]
 
 
 def _find(name_or_path: str) -> Path:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from bench.backbones import Backbone
-    from bench.ragged import Tokens
+    from bench.ragged import Ragged, Tokens
     from bench.session import Session
 
 Ints = NDArray[np.int64]
@@ -64,6 +64,8 @@ class Knows(StrEnum):
     AUXILIARY_TEXT = "auxiliary text"
     LABELLED_SHARE = "labelled share"
     COLLUSION = "collusion"
+    QUERIES = "queries"
+    """What the customer's side would send for texts of the attacker's choice, without its weights."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,9 @@ class Auxiliary:
     attributes: dict[str, Ints] = field(default_factory=dict)
 
 
+Query = Callable[["Tokens", np.random.Generator], "Ragged"]
+
+
 @dataclass(frozen=True)
 class Labelled:
     """What the customers' own attributes are for a share of the recorded training examples.
@@ -223,6 +228,10 @@ class Knowledge:
     auxiliary: Auxiliary | None = None
     labelled: Labelled | None = None
     """A share of the customers' attributes; the attack's parameter `labelled` says how large."""
+    query: Query | None = None
+    """Answers with the vectors [T, d] that would be received for public tokens, with fresh noise."""
+    vocabulary: int = 0
+    """How many token ids there are; the tokeniser is public."""
 
 
 @dataclass(frozen=True)
@@ -318,6 +327,20 @@ class Defense(Method, ABC):
         """Why the defense cannot run at this cut, or None."""
         return None
 
+    def simulate(
+        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
+    ) -> Ragged | None:
+        """What the vendor would receive for public `tokens`: the mechanism as an attacker's tool.
+
+        It uses what the vendor knows: the initial weights and the public parameters, with noise
+        from `rng`; what is secret in a run, such as what its texts decide, has no part in it.
+
+        Returns:
+            Vectors [T, d] at the cut, or rows of E where tokens are sent; None where there is no
+            mechanism to simulate.
+        """
+        return None
+
 
 class Attack(Method, ABC):
     """A way to guess what a defense should hide.
@@ -332,6 +355,11 @@ class Attack(Method, ABC):
     costly: ClassVar[bool] = False
     """True where it takes a large part of the time of a cell: a suite then has to name it, since
     `attacks: all` leaves it out."""
+
+    @property
+    def needs(self) -> frozenset[Knows]:
+        """Those of `threat.knows` that it needs with these parameters; nothing else is granted."""
+        return self.threat.knows
 
     @abstractmethod
     def guess(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 import torch
 from pydantic import BeforeValidator, Field
 from torch import Tensor
+from torch.nn.functional import embedding
 
+from bench.backbones import Backbone
 from bench.mechanisms import dx_noise, privatise_tokens
 from bench.neighbours import Neighbours
 from bench.ragged import Ragged, Tokens
@@ -77,6 +81,45 @@ class SAP(Defense):
         """[V] True for token ids that are sent as they are."""
         return torch.zeros(len(session.backbone.embeddings), dtype=torch.bool)
 
+    def simulate(
+        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
+    ) -> Ragged | None:
+        """What the initial bottom would send. Which tokens go in the clear is the customer's secret."""
+        rows, secret = base.embeddings, torch.zeros(len(base.embeddings), dtype=torch.bool)
+        bottom = partial(base.bottom, cut=cut)
+        neighbours = None if cut else base.neighbours
+        with torch.no_grad():
+            return self._privatised(tokens, rows, bottom, neighbours, secret, rng)
+
+    def _privatised(
+        self,
+        tokens: Tokens,
+        rows: Tensor,
+        bottom: Callable[[Ragged, Tensor], Ragged],
+        neighbours: Neighbours | None,
+        clear: Tensor,
+        rng: np.random.Generator,
+    ) -> Ragged:
+        """The mechanism: what is sent of `tokens`.
+
+        Args:
+            rows: [V, d] word embeddings.
+            bottom: word embeddings [T, d] and segments [T] → representations at the cut.
+            neighbours: of `rows`, at the embedding cut; None deeper down, where nothing is replaced.
+            clear: [V] True for token ids that are sent as they are.
+        """
+        ids = tokens.ids.values.clone()
+        if neighbours and self.eta is not None:
+            hidden = ~(tokens.special | clear[ids])
+            ids[hidden] = privatise_tokens(ids[hidden], rows, neighbours, self.eta, rng)
+        words = tokens.ids.with_values(embedding(ids.to(rows.device), rows))
+        vectors = bottom(words, tokens.types)
+        if neighbours or self.eta is None:
+            return vectors
+        # On special tokens, too: behind a block all positions carry content of the sentence.
+        noise = dx_noise(len(ids), rows.shape[1], self.eta, rng)
+        return vectors.with_values(vectors.values + torch.from_numpy(noise).to(rows.device))
+
     def fine_tune(self, session: Session) -> Tuned:
         trainable = self.bottom == "trainable"
         network = session.network(cut=session.cut, bottom=trainable)
@@ -92,20 +135,8 @@ class SAP(Defense):
 
         def bottom(tokens: Tokens, neighbours: Neighbours | None) -> Ragged:
             """Privatised representations, computed at the customer's."""
-            ids = tokens.ids.values.clone()
-            if neighbours and self.eta is not None:
-                hidden = ~(tokens.special | clear[ids])
-                rows = network.embeddings.weight
-                ids[hidden] = privatise_tokens(
-                    ids[hidden], rows, neighbours, self.eta, session.noise
-                )
-            words = tokens.ids.with_values(network.embeddings(ids.to(session.device)))
-            vectors = network.bottom(words, tokens.types)
-            if neighbours or self.eta is None:
-                return vectors
-            # On special tokens, too: behind a block all positions carry content of the sentence.
-            noise = dx_noise(len(ids), session.backbone.width, self.eta, session.noise)
-            return vectors.with_values(vectors.values + torch.from_numpy(noise).to(session.device))
+            rows = network.embeddings.weight
+            return self._privatised(tokens, rows, network.bottom, neighbours, clear, session.noise)
 
         if trainable:
             self._fit_with_bottom(session, network, lambda tokens: bottom(tokens, neighbours()))

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from bench.backbones.family import Family
 from bench.errors import LeakboardError, MissingExtra, did_you_mean
+from bench.neighbours import Neighbours
 from bench.ragged import Ragged, Tokens
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -86,6 +87,11 @@ class Backbone:
     def embeddings(self) -> Tensor:
         """Word embeddings E [V, d]."""
         return self.family.embeddings(self.model).weight.detach()
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """Exact nearest rows of E."""
+        return Neighbours(self.embeddings, self.device)
 
     @property
     def width(self) -> int:

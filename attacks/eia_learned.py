@@ -1,0 +1,187 @@
+"""Embedding inversion by an inverter trained on public text."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from bench import inverting
+from bench.inverting import Inverter, Reader
+from bench.ragged import Ragged, Tokens
+from bench.record import TrainSettings
+from bench.training import by_length
+from bench.types import (
+    Attack,
+    Channel,
+    Goal,
+    Guess,
+    Knowledge,
+    Knows,
+    Query,
+    Source,
+    ThreatModel,
+    Transcript,
+)
+
+BATCH = 16
+LEARNING_RATE = 1e-3
+SHARPNESS = 20.0
+"""Softmax scores at the start, over the mean squared distance of a code vector from their mean:
+large enough for the nearest code vector to win among some ten thousand."""
+
+
+class Vectorwise(Inverter):
+    """A network from d to d, then the nearest code vector; it starts as a linear map.
+
+    Args:
+        codes: [V, d] one vector for each word.
+        start: [d + 1, d] the map, with its offset in the last row; by default the identity.
+    """
+
+    def __init__(self, codes: Tensor, start: Tensor | None = None) -> None:
+        super().__init__()
+        d = codes.shape[1]
+        self.codes, self.squares = codes, codes.square().sum(1)
+        device = codes.device
+        self.linear = nn.Linear(d, d, device=device)
+        last = nn.Linear(2 * d, d, device=device)
+        self.rest = nn.Sequential(nn.Linear(d, 2 * d, device=device), nn.GELU(), last)
+        spread = (codes - codes.mean(0)).square().sum(1).mean()
+        self.log_sharpness = nn.Parameter((SHARPNESS / spread).log())
+        with torch.no_grad():
+            start = torch.eye(d + 1, d, device=device) if start is None else start
+            self.linear.weight.copy_(start[:-1].T)
+            self.linear.bias.copy_(start[-1])
+            last.weight.zero_()
+            last.bias.zero_()
+
+    def forward(self, received: Ragged) -> Tensor:
+        h = received.values
+        h = self.linear(h) + self.rest(h)
+        scores: Tensor = self.log_sharpness.exp() * (2 * h @ self.codes.T - self.squares)
+        return scores
+
+
+class Learned(Attack):
+    """Reads each received vector by itself, with a network trained on (token, vector) pairs.
+
+    The pairs come from public text and from the whole vocabulary, written into the frames of public
+    texts, through the initial bottom and the public mechanism with fresh noise. Words are told
+    apart by their distance to code vectors: the rows of E, or, without the weights, the mean vector
+    that came back for each token. The network starts as the linear map that fits the pairs best; on
+    held-out public text it must beat this map, and this map the identity, or the simpler one reads.
+
+    Of several rounds the log-probabilities add up to one committed guess.
+    """
+
+    name: ClassVar[str] = "eia-learned"
+    source: ClassVar[Source] = Source(
+        "Information Leakage in Embedding Models (Song & Raghunathan 2020)",
+        "section 4.3, inversion with black-box access",
+        "https://arxiv.org/abs/2004.00053",
+    )
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.INVERSION}),
+        reads=frozenset({Channel.REPRESENTATIONS}),
+        knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES}),
+    )
+    certified_at: ClassVar[float] = 0.99
+    costly: ClassVar[bool] = True
+
+    access: Literal["weights", "query"] = "weights"
+    """Weights: knows the base model and the mechanism. Query: only sees what comes back for texts
+    of its own."""
+    sentences: int = Field(4000, ge=2)
+    """Auxiliary texts used at most; a tenth of them is held out."""
+    epochs: int = Field(1, ge=1)
+    """Passes over them and the vocabulary."""
+
+    @property
+    def needs(self) -> frozenset[Knows]:
+        if self.access == "query":
+            return frozenset({Knows.QUERIES, Knows.AUXILIARY_TEXT})
+        return self.threat.knows - {Knows.QUERIES}
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        public = knowledge.auxiliary
+        assert public is not None
+        query = knowledge.query if self.access == "query" else self._by_weights(knowledge)
+        assert query is not None
+        train, held_out = inverting.divided(public.tokens, self.sentences, rng)
+        words = framed(train, knowledge.vocabulary, rng)
+        if self.access == "query":
+            codes = codebook(inverting.joined([train, words]), query, knowledge.vocabulary, rng)
+        else:
+            assert knowledge.base is not None
+            codes = knowledge.base.embeddings
+        torch.manual_seed(int(rng.integers(2**31)))
+        pairs = inverting.joined([train, words])
+        start = inverting.least_squares(pairs, codes, query, rng)
+        plain, linear, inverter = (
+            Vectorwise(codes),
+            Vectorwise(codes, start),
+            Vectorwise(codes, start),
+        )
+        settings = TrainSettings(
+            epochs=self.epochs, batch_size=BATCH, learning_rate=LEARNING_RATE, weight_decay=0.0
+        )
+        groups: list[dict[str, object]] = [{"params": list(inverter.parameters())}]
+        inverting.fit(inverter, groups, query, pairs, settings, rng)
+
+        @cache
+        def reader(rounds: int) -> Reader:
+            readers = [plain.read, linear.read, inverter.read]
+            return inverting.best(readers, query, held_out, rounds, rng)
+
+        def vectors(values: Tensor) -> Tensor:
+            return values.to(codes.device)
+
+        return inverting.guesses(seen, Channel.REPRESENTATIONS, vectors, reader)
+
+    def _by_weights(self, knowledge: Knowledge) -> Query:
+        """What the customer's side would answer, computed by the attacker."""
+        base, cut = knowledge.base, knowledge.cut
+        assert base is not None
+        return lambda tokens, rng: inverting.received(knowledge.mechanism, base, tokens, cut, rng)
+
+
+def framed(public: Tokens, vocabulary: int, rng: np.random.Generator) -> Tokens:
+    """Public texts in which every token that is not special is overwritten: each id occurs once or more.
+
+    Texts are repeated until there is room for `vocabulary` ids, in random order.
+    """
+    room = int((~public.special).sum())
+    if not room:
+        return public
+    frames = public.take(torch.arange(len(public)).repeat(-(-vocabulary // room)))
+    free = ~frames.special
+    # Texts behind the one that takes the last id are not needed.
+    ends = frames.ids.lengths.cumsum(0) - 1
+    needed = int((free.cumsum(0)[ends] < vocabulary).sum()) + 1
+    frames = frames.take(torch.arange(needed))
+    free = ~frames.special
+    order = np.resize(rng.permutation(vocabulary), int(free.sum()))
+    ids = frames.ids.values.clone()
+    ids[free] = torch.from_numpy(order)
+    return frames.with_ids(ids)
+
+
+def codebook(tokens: Tokens, query: Query, vocabulary: int, rng: np.random.Generator) -> Tensor:
+    """[V, d] the mean of the vectors that came back for each token."""
+    total, counts = None, torch.zeros(vocabulary)
+    for rows in by_length(tokens.lengths):
+        batch = tokens.take(rows)
+        vectors, ids = query(batch, rng).values, batch.ids.values
+        if total is None:
+            total = vectors.new_zeros(vocabulary, vectors.shape[1])
+        total.index_add_(0, ids.to(vectors.device), vectors)
+        counts += torch.bincount(ids, minlength=vocabulary)
+    assert total is not None, "no token to ask for"
+    return total / counts.clamp(min=1)[:, None].to(total.device)

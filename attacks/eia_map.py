@@ -1,0 +1,183 @@
+"""Embedding inversion by a denoiser that knows the mechanism and the language."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import cache, partial
+from typing import ClassVar
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from bench import inverting
+from bench.backbones import Backbone
+from bench.inverting import Inverter, Reader
+from bench.ragged import Ragged, Tokens
+from bench.record import TrainSettings
+from bench.types import (
+    Attack,
+    Channel,
+    Goal,
+    Guess,
+    Knowledge,
+    Knows,
+    Source,
+    ThreatModel,
+    Transcript,
+)
+
+BATCH = 16
+WARMUP = 0.1
+NEW_LAYERS = 1e-3
+"""Learning rate of the layers that do not come from the public model."""
+GEOMETRY = 3.0
+"""Weight, at the start, of the inner product between the received vector and a candidate."""
+DEEP_GEOMETRY = 20.0
+"""The same behind a block, where nothing is copied and nearness must decide alone."""
+COPY = 3.0
+"""Bonus of the received token, at the start."""
+
+
+class Denoiser(Inverter):
+    """The public encoder reads all that was received; an output layer tied to E names the words.
+
+    Args:
+        counts: [V] occurrences in public text, from which the bias of a word starts.
+        start: [d + 1, d] from received vectors to rows of E, which it is to read as the nearest;
+            None where rows of E are what is received.
+    """
+
+    def __init__(
+        self, base: Backbone, cut: int, counts: Tensor, start: Tensor | None = None
+    ) -> None:
+        super().__init__()
+        d, device = base.width, base.device
+        self.base, self.cut = base, cut
+        self.encoder = copy.deepcopy(base.model).requires_grad_(True)
+        # An embedding of its own would never train: the encoder is given vectors.
+        base.family.embeddings(self.encoder).requires_grad_(False)
+        self.context, self.direct = nn.Linear(d, d, device=device), nn.Linear(d, d, device=device)
+        self.copied = nn.Linear(d, 1, device=device)
+        # Models differ in the length of their embeddings, the constants above must not.
+        self.unit = float(base.embeddings.norm(dim=1).mean())
+        self.bias = nn.Parameter((counts + 0.5).log().to(device))
+        with torch.no_grad():
+            self.context.weight.zero_()
+            if start is None:
+                self.direct.weight.copy_(GEOMETRY * torch.eye(d))
+                self.direct.bias.zero_()
+            else:
+                self.direct.weight.copy_(DEEP_GEOMETRY * start[:-1].T)
+                self.direct.bias.copy_(DEEP_GEOMETRY * start[-1] / self.unit)
+                # With this the largest score is that of the nearest row.
+                self.bias.sub_(DEEP_GEOMETRY / 2 * (base.embeddings / self.unit).square().sum(1))
+            self.copied.weight.zero_()
+            self.copied.bias.fill_(COPY)
+
+    def groups(self, learning_rate: float) -> list[dict[str, object]]:
+        """Parameters for AdamW, with the new layers at a rate of their own."""
+        old = [p for p in self.encoder.parameters() if p.requires_grad]
+        layers = (self.context, self.direct, self.copied)
+        new = [self.bias, *(p for layer in layers for p in layer.parameters())]
+        return [{"params": old, "lr": learning_rate}, {"params": new, "lr": NEW_LAYERS}]
+
+    def forward(self, received: Ragged) -> Tensor:
+        mask, base = received.mask(), self.base
+        # Segments are not sent; all tokens are taken for the first text's.
+        types = torch.zeros(mask.shape, dtype=torch.long, device=mask.device)
+        padded = received.padded()
+        hidden = base.family.top(self.encoder, padded, mask, types, self.cut)[mask]
+        words = self.context(hidden) + self.direct(received.values / self.unit)
+        scores: Tensor = words @ (base.embeddings.T / self.unit) + self.bias
+        if self.cut == 0:
+            scores = scores.scatter_add(1, nearest(base, received)[:, None], self.copied(hidden))
+        return scores
+
+
+class ContextualDenoiser(Attack):
+    """Trains on public text sent through the public mechanism, then reads every token in its context.
+
+    A denoiser may copy the received token or replace it. Whether it beats copying is measured on
+    held-out public text; where it does not, as without noise, received tokens are copied, which is
+    what `eia-nn` says. Of several rounds the log-probabilities add up to one committed guess, where
+    `eia-nn` may hand over one candidate for each.
+
+    It also gains from what is not noisy: lengths, positions and special tokens.
+    """
+
+    name: ClassVar[str] = "eia-map"
+    source: ClassVar[Source] = Source("Leakboard", "adaptive attack")
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.INVERSION}),
+        reads=frozenset({Channel.REPRESENTATIONS, Channel.TOKENS}),
+        knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}),
+    )
+    certified_at: ClassVar[float] = 0.99
+    costly: ClassVar[bool] = True
+
+    sentences: int = Field(6000, ge=2)
+    """Auxiliary texts used at most; a tenth of them is held out."""
+    epochs: int = Field(1, ge=1)
+    """Passes over them, each with fresh noise."""
+    learning_rate: float = Field(3e-4, gt=0)
+    """Of the copy of the public encoder."""
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        base, mechanism, public = knowledge.base, knowledge.mechanism, knowledge.auxiliary
+        assert base is not None
+        assert mechanism is not None
+        assert public is not None
+        by_vector = Channel.REPRESENTATIONS in seen.channels
+        channel = Channel.REPRESENTATIONS if by_vector else Channel.TOKENS
+        cut = knowledge.cut if by_vector else 0
+
+        def vectors(values: Tensor) -> Tensor:
+            values = values.to(base.device)
+            return values if by_vector else base.embeddings[values]
+
+        copied = partial(majority, base)
+        probe = public.tokens.take(torch.arange(1))
+        if mechanism.simulate(base, probe, cut, rng) is None:
+            # Nothing to learn from; deeper down, the rows of E say nothing either.
+            return inverting.guesses(seen, channel, vectors, lambda rounds: copied)
+
+        def query(tokens: Tokens, rng: np.random.Generator) -> Ragged:
+            return inverting.received(mechanism, base, tokens, cut, rng)
+
+        train, held_out = inverting.divided(public.tokens, self.sentences, rng)
+        torch.manual_seed(int(rng.integers(2**31)))
+        ids = train.ids.values[~train.special]
+        counts = torch.bincount(ids, minlength=len(base.embeddings))
+        start = inverting.least_squares(train, base.embeddings, query, rng) if cut else None
+        denoiser = Denoiser(base, cut, counts, start)
+        settings = TrainSettings(
+            epochs=self.epochs,
+            batch_size=BATCH,
+            learning_rate=self.learning_rate,
+            warmup=WARMUP,
+        )
+        groups = denoiser.groups(self.learning_rate)
+        inverting.fit(denoiser, groups, query, train, settings, rng)
+
+        @cache
+        def reader(rounds: int) -> Reader:
+            return inverting.best([copied, denoiser.read], query, held_out, rounds, rng)
+
+        return inverting.guesses(seen, channel, vectors, reader)
+
+
+def nearest(base: Backbone, received: Ragged) -> Tensor:
+    """[T] the word whose embedding is nearest to each vector."""
+    found = base.neighbours.nearest_repeated(received.values.detach().cpu().numpy())
+    return torch.from_numpy(found).to(received.values.device)
+
+
+def majority(base: Backbone, rounds: Sequence[Ragged]) -> Tensor:
+    """[T] the nearest word in most rounds; ties go to the smallest id."""
+    words = torch.stack([nearest(base, received).cpu() for received in rounds])
+    return words.mode(0).values
