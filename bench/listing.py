@@ -50,7 +50,10 @@ def tables() -> list[Table]:
         )
         for task in listing()
     }
-    models = {**EMBEDDED, "a folder or hub id": "any BERT or RoBERTa encoder in safetensors"}
+    models = {
+        **EMBEDDED,
+        "a folder or hub id": "BERT, RoBERTa, DeBERTa v2/v3, T5 (encoder), GPT-2 or Llama in safetensors",
+    }
     suites = {name: load_suite(name).description for name in suite_names()}
     return [
         _cards("Defenses", defenses),

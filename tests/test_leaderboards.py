@@ -408,6 +408,7 @@ class TestPublished:
         found = published("SAP", ["Table 2", "Section 5.2"])
         assert found[found["defense"] == "none"]["ep"].isna().all()
         assert found[found["defense"] == "sap-cti"]["ep"].tolist() == pytest.approx([0.3829])
+        assert found[found["defense"] == "sap-cti"]["utility"].tolist() == pytest.approx([0.9508])
 
     @pytest.mark.parametrize(
         ("asked", "hint"),
