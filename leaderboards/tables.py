@@ -155,4 +155,6 @@ def _with_interval(row: Row, name: str) -> str:
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     if pd.isna(low) or pd.isna(high):
         return _number(row[name])
-    return f"{_number(row[name])} [{_number(low)}, {_number(high)}]"
+    # Without their leading zeros the ends leave room for the rest on 80 columns.
+    ends = ", ".join(_number(end).removeprefix("0") for end in (low, high))
+    return f"{_number(row[name])} [{ends}]"

@@ -350,7 +350,7 @@ class TestTables:
         text = printed_text(sweep())
         assert text.count("η=") == 3
         assert "0.790 ±0.02" in text
-        assert "0.490 [0.465, 0.515]" in text
+        assert "0.490 [.465, .515]" in text
 
     def test_a_weaker_protection_of_a_method_stands_above_a_stronger_one(self) -> None:
         made = [record("sap", {"eta": eta}) for eta in (50.0, None, 75.0)]
@@ -360,7 +360,7 @@ class TestTables:
 
     def test_numbers_stay_whole_on_a_terminal_of_80_columns(self) -> None:
         text = printed_text(sweep(), width=80)
-        assert "0.490 [0.465, 0.515]" in text
+        assert "0.490 [.465, .515]" in text
         assert "…" not in text
 
     def test_a_skipped_attack_stands_once_with_its_reason_and_a_failed_cell_in_its_row(
