@@ -380,7 +380,7 @@ class TestTables:
         lost = leak(None, status="failed", reason="boom")
         text = printed_text([record(seed=0), record(seed=1, leaks=[lost])])
         assert "failed: boom" in text
-        assert "0.490" in text
+        assert "0.500 [.490, .510]" in text
 
     def test_rows_that_differ_only_in_training_are_told_apart(self) -> None:
         text = printed_text([record(epochs=2), record(epochs=5)])
