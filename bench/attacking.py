@@ -58,10 +58,14 @@ def attack_all(
 
 
 def knowledge_for(
-    pairing: Pairing, planned: Planned, inputs: Inputs, backbone: Backbone
+    pairing: Pairing,
+    planned: Planned,
+    inputs: Inputs,
+    backbone: Backbone,
+    knows: frozenset[Knows] | None = None,
 ) -> Knowledge:
-    """What the attack's threat model grants it, and nothing else."""
-    knows = pairing.attack.needs
+    """What the attack's threat model grants it, and nothing else; or `knows`, where it is given."""
+    knows = pairing.attack.needs if knows is None else knows
     auxiliary = None
     if Knows.AUXILIARY_TEXT in knows:
         public = inputs.task.splits["auxiliary"]

@@ -222,7 +222,7 @@ def test_a_missing_extra_ends_the_run_with_the_command_that_installs_it(
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path):
-    long = "[frozen, none]\nlimit: 6000\ntrain: {epochs: 20, batch_size: 16}"
+    long = "[frozen, none]\nlimit: 6000\ntrain: {epochs: 100, batch_size: 16}"
     (tmp_path / "long.yaml").write_text(
         f"name: long\ntask: reviews\nmodel: tiny-bert\ndefenses: {long}"
     )

@@ -310,11 +310,11 @@ class Shares(LogitGradient):
 
 
 class Moody(LogitGradient):
-    """Guesses otherwise each time, about a fifth of the rows."""
+    """Guesses otherwise each time, about one row in twenty."""
 
     def guess(self, seen, knowledge, rng):
         (guess,) = super().guess(seen, knowledge, rng)
-        flip = np.random.default_rng().random(len(guess.values)) < 0.2
+        flip = np.random.default_rng().random(len(guess.values)) < 0.05
         return [dataclasses.replace(guess, values=np.where(flip, 1 - guess.values, guess.values))]
 
 
@@ -365,7 +365,7 @@ class Aimless(LogitGradient):
 @pytest.fixture
 def quick(monkeypatch):
     """The second chance of an attack is no larger than the first."""
-    monkeypatch.setattr(attack_rules, "LARGER", (96, 1))
+    monkeypatch.setattr(attack_rules, "LARGER", ())
 
 
 SCORED = "guesses about every recorded example, and can be scored"

@@ -185,7 +185,7 @@ def test_gradients_through_the_wire_are_those_of_the_whole_network(defense, monk
     networks = []
     build = type(session).network
     monkeypatch.setattr(
-        type(session), "network", lambda self, *a: networks.append(build(self, *a)) or networks[0]
+        type(session), "network", lambda self, **k: networks.append(build(self, **k)) or networks[0]
     )
     found = {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,11 +11,15 @@ from bench import registry
 from bench.backbones import Backbone
 from bench.conformance.rules import Broken, Rules, Unfit, rule
 from bench.conformance.trial import EXAMPLES, Trial, alike, copied, fingerprint, undefended
+from bench.errors import MissingExtra
 from bench.record import Leak
 from bench.types import Attack, Channel, Goal, Guess, Knows, ThreatModel, Transcript
 
-LARGER = (1000, 3)
-"""Examples and epochs of the second chance of an attack that needs more than the small slice."""
+LARGER: tuple[tuple[str | None, int, int], ...] = ((None, 1000, 3), ("minilm", 1500, 1))
+"""Further chances of an attack that needs more than the small slice: model, examples, epochs.
+
+What needs meaning to work fails on random weights; the embedded encoder has some.
+"""
 
 
 @dataclass
@@ -65,7 +70,9 @@ class Scene:
 class AttackRules(Rules[Attack]):
     """An attack is let loose on one undefended cell per channel that it reads, and on noise."""
 
-    def stages(self, examples: int = EXAMPLES, epochs: int = 1) -> list[Scene]:
+    def stages(
+        self, model: str | None = None, examples: int = EXAMPLES, epochs: int = 1
+    ) -> list[Scene]:
         """Undefended cells on which the attack has something to read."""
         reads = self.method.threat.reads
         left, why = set(reads), "no undefended defense sends what it reads"
@@ -73,7 +80,7 @@ class AttackRules(Rules[Attack]):
         for defense in undefended():
             if (reads and not left & defense.emits) or (found and not reads):
                 continue
-            trial = Trial.of(defense, [self.method], self.model, examples, epochs)
+            trial = Trial.of(defense, [self.method], model or self.model, examples, epochs)
             (pairing,) = trial.planned.pairings
             reasons = [*pairing.refused.values()] if not pairing.goals else []
             if trial.planned.refused or reasons:
@@ -177,8 +184,11 @@ class AttackRules(Rules[Attack]):
         if not self.method.threat.reads:
             raise Unfit("it reads nothing: a baseline")
         leaks = _scored(self.working)
-        if not _certified(leaks):
-            leaks = _scored(self.stages(*LARGER))
+        for model, examples, epochs in LARGER:
+            if _certified(leaks):
+                break
+            with suppress(MissingExtra):  # of the embedded encoder
+                leaks = _scored(self.stages(model, examples, epochs)) or leaks
         if _certified(leaks):
             return None
         goals = {leak.goal for leak in leaks}
@@ -192,8 +202,8 @@ class AttackRules(Rules[Attack]):
             )
         weak = ", ".join(sorted(goal for goal, margin in best.items() if margin <= 0))
         raise Broken(
-            f"{weak}: with {LARGER[0]} examples and no protection its interval does not clear the "
-            "chance level; look at the order of rows and tokens in `collect`, then at the method"
+            f"{weak}: without any protection its interval does not clear the chance level, with more "
+            "examples and on a real model neither; look at the order of rows and tokens in `collect`, then at the method"
         )
 
     @rule("finds nothing in pure noise")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from bench import registry
 from bench.attacking import attack_all, isolated, knowledge_for
 from bench.backbones import Backbone, load_backbone
 from bench.inputs import Inputs
-from bench.plan import Pairing, Planned, make_plan
+from bench.plan import Planned, make_plan
 from bench.record import Leak, Record, Recording, TrainSettings
 from bench.runner import Silent, run_cell, session_of
 from bench.seeds import Seeds
@@ -28,13 +28,10 @@ from bench.types import (
     Attack,
     Channel,
     Defense,
-    Goal,
     Guess,
     Knows,
     Message,
     Method,
-    Source,
-    ThreatModel,
     Transcript,
     Tuned,
 )
@@ -141,21 +138,10 @@ class Trial:
             told_all: with all knowledge there is, also what its threat model does not grant.
         """
         pairing = self.planned.pairings[0]
-        granted = Pairing(_Omniscient(), frozenset()) if told_all else pairing
-        knowledge = knowledge_for(granted, self.planned, self.inputs, self.fresh_backbone())
+        knows = frozenset(Knows) if told_all else pairing.attack.needs
+        knowledge = knowledge_for(pairing, self.planned, self.inputs, self.fresh_backbone(), knows)
         rng = np.random.default_rng(Seeds.of(self.planned.cell.seed).attack)
         return isolated(partial(pairing.attack.guess, seen, knowledge, rng))
-
-
-class _Omniscient(Attack):
-    """Stands for a threat model that grants everything."""
-
-    name: ClassVar[str] = "omniscient"
-    source: ClassVar[Source] = Source("Leakboard")
-    threat: ClassVar[ThreatModel] = ThreatModel(frozenset(Goal), frozenset(), frozenset(Knows))
-
-    def guess(self, seen: Any, knowledge: Any, rng: Any) -> list[Guess]:
-        return []
 
 
 def variants(method: M) -> Iterator[M]:
