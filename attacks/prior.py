@@ -47,7 +47,8 @@ class Prior(Attack):
                 )
             if guesses:
                 break
-        rows = np.unique(np.concatenate([m.rows for m in seen.messages if m.split == "train"]))
+        sent = [m.rows for m in seen.messages if m.split == "train" and m.moment is None]
+        rows = np.unique(np.concatenate(sent))
         label = np.full(len(rows), _most_frequent(public.labels))
         guesses.append(Guess(Goal.LABEL, None, "train", rows, label, view="train"))
         for name, values in public.attributes.items():

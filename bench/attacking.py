@@ -8,6 +8,7 @@ import time
 import traceback
 import zlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -19,10 +20,21 @@ from bench.inputs import Inputs
 from bench.inverting import received
 from bench.plan import Pairing, Planned, spec_of
 from bench.record import Leak, Status
-from bench.scoring import BadGuess, Truth, score
+from bench.scoring import BadGuess, Truth, score, score_over_training
 from bench.seeds import Seeds
 from bench.training import Diverged
-from bench.types import Auxiliary, Channel, Knowledge, Knows, Labelled, Progress, Query, Transcript
+from bench.types import (
+    Attack,
+    Auxiliary,
+    Channel,
+    Guess,
+    Knowledge,
+    Knows,
+    Labelled,
+    Progress,
+    Query,
+    Transcript,
+)
 
 T = TypeVar("T")
 TRUNCATED = (
@@ -127,23 +139,28 @@ def _attack(
     told_rows = None if knowledge.labelled is None else knowledge.labelled.rows
     start = time.perf_counter()
     try:
-        guesses = isolated(functools.partial(attack.guess, transcript, knowledge, rng))
+        guesses = _guesses(attack, transcript, knowledge, rng, truth)
         chosen = [g for g in guesses if g.goal in pairing.goals]
-        scored = [(guess, score(guess, truth, told_rows)) for guess in chosen]
+        scored = [
+            (guess, score(guess, truth, told_rows))
+            for guess in chosen
+            if guess.measure == "accuracy"
+        ]
+        for alike in _grouped(chosen):
+            scored += [(alike[0], f) for f in score_over_training(alike, transcript, truth)]
         seconds = time.perf_counter() - start
         leaks = [
             Leak(
                 attack=spec,
                 status="ok",
                 goal=guess.goal,
-                view=guess.view,
                 attribute=guess.attribute,
                 channel=guess.channel,
                 certificate=planned.defense.undefended
                 and fields["success"].low > fields["success"].chance
                 and fields["success"].value >= attack.certified_at,
                 seconds=seconds / len(scored),
-                **fields,
+                **{"view": guess.view} | fields,
             )
             for guess, fields in scored
         ]
@@ -159,6 +176,43 @@ def _attack(
         Leak(attack=spec, status="skipped", reason=nothing, goal=goal) for goal in sorted(silent)
     ]
     return leaks
+
+
+def _guesses(
+    attack: Attack,
+    seen: Transcript,
+    knowledge: Knowledge,
+    rng: np.random.Generator,
+    truth: Truth,
+) -> list[Guess]:
+    """What an attack guesses, asked once per fold where it is told the labels of the others."""
+    if not attack.folds:
+        return isolated(functools.partial(attack.guess, seen, knowledge, rng))
+    labels = truth.splits["train"].labels
+    fold = rng.permutation(len(labels)) % attack.folds
+    parts: dict[tuple[object, ...], list[Guess]] = {}
+    for i in range(attack.folds):
+        told = replace(knowledge, labels=np.where(fold == i, -1, labels))
+        for guess in isolated(functools.partial(attack.guess, seen, told, rng)):
+            where = (guess.channel, guess.measure, guess.moment, guess.round)
+            parts.setdefault((*where, guess.part, guess.recipient), []).append(guess)
+    return [
+        replace(
+            guesses[0],
+            rows=np.concatenate([guess.rows for guess in guesses]),
+            values=np.concatenate([guess.values for guess in guesses]),
+        )
+        for guesses in parts.values()
+    ]
+
+
+def _grouped(guesses: Sequence[Guess]) -> list[list[Guess]]:
+    """Guesses that are scored together: of one channel and one measure."""
+    found: dict[tuple[object, ...], list[Guess]] = {}
+    for guess in guesses:
+        if guess.measure != "accuracy":
+            found.setdefault((guess.goal, guess.channel, guess.measure), []).append(guess)
+    return list(found.values())
 
 
 def failed(pairing: Pairing, status: Status, reason: str) -> list[Leak]:

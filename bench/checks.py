@@ -67,6 +67,7 @@ def _is_baseline_of(other: Leak, leak: Leak) -> bool:
         and other.success is not None
         and leak.success is not None
         and (other.goal, other.attribute) == (leak.goal, leak.attribute)
+        and other.metric == leak.metric
         and (leak.goal != Goal.INVERSION or leak.view == other.view)
         and other.success.low > leak.success.high
     )

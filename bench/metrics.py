@@ -37,12 +37,17 @@ def share(hits: Ints, totals: Ints, chance: float) -> Estimate:
     if value in (0.0, 1.0):
         low, high = wilson(int(value) * n, n)
     else:
-        # A fixed seed: the interval is a function of the raw guesses.
-        rng = np.random.default_rng(0)
-        weights = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+        weights = resamples(n)
         shares = (weights @ hits) / (weights @ totals)
         low, high = np.quantile(shares, [0.025, 0.975])
     return Estimate(value=float(value), low=float(low), high=float(high), n=n, chance=float(chance))
+
+
+def resamples(n: int) -> Ints:
+    """[1000, n] how often each of n examples occurs in each resample."""
+    # A fixed seed: an interval is a function of the raw guesses.
+    rng = np.random.default_rng(0)
+    return rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:

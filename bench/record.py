@@ -92,6 +92,17 @@ class Estimate(Part):
     """What guessing without any observation reaches."""
 
 
+class Point(Part):
+    """What an attack found at one moment of training, in the part where it found most."""
+
+    step: int
+    """The first of the window; −1 for what was sent outside of training."""
+    part: int
+    """Which adapter, or which gradient of it."""
+    recipient: str
+    success: Estimate
+
+
 class Leak(Part):
     """What one attack found in one view of the transcript, or why it found nothing."""
 
@@ -104,6 +115,12 @@ class Leak(Part):
     channel: Channel | None = None
     metric: str = ""
     success: Estimate | None = None
+    step: int | None = None
+    """Where it was read at one moment of training: at which."""
+    curve: list[Point] = []
+    """All moments, where there are several; with the worst one only."""
+    undefined: int = 0
+    """Moments left out, since one class was missing there."""
     units: int = 0
     """Guesses scored: tokens for inversion, examples otherwise."""
     certificate: bool = False
@@ -150,6 +167,10 @@ class Cost(Part):
     bytes_down: int
     """Vendor to customer."""
     trained_parameters: int
+    calls: int | None = None
+    """Of the vendor's API, while fine-tuning; none where there is no such API."""
+    client_seconds: float | None = None
+    """What the customer computed besides these calls."""
     train_seconds: float
     attack_seconds: float
     total_seconds: float

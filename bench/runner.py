@@ -227,6 +227,8 @@ def _attacked(
             bytes_up=wire.bytes_up,
             bytes_down=wire.bytes_down,
             trained_parameters=session.trained_parameters,
+            calls=session.calls or None,
+            client_seconds=session.fit_seconds - session.server_seconds if session.calls else None,
             train_seconds=train_seconds,
             attack_seconds=end - attack_start,
             total_seconds=end - start,

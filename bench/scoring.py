@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
-from bench import metrics
+from bench import metrics, moments
 from bench.ragged import Tokens
 from bench.tasks import Split
-from bench.types import Goal, Guess, Ints
+from bench.types import Goal, Guess, Ints, Transcript
 
 
 class BadGuess(Exception):
@@ -26,6 +28,11 @@ class Truth:
     splits: dict[str, Split]
     recorded: dict[str, Ints]
     """Rows about which a guess may speak; an attack may not choose the easy ones among them."""
+
+    @cached_property
+    def permuted(self) -> Any:
+        """The labels of `train` in other orders, see `bench.moments.permuted`."""
+        return moments.permuted(self.splits["train"].labels)
 
 
 def score(guess: Guess, truth: Truth, granted: Ints | None = None) -> dict[str, Any]:
@@ -62,6 +69,49 @@ def score(guess: Guess, truth: Truth, granted: Ints | None = None) -> dict[str, 
             attribute = np.where(np.isin(rows, granted), -1, attribute)
         return _per_example(values, attribute)
     raise BadGuess(f"goal '{guess.goal}' cannot be scored yet")
+
+
+def score_over_training(
+    guesses: Sequence[Guess], seen: Transcript, truth: Truth
+) -> list[dict[str, Any]]:
+    """The fields of the leaks that guesses about labels decide, at the worst moment and at the last.
+
+    Args:
+        guesses: of one attack from one channel, by one measure; one per moment, part and recipient.
+        seen: says which rows were sent there.
+
+    Raises:
+        BadGuess: wrong shape, type, goal or rows.
+    """
+    labels = truth.splits["train"].labels
+    looks = []
+    for guess in guesses:
+        if guess.goal != Goal.LABEL or guess.split != "train" or guess.channel is None:
+            raise BadGuess(f"the measure '{guess.measure}' is for labels of 'train' on a channel")
+        there = [
+            m
+            for m in seen.messages
+            if (m.channel, m.split, m.moment) == (guess.channel, "train", guess.moment)
+            and (guess.moment is not None or m.round == guess.round)
+        ]
+        sent = np.unique(np.concatenate([m.rows for m in there])) if there else np.zeros(0, int)
+        rows, values = np.asarray(guess.rows), np.asarray(guess.values)
+        if not np.array_equal(np.sort(rows), sent):
+            raise BadGuess(
+                f"guesses must be about each of the {len(sent)} examples sent on {guess.channel} "
+                f"at moment {guess.moment} once; there are {len(rows)} guesses"
+            )
+        kinds = "iuf" if guess.measure == "auc" else "iu"
+        if values.shape != rows.shape or values.dtype.kind not in kinds:
+            raise BadGuess(
+                f"one guess per example has shape {rows.shape}, not {values.shape}; "
+                f"'{guess.measure}' takes {'numbers' if kinds == 'iuf' else 'whole numbers'}"
+            )
+        if not np.isfinite(values).all() or (guess.measure == "matching" and values.min() < 0):
+            raise BadGuess("guesses must be finite, and clusters count from 0")
+        step = min(m.step for m in there)
+        looks.append(moments.Look(guess, step, values, labels[rows], truth.permuted[:, rows]))
+    return moments.scored(looks, int(labels.max()) + 1)
 
 
 def _inversion(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -92,6 +93,8 @@ class Session:
     Attributes:
         train: tokenised training examples; `labels` [n] belongs to them. Both are the customer's.
         loss: the loss curve, filled by `fit`.
+        calls: of the API that training made; `server_seconds` is what the vendor took for them, and
+            `fit_seconds` what all of `fit` took.
     """
 
     train: Tokens
@@ -105,6 +108,10 @@ class Session:
     progress: Progress
     loss: list[float] = field(default_factory=list)
     trained_parameters: int = 0
+    calls: int = 0
+    server_seconds: float = 0.0
+    fit_seconds: float = 0.0
+    _fitting: bool = False
 
     @property
     def device(self) -> str:
@@ -150,15 +157,29 @@ class Session:
             for group in groups
             for p in group["params"]  # type: ignore[attr-defined]
         )
-        self.loss = training.fit(
-            step,
-            groups,
-            self.train.lengths,
-            self.settings,
-            self.seeds.order,
-            self.classes,
-            self.progress,
-        )
+        started = time.perf_counter()
+        self._fitting = True
+        try:
+            self.loss = training.fit(
+                step,
+                groups,
+                self.train.lengths,
+                self.settings,
+                self.seeds.order,
+                self.classes,
+                self.progress,
+                self.wire.at,
+            )
+        finally:
+            self._fitting = False
+            self.wire.at(-1, None)
+        self.fit_seconds += time.perf_counter() - started
+
+    def served(self, seconds: float) -> None:
+        """Counts a call of the API and what the vendor took for it, while fine-tuning."""
+        if self._fitting:
+            self.calls += 1
+            self.server_seconds += seconds
 
     def backward_through_customer(self, logits: Tensor, rows: Tensor, epoch: int) -> float:
         """The exchange of split learning: logits to the customer, ∂loss/∂logits back to the vendor.

@@ -13,7 +13,10 @@ from bench.record import TrainSettings
 from bench.types import Progress
 
 MOMENTS = 20
-"""How many points of the loss curve a record keeps."""
+"""How many points of the loss curve a record keeps, and how many windows of training are recorded in
+full."""
+WINDOW_ROWS = 256
+"""Examples in such a window, where training is long enough."""
 POOL = 50
 """Batches per pool: examples are sorted by length within a pool, which saves most of the padding
 and still mixes the data."""
@@ -47,6 +50,27 @@ def by_length(lengths: Tensor, size: int = 128) -> list[Tensor]:
     return list(torch.split(torch.argsort(lengths, stable=True), size))
 
 
+def windows(epochs: Sequence[Sequence[Tensor]]) -> dict[int, int]:
+    """Step → moment, for the steps of about 20 short windows, the first and the last one included.
+
+    Windows do not overlap, and none runs over the end of an epoch, so that no row occurs twice.
+
+    Args:
+        epochs: batches of rows.
+    """
+    ends = np.cumsum([len(batches) for batches in epochs])
+    total, shortest = int(ends[-1]), min(len(batches) for batches in epochs)
+    size = max(len(rows) for batches in epochs for rows in batches)
+    width = max(1, min(-(-WINDOW_ROWS // size), total // MOMENTS, shortest))
+    found: dict[int, int] = {}
+    for start in np.linspace(0, total - width, min(MOMENTS, total // width)).astype(int):
+        first = min(start, ends[np.searchsorted(ends, start, side="right")] - width)
+        if first not in found:
+            moment = len(set(found.values()))
+            found |= dict.fromkeys(range(first, first + width), moment)
+    return found
+
+
 def fit(
     step: Callable[[Tensor, int], float],
     groups: Sequence[dict[str, object]],
@@ -55,6 +79,7 @@ def fit(
     seed: int,
     classes: int,
     progress: Progress,
+    at: Callable[[int, int | None], None] = lambda step, moment: None,
 ) -> list[float]:
     """Fine-tunes with AdamW and a linear schedule.
 
@@ -63,6 +88,7 @@ def fit(
         groups: AdamW parameter groups; a group may set its own `lr`.
         lengths: [n] tokens per training example.
         seed: of the order of batches and of dropout.
+        at: called before each step, with its number and the moment to which it belongs, if any.
 
     Returns:
         Mean training loss at about 20 moments.
@@ -86,7 +112,9 @@ def fit(
     )
     losses: list[float] = []
     batches = [(epoch, rows) for epoch, batches in enumerate(epochs) for rows in batches]
-    for epoch, rows in progress("fine-tuning", batches, total):
+    moments = windows(epochs)
+    for number, (epoch, rows) in enumerate(progress("fine-tuning", batches, total)):
+        at(number, moments.get(number))
         optimiser.zero_grad(set_to_none=True)
         losses.append(step(rows, epoch))
         norm = float(nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm))

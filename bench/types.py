@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 Party = Literal["customer", "vendor"]
+Measure = Literal["accuracy", "balanced accuracy", "auc", "matching"]
 
 
 class Channel(StrEnum):
@@ -41,7 +42,9 @@ class Channel(StrEnum):
     CUT_GRADIENTS = "cut-gradients"
     """∂loss/∂representation that the vendor returns to a trainable bottom, one vector per token."""
     PARAMETERS = "parameters"
-    """Adapter parameters sent to the vendor."""
+    """Adapter parameters θ sent to the vendor, one vector per call."""
+    ADAPTER_GRADIENTS = "adapter-gradients"
+    """∂loss/∂θ that the vendor returns, one vector per call; whoever sees the call can compute it."""
     MODEL = "model"
     """The released model itself."""
 
@@ -63,6 +66,7 @@ class Knows(StrEnum):
     MECHANISM = "mechanism"
     AUXILIARY_TEXT = "auxiliary text"
     LABELLED_SHARE = "labelled share"
+    LABELS = "labels of other folds"
     COLLUSION = "collusion"
     QUERIES = "queries"
     """What the customer's side would send for texts of the attacker's choice, without its weights."""
@@ -99,6 +103,9 @@ class Message:
         rows: [n] indices of the examples in their split.
         values: [n, …], or [T, …] with one entry per token where `lengths` is given.
         lengths: [n] tokens per example, T = lengths.sum().
+        step: of training; −1 outside of it.
+        moment: one of the windows of training in which every row is kept; None for the rows that
+            are recorded throughout.
     """
 
     channel: Channel
@@ -110,6 +117,8 @@ class Message:
     rows: Ints
     values: NDArray[Any]
     lengths: Ints | None = None
+    step: int = -1
+    moment: int | None = None
 
 
 @dataclass(frozen=True)
@@ -142,7 +151,28 @@ class Transcript:
         return list(dict.fromkeys(m.split for m in self.messages if m.channel == channel))
 
     def rounds(self, channel: Channel, split: str = "train") -> list[int]:
-        return sorted({m.round for m in self.messages if m.channel == channel and m.split == split})
+        return sorted(
+            {
+                m.round
+                for m in self.messages
+                if (m.channel, m.split, m.moment) == (channel, split, None)
+            }
+        )
+
+    def moments(self, channel: Channel) -> list[int]:
+        """Windows of training in which something was seen on a channel."""
+        found = (m.moment for m in self.messages if m.channel == channel)
+        return sorted({moment for moment in found if moment is not None})
+
+    def parts(self, channel: Channel, moment: int | None = None) -> list[tuple[str, int]]:
+        """Recipient and part of what was sent of `train`, in order of appearance."""
+        return list(
+            dict.fromkeys(
+                (m.recipient, m.part)
+                for m in self.messages
+                if (m.channel, m.split, m.moment) == (channel, "train", moment)
+            )
+        )
 
     def only(self, channels: frozenset[Channel]) -> Transcript:
         """The transcript of somebody who reads these channels: the others hold zeros.
@@ -158,9 +188,20 @@ class Transcript:
         return Transcript(tuple(shown), self.dropped)
 
     def collect(
-        self, channel: Channel, split: str = "train", round: int = 0, part: int = 0
+        self,
+        channel: Channel,
+        split: str = "train",
+        round: int | None = 0,
+        part: int = 0,
+        moment: int | None = None,
+        recipient: str | None = None,
     ) -> Collected:
         """Joins the messages of one channel, split, round and part.
+
+        Args:
+            round: None joins all rounds.
+            moment: what was sent in this window of training, of every row.
+            recipient: None joins what all recipients saw.
 
         Raises:
             KeyError: nothing was recorded there.
@@ -168,7 +209,9 @@ class Transcript:
         found = [
             m
             for m in self.messages
-            if (m.channel, m.split, m.round, m.part) == (channel, split, round, part)
+            if (m.channel, m.split, m.part, m.moment) == (channel, split, part, moment)
+            and round in (None, m.round)
+            and recipient in (None, m.recipient)
         ]
         if not found:
             raise KeyError(f"no {channel} of {split}, round {round}, part {part} in the transcript")
@@ -226,6 +269,8 @@ class Knowledge:
     mechanism: Defense | None = None
     """The defense with its public parameters."""
     auxiliary: Auxiliary | None = None
+    labels: Ints | None = None
+    """[N] labels of all examples of `train`, −1 for those of the fold that is to be guessed."""
     labelled: Labelled | None = None
     """A share of the customers' attributes; the attack's parameter `labelled` says how large."""
     query: Query | None = None
@@ -238,9 +283,14 @@ class Knowledge:
 class Guess:
     """What an attack says, one entry per example, or per token where `lengths` is given.
 
+    A guess about a label may be of three measures: the class itself; a number that ranks the
+    examples, in either direction (AUC); or a cluster, whatever its class (matching). Guesses from
+    what was sent at several moments, in several parts or to several recipients are scored together:
+    the worst one and the last one count.
+
     Attributes:
         rows: [n] the examples guessed about.
-        values: [n] for one guess per example; [T, R] for R candidates per token, of which any
+        values: [n] for one guess per example, real numbers only where they rank; [T, R] for R candidates per token, of which any
             may be right (the union over R observations); chance accounts for R.
         view: tells the guesses of one attack apart, such as the split they are about.
     """
@@ -249,10 +299,15 @@ class Guess:
     channel: Channel | None
     split: str
     rows: Ints
-    values: Ints
+    values: NDArray[Any]
     lengths: Ints | None = None
     attribute: str | None = None
     view: str = ""
+    measure: Measure = "accuracy"
+    moment: int | None = None
+    round: int = 0
+    part: int = 0
+    recipient: str | None = None
 
 
 class Tuned(ABC):
@@ -352,6 +407,9 @@ class Attack(Method, ABC):
     certified_at: ClassVar[float] = 0.0
     """Success that an undefended cell must show, besides an interval clear of chance, before the
     attack counts as evidence of privacy elsewhere."""
+    folds: ClassVar[int] = 0
+    """Where it knows labels: it is asked once per fold of the training examples, told the labels of
+    the others, and guesses about the rows of that fold."""
     costly: ClassVar[bool] = False
     """True where it takes a large part of the time of a cell: a suite then has to name it, since
     `attacks: all` leaves it out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -14,6 +15,18 @@ from bench.ragged import Ragged
 from bench.types import Channel, Ints, Message, Party, Transcript
 
 Payload = TypeVar("Payload", Tensor, Ragged)
+AT_MOMENTS = frozenset(
+    {
+        Channel.TOKENS,
+        Channel.ACTIVATIONS,
+        Channel.GRADIENTS,
+        Channel.LOGITS,
+        Channel.LOGIT_GRADIENTS,
+        Channel.PARAMETERS,
+    }
+)
+"""Channels of which every row is kept at some moments of training. Vectors of single tokens are left
+out: there are many, and what they tell of a label their means over the recorded rows tell."""
 
 
 class Wire:
@@ -35,6 +48,11 @@ class Wire:
         self._left = budget
         self._dropped: Counter[Channel] = Counter()
         self._messages: list[Message] = []
+        self._step, self._moment = -1, None  # type: tuple[int, int | None]
+
+    def at(self, step: int, moment: int | None) -> None:
+        """Says where in training the next messages are sent; (−1, None) outside of it."""
+        self._step, self._moment = step, moment
 
     @overload
     def send(
@@ -85,52 +103,117 @@ class Wire:
         Raises:
             LeakboardError: the defense does not declare this channel, or the shapes disagree.
         """
+        self._check(channel)
+        if len(payload) != len(rows):
+            raise LeakboardError(f"{channel}: {len(payload)} payload rows for {len(rows)} examples")
+        values = payload.values if isinstance(payload, Ragged) else payload
+        arrived = values.detach()
+        self._count(_size(payload), sender)
+        self._record(channel, payload, rows.cpu(), (round, split, sender, recipient, part))
+        return Ragged(arrived, payload.lengths) if isinstance(payload, Ragged) else arrived
+
+    def send_adapter(
+        self,
+        channel: Channel,
+        adapter: Mapping[str, Tensor],
+        rows: Tensor,
+        *,
+        round: int = 0,
+        split: str = "train",
+        sender: Party = "customer",
+        recipient: str = "vendor",
+        part: int = 0,
+    ) -> dict[str, Tensor]:
+        """Sends parameters, or their gradients, as one vector that belongs to all `rows` together.
+
+        Recorded at the moments of training only, and gradients not even there: whoever sees the
+        call can compute them.
+        """
+        self._check(channel)
+        arrived = {name: value.detach() for name, value in adapter.items()}
+        self._count(sum(map(_size, arrived.values())), sender)
+        if self._moment is not None and channel in AT_MOMENTS:
+            vector = torch.cat([value.flatten() for value in arrived.values()])
+            where = (round, split, sender, recipient, part, self._moment)
+            self._keep(channel, vector, None, rows.cpu(), where)
+        return arrived
+
+    def repeat(self, *payloads: Tensor | Ragged) -> None:
+        """Counts what the customer sends once more; it tells nothing new and is not recorded."""
+        self._count(sum(map(_size, payloads)), "customer")
+
+    def _check(self, channel: Channel) -> None:
         if channel not in self.emits:
             raise LeakboardError(
                 f"the defense sends {channel}, which its 'emits' does not declare "
                 f"({', '.join(sorted(self.emits))}); attacks are paired by that declaration"
             )
-        if len(payload) != len(rows):
-            raise LeakboardError(f"{channel}: {len(payload)} payload rows for {len(rows)} examples")
-        values = payload.values if isinstance(payload, Ragged) else payload
-        arrived = values.detach()
-        size = arrived.numel() * arrived.element_size()
-        if isinstance(payload, Ragged):
-            size += 4 * len(rows)  # the lengths travel too, as 32-bit integers
+
+    def _count(self, size: int, sender: Party) -> None:
         if sender == "customer":
             self.bytes_up += size
         else:
             self.bytes_down += size
-        self._record(channel, payload, rows.cpu(), (round, split, sender, recipient, part))
-        return Ragged(arrived, payload.lengths) if isinstance(payload, Ragged) else arrived
 
     def _record(
         self, channel: Channel, payload: Tensor | Ragged, rows: Tensor, where: tuple[Any, ...]
     ) -> None:
-        round, split, sender, recipient, part = where
+        split = where[1]
         kept = torch.isin(rows, self._kept.get(split, rows[:0])).nonzero()[:, 0]
-        if not len(kept):
-            return
+        if len(kept):
+            self._keep_rows(channel, payload, rows, kept, (*where, None))
+        if self._moment is not None and split == "train" and channel in AT_MOMENTS:
+            every = torch.arange(len(rows))
+            self._keep_rows(channel, payload, rows, every, (*where, self._moment))
+
+    def _keep_rows(
+        self,
+        channel: Channel,
+        payload: Tensor | Ragged,
+        rows: Tensor,
+        kept: Tensor,
+        where: tuple[Any, ...],
+    ) -> None:
         lengths = None
         if isinstance(payload, Ragged):
             chosen = payload.take(kept)
-            values, lengths = chosen.values, chosen.lengths.numpy()
-            lengths.setflags(write=False)
+            values, lengths = chosen.values, chosen.lengths
         else:
             values = payload[kept]
-        array = values.detach().float() if values.is_floating_point() else values.detach()
+        self._keep(channel, values.detach(), lengths, rows[kept], where)
+
+    def _keep(
+        self,
+        channel: Channel,
+        values: Tensor,
+        lengths: Tensor | None,
+        rows: Tensor,
+        where: tuple[Any, ...],
+    ) -> None:
+        """Records one message: what is kept may not change any more."""
+        round, split, sender, recipient, part, moment = where
+        array = values.float() if values.is_floating_point() else values
         size = array.numel() * array.element_size()
         if size > self._left:
             self._dropped[channel] += size
             return
         self._left -= size
-        copy, about = array.cpu().numpy().copy(), rows[kept].numpy()
-        copy.setflags(write=False)
-        about.setflags(write=False)
-        self._messages.append(
-            Message(channel, split, round, sender, recipient, part, about, copy, lengths)
-        )
+        arrived = np.array(array.cpu().numpy())
+        about = np.array(rows.numpy())
+        sizes = None if lengths is None else np.array(lengths.numpy())
+        for one in (arrived, about, sizes):
+            if one is not None:
+                one.setflags(write=False)
+        sent = (channel, split, round, sender, recipient, part)
+        self._messages.append(Message(*sent, about, arrived, sizes, self._step, moment))
 
     def transcript(self) -> Transcript:
         """All that was recorded so far."""
         return Transcript(tuple(self._messages), dict(self._dropped))
+
+
+def _size(payload: Tensor | Ragged) -> int:
+    """Bytes; the lengths of sequences travel too, as 32-bit integers."""
+    if isinstance(payload, Ragged):
+        return _size(payload.values) + 4 * len(payload)
+    return payload.numel() * payload.element_size()

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from bench.api import Api
 from bench.ragged import Tokens
 from bench.session import Predictor, Session
 from bench.training import by_length
@@ -22,16 +23,11 @@ class Frozen(Defense):
     marker: ClassVar[str] = "P"
 
     def fine_tune(self, session: Session) -> Tuned:
-        network, wire = session.network(adapted=False), session.wire
-        network.encoder.eval()  # no dropout: the vendor answers a query the same way every time
+        api = Api(session, adapted=False)
 
         @torch.no_grad()
         def activations(tokens: Tokens, split: str, rows: Tensor) -> Tensor:
-            ids = wire.send(Channel.TOKENS, tokens.ids, rows, split=split)
-            vectors = network.embeddings(ids.values.to(session.device))
-            with session.autocast():
-                h = network.features(ids.with_values(vectors), tokens.types)
-            return wire.send(Channel.ACTIVATIONS, h, rows, split=split, sender="vendor").float()
+            return api.forward(tokens, rows, {}, split=split)
 
         known = torch.zeros(len(session.train), session.backbone.width, device=session.device)
         batches = by_length(session.train.lengths)
@@ -39,15 +35,15 @@ class Frozen(Defense):
             known[rows] = activations(session.train.take(rows), "train", rows)
 
         def step(rows: Tensor, epoch: int) -> float:
-            scores = network.head(known[rows])
+            scores = api.head(known[rows])
             loss = cross_entropy(scores, session.labels[rows].to(scores.device))
             loss.backward()  # type: ignore[no-untyped-call]
             return loss.item()
 
-        session.fit(step, {"params": list(network.head.parameters())})
+        session.fit(step, {"params": list(api.head.parameters())})
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
-            scores: Tensor = network.head(activations(tokens, split, rows))
+            scores: Tensor = api.head(activations(tokens, split, rows))
             return scores
 
-        return Predictor(score, network)
+        return Predictor(score, api.network)

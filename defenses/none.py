@@ -5,22 +5,31 @@ from typing import ClassVar
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from bench.api import Api
 from bench.ragged import Tokens
 from bench.session import Predictor, Session
 from bench.types import Channel, Defense, Source, Tuned
 
 
 class NoDefense(Defense):
-    """The vendor holds the model and LoRA, the customer the head and the labels; nothing is hidden.
+    """Inputs and LoRA go up in the clear with each call, activations come down; nothing is hidden.
 
-    Inputs go up in the clear, pooled activations come down, gradients at the activations go up.
+    The gradients at the activations go up, those of LoRA come down; the customer holds LoRA, the
+    head, the labels and the optimiser.
     """
 
     name: ClassVar[str] = "none"
     source: ClassVar[Source] = Source("P³EFT, API fine-tuning without protection", "section 3")
     emits: ClassVar[frozenset[Channel]] = frozenset(
-        {Channel.TOKENS, Channel.ACTIVATIONS, Channel.GRADIENTS}
+        {
+            Channel.TOKENS,
+            Channel.PARAMETERS,
+            Channel.ACTIVATIONS,
+            Channel.GRADIENTS,
+            Channel.ADAPTER_GRADIENTS,
+        }
     )
+    version: ClassVar[int] = 2
     colour: ClassVar[str] = "#222222"
     marker: ClassVar[str] = "*"
 
@@ -29,31 +38,24 @@ class NoDefense(Defense):
         return True
 
     def fine_tune(self, session: Session) -> Tuned:
-        network, wire = session.network(), session.wire
-
-        def features(tokens: Tokens, rows: Tensor, split: str, epoch: int) -> Tensor:
-            ids = wire.send(Channel.TOKENS, tokens.ids, rows, round=epoch, split=split)
-            vectors = network.embeddings(ids.values.to(session.device))
-            with session.autocast():
-                return network.features(ids.with_values(vectors), tokens.types)
+        api = Api(session)
+        adapter, head = api.adapter(), api.head
 
         def step(rows: Tensor, epoch: int) -> float:
-            h = features(session.train.take(rows), rows, "train", epoch)
-            seen = wire.send(Channel.ACTIVATIONS, h, rows, round=epoch, sender="vendor")
-            seen.requires_grad_()
-            scores = network.head(seen.float())
-            loss = cross_entropy(scores, session.labels[rows].to(scores.device))
+            tokens, dropout = session.train.take(rows), api.dropout()
+            h = api.forward(tokens, rows, adapter, round=epoch, dropout=dropout)
+            loss = cross_entropy(head(h), session.labels[rows].to(h.device))
             loss.backward()  # type: ignore[no-untyped-call]
-            assert seen.grad is not None
-            h.backward(wire.send(Channel.GRADIENTS, seen.grad, rows, round=epoch))  # type: ignore[no-untyped-call]
+            assert h.grad is not None
+            found = api.backward(tokens, rows, adapter, h.grad, round=epoch, dropout=dropout)
+            for name, parameter in adapter.items():
+                parameter.grad = found[name]
             return loss.item()
 
-        session.fit(step, {"params": network.trained()})
+        session.fit(step, {"params": [*adapter.values(), *head.parameters()]})
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
-            h = features(tokens, rows, split, 0)
-            h = wire.send(Channel.ACTIVATIONS, h, rows, split=split, sender="vendor")
-            scores: Tensor = network.head(h.float())
+            scores: Tensor = head(api.forward(tokens, rows, adapter, split=split))
             return scores
 
-        return Predictor(score, network)
+        return Predictor(score, api.network)

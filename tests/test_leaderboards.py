@@ -450,6 +450,7 @@ class TestReadme:
             schema.Recording,
             schema.Estimate,
             schema.Leak,
+            schema.Point,
             Claim,
             schema.Cost,
             schema.BottomCost,

@@ -115,7 +115,11 @@ def test_bytes_of_sap_are_the_sizes_of_what_it_must_send(bottom):
     [
         (SAP(), {SENT, Channel.LOGIT_GRADIENTS}, {Channel.LOGITS}),
         (SAPCTI(), {SENT, Channel.LOGIT_GRADIENTS}, {Channel.LOGITS}),
-        (NoDefense(), {Channel.TOKENS, Channel.GRADIENTS}, {Channel.ACTIVATIONS}),
+        (
+            NoDefense(),
+            {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS},
+            {Channel.ACTIVATIONS},
+        ),
         (Frozen(), {Channel.TOKENS}, {Channel.ACTIVATIONS}),
     ],
 )

@@ -14,7 +14,7 @@ from bench.errors import LeakboardError
 from bench.ragged import Ragged
 from bench.types import Channel
 from bench.wire import Wire
-from defenses.none import NoDefense
+from defenses.frozen import Frozen
 from defenses.sap import SAP
 
 VECTORS, TOKENS = Channel.ACTIVATIONS, Channel.TOKENS
@@ -106,7 +106,7 @@ def test_budget_drops_what_exceeds_it_and_says_how_much():
 
 
 def test_exceeded_budget_stops_only_the_attacks_that_read_what_was_dropped(tmp_path):
-    records = run(tmp_path, SAP(), NoDefense(), limit=700, record={"megabytes": 1})
+    records = run(tmp_path, SAP(), Frozen(), limit=700, record={"megabytes": 1})
     sap = records[0]
     assert sap.status == "ok"
     assert sap.dropped_bytes > 2**20

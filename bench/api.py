@@ -1,0 +1,212 @@
+"""Fine-tuning over an API: the vendor answers single calls, the customer holds what is trained.
+
+The customer keeps the adapters θ, the head, the labels and the optimiser. P³EFT, section 3.1.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from bench.ragged import Tokens
+from bench.types import Channel
+
+if TYPE_CHECKING:
+    from bench.session import Network, Session
+
+Adapter = Mapping[str, Tensor]
+"""The trainable parameters θ of one adapter, by their names in the model."""
+
+
+class _Features(nn.Module):
+    """The model as a function of its adapter: token ids → pooled activations."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        device = self.network.embeddings.weight.device
+        vectors = self.network.embeddings(tokens.ids.values.to(device))
+        return self.network.features(tokens.ids.with_values(vectors), tokens.types)
+
+
+class Server:
+    """The vendor's model as two stateless, deterministic calls.
+
+    Args:
+        network: its LoRA parameters only say where an adapter goes; their values are not used.
+        keep: how many forward passes to remember. A backward call with the very arguments of one of
+            these saves the pass; the answer is the same without.
+    """
+
+    def __init__(self, network: Network, autocast: torch.autocast, keep: int = 1) -> None:
+        self._model = _Features(network)
+        self._autocast = autocast
+        self._done: deque[tuple[Tokens, Adapter, Tensor | None, Adapter, Tensor]] = deque(
+            maxlen=keep
+        )
+
+    def forward(self, tokens: Tokens, adapter: Adapter, dropout: Tensor | None = None) -> Tensor:
+        """h(x, θ): [B, d] activations.
+
+        Args:
+            dropout: state of the random generator from which dropout draws, a part of x; None for
+                a pass without dropout.
+        """
+        live = {name: value.detach().requires_grad_() for name, value in adapter.items()}
+        self._model.network.train(dropout is not None)
+        if dropout is not None:
+            set_random_state(dropout, self._device)
+        with self._autocast:
+            names = {f"network.{name}": value for name, value in live.items()}
+            h: Tensor = functional_call(self._model, names, (tokens,))
+        if torch.is_grad_enabled():
+            self._done.append((tokens, adapter, dropout, live, h))
+        return h.detach()
+
+    def backward(
+        self, tokens: Tokens, adapter: Adapter, gradient: Tensor, dropout: Tensor | None = None
+    ) -> Adapter:
+        """g_θ: the gradient of ⟨h(x, θ), `gradient`⟩, [B, d], with respect to the adapter."""
+        for done in self._done:
+            if done[0] is tokens and done[1] is adapter and done[2] is dropout:
+                break
+        else:
+            before = random_state(self._device)
+            self.forward(tokens, adapter, dropout)
+            set_random_state(before, self._device)
+            done = self._done[-1]
+        *_, live, h = done
+        found = torch.autograd.grad(h, list(live.values()), gradient.to(h.dtype), retain_graph=True)
+        return dict(zip(live, found, strict=True))
+
+    @property
+    def _device(self) -> str:
+        return str(self._model.network.embeddings.weight.device)
+
+
+class Api:
+    """The customer's side of the API; every call crosses the wire.
+
+    Args:
+        servers: names of those that offer the model. What one name saw, one adversary saw.
+        keep: see `Server`.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        servers: tuple[str, ...] = ("vendor",),
+        adapted: bool = True,
+        keep: int = 1,
+    ) -> None:
+        self._session, self.servers = session, servers
+        self.network = session.network(adapted=adapted)
+        self.head = self.network.head
+        self._server = Server(self.network, session.autocast(), keep)
+
+    def adapter(self) -> dict[str, nn.Parameter]:
+        """A fresh adapter; the same one at every call, and for every defense."""
+        heads = {id(parameter) for parameter in self.head.parameters()}
+        return {
+            name: nn.Parameter(parameter.detach().clone())
+            for name, parameter in self.network.named_parameters()
+            if parameter.requires_grad and id(parameter) not in heads
+        }
+
+    def dropout(self) -> Tensor:
+        """What a pass with dropout is to draw from; give it to all calls of one step."""
+        return random_state(self._session.device)
+
+    def forward(
+        self,
+        tokens: Tokens,
+        rows: Tensor,
+        adapter: Adapter,
+        *,
+        part: int = 0,
+        round: int = 0,
+        split: str = "train",
+        dropout: Tensor | None = None,
+        recipient: str | None = None,
+    ) -> Tensor:
+        """[B, d] the activations of `rows`, as a leaf of the customer's graph.
+
+        Args:
+            part: which adapter it is.
+            recipient: the server that is asked; by default the first one.
+        """
+        session, wire = self._session, self._session.wire
+        recipient = recipient or self.servers[0]
+        if part == 0:
+            wire.send(
+                Channel.TOKENS, tokens.ids, rows, round=round, split=split, recipient=recipient
+            )
+        else:  # the same ids once more: they count, but tell nothing new
+            wire.repeat(tokens.ids)
+        if adapter:
+            wire.send_adapter(
+                Channel.PARAMETERS,
+                adapter,
+                rows,
+                round=round,
+                split=split,
+                recipient=recipient,
+                part=part,
+            )
+        started = time.perf_counter()
+        h = self._server.forward(tokens, adapter, dropout)
+        session.served(time.perf_counter() - started)
+        arrived = wire.send(
+            Channel.ACTIVATIONS,
+            h,
+            rows,
+            round=round,
+            split=split,
+            sender="vendor",
+            recipient=recipient,
+            part=part,
+        )
+        return arrived.float().requires_grad_(torch.is_grad_enabled())
+
+    def backward(
+        self,
+        tokens: Tokens,
+        rows: Tensor,
+        adapter: Adapter,
+        gradient: Tensor,
+        *,
+        part: int = 0,
+        round: int = 0,
+        dropout: Tensor | None = None,
+        recipient: str | None = None,
+    ) -> Adapter:
+        """g_θ for `gradient` [B, d], whatever that is the gradient of."""
+        session, wire = self._session, self._session.wire
+        where = {"round": round, "part": part, "recipient": recipient or self.servers[0]}
+        wire.repeat(tokens.ids, *adapter.values())
+        arrived = wire.send(Channel.GRADIENTS, gradient, rows, **where)  # type: ignore[call-overload]
+        started = time.perf_counter()
+        found = self._server.backward(tokens, adapter, arrived, dropout)
+        session.served(time.perf_counter() - started)
+        return wire.send_adapter(Channel.ADAPTER_GRADIENTS, found, rows, sender="vendor", **where)  # type: ignore[arg-type]
+
+
+def random_state(device: str) -> Tensor:
+    """The state of torch's generator on a device."""
+    return torch.cuda.get_rng_state(device) if device.startswith("cuda") else torch.get_rng_state()
+
+
+def set_random_state(state: Tensor, device: str) -> None:
+    """Goes back to an earlier state."""
+    if device.startswith("cuda"):
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)

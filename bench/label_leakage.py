@@ -1,0 +1,110 @@
+"""What label attacks share: which matrices there are to look at, one row per example."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.types import (
+    Attack,
+    Channel,
+    Collected,
+    Goal,
+    Guess,
+    Ints,
+    Knowledge,
+    Measure,
+    ThreatModel,
+    Transcript,
+)
+
+CHANNELS = (
+    Channel.ACTIVATIONS,
+    Channel.GRADIENTS,
+    Channel.LOGITS,
+    Channel.LOGIT_GRADIENTS,
+    Channel.REPRESENTATIONS,
+    Channel.CUT_GRADIENTS,
+)
+"""Channels whose rows depend on single examples; of vectors per token the mean is taken."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What one recipient saw of one part at one moment: rows of `train`, [n, d] float32."""
+
+    channel: Channel
+    moment: int | None
+    round: int
+    part: int
+    recipient: str
+    rows: Ints
+    values: NDArray[np.float32]
+
+    def guess(self, measure: Measure, rows: Ints, values: NDArray[Any]) -> Guess:
+        """A guess about the labels of `rows`."""
+        return Guess(
+            Goal.LABEL,
+            self.channel,
+            "train",
+            rows,
+            values,
+            measure=measure,
+            moment=self.moment,
+            round=self.round,
+            part=self.part,
+            recipient=self.recipient,
+        )
+
+
+def matrices(seen: Transcript) -> Iterator[Matrix]:
+    """All there is to look at: the moments of training, or each round where a channel has none."""
+    for channel in CHANNELS:
+        moments = seen.moments(channel)
+        for moment in moments:
+            for recipient, part in seen.parts(channel, moment):
+                found = seen.collect(channel, "train", None, part, moment, recipient)
+                yield Matrix(channel, moment, 0, part, recipient, found.rows, _means(found))
+        for round in [] if moments else seen.rounds(channel):
+            for recipient, part in seen.parts(channel):
+                found = seen.collect(channel, "train", round, part, None, recipient)
+                yield Matrix(channel, None, round, part, recipient, found.rows, _means(found))
+
+
+def _means(found: Collected) -> NDArray[np.float32]:
+    values: NDArray[np.float32] = found.values.astype(np.float32, copy=False)
+    if found.lengths is None:
+        return values.reshape(len(values), -1)
+    example = np.repeat(np.arange(len(found.lengths)), found.lengths)
+    means = np.zeros((len(found.lengths), values.shape[1]), np.float32)
+    np.add.at(means, example, values)
+    means /= np.maximum(found.lengths, 1)[:, None]
+    return means
+
+
+class LabelAttack(Attack):
+    """An attack that looks at one matrix at a time; a subclass writes `read`."""
+
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.LABEL}), reads=frozenset(CHANNELS)
+    )
+    measure: ClassVar[Measure]
+
+    @abstractmethod
+    def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
+        """[n] what the rows of `x` [n, d] tell, by the attack's measure."""
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        return [
+            matrix.guess(
+                self.measure, matrix.rows, self.read(matrix.values, knowledge.classes, rng)
+            )
+            for matrix in matrices(seen)
+        ]
