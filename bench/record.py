@@ -146,6 +146,19 @@ class Leak(Part):
         return None if s is None or s.chance >= 1 else (s.value - s.chance) / (1 - s.chance)
 
 
+class Projection(Part):
+    """First two principal components of what one recipient saw at one moment of training."""
+
+    channel: Channel
+    step: int
+    part: int
+    recipient: str
+    points: list[list[int]]
+    """Two whole numbers per example, from −1000 to 1000."""
+    truth: list[int]
+    """The label of each."""
+
+
 class BottomCost(Part):
     """What the part of the model below the cut asks of the customer, whatever the machine."""
 
@@ -215,6 +228,7 @@ class Record(Part):
     loss: list[float] = []
     """Training loss at about 20 moments, each the mean since the one before."""
     leaks: list[Leak] = []
+    projections: list[Projection] = []
     claim: Claim | None = None
     dropped_bytes: int = 0
     cost: Cost | None = None

@@ -17,6 +17,7 @@ from bench.costs import bottom_cost
 from bench.errors import MissingExtra
 from bench.inputs import Inputs
 from bench.plan import Pairing, Plan, Planned, spec_of
+from bench.projections import projections
 from bench.provenance import peak_megabytes, provenance
 from bench.record import Cell, Cost, Record, Status, attack_id
 from bench.seeds import Seeds
@@ -222,6 +223,7 @@ def _attacked(
         predictions={"predicted": predicted.tolist(), "truth": truth.tolist()},
         loss=session.loss,
         leaks=leaks,
+        projections=projections(transcript, task.splits["train"].labels),
         dropped_bytes=transcript.dropped_bytes,
         cost=Cost(
             bytes_up=wire.bytes_up,

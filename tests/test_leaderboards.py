@@ -451,6 +451,7 @@ class TestReadme:
             schema.Estimate,
             schema.Leak,
             schema.Point,
+            schema.Projection,
             Claim,
             schema.Cost,
             schema.BottomCost,
