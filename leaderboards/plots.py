@@ -1,4 +1,4 @@
-"""The figure for a paper: utility against empirical privacy, one panel per task."""
+"""The figure for a paper: utility against empirical privacy, one panel per task and attribute."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ RC = {
 def tradeoff(
     points: pd.DataFrame, out: Path, title: str, published: pd.DataFrame | None = None
 ) -> list[Path]:
-    """Draws utility (up) against empirical privacy (right), for each task one panel.
+    """Draws utility (up) against empirical privacy (right), a panel for each task and attribute.
 
     Args:
         points: as `leaderboards.frontier.points` builds them.
@@ -132,7 +132,9 @@ def _drawable(points: pd.DataFrame) -> pd.DataFrame:
             f"nothing to plot: none of the {len(points)} points has a utility beside its EP; "
             "'leakboard show' lists what failed, and why"
         )
-    return drawn
+    # An attribute has a chance level of its own, and so a panel.
+    named = drawn["task"] + ": " + drawn["attribute"]
+    return drawn.assign(task=drawn["task"].where(drawn["attribute"] == "", named))
 
 
 def _comparable(published: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
