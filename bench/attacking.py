@@ -21,8 +21,9 @@ from bench.plan import Pairing, Planned, spec_of
 from bench.record import Leak, Status
 from bench.scoring import BadGuess, Truth, score
 from bench.seeds import Seeds
+from bench.tasks.catalogue import OWN
 from bench.training import Diverged
-from bench.types import Auxiliary, Channel, Knowledge, Knows, Labelled, Progress, Query, Transcript
+from bench.types import Channel, Knowledge, Knows, Labelled, Progress, Query, Transcript
 
 T = TypeVar("T")
 TRUNCATED = (
@@ -66,17 +67,14 @@ def knowledge_for(
 ) -> Knowledge:
     """What the attack's threat model grants it, and nothing else; or `knows`, where it is given."""
     knows = pairing.attack.needs if knows is None else knows
-    auxiliary = None
-    if Knows.AUXILIARY_TEXT in knows:
-        public = inputs.task.splits["auxiliary"]
-        auxiliary = Auxiliary(inputs.tokens["auxiliary"], public.labels, public.attributes)
+    public = inputs.public.get(getattr(pairing.attack, "auxiliary", OWN))
     return Knowledge(
         classes=len(inputs.task.labels),
         device=backbone.device,
         cut=planned.cell.cut,
         base=backbone if Knows.BASE_WEIGHTS in knows else None,
         mechanism=planned.defense if Knows.MECHANISM in knows else None,
-        auxiliary=auxiliary,
+        auxiliary=public if Knows.AUXILIARY_TEXT in knows else None,
         labelled=granted(pairing, planned, inputs) if Knows.LABELLED_SHARE in knows else None,
         query=oracle(planned, backbone) if Knows.QUERIES in knows else None,
         vocabulary=len(backbone.embeddings),

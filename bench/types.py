@@ -186,7 +186,11 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Auxiliary:
-    """Public text of the customer's kind, with its labels and attributes; disjoint from every other split."""
+    """Public text, disjoint from every other split of the task.
+
+    It is of the customer's kind, with its labels and attributes; or, where the attack's parameter
+    `auxiliary` names another task, of that one's kind and without labels.
+    """
 
     tokens: Tokens
     labels: Ints

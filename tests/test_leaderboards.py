@@ -94,6 +94,17 @@ class TestFrame:
         assert (row["ep_low"], row["ep_high"]) == (1 - row["success_high"], 1 - row["success_low"])
         assert row["advantage"] == pytest.approx(0.2 / 0.9)
         assert row["bytes_up"] == made.cost.bytes_up
+        assert (row["epoch_bytes_up"], row["epoch_bytes_down"]) == (500_000, 1_000.5)
+        names = ["parameters", "tokens", "flops", "megabytes"]
+        assert row[[f"bottom_{name}" for name in names]].tolist() == [300, 7, 9_000, 1.5]
+        assert (row["chance"], row["utility_chance"]) == (0.1, 0.5)
+
+    def test_a_customer_without_a_bottom_has_no_cost_of_one(self) -> None:
+        made = record()
+        made = made.model_copy(update={"cost": made.cost.model_copy(update={"bottom": None})})
+        row = frame([made]).iloc[0]
+        assert pd.isna(row["bottom_flops"])
+        assert row["bytes_up"] == made.cost.bytes_up
 
     def test_flags_of_record_and_leak_are_joined(self, monkeypatch: pytest.MonkeyPatch) -> None:
         made = record(leaks=[leak(), leak(view="dev")])
@@ -442,7 +453,7 @@ class TestTables:
         made = [record(seed=seed, leaks=[leak(0.3), strong, idle, lost]) for seed in (0, 1)]
         text = printed_text(made, width=80, compact=True)
         (inversion,) = [line for line in text.splitlines() if "inversion " in line and "0." in line]
-        assert re.search(r"0\.700 +0\.200 \[\.200, \.200\] eia-map +0\.950 +1", inversion)
+        assert re.search(r"0\.700 +0\.200 \[\.200, \.200\] +eia-map +0\.950 +1", inversion)
         # A goal of which nothing came is a row, too; only notes say why.
         assert re.search(r"label +– +– +– +– +2", text)
         assert "note 1, eia-optimise (inversion): skipped: nothing to [search]" in text
