@@ -140,6 +140,7 @@ def _attack(
                 certificate=planned.defense.undefended
                 and fields["success"].low > fields["success"].chance
                 and fields["success"].value >= attack.certified_at,
+                told=_told(knowledge.labelled, guess.attribute),
                 seconds=seconds / len(scored),
                 **fields,
             )
@@ -157,6 +158,17 @@ def _attack(
         Leak(attack=spec, status="skipped", reason=nothing, goal=goal) for goal in sorted(silent)
     ]
     return leaks
+
+
+def _told(labelled: Labelled | None, attribute: str | None) -> list[int]:
+    """How many examples of each value of an attribute the attacker was told."""
+    if labelled is None or attribute not in labelled.attributes:
+        return []
+    values = labelled.attributes[attribute]
+    counts: list[int] = np.bincount(
+        values[values >= 0], minlength=labelled.values[attribute]
+    ).tolist()
+    return counts
 
 
 def failed(pairing: Pairing, status: Status, reason: str) -> list[Leak]:

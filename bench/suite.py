@@ -78,6 +78,8 @@ class Printed(_Part):
     """Only the numbers of this model."""
     task: dict[str, str] = {}
     """What the paper calls a task of the suite, where the names differ."""
+    note: str = ""
+    """What else differs between its numbers and ours; figures print it."""
 
 
 PARTS: dict[str | int, type[BaseModel]] = {
