@@ -242,30 +242,46 @@ def plot(
         str, typer.Option(help="inversion, label, attribute, memorisation or membership.")
     ] = "inversion",
     attack: Annotated[str, Deciding] = "strongest",
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="Draw EP and utility against this instead: cut, or any parameter that was swept."
+        ),
+    ] = None,
 ) -> None:
     """Draw utility against empirical privacy, as PNG, SVG and PDF.
 
-    Example: leakboard plot smoke --goal label
+    Examples: leakboard plot smoke --goal label
+
+    leakboard plot sap-table4 --against cut
     """
     from bench.types import Goal
     from leaderboards.frame import frame
     from leaderboards.frontier import PAPER, STRONGEST, points
     from leaderboards.plots import tradeoff
     from leaderboards.published import published
+    from leaderboards.sweep_plot import sweep
+    from leaderboards.sweeps import swept
 
     if goal not in list(Goal):
         raise LeakboardError(f"--goal: unknown '{goal}'. {did_you_mean(goal, Goal)}")
-    drawn = points(frame(_records(source)), goal, attack)
-    known = None
+    rows = frame(_records(source))
+    known, more = None, ""
     suite = _suite(source)
     if suite and (paper := suite.paper):
         known = published(paper.paper, paper.artefact, paper.model)
         theirs = {printed: ours for ours, printed in paper.task.items()}
-        known["task"] = known["task"].replace(theirs)
+        known["task"], more = known["task"].replace(theirs), paper.note
     named = "the strongest attack" if attack == STRONGEST else attack
-    against = f"against {'the paper’s attack' if attack == PAPER else named}"
+    by = f"against {'the paper’s attack' if attack == PAPER else named}"
     name = "-".join([_name(source), goal, *([] if attack == STRONGEST else [attack])])
-    for path in tradeoff(drawn, out / name, f"{_name(source)}: {goal} {against}", known):
+    title = f"{_name(source)}: {goal} {by}"
+    if against is None:
+        paths = tradeoff(points(rows, goal, attack), out / name, title, known, more)
+    else:
+        means = swept(rows, goal, against, attack)
+        paths = sweep(means, against, out / f"{name}-by-{against}", title, known, more)
+    for path in paths:
         console.print(str(path), highlight=False)
 
 

@@ -28,6 +28,7 @@ SUMMARY = [
     "undefended",
     *[f"{name}{end}" for name in MEASURED for end in ("", "_low", "_high")],
     "chance",
+    "utility_chance",
     "n_seeds",
 ]
 
@@ -161,7 +162,8 @@ def _mean(group: pd.DataFrame) -> dict[str, object]:
         row[f"{name}_low"], row[f"{name}_high"] = interval(
             values, ends[f"{name}_low"], ends[f"{name}_high"]
         )
-    row["chance"] = float(seeds["chance"].mean())
+    for name in ("chance", "utility_chance"):
+        row[name] = float(seeds[name].mean())
     row["n_seeds"] = len(seeds)
     return row
 
