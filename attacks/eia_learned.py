@@ -14,6 +14,7 @@ from bench import inverting
 from bench.inverting import Inverter, Reader
 from bench.ragged import Ragged, Tokens
 from bench.record import TrainSettings
+from bench.tasks.catalogue import OWN, PublicText
 from bench.training import by_length
 from bench.types import (
     Attack,
@@ -96,6 +97,8 @@ class Learned(Attack):
     access: Literal["weights", "query"] = "weights"
     """Weights: knows the base model and the mechanism. Query: only sees what comes back for texts
     of its own."""
+    auxiliary: PublicText = OWN
+    """Public text to learn from: that of the task itself, or of another task, by its name."""
     sentences: int = Field(4000, ge=2)
     """Auxiliary texts used at most; a tenth of them is held out."""
     epochs: int = Field(1, ge=1)

@@ -17,6 +17,7 @@ from bench.backbones import Backbone
 from bench.inverting import Inverter, Reader
 from bench.ragged import Ragged, Tokens
 from bench.record import TrainSettings
+from bench.tasks.catalogue import OWN, PublicText
 from bench.types import (
     Attack,
     Channel,
@@ -118,6 +119,8 @@ class ContextualDenoiser(Attack):
     certified_at: ClassVar[float] = 0.99
     costly: ClassVar[bool] = True
 
+    auxiliary: PublicText = OWN
+    """Public text to learn from: that of the task itself, or of another task, by its name."""
     sentences: int = Field(6000, ge=2)
     """Auxiliary texts used at most; a tenth of them is held out."""
     epochs: int = Field(1, ge=1)

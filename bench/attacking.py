@@ -22,10 +22,10 @@ from bench.plan import Pairing, Planned, spec_of
 from bench.record import Leak, Status
 from bench.scoring import BadGuess, Truth, score, score_over_training
 from bench.seeds import Seeds
+from bench.tasks.catalogue import OWN
 from bench.training import Diverged
 from bench.types import (
     Attack,
-    Auxiliary,
     Channel,
     Guess,
     Knowledge,
@@ -78,17 +78,14 @@ def knowledge_for(
 ) -> Knowledge:
     """What the attack's threat model grants it, and nothing else; or `knows`, where it is given."""
     knows = pairing.attack.needs if knows is None else knows
-    auxiliary = None
-    if Knows.AUXILIARY_TEXT in knows:
-        public = inputs.task.splits["auxiliary"]
-        auxiliary = Auxiliary(inputs.tokens["auxiliary"], public.labels, public.attributes)
+    public = inputs.public.get(getattr(pairing.attack, "auxiliary", OWN))
     return Knowledge(
         classes=len(inputs.task.labels),
         device=backbone.device,
         cut=planned.cell.cut,
         base=backbone if Knows.BASE_WEIGHTS in knows else None,
         mechanism=planned.defense if Knows.MECHANISM in knows else None,
-        auxiliary=auxiliary,
+        auxiliary=public if Knows.AUXILIARY_TEXT in knows else None,
         labelled=granted(pairing, planned, inputs) if Knows.LABELLED_SHARE in knows else None,
         query=oracle(planned, backbone) if Knows.QUERIES in knows else None,
         vocabulary=len(backbone.embeddings),
@@ -159,6 +156,7 @@ def _attack(
                 certificate=planned.defense.undefended
                 and fields["success"].low > fields["success"].chance
                 and fields["success"].value >= attack.certified_at,
+                told=_told(knowledge.labelled, guess.attribute),
                 seconds=seconds / len(scored),
                 **{"view": guess.view} | fields,
             )
@@ -213,6 +211,17 @@ def _grouped(guesses: Sequence[Guess]) -> list[list[Guess]]:
         if guess.measure != "accuracy":
             found.setdefault((guess.goal, guess.channel, guess.measure), []).append(guess)
     return list(found.values())
+
+
+def _told(labelled: Labelled | None, attribute: str | None) -> list[int]:
+    """How many examples of each value of an attribute the attacker was told."""
+    if labelled is None or attribute not in labelled.attributes:
+        return []
+    values = labelled.attributes[attribute]
+    counts: list[int] = np.bincount(
+        values[values >= 0], minlength=labelled.values[attribute]
+    ).tolist()
+    return counts
 
 
 def failed(pairing: Pairing, status: Status, reason: str) -> list[Leak]:

@@ -11,6 +11,7 @@ FLAGS = {
     "uncertified-attack": "no record of this task and model shows that the attack works without the defense",
     "below-chance": "the attack does worse than always guessing the most frequent answer",
     "weaker-beats-stronger": "guessing from public frequencies beats this attack",
+    "unseen-class": "the labelled share holds no example of some value, which the attack cannot learn",
     "truncated-transcript": "the recording budget was too small; the attacks saw less than was sent",
     "leak-on-blackout": "an attack found something in pure noise: a fault in the harness",
 }
@@ -53,6 +54,8 @@ def _of_leak(record: Record, leak: Leak, certified: set[tuple[str, ...]]) -> lis
         names.append("uncertified-attack")
     if leak.success.high < leak.success.chance:
         names.append("below-chance")
+    if 0 in leak.told:
+        names.append("unseen-class")
     if any(_is_baseline_of(other, leak) for other in record.leaks):
         names.append("weaker-beats-stronger")
     if record.cell.defense.name == "blackout" and leak.success.low > leak.success.chance:

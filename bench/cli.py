@@ -67,6 +67,11 @@ SeedList = Annotated[
 Limit = Annotated[
     int | None, typer.Option("--limit", help="At most so many examples of each split.")
 ]
+Deciding = typer.Option(
+    "--attack",
+    metavar="paper|strongest|NAME",
+    help="The attack that decides: of the defense's authors, the strongest, or one by name.",
+)
 Out = Annotated[
     Path | None,
     typer.Option("--out", help="Folder of the records [default: results/local/SUITE]."),
@@ -187,15 +192,28 @@ def show(
     everything: Annotated[
         bool, typer.Option("--all", help="Also the baselines that read nothing.")
     ] = False,
+    compact: Annotated[
+        bool,
+        typer.Option(
+            "--best", help="One row per setting and goal: the paper's attack and the strongest."
+        ),
+    ] = False,
+    attack: Annotated[str | None, Deciding] = None,
 ) -> None:
     """Show the records of a suite as a table: utility, and what each attack found.
 
-    Example: leakboard show smoke
-    """
-    from leaderboards.frame import frame
-    from leaderboards.tables import summary
+    Examples: leakboard show smoke
 
-    for part in summary(frame(_records(source)), everything):
+    leakboard show smoke --best
+    """
+    from leaderboards import tables
+    from leaderboards.frame import frame
+    from leaderboards.frontier import deciding
+
+    rows = frame(_records(source))
+    if attack is not None:
+        rows = rows[rows.index.isin(deciding(rows, attack).index) | (rows["status"] != "ok")]
+    for part in tables.best(rows) if compact else tables.summary(rows, everything):
         console.print(part)
 
 
@@ -223,32 +241,47 @@ def plot(
     goal: Annotated[
         str, typer.Option(help="inversion, label, attribute, memorisation or membership.")
     ] = "inversion",
-    attack: Annotated[
-        str | None, typer.Option(help="This attack instead of the strongest one of each cell.")
+    attack: Annotated[str, Deciding] = "strongest",
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="Draw EP and utility against this instead: cut, or any parameter that was swept."
+        ),
     ] = None,
 ) -> None:
     """Draw utility against empirical privacy, as PNG, SVG and PDF.
 
-    Example: leakboard plot smoke --goal label
+    Examples: leakboard plot smoke --goal label
+
+    leakboard plot sap-table4 --against cut
     """
     from bench.types import Goal
     from leaderboards.frame import frame
-    from leaderboards.frontier import points
+    from leaderboards.frontier import PAPER, STRONGEST, points
     from leaderboards.plots import tradeoff
     from leaderboards.published import published
+    from leaderboards.sweep_plot import sweep
+    from leaderboards.sweeps import swept
 
     if goal not in list(Goal):
         raise LeakboardError(f"--goal: unknown '{goal}'. {did_you_mean(goal, Goal)}")
-    drawn = points(frame(_records(source)), goal, attack)
-    known = None
+    rows = frame(_records(source))
+    known, more = None, ""
     suite = _suite(source)
     if suite and (paper := suite.paper):
         known = published(paper.paper, paper.artefact, paper.model)
         theirs = {printed: ours for ours, printed in paper.task.items()}
-        known["task"] = known["task"].replace(theirs)
-    name = "-".join(part for part in (_name(source), goal, attack) if part)
-    against = f"against {attack}" if attack else "against the strongest attack"
-    for path in tradeoff(drawn, out / name, f"{_name(source)}: {goal} {against}", known):
+        known["task"], more = known["task"].replace(theirs), paper.note
+    named = "the strongest attack" if attack == STRONGEST else attack
+    by = f"against {'the paper’s attack' if attack == PAPER else named}"
+    name = "-".join([_name(source), goal, *([] if attack == STRONGEST else [attack])])
+    title = f"{_name(source)}: {goal} {by}"
+    if against is None:
+        paths = tradeoff(points(rows, goal, attack), out / name, title, known, more)
+    else:
+        means = swept(rows, goal, against, attack)
+        paths = sweep(means, against, out / f"{name}-by-{against}", title, known, more)
+    for path in paths:
         console.print(str(path), highlight=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,10 @@ from bench.backbones import Backbone
 from bench.ragged import Tokens
 from bench.record import Cell
 from bench.seeds import Seeds
-from bench.tasks import Task
-from bench.types import Ints
+from bench.tasks import Split, Task
+from bench.tasks.catalogue import OWN
+from bench.tasks.table import normal
+from bench.types import Auxiliary, Ints
 
 
 @dataclass(frozen=True)
@@ -20,13 +23,15 @@ class Inputs:
     """Texts ready for a model.
 
     Attributes:
-        tokens: of the splits that are used: train, the evaluated one, and auxiliary.
+        tokens: of the splits that are used: train and the evaluated one.
         recorded: per split the sorted rows whose messages are kept, the same for every defense.
+        public: by name, the public texts that an attack may ask for.
     """
 
     task: Task
     tokens: dict[str, Tokens]
     recorded: dict[str, Ints]
+    public: dict[str, Auxiliary]
 
     @staticmethod
     def identity(cell: Cell) -> tuple[Any, ...]:
@@ -35,17 +40,35 @@ class Inputs:
         return (cell.data_hash, cell.model_hash, cell.limit, cell.seed, cell.evaluate, *train)
 
     @classmethod
-    def of(cls, cell: Cell, task: Task, backbone: Backbone) -> Inputs:
-        seed = Seeds.of(cell.seed).data
-        task = task.limited(cell.limit, seed)
-        tokens = {
-            name: backbone.encode(split.texts, split.pairs, cell.train.max_length)
-            for name, split in task.splits.items()
-            if name in ("train", cell.evaluate, "auxiliary")
-        }
+    def of(
+        cls, cell: Cell, task: Task, backbone: Backbone, others: Mapping[str, Task] | None = None
+    ) -> Inputs:
+        """What a cell needs of its task, and of `others`, by name, the public texts."""
+        seed, whole = Seeds.of(cell.seed).data, task
+        task = whole.limited(cell.limit, seed)
+
+        def encoded(split: Split) -> Tokens:
+            return backbone.encode(split.texts, split.pairs, cell.train.max_length)
+
+        tokens = {name: encoded(task.splits[name]) for name in ("train", cell.evaluate)}
+        public = {}
+        if "auxiliary" in task.splits:
+            own = task.splits["auxiliary"]
+            public[OWN] = Auxiliary(encoded(own), own.labels, own.attributes)
+        for name, other in (others or {}).items():
+            foreign = _public(other.limited(cell.limit, seed), whole)
+            # Another task's labels and attributes mean nothing here.
+            public[name] = Auxiliary(encoded(foreign), np.zeros(0, np.int64))
         rng = np.random.default_rng(seed)
         recorded = {
             name: np.sort(rng.permutation(len(tokens[name]))[: cell.record.examples])
             for name in ("train", cell.evaluate)
         }
-        return cls(task, tokens, recorded)
+        return cls(task, tokens, recorded, public)
+
+
+def _public(other: Task, task: Task) -> Split:
+    """The public texts of another task, less those that the task itself has, too."""
+    split = other.split("auxiliary")
+    private = {normal(text) for own in task.splits.values() for text in own.texts}
+    return split.take(np.flatnonzero([normal(text) not in private for text in split.texts]))

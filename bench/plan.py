@@ -10,6 +10,7 @@ from bench.backbones import Backbone, load_backbone
 from bench.record import Cell, Leak, MethodSpec
 from bench.suite import Suite
 from bench.tasks import Task
+from bench.tasks.catalogue import OWN
 from bench.tasks.loading import load_task
 from bench.types import Attack, Defense, Goal, Knows, Method
 
@@ -54,12 +55,14 @@ class Plan:
     Attributes:
         tasks: by their hash.
         backbones: by their hash.
+        public: by name, other tasks whose texts attacks take for public ones.
     """
 
     suite: Suite
     cells: tuple[Planned, ...]
     tasks: dict[str, Task]
     backbones: dict[str, Backbone]
+    public: dict[str, Task]
 
 
 def make_plan(suite: Suite, data: Path | None = None, device: str = "cpu") -> Plan:
@@ -82,7 +85,9 @@ def make_plan(suite: Suite, data: Path | None = None, device: str = "cpu") -> Pl
                     backbone.check_cut(cut)
                     for defense in suite.defenses:
                         cells.append(_planned(suite, task, backbone, cut, seed, defense))
-    return Plan(suite, tuple(cells), {task.hash: task for task in tasks}, backbones)
+    foreign = {getattr(attack, "auxiliary", OWN) for attack in suite.attacks} - {OWN}
+    public = {name: load_task(name, data, suite.base) for name in sorted(foreign)}
+    return Plan(suite, tuple(cells), {task.hash: task for task in tasks}, backbones, public)
 
 
 def _planned(
@@ -125,7 +130,8 @@ def _refusal(attack: Attack, goal: Goal, defense: Defense, task: Task, cut: int)
         return f"at cut {cut} {attack.name} {only}, and {defense.name} sends {_either(reads & defense.emits)}"
     if goal == Goal.ATTRIBUTE and not task.attributes:
         return f"task {task.name} has no private attributes"
-    if Knows.AUXILIARY_TEXT in attack.needs and "auxiliary" not in task.splits:
+    own = getattr(attack, "auxiliary", OWN) == OWN
+    if own and Knows.AUXILIARY_TEXT in attack.needs and "auxiliary" not in task.splits:
         return f"task {task.name} has no auxiliary text"
     return attack.refuses(cut)
 

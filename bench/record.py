@@ -125,6 +125,8 @@ class Leak(Part):
     """Guesses scored: tokens for inversion, examples otherwise."""
     certificate: bool = False
     """On an undefended cell: the attack worked as it must, so its failures elsewhere are evidence."""
+    told: list[int] = []
+    """For each value of the attribute the examples that the attacker was told to have it."""
     seconds: float = 0.0
     raw: dict[str, list[int]] = {}
     """Numbers per example from which `success` can be computed again."""

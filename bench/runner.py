@@ -115,7 +115,7 @@ class Runner:
         if self._last is None or self._last[0] != wanted:
             cell = planned.cell
             task, backbone = self.plan.tasks[cell.data_hash], self.plan.backbones[cell.model_hash]
-            self._last = wanted, Inputs.of(cell, task, backbone)
+            self._last = wanted, Inputs.of(cell, task, backbone, self.plan.public)
         return self._last[1]
 
 

@@ -27,7 +27,7 @@ from bench import registry
 from bench.errors import LeakboardError, did_you_mean
 from bench.page import Loc, Page, shown
 from bench.record import Recording, TrainSettings
-from bench.tasks.catalogue import listing
+from bench.tasks.catalogue import known
 from bench.tasks.own import OwnTask, SplitFiles
 from bench.types import Attack, Defense
 
@@ -50,20 +50,13 @@ def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
     return values
 
 
-def _listing_has(name: str) -> str:
-    known = [task.name for task in listing()]
-    if name not in known:
-        raise ValueError(f"unknown task '{name}'. {did_you_mean(name, known)}")
-    return name
-
-
 def _kind(task: Any) -> str:
     return "own" if isinstance(task, dict | OwnTask) else "named"
 
 
 OneOrMore = Annotated[tuple[T, ...], BeforeValidator(_listed), AfterValidator(_distinct)]
 AnyTask = Annotated[
-    Annotated[str, AfterValidator(_listing_has), Tag("named")] | Annotated[OwnTask, Tag("own")],
+    Annotated[str, AfterValidator(known), Tag("named")] | Annotated[OwnTask, Tag("own")],
     Discriminator(_kind),
 ]
 Count = Annotated[int, Field(ge=0)]
@@ -85,6 +78,8 @@ class Printed(_Part):
     """Only the numbers of this model."""
     task: dict[str, str] = {}
     """What the paper calls a task of the suite, where the names differ."""
+    note: str = ""
+    """What else differs between its numbers and ours; figures print it."""
 
 
 PARTS: dict[str | int, type[BaseModel]] = {

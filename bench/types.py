@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -228,7 +229,11 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Auxiliary:
-    """Public text of the customer's kind, with its labels and attributes; disjoint from every other split."""
+    """Public text, disjoint from every other split of the task.
+
+    It is of the customer's kind, with its labels and attributes; or, where the attack's parameter
+    `auxiliary` names another task, of that one's kind and without labels.
+    """
 
     tokens: Tokens
     labels: Ints
@@ -364,6 +369,8 @@ class Defense(Method, ABC):
     """The parameter that trades utility for privacy; plots label points with it."""
     colour: ClassVar[str] = ""
     marker: ClassVar[str] = "o"
+    measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = MappingProxyType({})
+    """The attacks by which its authors measure it; of several, the one that applies at the cut."""
 
     @abstractmethod
     def fine_tune(self, session: Session) -> Tuned:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, ClassVar, Literal
 
@@ -18,7 +18,7 @@ from bench.neighbours import Neighbours
 from bench.ragged import Ragged, Tokens
 from bench.session import Network, Predictor, Session
 from bench.training import by_length
-from bench.types import Channel, Claim, Defense, Source, Tuned
+from bench.types import Channel, Claim, Defense, Goal, Source, Tuned
 
 Eta = Annotated[
     Annotated[float, Field(gt=0)] | None, BeforeValidator(lambda v: None if v == "none" else v)
@@ -50,6 +50,11 @@ class SAP(Defense):
     knob: ClassVar[str | None] = "eta"
     colour: ClassVar[str] = "#0072b2"
     marker: ClassVar[str] = "o"
+    measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
+        Goal.INVERSION: ("eia-nn", "eia-optimise"),
+        Goal.ATTRIBUTE: ("aia-finetune",),
+    }
+    """Section 5.1: the nearest neighbour at the embedding cut, optimisation behind a block."""
 
     eta: Eta = 75.0
     """Privacy parameter η of dχ-privacy, above 0; smaller hides more; "none" sends without noise."""

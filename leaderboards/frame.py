@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from bench.errors import LeakboardError
-from bench.record import Cell, Estimate, Leak, MethodSpec, Record, digest
+from bench.record import BottomCost, Cell, Estimate, Leak, MethodSpec, Record, digest
 
 TEXT, WHOLE, REAL, TRUTH = "str", "Int64", "float64", "bool"
 
@@ -36,6 +36,7 @@ COLUMNS = {
     "utility": REAL,
     "utility_low": REAL,
     "utility_high": REAL,
+    "utility_chance": REAL,
     "metric": TEXT,
     "success": REAL,
     "success_low": REAL,
@@ -53,6 +54,12 @@ COLUMNS = {
     "epochs": WHOLE,
     "bytes_up": WHOLE,
     "bytes_down": WHOLE,
+    "epoch_bytes_up": REAL,
+    "epoch_bytes_down": REAL,
+    "bottom_parameters": WHOLE,
+    "bottom_tokens": WHOLE,
+    "bottom_flops": WHOLE,
+    "bottom_megabytes": REAL,
     "train_seconds": REAL,
     "attack_seconds": REAL,
     "device": TEXT,
@@ -142,17 +149,25 @@ def _of_cell(record: Record) -> dict[str, Any]:
         "reason": record.reason,
         "utility_metric": record.utility_metric,
         **_estimate("utility", record.utility),
+        "utility_chance": record.utility and record.utility.chance,
         "undefended": record.undefended,
         "limit": cell.limit,
         "epochs": cell.train.epochs,
         "bytes_up": cost and cost.bytes_up,
         "bytes_down": cost and cost.bytes_down,
+        "epoch_bytes_up": cost and cost.epoch_bytes_up,
+        "epoch_bytes_down": cost and cost.epoch_bytes_down,
+        **_of_bottom(cost.bottom if cost else None),
         "train_seconds": cost and cost.train_seconds,
         "device": record.provenance.device,
         "key": record.key,
         "commit": record.provenance.commit,
         "setup": _setup(cell),
     }
+
+
+def _of_bottom(bottom: BottomCost | None) -> dict[str, float]:
+    return {f"bottom_{name}": value for name, value in bottom or ()}
 
 
 def _of_leak(record: Record, leak: Leak | None) -> dict[str, Any]:

@@ -1,19 +1,23 @@
-"""Means over seeds, and the envelope of what no other point improves on in both directions."""
+"""Means over seeds, the attack that decides, and the envelope of points that nothing improves on."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from bench.errors import LeakboardError, did_you_mean
 from leaderboards.frame import COLUMNS
-from leaderboards.looks import knob, setting
+from leaderboards.looks import knob, look, setting
 
 SETTING = ["task", "model", "cut", "defense", "params", "setup", "limit", "epochs"]
 """What rows have in common that differ in nothing but the seed."""
+PAPER, STRONGEST = "paper", "strongest"
+"""What may decide, besides an attack by its name."""
 MEASURED = ["utility", "success", "ep"]
 TEXTS = ["attack", "attack_params", "goal", "view", "attribute", "status", "reason"]
 SUMMARY = [
@@ -24,34 +28,80 @@ SUMMARY = [
     "undefended",
     *[f"{name}{end}" for name in MEASURED for end in ("", "_low", "_high")],
     "chance",
+    "utility_chance",
     "n_seeds",
 ]
 
 
-def points(frame: pd.DataFrame, goal: str, attack: str | None = None) -> pd.DataFrame:
+def points(frame: pd.DataFrame, goal: str, attack: str = STRONGEST) -> pd.DataFrame:
     """Utility and empirical privacy of every setting, as means over its seeds.
 
     Args:
         frame: as `leaderboards.frame.frame` builds it.
         goal: what the attacks guess, such as 'inversion'.
-        attack: the attack that decides; by default the strongest one in each cell, which is the
-            one with the lowest EP among those that read something. The first row of an attack in a record is its headline.
+        attack: the attack that decides, as for `deciding`.
 
     Returns:
-        One row per setting that has an ok result, with the columns of `SETTING`; the means
-        `utility`, `success` and `ep` with `_low` and `_high` (95 %: Student's t over the seeds,
-        with one seed the interval inside the cell), `chance`, `n_seeds`; the `attack` that
-        decided, its `view` and `attribute`; `knob`, `knob_value` and `label`.
+        One row per setting that has an ok result, and per attribute, with the columns of
+        `SETTING`; the means `utility`, `success` and `ep` with `_low` and `_high` (95 %: Student's
+        t over the seeds, with one seed the interval inside the cell), `chance`, `n_seeds`; the
+        `attack` that decided, its `view` and `attribute`; `knob`, `knob_value` and `label`.
+
+    Raises:
+        LeakboardError: no attack of that name has a row.
     """
-    rows = frame[(frame["goal"] == goal) & (frame["status"] == "ok")].dropna(subset=["ep"])
-    # What reads nothing is no attack: a cell that only it applies to has not shown any privacy.
-    rows = rows[rows["channel"] != ""] if attack is None else rows[rows["attack"] == attack]
+    rows = deciding(frame[frame["goal"] == goal], attack)
+    return _labelled(average(rows, [*SETTING, "attribute"])).assign(goal=goal)
+
+
+def deciding(
+    frame: pd.DataFrame, attack: str = STRONGEST, apart: Sequence[str] = ()
+) -> pd.DataFrame:
+    """The rows of the one attack that decides in each setting, for each goal and attribute.
+
+    The strongest has the lowest EP on the mean over the seeds on which it ran. To take the
+    strongest of each seed would pick what luck favours there, and so understate EP.
+
+    Args:
+        attack: 'strongest' among those that read something; 'paper', the one by which the
+            defense's authors measure it, or the strongest where a defense has no authors, as
+            `none`; or a name. Where it ran with several parameters, the strongest of them.
+        apart: columns that tell settings apart in addition.
+
+    Raises:
+        LeakboardError: no attack of that name has a row.
+    """
     # A record keeps results of older versions of an attack; only the newest one speaks.
     method = ["key", "attack", "attack_params"]
+    rows = frame[frame["status"] == "ok"].dropna(subset=["ep"])
     newest = rows.groupby(method)["attack_version"].transform("max")
-    headline = rows[rows["attack_version"] == newest].drop_duplicates(method)
-    strongest = headline.sort_values("ep", kind="stable").drop_duplicates("key").sort_index()
-    return _labelled(average(strongest, SETTING)).assign(goal=goal)
+    rows = rows[rows["attack_version"] == newest]
+    # Its first row is an attack's headline, for each attribute.
+    rows = rows.drop_duplicates([*method, "goal", "attribute"])
+    if attack == PAPER:
+        theirs = [_is_papers(row) for row in rows.to_dict("records")]
+        rows = rows[np.array(theirs, dtype=bool)]
+    elif attack == STRONGEST:
+        # What reads nothing is no attack: where only it applies, no privacy has been shown.
+        rows = rows[rows["channel"] != ""]
+    elif attack not in set(frame["attack"]):
+        known = [PAPER, STRONGEST, *sorted(set(frame["attack"]) - {""})]
+        raise LeakboardError(f"no result of an attack '{attack}'. {did_you_mean(attack, known)}")
+    else:
+        rows = rows[rows["attack"] == attack]
+    setting = [*SETTING, *apart, "goal", "attribute"]
+    means = rows.groupby([*setting, *method[1:]], sort=False, dropna=False)["ep"].transform("mean")
+    ranked = rows.assign(mean=means).sort_values("mean", kind="stable")
+    first = ranked.groupby(setting, sort=False, dropna=False)[method[1:]].transform("first")
+    kept = (ranked[method[1:]] == first).all(axis=1)
+    return ranked[kept].drop(columns="mean").sort_index()
+
+
+def _is_papers(row: Mapping[Hashable, Any]) -> bool:
+    measured_by = look(row["defense"]).measured_by
+    if not measured_by:
+        return bool(row["channel"] != "")
+    return row["attack"] in measured_by.get(row["goal"], ())
 
 
 def average(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -74,13 +124,13 @@ def interval(values: np.ndarray, low: float, high: float) -> tuple[float, float]
 
 
 def pareto(points: pd.DataFrame) -> pd.DataFrame:
-    """The points of each task to which no other has both higher utility and higher EP.
+    """The points of each task and attribute to which no other has both higher utility and EP.
 
     Ties stay. Points that lack one of the two numbers are on no envelope. The order is kept.
     """
     whole = points.dropna(subset=["utility", "ep"])
     numbered = whole.reset_index(drop=True)
-    kept = [n for _, panel in numbered.groupby("task") for n in _undominated(panel)]
+    kept = [n for _, panel in numbered.groupby(["task", "attribute"]) for n in _undominated(panel)]
     return whole.iloc[sorted(kept)]
 
 
@@ -112,7 +162,8 @@ def _mean(group: pd.DataFrame) -> dict[str, object]:
         row[f"{name}_low"], row[f"{name}_high"] = interval(
             values, ends[f"{name}_low"], ends[f"{name}_high"]
         )
-    row["chance"] = float(seeds["chance"].mean())
+    for name in ("chance", "utility_chance"):
+        row[name] = float(seeds[name].mean())
     row["n_seeds"] = len(seeds)
     return row
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pandas as pd
 
+from bench.types import Goal
+
 PALETTE = (
     "#332288",
     "#117733",
@@ -42,6 +44,8 @@ class Look:
     colour: str
     marker: str
     knob: str | None
+    measured_by: Mapping[Goal, tuple[str, ...]]
+    """The attacks of its authors."""
 
 
 def look(defense: str) -> Look:
@@ -55,10 +59,10 @@ def look(defense: str) -> Look:
     colour, marker = PALETTE[seed[0] % len(PALETTE)], MARKERS[seed[1] % len(MARKERS)]
     known = defenses().get(defense)
     if known is None:
-        return Look(colour, marker, None)
+        return Look(colour, marker, None, {})
     if known.colour:
         colour, marker = known.colour, known.marker
-    return Look(colour, marker, known.knob)
+    return Look(colour, marker, known.knob, known.measured_by)
 
 
 def knob(defense: str, params: Iterable[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""The figure for a paper: utility against empirical privacy, one panel per task."""
+"""The figure for a paper: utility against empirical privacy, one panel per task and attribute."""
 
 from __future__ import annotations
 
@@ -69,9 +69,13 @@ RC = {
 
 
 def tradeoff(
-    points: pd.DataFrame, out: Path, title: str, published: pd.DataFrame | None = None
+    points: pd.DataFrame,
+    out: Path,
+    title: str,
+    published: pd.DataFrame | None = None,
+    more: str = "",
 ) -> list[Path]:
-    """Draws utility (up) against empirical privacy (right), for each task one panel.
+    """Draws utility (up) against empirical privacy (right), a panel for each task and attribute.
 
     Args:
         points: as `leaderboards.frontier.points` builds them.
@@ -79,6 +83,7 @@ def tradeoff(
         title: above the panels.
         published: as `leaderboards.published.published` builds it; drawn hollow and dashed in
             the panels of tasks that were measured too.
+        more: what the reader must know of the published points.
 
     Returns:
         The files. Equal points give equal bytes.
@@ -94,10 +99,11 @@ def tradeoff(
         columns = min(len(tasks), 3)
         width, rows = WIDTHS[columns], -(-len(tasks) // columns)
         parts = [keys([*curves, *known]), references(bool(_undefended(drawn)))]
-        note = "\n".join(wrap(_note(drawn, known), int(width / 0.052)))
+        models = words(pd.Series([m for c in known for m in c.rows["model"]], dtype="str"))
+        text = wrap(note(drawn, models, more), int(width / 0.052))
         columns_of = [per_row(handles, width) for handles in parts]
         lines = [-(-len(handles) // n) for handles, n in zip(parts, columns_of, strict=True)]
-        foot = LINE * (sum(lines) + 0.6 + 0.75 * (note.count("\n") + 1))
+        foot = LINE * (sum(lines) + 0.6 + 0.75 * len(text))
         body = 3.1 * rows + 0.3
         figure = Figure(figsize=(width, body + foot), layout="constrained")
         above, below = np.ravel(np.asarray(figure.subfigures(2, 1, height_ratios=[body, foot])))
@@ -111,13 +117,13 @@ def tradeoff(
         for handles, n, above_it in zip(parts, columns_of, (0, lines[0]), strict=True):
             top = (0.5, 1 - LINE * above_it / foot)
             below.legend(handles=handles, loc="upper center", bbox_to_anchor=top, ncols=n)
-        below.text(0.5, 0.03, note, fontsize=SMALL, color=GREY, ha="center", va="bottom")
+        below.text(0.5, 0.03, "\n".join(text), fontsize=SMALL, color=GREY, ha="center", va="bottom")
         # Labels are placed in pixels, so the layout has to stand first and to stay.
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         for ax, task, inside in zip(panels, tasks, here, strict=False):
             _name_points(ax, drawn[drawn["task"] == task], inside)
-        return _save(figure, out)
+        return save(figure, out)
 
 
 def _drawable(points: pd.DataFrame) -> pd.DataFrame:
@@ -132,7 +138,9 @@ def _drawable(points: pd.DataFrame) -> pd.DataFrame:
             f"nothing to plot: none of the {len(points)} points has a utility beside its EP; "
             "'leakboard show' lists what failed, and why"
         )
-    return drawn
+    # An attribute has a chance level of its own, and so a panel.
+    named = drawn["task"] + ": " + drawn["attribute"]
+    return drawn.assign(task=drawn["task"].where(drawn["attribute"] == "", named))
 
 
 def _comparable(published: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
@@ -154,9 +162,9 @@ def _panel(ax: Axes, points: pd.DataFrame, curves: Sequence[Curve]) -> None:
     # Interval ends may run off the panel: with few seeds they would squeeze the points flat.
     ax.set(xlim=(-0.04, 1.04), ylim=(heights.min() - pad, heights.max() + pad))
     goal = str(points["goal"].iloc[0])
-    against, metric = AGAINST.get(goal, goal), _words(points["metric"])
+    against, metric = AGAINST.get(goal, goal), words(points["metric"])
     ax.set_xlabel(f"Empirical privacy against {against} →\n1 − {metric or 'success'}")
-    ax.set_ylabel(f"Utility: {_words(points['utility_metric'])} →")
+    ax.set_ylabel(f"Utility: {words(points['utility_metric'])} →")
     ax.set_title(str(points["task"].iloc[0]), loc="left", fontweight="bold")
     ax.set_title("better ↗", loc="right", color=GREY, fontsize=7.5)
 
@@ -238,31 +246,37 @@ def _darker(colour: str) -> tuple[float, ...]:
     return tuple(0.75 * channel for channel in to_rgb(colour))
 
 
-def _note(points: pd.DataFrame, known: Sequence[Curve]) -> str:
-    """What the reader must know of the points: attack, seeds, model, data."""
+def note(points: pd.DataFrame, printed_for: str = "", more: str = "") -> str:
+    """What the reader must know of the points: attack, seeds, model, data.
+
+    Args:
+        printed_for: the models of the printed points beside them, if there are any.
+        more: what else differs between those and these.
+    """
     fewest, most = points["n_seeds"].min(), points["n_seeds"].max()
     seeds = f"{most}" if fewest == most else f"{fewest} to {most}"
     limits = points["limit"].dropna().unique()
     data = f"at most {max(limits):,} examples per split" if len(limits) else "all examples"
     text = (
-        f"Measured: {_words(points['model'])}, {data}; {seeds} seed{'s' * (seeds != '1')}, "
-        f"bands and bars are 95 % intervals; attack: {_words(points['attack'])}."
+        f"Measured: {words(points['model'])}, {data}; {seeds} seed{'s' * (seeds != '1')}, "
+        f"with 95 % intervals; attack: {words(points['attack'])}."
     )
-    if known:
-        models = _words(pd.concat([curve.rows["model"] for curve in known]))
+    if printed_for:
         text += (
-            f" Hollow points are as printed, for {models} and the paper's own data size: "
+            f" Hollow points are as printed, for {printed_for} and the paper's own data size: "
             "compare the shapes, not the values."
         )
+        text += f" {more}" if more else ""
     return text
 
 
-def _words(texts: pd.Series) -> str:
+def words(texts: pd.Series) -> str:
     """The different texts of a column, in order, joined by commas."""
     return ", ".join(dict.fromkeys(part for text in texts for part in text.split(", ") if part))
 
 
-def _save(figure: Figure, out: Path) -> list[Path]:
+def save(figure: Figure, out: Path) -> list[Path]:
+    """Writes a figure as .png, .svg and .pdf; equal figures give equal bytes."""
     stem = out.with_suffix("") if out.suffix[1:] in METADATA else out
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in METADATA]

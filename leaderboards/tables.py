@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from rich.box import SIMPLE_HEAD
@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.checks import FLAGS
-from leaderboards.frontier import SETTING, average
-from leaderboards.looks import settings, setup, varying
+from leaderboards.frontier import PAPER, SETTING, average, deciding
+from leaderboards.looks import look, settings, setup, varying
 
 LEAK = ["attack", "attack_params", "goal", "view", "attribute"]
 Row = Mapping[Hashable, Any]
@@ -41,22 +41,89 @@ def summary(frame: pd.DataFrame, everything: bool = False) -> list[RenderableTyp
             parts.append(_table(f"{task} · {model} · cut {cut}", told, shown))
         parts += [Text(line, style="yellow") for line in failures(here)]
         parts += [Text(f"skipped: {line}", style="dim") for line in _skipped(here)]
-    raised = {flag for text in frame["flags"] for flag in text.split(",")}
-    for number, (flag, meaning) in enumerate(FLAGS.items(), start=1):
-        if flag in raised:
-            parts.append(Text(f"flag {number}, {flag}: {meaning}", style="yellow"))
+    parts += _meanings(frame["flags"])
     if not everything and ((frame["channel"] == "") & (frame["status"] == "ok")).any():
         parts.append(Text("Attacks that read nothing stand at chance; --all shows them.", "dim"))
     return parts
 
 
+def best(frame: pd.DataFrame) -> list[RenderableType]:
+    """For each task, model and cut a table with one row per setting, goal and attribute.
+
+    A row holds the EP that the attack of the defense's authors leaves, the EP that the strongest
+    attack leaves, and which one that was; both are chosen as `leaderboards.frontier.deciding` says.
+    What did not apply or failed is a numbered note, with its reason.
+    """
+    shown = _shown(frame)
+    parts: list[RenderableType] = []
+    for (task, model, cut), here in frame.groupby(["task", "model", "cut"], sort=False):
+        told, notes = here[here["goal"] != ""], dict[str, int]()
+        if len(told):
+            parts.append(_best(f"{task} · {model} · cut {cut}", told, shown, notes))
+        parts += [Text(f"note {n}, {note}", style="dim") for note, n in notes.items()]
+        cells = here[here["goal"] == ""]
+        parts += [Text(line, style="yellow") for line in failures(cells)]
+        parts += [Text(f"skipped: {line}", style="dim") for line in _skipped(cells)]
+    return parts + _meanings(deciding(frame)["flags"])
+
+
+def _best(
+    title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]], notes: dict[str, int]
+) -> Table:
+    """The table; texts of notes are added to `notes`, with their numbers."""
+    title = f"{title} · EP by the paper's attack and by the strongest"
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for name in ("defense", "goal", "paper", "strongest", "by", "chance", "note", "flag"):
+        justify: Literal["left", "right"] = "right" if name in ("paper", "chance") else "left"
+        # Names may be folded on a narrow terminal, numbers may not.
+        whole = name not in ("defense", "by")
+        table.add_column(name, justify=justify, no_wrap=whole, overflow="fold")
+    by = [*SETTING, "goal"]
+    last = None
+    for _, same in _ordered(rows).groupby(by, sort=False, dropna=False):
+        found = average(deciding(same), [*by, "attribute"]).to_dict("records")
+        authors = average(deciding(same, PAPER), [*by, "attribute"]).set_index("attribute")["ep"]
+        first = same.iloc[0].to_dict()
+        peers = rows[rows["defense"] == first["defense"]]
+        setting = _setting(first, peers, shown)
+        idle = [
+            f"{row['attack']} ({row['goal']}): {row['status']}: {row['reason'] or 'no reason given'}"
+            for row in same[same["status"] != "ok"].to_dict("records")
+        ]
+        numbers = [notes.setdefault(text, len(notes) + 1) for text in dict.fromkeys(idle)]
+        for row in found or [first | {"attribute": "", "attack": "–", "flags": ""}]:
+            # Without authors there is nothing but the strongest.
+            known = look(row["defense"]).measured_by and row["attribute"] in authors
+            params = settings(str(row["attack_params"] or "{}"), shown.get(row["attack"], []))
+            words = [
+                setting if setting != last else "",
+                row["attribute"] or row["goal"],
+                _number(authors[row["attribute"]] if known else None),
+                _with_interval(row, "ep"),
+                " ".join(part for part in (row["attack"], params.replace(" = ", "=")) if part),
+                _number(1 - row["chance"]),
+                ",".join(map(str, numbers)),
+                _numbered(row["flags"]),
+            ]
+            table.add_row(*map(Text, words))
+            last = setting
+    return table
+
+
+def _meanings(flags: pd.Series) -> list[RenderableType]:
+    """What the numbers of the flags mean that occur in a column."""
+    raised = {flag for text in flags for flag in text.split(",")}
+    return [
+        Text(f"flag {number}, {flag}: {meaning}", style="yellow")
+        for number, (flag, meaning) in enumerate(FLAGS.items(), start=1)
+        if flag in raised
+    ]
+
+
 def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Table:
     # A reason belongs to one seed; joined with a success of another it would say nothing true.
     means = average(rows, [*SETTING, *LEAK, "status", "reason"])
-    means = means.assign(order=means["params"].map(_order))
-    # "none" first, then method by method from the weakest protection to the strongest.
-    first = ~means["undefended"] | (means["params"] != "{}")
-    means = means.assign(first=first).sort_values(["first", "defense", "order"], kind="stable")
+    means = _ordered(means)
     metric = ", ".join(dict.fromkeys(text for text in means["utility_metric"] if text))
     seeds = ", ".join(str(n) for n in sorted(means["n_seeds"].unique()))
     table = Table(
@@ -99,6 +166,13 @@ def _skipped(frame: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(lines.str.replace(" ()", "")))
 
 
+def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
+    """ "none" first, then method by method from the weakest protection to the strongest."""
+    first = ~rows["undefended"] | (rows["params"] != "{}")
+    rows = rows.assign(first=first, order=rows["params"].map(_order))
+    return rows.sort_values(["first", "defense", "order"], kind="stable")
+
+
 def _order(params: str) -> tuple[float, ...]:
     """Sorts parameters from weak to strong: a larger number, or none at all, hides less."""
     values = json.loads(params).values()
@@ -118,14 +192,13 @@ def _cells(row: Row, setting: str, shown: Mapping[str, list[str]]) -> list[Text]
     # What was sent to train on is what matters first; only another view is named.
     view = "" if row["view"] == "train" else str(row["view"])
     what = [attack, params, str(row["attribute"]), view]
-    flags = [str(list(FLAGS).index(flag) + 1) for flag in row["flags"].split(",") if flag]
     words = [
         setting,
         _with_half(row, "utility") if setting else "",
         " ".join(part for part in what if part),
         _with_interval(row, "ep") if row["status"] == "ok" else row["status"],
         _number(1 - row["chance"]),
-        ",".join(flags),
+        _numbered(row["flags"]),
     ]
     # Text, not str: a bracket in a reason must not be read as markup.
     return [Text(word) for word in words]
@@ -138,6 +211,10 @@ def _shown(frame: pd.DataFrame) -> dict[str, list[str]]:
         for name, rows in frame[frame[method] != ""].groupby(method):
             found[str(name)] = varying(json.loads(text) for text in rows[params].unique())
     return found
+
+
+def _numbered(flags: str) -> str:
+    return ",".join(str(list(FLAGS).index(flag) + 1) for flag in flags.split(",") if flag)
 
 
 def _number(value: Any) -> str:

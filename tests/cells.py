@@ -68,7 +68,7 @@ def run(folder: Path, *defenses: Defense, **fields: Any) -> list[Record]:
 def inputs_of(plan: Plan, planned: Planned) -> tuple[Inputs, Backbone]:
     cell = planned.cell
     backbone = plan.backbones[cell.model_hash]
-    return Inputs.of(cell, plan.tasks[cell.data_hash], backbone), backbone
+    return Inputs.of(cell, plan.tasks[cell.data_hash], backbone, plan.public), backbone
 
 
 def session_of(

@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 from bench.record import (
+    BottomCost,
     Cell,
     Cost,
     Estimate,
@@ -91,6 +92,9 @@ COST = Cost(
     attack_seconds=1.0 / 3.0,
     total_seconds=20.0,
     peak_megabytes=512.0,
+    epoch_bytes_up=500_000.0,
+    epoch_bytes_down=1_000.5,
+    bottom=BottomCost(parameters=300, tokens=7, flops=9_000, megabytes=1.5),
 )
 PROVENANCE = Provenance(
     created="2024-05-01T12:00:00+00:00",

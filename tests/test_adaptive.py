@@ -15,6 +15,7 @@ from bench import inverting, registry
 from bench.attacking import knowledge_for
 from bench.errors import LeakboardError
 from bench.suite import load_suite
+from bench.tasks.reviews import reviews
 from bench.types import Auxiliary, Channel, Knowledge, Knows, Message, Transcript
 from defenses.blackout import Blackout
 from defenses.frozen import Frozen
@@ -229,6 +230,62 @@ def test_same_seed_same_guesses_and_the_public_model_stays_as_it_is(attack):
     assert first.values.tolist() == second.values.tolist()
     assert all(torch.equal(before[k], v) for k, v in base.model.state_dict().items())
     assert not any(p.requires_grad for p in base.model.parameters())
+
+
+# Public text of another kind
+
+
+def other_text(tmp_path, texts=()):
+    """A folder with a `sst2` whose public text is `texts`, before some sentences of its own."""
+    folder = tmp_path / "sst2"
+    folder.mkdir(parents=True)
+    for split, n in (("train", 20), ("dev", 20), ("auxiliary", 60)):
+        lines = [f"{split} {i} the film is not good\t{i % 2}" for i in range(n)]
+        lines += [f"{text.upper()}\t0" for text in texts] if split == "auxiliary" else []
+        (folder / f"{split}.tsv").write_text("\n".join(["text\tlabel", *lines]) + "\n")
+    return tmp_path
+
+
+def test_public_text_of_another_task_replaces_the_own_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEAKBOARD_DATA", str(other_text(tmp_path / "data")))
+    own, other = (ContextualDenoiser(auxiliary=name, sentences=40) for name in ("own", "sst2"))
+    plan = make(SAP(eta=None), attacks=[own, other])
+    inputs, backbone = inputs_of(plan, plan.cells[0])
+    near, far = (
+        knowledge_for(p, plan.cells[0], inputs, backbone).auxiliary for p in plan.cells[0].pairings
+    )
+    foreign = plan.public["sst2"].limited(48, 0).split("auxiliary")
+    assert len(far.tokens) == len(foreign) == 48
+    assert near.tokens.ids.values.tolist() != far.tokens.ids.values.tolist()
+    sst2 = backbone.encode(plan.public["sst2"].split("auxiliary").texts, None, 128)
+    assert set(far.tokens.ids.values.tolist()) <= set(sst2.ids.values.tolist())
+    # Its labels would be taken for labels of this task.
+    assert len(far.labels) == 0
+    assert far.attributes == {}
+    (record,) = run(tmp_path / "results", SAP(eta=None), attacks=[own, other])
+    told = {leak.attack.params["auxiliary"]: leak.success.value for leak in record.leaks}
+    assert told.keys() == {"own", "sst2"}
+    assert min(told.values()) > 0.99
+
+
+def test_a_text_of_the_customers_is_not_public_because_another_task_has_it(tmp_path, monkeypatch):
+    private = reviews().split("train").texts[:9]
+    monkeypatch.setenv("LEAKBOARD_DATA", str(other_text(tmp_path, private)))
+    plan = make(SAP(), attacks=[Learned(auxiliary="sst2")], limit=100)
+    inputs, _ = inputs_of(plan, plan.cells[0])
+    assert len(plan.public["sst2"].split("auxiliary")) == 69
+    assert len(inputs.public["sst2"].tokens) == 60
+
+
+@pytest.mark.parametrize("attack", ["eia-map", "eia-learned"])
+def test_an_unknown_task_as_public_text_is_told_with_its_line_and_the_nearest_name(
+    tmp_path, attack
+):
+    file = tmp_path / "s.yaml"
+    text = f"name: s\ntask: reviews\ndefenses: none\nattacks: [{attack}: {{auxiliary: [own, sst]}}]"
+    file.write_text(text)
+    with pytest.raises(LeakboardError, match=r"s\.yaml:4: .*unknown task 'sst'\. .*'sst2'"):
+        load_suite(str(file))
 
 
 # Parts

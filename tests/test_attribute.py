@@ -14,6 +14,7 @@ from attacks.aia_finetune import FineTune
 from attacks.aia_mlp import HIDDEN, MeanMLP, mean_vectors, standardised
 from bench import registry
 from bench.attacking import attack_all, knowledge_for
+from bench.checks import flags
 from bench.plan import pair
 from bench.runner import Silent
 from bench.scoring import Truth, score
@@ -173,6 +174,18 @@ def test_missing_classes_are_guessed_about_all_the_same(tiny, attack, known):
     assert guess.rows.tolist() == list(range(40))
     assert set(guess.values) <= {0, 1, 2}
     assert (guess.attribute, guess.view, guess.channel) == ("trait", "train", SENT)
+
+
+def test_a_share_without_some_value_is_flagged_and_attacked_all_the_same(tmp_path):
+    attacks = [cls(labelled=share) for cls in (MeanMLP, FineTune) for share in (0.02, 0.5)]
+    (record,) = run(tmp_path, NoDefense(), attacks=attacks)
+    raised = flags([record])
+    for i, leak in enumerate(record.leaks):
+        share = leak.attack.params["labelled"]
+        assert leak.status == "ok"
+        assert sum(leak.told) == {0.02: 1, 0.5: 24}[share]
+        assert len(leak.told) == {"gender": 2, "age_band": 3}[leak.attribute]
+        assert ("unseen-class" in raised.get((record.key, i), ())) == (share == 0.02)
 
 
 # Whether they attack

@@ -105,6 +105,17 @@ def test_show_tells_leaks_and_why_an_attack_did_not_run(leakboard, records):
     assert "frozen does not send logit-gradients" in out
 
 
+def test_show_can_be_limited_to_the_best_attacks_or_to_one(leakboard, records):
+    code, out, _ = leakboard("show", records, "--best")
+    assert code == 0
+    assert "EP by the paper's attack and by the strongest" in out
+    _, out, _ = leakboard("show", records, "--attack", "paper")
+    assert "eia-nn" in out
+    # No paper measures labels; what did not run stays.
+    assert "0.000" not in "".join(line for line in out.splitlines() if "logit-gradient" in line)
+    assert "frozen does not send logit-gradients" in out
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "json"])
 def test_an_export_has_a_row_per_cell_and_attack(leakboard, records, tmp_path, suffix):
     file = tmp_path / f"all.{suffix}"
@@ -143,15 +154,19 @@ MISTAKES = {
     "unknown device": (["run", "smoke", "--device", "gpu"], "--device: expected cpu, cuda"),
     "records that are not there": (["show", "sap-table3x"], "Run the suite first"),
     "unknown goal": (["plot", "smoke", "--goal", "labels"], "Did you mean 'label'?"),
+    "unknown attack": (["plot", "RECORDS", "--attack", "eia-n"], "Did you mean 'eia-nn'?"),
     "unknown method": (["check", "sapp"], "Did you mean 'sap'?"),
     "a bad name": (["new", "defense", "My Noise"], "My Noise"),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_ends_with_code_2_and_says_what_to_do(leakboard, monkeypatch, tmp_path, mistake):
+def test_a_mistake_ends_with_code_2_and_says_what_to_do(
+    leakboard, records, monkeypatch, tmp_path, mistake
+):
     monkeypatch.chdir(tmp_path)
     words, advice = MISTAKES[mistake]
+    words = [records if word == "RECORDS" else word for word in words]
     code, _, err = leakboard(*words)
     assert code == 2
     assert advice in err

@@ -33,9 +33,10 @@ from leaderboards.plots import tradeoff
 from leaderboards.published import TABLE, published
 
 README = Path(__file__).parents[1] / "results" / "README.md"
+BY = {Goal.INVERSION: ("eia-nn", "eia-optimise"), Goal.ATTRIBUTE: ("aia-finetune",)}
 KNOWN = {
-    "sap": SimpleNamespace(colour="#0072b2", marker="o", knob="eta"),
-    "none": SimpleNamespace(colour="#222222", marker="*", knob=None),
+    "sap": SimpleNamespace(colour="#0072b2", marker="o", knob="eta", measured_by=BY),
+    "none": SimpleNamespace(colour="#222222", marker="*", knob=None, measured_by={}),
 }
 
 
@@ -92,6 +93,17 @@ class TestFrame:
         assert row["ep"] == 1 - 0.3
         assert (row["ep_low"], row["ep_high"]) == (1 - row["success_high"], 1 - row["success_low"])
         assert row["advantage"] == pytest.approx(0.2 / 0.9)
+        assert row["bytes_up"] == made.cost.bytes_up
+        assert (row["epoch_bytes_up"], row["epoch_bytes_down"]) == (500_000, 1_000.5)
+        names = ["parameters", "tokens", "flops", "megabytes"]
+        assert row[[f"bottom_{name}" for name in names]].tolist() == [300, 7, 9_000, 1.5]
+        assert (row["chance"], row["utility_chance"]) == (0.1, 0.5)
+
+    def test_a_customer_without_a_bottom_has_no_cost_of_one(self) -> None:
+        made = record()
+        made = made.model_copy(update={"cost": made.cost.model_copy(update={"bottom": None})})
+        row = frame([made]).iloc[0]
+        assert pd.isna(row["bottom_flops"])
         assert row["bytes_up"] == made.cost.bytes_up
 
     def test_flags_of_record_and_leak_are_joined(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,9 +178,49 @@ class TestPoints:
         assert points(frame(made), "inversion").empty
         assert len(points(frame(made), "inversion", "prior")) == 1
 
-    def test_attacks_that_differ_between_seeds_are_all_named(self) -> None:
-        made = [record(seed=s, leaks=[leak(0.5, attack=a)]) for s, a in enumerate("ba")]
-        assert points(frame(made), "inversion")["attack"].tolist() == ["b, a"]
+    def test_the_strongest_is_chosen_on_the_mean_and_not_in_each_seed(self) -> None:
+        found = [[leak(0.5, attack="a"), leak(b, attack="b")] for b in (0.6, 0.3)]
+        made = [record(seed=seed, leaks=leaks) for seed, leaks in enumerate(found)]
+        row = points(frame(made), "inversion").iloc[0]
+        assert (row["attack"], row["ep"], row["n_seeds"]) == ("a", 0.5, 2)
+
+    def test_the_papers_attack_is_the_declared_one_that_ran(self) -> None:
+        weak, strong = leak(0.3), leak(0.9, attack="eia-map")
+        deep = [skipped(), leak(0.2, attack="eia-optimise"), strong]
+        none = [leak(1.0, attack="logit-gradient"), leak(0.1, attack="prior", channel=None)]
+        made = [
+            record(leaks=[strong, weak]),
+            record(leaks=deep, cut=1),
+            record("none", leaks=none),
+            record(params={"eta": 9.0}, leaks=[strong]),
+        ]
+        table = points(frame(made), "inversion", "paper")
+        # A defense without authors keeps its place as the reference.
+        assert table["attack"].tolist() == ["eia-nn", "eia-optimise", "logit-gradient"]
+        assert table["ep"].tolist() == pytest.approx([0.7, 0.8, 0.0])
+
+    def test_the_strongest_parameters_of_an_attack_speak_for_it(self) -> None:
+        found = [leak(s, params={"labelled": n}) for n, s in ((0.1, 0.4), (0.5, 0.6), (0.9, 0.5))]
+        row = points(frame([record(leaks=found)]), "inversion", "eia-nn").iloc[0]
+        assert (row["attack_params"], row["ep"]) == ('{"labelled": 0.5}', 0.4)
+
+    def test_attributes_are_not_mixed(self) -> None:
+        traits = {"gender": (0.7, 0.6), "age": (0.5, 0.8)}
+        found = [
+            leak(s, attack=a, goal=Goal.ATTRIBUTE, attribute=name)
+            for name, two in traits.items()
+            for a, s in zip(("aia-mlp", "aia-finetune"), two, strict=True)
+        ]
+        table = points(frame([record(leaks=found)]), "attribute")
+        assert table[["attribute", "attack"]].to_numpy().tolist() == [
+            ["gender", "aia-mlp"],
+            ["age", "aia-finetune"],
+        ]
+        assert pareto(table).index.tolist() == [0, 1]
+
+    def test_an_unknown_attack_is_told_the_nearest_one(self) -> None:
+        with pytest.raises(LeakboardError, match="Did you mean 'eia-nn'"):
+            points(frame(sweep()), "inversion", "eia-n")
 
     def test_only_the_first_view_of_an_attack_counts(self) -> None:
         made = record(leaks=[leak(0.3, view="train"), leak(0.8, view="dev")])
@@ -207,7 +259,7 @@ class TestPareto:
     def test_exactly_the_points_that_nothing_beats_in_both_stay(
         self, rows: list[tuple[str, float, float]]
     ) -> None:
-        every = pd.DataFrame(rows, columns=["task", "utility", "ep"])
+        every = pd.DataFrame(rows, columns=["task", "utility", "ep"]).assign(attribute="")
         wanted = [
             i
             for i, (task, utility, ep) in enumerate(rows)
@@ -217,17 +269,21 @@ class TestPareto:
         assert pareto(every).index.tolist() == wanted
 
     def test_rows_with_one_index_value_are_not_confused(self) -> None:
-        every = pd.DataFrame({"task": "a", "utility": [0.9, 0.1], "ep": [0.9, 0.1]}, index=[7, 7])
+        both = {"task": "a", "attribute": "", "utility": [0.9, 0.1], "ep": [0.9, 0.1]}
+        every = pd.DataFrame(both, index=[7, 7])
         assert pareto(every)["ep"].tolist() == [0.9]
 
 
 class TestLooks:
     def test_a_new_method_shifts_no_look(self, monkeypatch: pytest.MonkeyPatch) -> None:
         before = [looks.look(name) for name in ("sap", "mine")]
-        more = {"aaa": SimpleNamespace(colour="#111111", marker="x", knob="k"), **KNOWN}
+        more = {
+            "aaa": SimpleNamespace(colour="#111111", marker="x", knob="k", measured_by={}),
+            **KNOWN,
+        }
         monkeypatch.setattr(bench.registry, "defenses", lambda: more)
         assert [looks.look(name) for name in ("sap", "mine")] == before
-        assert before[0] == looks.Look("#0072b2", "o", "eta")
+        assert before[0] == looks.Look("#0072b2", "o", "eta", BY)
         assert before[1].colour in looks.PALETTE
 
     def test_parameters_read_as_words(self) -> None:
@@ -331,9 +387,12 @@ class TestTradeoff:
         assert {f"η = {i}" for i in range(min(3, len(where)))} <= {t.get_text() for t in ax.texts}
 
 
-def printed_text(records: list, width: int = 240, everything: bool = False) -> str:
+def printed_text(
+    records: list, width: int = 240, everything: bool = False, compact: bool = False
+) -> str:
     console = Console(width=width, file=StringIO())
-    for part in tables.summary(frame(records), everything):
+    rows = frame(records)
+    for part in tables.best(rows) if compact else tables.summary(rows, everything):
         console.print(part)
     return console.file.getvalue()
 
@@ -386,6 +445,37 @@ class TestTables:
         text = printed_text([record(epochs=2), record(epochs=5)])
         assert "epochs=2" in text
         assert "epochs=5" in text
+
+    def test_the_compact_view_has_both_numbers_and_why_an_attack_is_missing(self) -> None:
+        idle = leak(None, attack="eia-optimise", status="skipped", reason="nothing to [search]")
+        lost = leak(None, attack="logit-gradient", status="failed", goal=Goal.LABEL, reason="boom")
+        strong = leak(0.8, attack="eia-map")
+        made = [record(seed=seed, leaks=[leak(0.3), strong, idle, lost]) for seed in (0, 1)]
+        text = printed_text(made, width=80, compact=True)
+        (inversion,) = [line for line in text.splitlines() if "inversion " in line and "0." in line]
+        assert re.search(r"0\.700 +0\.200 \[\.200, \.200\] +eia-map +0\.950 +1", inversion)
+        # A goal of which nothing came is a row, too; only notes say why.
+        assert re.search(r"label +– +– +– +– +2", text)
+        assert "note 1, eia-optimise (inversion): skipped: nothing to [search]" in text
+        assert "note 2, logit-gradient (label): failed: boom" in text
+        assert "…" not in text
+
+    def test_the_compact_view_has_a_row_for_each_attribute_and_names_what_is_swept(self) -> None:
+        found = [
+            leak(s, attack="aia-mlp", goal=Goal.ATTRIBUTE, attribute=name, params={"labelled": n})
+            for n, s in ((0.1, 0.5), (0.5, 0.6))
+            for name in ("gender", "age")
+        ]
+        text = printed_text([record(leaks=found)], compact=True)
+        assert re.search(r"gender +– +0\.400 .* aia-mlp labelled=0\.5", text)
+        assert re.search(r"age +– +0\.400 .* aia-mlp labelled=0\.5", text)
+
+    def test_the_compact_view_tells_of_cells_that_gave_nothing(self) -> None:
+        bad = record("sap", {"eta": 9.0}, utility=None, leaks=[], status="failed", reason="boom")
+        off = record("sap", cut=3, utility=None, leaks=[], status="skipped", reason="at 0 only")
+        text = printed_text([bad, off], compact=True)
+        assert "failed: boom" in text
+        assert "skipped: sap: at 0 only" in text
 
     def test_failures_list_cells_and_attacks_but_not_what_was_skipped(self) -> None:
         cell = record("sap", {"eta": 1.0}, status="diverged", reason="loss is inf")

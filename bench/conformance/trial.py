@@ -97,7 +97,7 @@ class Trial:
         suited = [p for p in cells if any(pairing.goals for pairing in p.pairings)]
         planned = (suited or cells)[0]
         task = plan.tasks[planned.cell.data_hash]
-        return cls(planned, Inputs.of(planned.cell, task, backbone), backbone)
+        return cls(planned, Inputs.of(planned.cell, task, backbone, plan.public), backbone)
 
     def fresh_backbone(self) -> Backbone:
         return replace(self.backbone, model=copy.deepcopy(self.backbone.model))

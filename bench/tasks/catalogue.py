@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from pydantic import AfterValidator
+
+from bench.errors import did_you_mean
 from bench.tasks.assemble import Attribute, Layout
 
 
@@ -209,6 +213,24 @@ GENERATED = {
 def listing() -> list[Listed]:
     """Every task known by name, generated ones first."""
     return [*GENERATED.values(), *(_listed(entry) for entry in ENTRIES)]
+
+
+def known(name: str) -> str:
+    """The name itself.
+
+    Raises:
+        ValueError: no task is known by it; the message gives the nearest name.
+    """
+    names = [task.name for task in listing()]
+    if name not in names:
+        raise ValueError(f"unknown task '{name}'. {did_you_mean(name, names)}")
+    return name
+
+
+OWN = "own"
+"""In the place of a task's name: the public text that comes with the task itself."""
+PublicText = Annotated[str, AfterValidator(lambda name: name if name == OWN else known(name))]
+"""Whose split `auxiliary` an attack takes for its public text: that of the task, or of another."""
 
 
 def _listed(entry: Entry) -> Listed:
