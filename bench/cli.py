@@ -236,7 +236,14 @@ def export(
 
 @app.command()
 def plot(
-    source: Source,
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[KIND] SUITE",
+            help="tradeoff (the default), training, sensitivity, bars or pca; then a suite or a "
+            "folder of records.",
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the pictures.")] = Path("plots"),
     goal: Annotated[
         str, typer.Option(help="inversion, label, attribute, memorisation or membership.")
@@ -249,29 +256,45 @@ def plot(
         ),
     ] = None,
 ) -> None:
-    """Draw utility against empirical privacy, as PNG, SVG and PDF.
+    """Draw utility against empirical privacy, or another figure, as PNG, SVG and PDF.
+
+    Of label privacy: training (leak over the steps), sensitivity (utility against leak along the
+    knob), bars (both beside the paper's), pca (what was sent, coloured by label; one seed).
 
     Examples: leakboard plot smoke --goal label
 
     leakboard plot sap-table4 --against cut
+
+    leakboard plot training p3eft-figure4
     """
     from bench.types import Goal
     from leaderboards.frame import frame
     from leaderboards.frontier import PAPER, STRONGEST, points
+    from leaderboards.label_leak import KINDS as LABEL_KINDS
+    from leaderboards.label_leak import draw
     from leaderboards.plots import tradeoff
     from leaderboards.published import published
     from leaderboards.sweep_plot import sweep
     from leaderboards.sweeps import swept
 
+    kinds = ["tradeoff", *LABEL_KINDS]
+    kind, source = what if len(what) == 2 else ("tradeoff", what[0])
+    if len(what) > 2 or kind not in kinds:
+        raise LeakboardError(f"KIND: unknown '{kind}'. {did_you_mean(kind, kinds)}")
     if goal not in list(Goal):
         raise LeakboardError(f"--goal: unknown '{goal}'. {did_you_mean(goal, Goal)}")
-    rows = frame(_records(source))
+    records = _records(source)
+    rows = frame(records)
     known, more = None, ""
     suite = _suite(source)
     if suite and (paper := suite.paper):
         known = published(paper.paper, paper.artefact, paper.model)
         theirs = {printed: ours for ours, printed in paper.task.items()}
         known["task"], more = known["task"].replace(theirs), paper.note
+    if kind != "tradeoff":
+        for path in draw(kind, records, rows, known, out, _name(source)):
+            console.print(str(path), highlight=False)
+        return
     named = "the strongest attack" if attack == STRONGEST else attack
     by = f"against {'the paper’s attack' if attack == PAPER else named}"
     name = "-".join([_name(source), goal, *([] if attack == STRONGEST else [attack])])

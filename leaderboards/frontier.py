@@ -51,7 +51,7 @@ def points(frame: pd.DataFrame, goal: str, attack: str = STRONGEST) -> pd.DataFr
         LeakboardError: no attack of that name has a row.
     """
     rows = deciding(frame[frame["goal"] == goal], attack)
-    return _labelled(average(rows, [*SETTING, "attribute"])).assign(goal=goal)
+    return labelled(average(rows, [*SETTING, "attribute"])).assign(goal=goal)
 
 
 def deciding(
@@ -59,13 +59,15 @@ def deciding(
 ) -> pd.DataFrame:
     """The rows of the one attack that decides in each setting, for each goal and attribute.
 
-    The strongest has the lowest EP on the mean over the seeds on which it ran. To take the
-    strongest of each seed would pick what luck favours there, and so understate EP.
+    The strongest has the largest advantage over chance on the mean over the seeds on which it ran:
+    EPs of attacks whose chance levels differ cannot be compared. To take the strongest of each seed
+    would pick what luck favours there, and so understate EP.
 
     Args:
         attack: 'strongest' among those that read something; 'paper', the one by which the
             defense's authors measure it, or the strongest where a defense has no authors, as
-            `none`; or a name. Where it ran with several parameters, the strongest of them.
+            `none`; or a name. Where it ran with several parameters or on
+            several channels, the strongest of them.
         apart: columns that tell settings apart in addition.
 
     Raises:
@@ -76,8 +78,8 @@ def deciding(
     rows = frame[frame["status"] == "ok"].dropna(subset=["ep"])
     newest = rows.groupby(method)["attack_version"].transform("max")
     rows = rows[rows["attack_version"] == newest]
-    # Its first row is an attack's headline, for each attribute.
-    rows = rows.drop_duplicates([*method, "goal", "attribute"])
+    # Its first row is an attack's headline, for each attribute and channel.
+    rows = rows.drop_duplicates([*method, "goal", "attribute", "channel"])
     if attack == PAPER:
         theirs = [_is_papers(row) for row in rows.to_dict("records")]
         rows = rows[np.array(theirs, dtype=bool)]
@@ -89,11 +91,12 @@ def deciding(
         raise LeakboardError(f"no result of an attack '{attack}'. {did_you_mean(attack, known)}")
     else:
         rows = rows[rows["attack"] == attack]
-    setting = [*SETTING, *apart, "goal", "attribute"]
-    means = rows.groupby([*setting, *method[1:]], sort=False, dropna=False)["ep"].transform("mean")
-    ranked = rows.assign(mean=means).sort_values("mean", kind="stable")
-    first = ranked.groupby(setting, sort=False, dropna=False)[method[1:]].transform("first")
-    kept = (ranked[method[1:]] == first).all(axis=1)
+    setting, choice = [*SETTING, *apart, "goal", "attribute"], [*method[1:], "channel"]
+    means = rows.groupby([*setting, *choice], sort=False, dropna=False)["advantage"]
+    ranked = rows.assign(mean=means.transform("mean"))
+    ranked = ranked.sort_values("mean", ascending=False, kind="stable")
+    first = ranked.groupby(setting, sort=False, dropna=False)[choice].transform("first")
+    kept = (ranked[choice] == first).all(axis=1)
     return ranked[kept].drop(columns="mean").sort_index()
 
 
@@ -168,7 +171,8 @@ def _mean(group: pd.DataFrame) -> dict[str, object]:
     return row
 
 
-def _labelled(means: pd.DataFrame) -> pd.DataFrame:
+def labelled(means: pd.DataFrame) -> pd.DataFrame:
+    """Adds the knob of each setting, its value, and how a figure names the point."""
     knobs = {
         defense: knob(str(defense), rows["params"]) for defense, rows in means.groupby("defense")
     }

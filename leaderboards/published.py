@@ -12,8 +12,9 @@ from bench.errors import LeakboardError, did_you_mean
 from leaderboards.frame import canonical
 
 TABLE = Path(__file__).with_name("published.csv")
-METRICS = {"accuracy": "utility", "ep_inversion": "ep"}
-"""The printed metrics that a figure can hold, and the column that each becomes."""
+METRICS = {"accuracy": "utility", "ep_inversion": "ep", "leak": "ep"}
+"""The printed metrics that a figure can hold, and the column that each becomes; EP is 1 − leak."""
+GOALS = {"ep_inversion": "inversion", "leak": "label"}
 POINT = ["paper", "artefact", "model", "task", "defense", "params", "goal"]
 """What identifies a printed point."""
 
@@ -38,11 +39,13 @@ def published(paper: str, artefacts: Sequence[str], model: str | None = None) ->
     rows = _only(rows, "artefact", artefacts)
     if model is not None:
         rows = _only(rows, "model", [model])
+    rows = rows[rows["metric"].isin(METRICS)]
+    share = rows["value"] / 100
     rows = rows.assign(
         params=rows["params"].map(_canonical),
+        value=share.where(rows["metric"] != "leak", 1 - share),
+        goal=next((goal for name, goal in GOALS.items() if (rows["metric"] == name).any()), ""),
         metric=rows["metric"].map(METRICS),
-        value=rows["value"] / 100,
-        goal="inversion",
     )
     wide = rows.pivot(index=POINT, columns="metric", values="value")
     # pivot sorts its rows; the paper's order is that of the knob.
