@@ -24,7 +24,7 @@ Adapter = Mapping[str, Tensor]
 """The trainable parameters θ of one adapter, by their names in the model."""
 
 
-class _Features(nn.Module):
+class Features(nn.Module):
     """The model as a function of its adapter: token ids → pooled activations."""
 
     def __init__(self, network: Network) -> None:
@@ -47,7 +47,7 @@ class Server:
     """
 
     def __init__(self, network: Network, autocast: torch.autocast, keep: int = 1) -> None:
-        self._model = _Features(network)
+        self._model = Features(network)
         self._autocast = autocast
         self._done: deque[tuple[Tokens, Adapter, Tensor | None, Adapter, Tensor]] = deque(
             maxlen=keep

@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from bench.adapters import with_adapter_gradients
 from bench.backbones import Backbone
 from bench.errors import LeakboardError, MissingExtra
 from bench.inputs import Inputs
@@ -56,6 +57,9 @@ def attack_all(
 ) -> list[Leak]:
     """Lets every paired attack loose on a transcript and scores what it guesses."""
     truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded)
+    if any(Channel.ADAPTER_GRADIENTS in p.attack.threat.reads for p in pairings if p.goals):
+        train, settings = inputs.tokens["train"], planned.cell.train
+        transcript = with_adapter_gradients(transcript, backbone, settings, train)
     leaks: list[Leak] = []
     for pairing in progress("attacking", pairings, len(pairings)):
         reads = pairing.attack.threat.reads or set(Channel)
@@ -84,6 +88,7 @@ def knowledge_for(
         device=backbone.device,
         cut=planned.cell.cut,
         base=backbone if Knows.BASE_WEIGHTS in knows else None,
+        settings=planned.cell.train if Knows.BASE_WEIGHTS in knows else None,
         mechanism=planned.defense if Knows.MECHANISM in knows else None,
         auxiliary=public if Knows.AUXILIARY_TEXT in knows else None,
         labelled=granted(pairing, planned, inputs) if Knows.LABELLED_SHARE in knows else None,

@@ -18,6 +18,7 @@ from bench.types import (
     Guess,
     Ints,
     Knowledge,
+    Knows,
     Measure,
     ThreatModel,
     Transcript,
@@ -26,6 +27,7 @@ from bench.types import (
 CHANNELS = (
     Channel.ACTIVATIONS,
     Channel.GRADIENTS,
+    Channel.ADAPTER_GRADIENTS,
     Channel.LOGITS,
     Channel.LOGIT_GRADIENTS,
     Channel.REPRESENTATIONS,
@@ -108,3 +110,57 @@ class LabelAttack(Attack):
             )
             for matrix in matrices(seen)
         ]
+
+
+class ToldAttack(LabelAttack):
+    """A classifier that was told the labels of other examples; a subclass writes `classify`.
+
+    It is asked once per fold and guesses about the rows of that fold.
+    """
+
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.LABEL}),
+        reads=frozenset(CHANNELS),
+        knows=frozenset({Knows.LABELS}),
+    )
+    measure: ClassVar[Measure] = "balanced accuracy"
+    pooled: ClassVar[bool] = False
+    """One classifier for all moments, instead of one for each."""
+
+    @abstractmethod
+    def classify(
+        self, x: NDArray[np.float32], y: Ints, rest: NDArray[np.float32], seed: int
+    ) -> Ints:
+        """[r] classes of `rest` [r, d], learnt from `x` [n, d] of classes `y` [n], at least two."""
+
+    def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
+        raise NotImplementedError("it reads nothing without labels")
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        labels = knowledge.labels
+        assert labels is not None
+        together: dict[tuple[object, ...], list[Matrix]] = {}
+        for i, matrix in enumerate(matrices(seen)):
+            where = (matrix.channel, matrix.part, matrix.recipient)
+            together.setdefault(where if self.pooled else (i,), []).append(matrix)
+        guesses = []
+        for group in together.values():
+            x = np.concatenate([matrix.values for matrix in group])
+            rows = np.concatenate([matrix.rows for matrix in group])
+            told = labels[rows] >= 0
+            seed = int(rng.integers(2**31))
+            found = np.zeros(len(rows), np.int64)
+            y = labels[rows][told]
+            if len(np.unique(y)) > 1 and not told.all():
+                found[~told] = self.classify(x[told], y, x[~told], seed)
+            elif len(y):  # one class is all it knows of
+                found[:] = y[0]
+            ends = np.cumsum([len(matrix.rows) for matrix in group])
+            for matrix, end in zip(group, ends, strict=True):
+                mine = np.arange(end - len(matrix.rows), end)
+                mine = mine[~told[mine]]
+                if len(mine):
+                    guesses.append(matrix.guess(self.measure, rows[mine], found[mine]))
+        return guesses

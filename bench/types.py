@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from bench.backbones import Backbone
     from bench.ragged import Ragged, Tokens
+    from bench.record import TrainSettings
     from bench.session import Session
 
 Ints = NDArray[np.int64]
@@ -271,6 +272,8 @@ class Knowledge:
     """Blocks below the trust boundary."""
     base: Backbone | None = None
     """The public model with its initial weights."""
+    settings: TrainSettings | None = None
+    """How adapters are shaped and trained, which the API's vendor knows as it knows the weights."""
     mechanism: Defense | None = None
     """The defense with its public parameters."""
     auxiliary: Auxiliary | None = None
