@@ -5,23 +5,35 @@ The customer keeps the adapters θ, the head, the labels and the optimiser. P³E
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.functional import cross_entropy
 
 from bench.ragged import Tokens
-from bench.types import Channel
-
-if TYPE_CHECKING:
-    from bench.session import Network, Session
+from bench.session import Network, Predictor, Session
+from bench.types import Channel, Tuned
 
 Adapter = Mapping[str, Tensor]
 """The trainable parameters θ of one adapter, by their names in the model."""
+
+
+CHANNELS = frozenset(
+    {
+        Channel.TOKENS,
+        Channel.PARAMETERS,
+        Channel.ACTIVATIONS,
+        Channel.GRADIENTS,
+        Channel.ADAPTER_GRADIENTS,
+    }
+)
+"""What crosses the wire when one fine-tunes over the API."""
 
 
 class Features(nn.Module):
@@ -112,14 +124,25 @@ class Api:
         self.head = self.network.head
         self._server = Server(self.network, session.autocast(), keep)
 
-    def adapter(self) -> dict[str, nn.Parameter]:
-        """A fresh adapter; the same one at every call, and for every defense."""
+    def adapter(self, number: int = 0) -> dict[str, nn.Parameter]:
+        """A fresh adapter; the same one at every call and for every defense.
+
+        All have B = 0 and so no effect yet; another number has another draw of A.
+        """
         heads = {id(parameter) for parameter in self.head.parameters()}
-        return {
+        found = {
             name: nn.Parameter(parameter.detach().clone())
             for name, parameter in self.network.named_parameters()
             if parameter.requires_grad and id(parameter) not in heads
         }
+        if number:
+            draw = torch.Generator().manual_seed(self._session.seeds.initialisation + number)
+            for name, parameter in found.items():
+                if "lora_A" in name:  # as peft draws it
+                    values = torch.empty(parameter.shape)
+                    nn.init.kaiming_uniform_(values, a=math.sqrt(5), generator=draw)
+                    parameter.data.copy_(values)
+        return found
 
     def dropout(self) -> Tensor:
         """What a pass with dropout is to draw from; give it to all calls of one step."""
@@ -181,22 +204,96 @@ class Api:
         tokens: Tokens,
         rows: Tensor,
         adapter: Adapter,
-        gradient: Tensor,
+        gradients: Sequence[Tensor],
+        weights: Sequence[float] = (1.0,),
         *,
         part: int = 0,
         round: int = 0,
         dropout: Tensor | None = None,
-        recipient: str | None = None,
-    ) -> Adapter:
-        """g_θ for `gradient` [B, d], whatever that is the gradient of."""
+        recipients: Sequence[str] | None = None,
+        once: bool = False,
+    ) -> dict[str, Tensor]:
+        """Σ wⱼ g_θ(ĝⱼ): a call for each of `gradients` [B, d], the answers weighted.
+
+        Args:
+            part: of the first gradient; the others count on.
+            recipients: the server of each; by default all go to the first one.
+            once: compute the answer to Σ wⱼ ĝⱼ alone, which is the same since g_θ is linear in ĝ.
+                All calls are counted and recorded as they would have been made.
+        """
         session, wire = self._session, self._session.wire
-        where = {"round": round, "part": part, "recipient": recipient or self.servers[0]}
-        wire.repeat(tokens.ids, *adapter.values())
-        arrived = wire.send(Channel.GRADIENTS, gradient, rows, **where)  # type: ignore[call-overload]
+        arrived = []
+        asked = list(recipients or [self.servers[0]] * len(gradients))
+        for j, (gradient, recipient) in enumerate(zip(gradients, asked, strict=True)):
+            wire.repeat(tokens.ids, *adapter.values())
+            where = {"round": round, "part": part + j, "recipient": recipient}
+            arrived.append(wire.send(Channel.GRADIENTS, gradient, rows, **where))  # type: ignore[call-overload]
+        if once:
+            whole = sum(w * g for w, g in zip(weights, arrived, strict=True))
+            answers = [self._answered(tokens, adapter, whole, dropout)] * len(arrived)
+            factors = [1.0 / len(arrived)] * len(arrived)
+        else:
+            answers = [self._answered(tokens, adapter, g, dropout) for g in arrived]
+            factors = list(weights)
+        total: dict[str, Tensor] = {}
+        for answer, factor in zip(answers, factors, strict=True):
+            returned = wire.send_adapter(
+                Channel.ADAPTER_GRADIENTS, answer, rows, round=round, sender="vendor"
+            )
+            for name, value in returned.items():
+                total[name] = factor * value + total.get(name, 0.0)
+        session.calls += len(arrived) - 1 if once else 0
+        return total
+
+    def _answered(
+        self, tokens: Tokens, adapter: Adapter, gradient: Any, dropout: Tensor | None
+    ) -> Adapter:
         started = time.perf_counter()
-        found = self._server.backward(tokens, adapter, arrived, dropout)
-        session.served(time.perf_counter() - started)
-        return wire.send_adapter(Channel.ADAPTER_GRADIENTS, found, rows, sender="vendor", **where)  # type: ignore[arg-type]
+        found = self._server.backward(tokens, adapter, gradient, dropout)
+        self._session.served(time.perf_counter() - started)
+        return found
+
+
+Objective = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""The customer's loss: (activations [B, d], scores [B, C], labels [B]) → a scalar."""
+
+
+def cross_entropy_loss(h: Tensor, scores: Tensor, labels: Tensor) -> Tensor:
+    """The loss of the task alone."""
+    return cross_entropy(scores, labels)
+
+
+def fine_tune(
+    session: Session, objective: Objective = cross_entropy_loss, labels: Tensor | None = None
+) -> Tuned:
+    """Trains one adapter and the head over the API, every gradient in the clear.
+
+    Args:
+        objective: what the customer minimises.
+        labels: [n] to train on instead of the session's.
+    """
+    api = Api(session)
+    adapter, head = api.adapter(), api.head
+    labels = session.labels if labels is None else labels
+
+    def step(rows: Tensor, epoch: int) -> float:
+        tokens, dropout = session.train.take(rows), api.dropout()
+        h = api.forward(tokens, rows, adapter, round=epoch, dropout=dropout)
+        scores, mine = head(h), labels[rows].to(h.device)
+        objective(h, scores, mine).backward()  # type: ignore[no-untyped-call]
+        assert h.grad is not None
+        found = api.backward(tokens, rows, adapter, [h.grad], round=epoch, dropout=dropout)
+        for name, parameter in adapter.items():
+            parameter.grad = found[name]
+        return cross_entropy(scores.detach(), mine).item()
+
+    session.fit(step, {"params": [*adapter.values(), *head.parameters()]})
+
+    def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
+        scores: Tensor = head(api.forward(tokens, rows, adapter, split=split))
+        return scores
+
+    return Predictor(score, api.network)
 
 
 def random_state(device: str) -> Tensor:

@@ -2,12 +2,8 @@
 
 from typing import ClassVar
 
-from torch import Tensor
-from torch.nn.functional import cross_entropy
-
-from bench.api import Api
-from bench.ragged import Tokens
-from bench.session import Predictor, Session
+from bench import api
+from bench.session import Session
 from bench.types import Channel, Defense, Source, Tuned
 
 
@@ -20,15 +16,7 @@ class NoDefense(Defense):
 
     name: ClassVar[str] = "none"
     source: ClassVar[Source] = Source("P³EFT, API fine-tuning without protection", "section 3")
-    emits: ClassVar[frozenset[Channel]] = frozenset(
-        {
-            Channel.TOKENS,
-            Channel.PARAMETERS,
-            Channel.ACTIVATIONS,
-            Channel.GRADIENTS,
-            Channel.ADAPTER_GRADIENTS,
-        }
-    )
+    emits: ClassVar[frozenset[Channel]] = api.CHANNELS
     version: ClassVar[int] = 2
     colour: ClassVar[str] = "#222222"
     marker: ClassVar[str] = "*"
@@ -38,24 +26,4 @@ class NoDefense(Defense):
         return True
 
     def fine_tune(self, session: Session) -> Tuned:
-        api = Api(session)
-        adapter, head = api.adapter(), api.head
-
-        def step(rows: Tensor, epoch: int) -> float:
-            tokens, dropout = session.train.take(rows), api.dropout()
-            h = api.forward(tokens, rows, adapter, round=epoch, dropout=dropout)
-            loss = cross_entropy(head(h), session.labels[rows].to(h.device))
-            loss.backward()  # type: ignore[no-untyped-call]
-            assert h.grad is not None
-            found = api.backward(tokens, rows, adapter, h.grad, round=epoch, dropout=dropout)
-            for name, parameter in adapter.items():
-                parameter.grad = found[name]
-            return loss.item()
-
-        session.fit(step, {"params": [*adapter.values(), *head.parameters()]})
-
-        def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
-            scores: Tensor = head(api.forward(tokens, rows, adapter, split=split))
-            return scores
-
-        return Predictor(score, api.network)
+        return api.fine_tune(session)

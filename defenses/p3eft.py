@@ -1,0 +1,164 @@
+"""P³EFT: gradients are sent as noise that cancels, activations as parts of a secret mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import cross_entropy, linear
+
+from bench import api
+from bench.api import Api
+from bench.ragged import Tokens
+from bench.session import Predictor, Session
+from bench.types import Channel, Defense, Source, Tuned
+
+
+class P3EFT(Defense):
+    """Several adapters over the API, mixed with secret weights, trained to hide labels from a probe.
+
+    The vendor sees each adapter's activations, and instead of a gradient several vectors of which
+    each alone is noise: backprop is linear, so the customer adds up the answers. The head reads
+    Σ Wᵢ ∘ hᵢ.
+    """
+
+    name: ClassVar[str] = "p3eft"
+    source: ClassVar[Source] = Source(
+        "Privacy-Preserving LLM Fine-Tuning over API (P³EFT)", "sections 3.2 and 3.3, algorithm 2"
+    )
+    emits: ClassVar[frozenset[Channel]] = api.CHANNELS
+    knob: ClassVar[str | None] = "weight"
+    colour: ClassVar[str] = "#d55e00"
+    marker: ClassVar[str] = "D"
+
+    weight: float = Field(1.0, ge=0)
+    """Of the adversarial regulariser; larger hides more. 0 leaves the mixture alone."""
+    adapters: int = Field(2, ge=2)
+    """n, how many adapters are mixed."""
+    vectors: int = Field(2, ge=2)
+    """m, how many vectors stand for one gradient."""
+    sigma: float = Field(1.0, ge=0)
+    """Standard deviation of ξ in the mixing weights (equation 4); 0 mixes all adapters equally."""
+    noise: float = Field(1000.0, gt=0)
+    """Least variance of each vector, in units of the gradient's own; the paper's experiment."""
+    servers: Literal["one", "separate"] = "one"
+    """One adversary sees all vectors: a single server, or several that collude. Or each vector goes
+    to a server of its own, and these do not collude."""
+    backprop: Literal["calls", "combined"] = "calls"
+    """Calls the API for each vector; or, quicker, computes the answers' sum once, which is the same
+    since backprop is linear. What each server sees and all costs but time are the same."""
+
+    def fine_tune(self, session: Session) -> Tuned:
+        mixing = mixing_weights(self.adapters, session.backbone.width, self.sigma, session.noise)
+        weights = torch.from_numpy(mixing).float().to(session.device)
+        names = tuple(f"server-{j}" for j in range(self.vectors))
+        client = Api(
+            session, names if self.servers == "separate" else ("vendor",), keep=self.adapters
+        )
+        recipients = names if self.servers == "separate" else ("vendor",) * self.vectors
+        adapters = [client.adapter(i) for i in range(self.adapters)]
+        head = client.head
+
+        def activations(
+            tokens: Tokens, rows: Tensor, split: str, epoch: int, dropout: Tensor | None
+        ) -> list[Tensor]:
+            where = {"split": split, "round": epoch, "dropout": dropout}
+            return [
+                client.forward(tokens, rows, adapter, part=i, **where)  # type: ignore[arg-type]
+                for i, adapter in enumerate(adapters)
+            ]
+
+        def step(rows: Tensor, epoch: int) -> float:
+            tokens, dropout = session.train.take(rows), client.dropout()
+            h = activations(tokens, rows, "train", epoch, dropout)
+            labels = session.labels[rows].to(h[0].device)
+            loss = cross_entropy(head(mixed(h, weights)), labels)
+            hidden = (
+                sum(adversarial(one, labels, session.classes) for one in h) if self.weight else 0
+            )
+            (loss + self.weight * hidden).backward()  # type: ignore[no-untyped-call]
+            for i, adapter in enumerate(adapters):
+                gradient = h[i].grad
+                assert gradient is not None
+                vectors, alphas = obfuscated(gradient, self.vectors, self.noise, session.noise)
+                found = client.backward(
+                    tokens,
+                    rows,
+                    adapter,
+                    vectors,
+                    alphas,
+                    part=i * self.vectors,
+                    round=epoch,
+                    dropout=dropout,
+                    recipients=recipients,
+                    once=self.backprop == "combined",
+                )
+                for name, parameter in adapter.items():
+                    parameter.grad = found[name]
+            return loss.item()
+
+        trained = [parameter for adapter in adapters for parameter in adapter.values()]
+        session.fit(step, {"params": [*trained, *head.parameters()]})
+
+        def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
+            scores: Tensor = head(mixed(activations(tokens, rows, split, 0, None), weights))
+            return scores
+
+        return Predictor(score, client.network)
+
+
+def mixing_weights(n: int, d: int, sigma: float, rng: np.random.Generator) -> np.ndarray:
+    """[n, d] secret weights W of equation 4; in each dimension they add up to 1."""
+    weights = np.full((n, d), 1 / n)
+    for i in range(n):
+        for j in range(i + 1, n):
+            xi = sigma * rng.standard_normal(d)
+            weights[i] += xi
+            weights[j] -= xi
+    return weights
+
+
+def mixed(h: Sequence[Tensor], weights: Tensor) -> Tensor:
+    """h′ = Σ Wᵢ ∘ hᵢ, [B, d]."""
+    return (torch.stack(list(h)) * weights[:, None]).sum(0)
+
+
+def obfuscated(
+    gradient: Tensor, m: int, noise: float, rng: np.random.Generator
+) -> tuple[list[Tensor], list[float]]:
+    """m vectors [B, d] and secret scalars α with Σ αⱼ ĝⱼ = `gradient`.
+
+    The paper fixes no more than this. Here m − 1 vectors are Gaussian noise, and the last one is
+    what is missing. Scalars are ± uniform on [1, 2]; noise of 4 × `noise` times the gradient's
+    variance then leaves at least `noise` times that variance in the last one, too.
+    """
+    alphas = [float(a) for a in rng.uniform(1, 2, m) * rng.choice([-1.0, 1.0], m)]
+    scale = 2 * noise**0.5 * float(gradient.square().mean().sqrt())
+    drawn = rng.standard_normal((m - 1, *gradient.shape), dtype=np.float32)
+    vectors = list(scale * torch.from_numpy(drawn).to(gradient))
+    rest = gradient - sum(a * v for a, v in zip(alphas, vectors, strict=False))
+    return [*vectors, rest / alphas[-1]], alphas
+
+
+def adversarial(h: Tensor, labels: Tensor, classes: int) -> Tensor:
+    """Cross-entropy of a probe, fitted to `h` [B, d] as it is, against the wrong labels.
+
+    The probe is a logistic regression with scikit-learn's default L2 penalty. Cross-entropy on the
+    negated scores is, for two classes, that against the other label. A batch in which a class is
+    missing has no probe: 0.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    if len(torch.unique(labels)) < classes:
+        return h.new_zeros(())
+    probe = LogisticRegression(max_iter=100).fit(h.detach().cpu().numpy(), labels.cpu().numpy())
+    weight = torch.from_numpy(np.atleast_2d(probe.coef_)).to(h)
+    bias = torch.from_numpy(np.atleast_1d(probe.intercept_)).to(h)
+    scores = linear(h, weight, bias)
+    if classes == 2:
+        scores = torch.cat([torch.zeros_like(scores), scores], 1)
+    return cross_entropy(-scores, labels)

@@ -1,0 +1,57 @@
+"""Randomised labels: the customer trains on labels that lie now and then."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from bench import api
+from bench.session import Session
+from bench.types import Channel, Claim, Defense, Source, Tuned
+
+
+class PSLF(Defense):
+    """Each label is replaced by each wrong class with probability 1/(e^ε + C − 1), once per run.
+
+    Training is that of `none`, on these labels.
+    """
+
+    name: ClassVar[str] = "pslf"
+    source: ClassVar[Source] = Source(
+        "Differentially Private Label Protection in Split Learning (Yang et al. 2022)",
+        "transcript privacy by randomised response",
+        "https://arxiv.org/abs/2203.02073",
+    )
+    emits: ClassVar[frozenset[Channel]] = api.CHANNELS
+    knob: ClassVar[str | None] = "epsilon"
+    colour: ClassVar[str] = "#009e73"
+    marker: ClassVar[str] = "v"
+
+    epsilon: float = Field(2.0, gt=0)
+    """ε of label differential privacy; smaller flips more labels."""
+
+    def claim(self) -> Claim | None:
+        return Claim(
+            guarantee="ε-label differential privacy",
+            parameters={"epsilon": self.epsilon},
+            covers="each training label, once for all rounds; inputs are not covered",
+        )
+
+    def fine_tune(self, session: Session) -> Tuned:
+        labels = randomised(session.labels.numpy(), session.classes, self.epsilon, session.noise)
+        return api.fine_tune(session, labels=torch.from_numpy(labels))
+
+
+def randomised(
+    labels: np.ndarray, classes: int, epsilon: float, rng: np.random.Generator
+) -> np.ndarray:
+    """[n] labels after randomised response over `classes`."""
+    kept = 1 / (1 + (classes - 1) * math.exp(-epsilon))
+    # A shift of 1 … C − 1 reaches each wrong class with equal chance.
+    shift = rng.integers(1, classes, size=len(labels))
+    lies = rng.random(len(labels)) >= kept
+    return np.where(lies, (labels + shift) % classes, labels)
