@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -36,10 +37,11 @@ steps by the dozen do. For `embeddings` in units of the spread of E; on MiniLM t
 TRUST = {"candidates": 0.5, "all": 0.1}
 """Share of the discriminant's log-likelihood in the logits at the start. It knows no neighbours and
 is too sure of itself; whole, it would leave no gradient to the words it gets wrong."""
-CHECK = 5
+CHECK = 3
 """Steps between two looks at the words chosen so far."""
 PATIENCE = 2
-"""Looks in a row that find the same words, after which an example's search ends."""
+"""Looks in a row that find the same words, after which a search among candidates ends. One among all
+words goes on: it is there for what did not come out at first."""
 EXACT = 1e-8
 """Squared distance, relative to what was received, that rounding alone explains."""
 OUTLIER = 1.5
@@ -123,8 +125,10 @@ class Optimise(Attack):
             batch = batch.with_values(batch.values.to(base.embeddings.device))
             target = Target(batch, base, cut)
             likely = discriminant.scores(batch)
-            words = self._searched(target, self._among_candidates(likely, base.embeddings))
-            left = ~target.explained_by(words)
+            words = self._searched(
+                target, self._among_candidates(likely, base.embeddings), PATIENCE
+            )
+            left = ~target.explained_by(words, discriminant.centre)
             if left.any():
                 at = target.tokens_of(left)
                 rest, first = target.take(left), words[at]
@@ -147,7 +151,7 @@ class Optimise(Attack):
             return Vectors(rows.mean(0).repeat(len(likely), 1), rows, RATE["embeddings"])
         return Logits(TRUST["all"] * likely, rows, RATE["logits"])
 
-    def _searched(self, target: Target, choice: Choice) -> Tensor:
+    def _searched(self, target: Target, choice: Choice, patience: float = math.inf) -> Tensor:
         """[t] for each example the closest words that its search comes through."""
         left, rows = target, torch.arange(len(target.received))
         last = found = choice.words()
@@ -162,7 +166,7 @@ class Optimise(Attack):
                 found[at[those]] = words[those]
                 changed = left.summed((words != last).float()) > 0
                 unchanged = torch.where(changed, 0, unchanged + 1)
-                go = (nearest[rows] > left.rounding()) & (unchanged < PATIENCE)
+                go = (nearest[rows] > left.rounding()) & (unchanged < patience)
                 if not go.any():
                     break
                 those = left.tokens_of(go)
@@ -204,12 +208,17 @@ class Target:
         """[n] the squared distance below which an example is solved."""
         return EXACT * self.summed(self.received.values.square().sum(1))
 
-    def explained_by(self, words: Tensor) -> Tensor:
-        """[n] whether nothing is missing, or about the same at every position, as noise would be."""
+    def explained_by(self, words: Tensor, centre: Tensor) -> Tensor:
+        """[n] whether nothing is missing, or what noise would leave: about the same at every
+        position, and less than without any words, which is the distance from the `centre` [d]."""
         squares = self.squares_of(words).cpu()
         parts = torch.split(squares, self.received.lengths.tolist())
-        even = torch.stack([part.max() <= OUTLIER * part.median() for part in parts])
-        return even | (self.summed(squares) <= self.rounding())
+        even = torch.tensor(
+            [len(part) > 1 and bool(part.max() <= OUTLIER * part.median()) for part in parts]
+        )
+        missing = self.summed(squares)
+        without = self.summed((self.received.values - centre).square().sum(1))
+        return (even & (missing < without)) | (missing <= self.rounding())
 
     def tokens_of(self, examples: Tensor) -> Tensor:
         """[t] a mask of examples [n], for each of their tokens."""

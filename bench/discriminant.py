@@ -34,6 +34,7 @@ class Discriminant:
 
     Attributes:
         frame: ids of the special tokens in front of a text, and behind it.
+        centre: [d] the mean vector at the cut.
     """
 
     def __init__(self, base: Backbone, cut: int, rng: np.random.Generator) -> None:
@@ -53,6 +54,7 @@ class Discriminant:
         covariance += SHRINK * covariance.diagonal().mean() * torch.eye(d, dtype=torch.float64)
         whiten = torch.linalg.cholesky(torch.linalg.inv(covariance))
         self.whiten = whiten.float().to(device)
+        self.centre = h.mean(0).float().to(device)
         self.offset = fitted[-1].float().to(device)
         self.codes = rows @ (fitted[:-1] @ whiten).float().to(device)
         self.half_squares = self.codes.square().sum(1) / 2
