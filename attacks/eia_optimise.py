@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import embedding
 
 from bench.backbones import Backbone
+from bench.discriminant import Discriminant
 from bench.ragged import Ragged
+from bench.relaxation import Choice, Logits, Vectors
 from bench.training import by_length
 from bench.types import (
     Attack,
@@ -27,27 +31,44 @@ from bench.types import (
     Transcript,
 )
 
-LEARNING_RATE = {"logits": 0.1, "embeddings": 0.2}
+RATE = {"logits": 0.1, "embeddings": 0.2}
 """Of Adam. For `logits`, published values run from 0.005 to 0.09, with 300 to 72,000 steps; at 0.1
-steps by the dozen do. For `embeddings` in units of the spread of E, which differs a hundredfold
-between models; on MiniLM this is 0.01."""
-TEMPERATURE = 0.05
-"""Of the relaxed choice of a word; public settings run from here to 0.2."""
+steps by the dozen do. For `embeddings` in units of the spread of E; on MiniLM this is 0.01."""
+TRUST = {"candidates": 0.5, "all": 0.1}
+"""Share of the discriminant's log-likelihood in the logits at the start. It knows no neighbours and
+is too sure of itself; whole, it would leave no gradient to the words it gets wrong."""
+CHECK = 3
+"""Steps between two looks at the words chosen so far."""
+PATIENCE = 2
+"""Looks in a row that find the same words, after which a search among candidates ends. One among all
+words goes on: it is there for what did not come out at first."""
+EXACT = 1e-8
+"""Squared distance, relative to what was received, that rounding alone explains."""
+OUTLIER = 1.5
+"""Squared distance of a position over the median of its example. Noise of some hundred coordinates
+hardly varies in length (dχ noise of 384: by 5%), so what sticks out is a word not found."""
 
 
 class Optimise(Attack):
     """Searches inputs that the initial bottom maps to what was received, with Adam.
 
-    Each example has its own squared distance; those of a batch are summed, so that an example's
-    optimum does not depend on its batch. Where an example was sent in several rounds, each gives a
-    candidate, as for `eia-nn`. Segment types are not sent; the attack takes all tokens for the
-    first text's.
+    A linear discriminant, fit on random words, says how likely each word is at each position. The
+    search starts from there, among the likeliest `candidates`; where its words do not explain what
+    was received, it is done again among all words, and the words that come closer are kept. Of all
+    words that an example's search passes through, the closest are the answer: every few steps the
+    bottom is run on them. The search ends early once they give exactly what was received, or
+    change no more.
 
-    The price is `steps` passes forward and back through the bottom for each recorded example and
-    round. A run that may not cost that much records fewer examples.
+    An example's search does not depend on its batch. Where an example was sent in several rounds,
+    each gives a candidate, as for `eia-nn`. Segment types are not sent; the attack takes all tokens
+    for the first text's.
+
+    The price is at most twice `steps` passes forward and back through the bottom for each recorded
+    example and round; without noise behind the first blocks it is one pass forward.
     """
 
     name: ClassVar[str] = "eia-optimise"
+    version: ClassVar[int] = 2
     source: ClassVar[Source] = Source(
         "Information Leakage in Embedding Models (Song & Raghunathan 2020)",
         "white-box inversion",
@@ -62,13 +83,15 @@ class Optimise(Attack):
     certified_at: ClassVar[float] = 0.99
 
     relaxation: Literal["logits", "embeddings"] = "logits"
-    """Logits: a soft choice among all words, the paper's. Embeddings: free vectors, which start at
-    the mean of E and end at the row of E in whose direction they point; a step is several times
-    faster, but more of them are needed, and the longer they are free the more they fit the noise."""
+    """Logits: a soft choice among words, the paper's. Embeddings: free vectors, which start at the
+    likeliest words, or at the mean of E, and end at the rows of E in whose direction they point."""
     steps: int = Field(50, ge=1)
-    """Of Adam. `embeddings` needs 150 to 300 behind deeper blocks."""
+    """Of Adam, at most. `embeddings` needs 150 to 300 behind deeper blocks."""
+    candidates: int = Field(256, ge=1)
+    """Words among which `logits` searches at first, at each position."""
     batch_size: int = Field(16, ge=1)
-    """Examples side by side. `logits` needs 24 bytes per example, token and word of the vocabulary."""
+    """Examples side by side. A search among all words needs 24 bytes per example, token and word of
+    the vocabulary."""
 
     def refuses(self, cut: int) -> str | None:
         return "nothing is to be searched at the embedding cut" if cut == 0 else None
@@ -78,10 +101,11 @@ class Optimise(Attack):
     ) -> list[Guess]:
         base, channel = knowledge.base, Channel.REPRESENTATIONS
         assert base is not None
+        discriminant = Discriminant(base, knowledge.cut, rng)
         guesses = []
         for split in seen.splits(channel):
             blocks = [seen.collect(channel, split, r) for r in seen.rounds(channel, split)]
-            columns = [self._inverted(block, base, knowledge.cut) for block in blocks]
+            columns = [self._inverted(b, base, knowledge.cut, discriminant) for b in blocks]
             candidates: Ints = np.stack(columns, axis=1)
             rows, lengths = blocks[0].rows, blocks[0].lengths
             guesses.append(
@@ -89,37 +113,117 @@ class Optimise(Attack):
             )
         return guesses
 
-    def _inverted(self, block: Collected, base: Backbone, cut: int) -> Ints:
+    def _inverted(
+        self, block: Collected, base: Backbone, cut: int, discriminant: Discriminant
+    ) -> Ints:
         """[T] the tokens found."""
         assert block.lengths is not None
         received = Ragged(torch.from_numpy(block.values), torch.from_numpy(block.lengths))
         found = np.zeros(len(block.values), np.int64)
         for rows in by_length(received.lengths, self.batch_size):
             batch = received.take(rows)
-            best = self._searched(batch, base, cut)
-            if self.relaxation == "embeddings":
-                # By angle: a norm behind the embeddings hides the length of a vector from the search.
-                best = normalize(best) @ normalize(base.embeddings).T
-            words = best.argmax(1)
+            batch = batch.with_values(batch.values.to(base.embeddings.device))
+            target = Target(batch, base, cut)
+            likely = discriminant.scores(batch)
+            words = self._searched(
+                target, self._among_candidates(likely, base.embeddings), PATIENCE
+            )
+            left = ~target.explained_by(words, discriminant.centre)
+            if left.any():
+                at = target.tokens_of(left)
+                rest, first = target.take(left), words[at]
+                second = self._searched(rest, self._among_all(likely[at], base.embeddings))
+                closer = rest.distances(second) < rest.distances(first)
+                words[at] = torch.where(rest.tokens_of(closer).to(first.device), second, first)
             found[received.positions(rows).numpy()] = words.cpu().numpy()
         return found
 
-    def _searched(self, received: Ragged, base: Backbone, cut: int) -> Tensor:
-        """The free variables whose words come nearest to `received`: [t, d], or logits [t, V]."""
-        rows = base.embeddings
-        target = received.values.to(rows.device)
-        types = torch.zeros(len(target), dtype=torch.long, device=rows.device)
-        soft = self.relaxation == "logits"
-        free = (
-            rows.new_zeros(len(target), len(rows)) if soft else rows.mean(0).repeat(len(target), 1)
+    def _among_candidates(self, likely: Tensor, rows: Tensor) -> Choice:
+        """Where to search first, given the log-likelihood of every word [t, V]."""
+        if self.relaxation == "embeddings":
+            return Vectors(embedding(likely.argmax(1), rows), rows, RATE["embeddings"])
+        best, among = likely.topk(min(self.candidates, len(rows)))
+        return Logits(TRUST["candidates"] * best, rows, RATE["logits"], among)
+
+    def _among_all(self, likely: Tensor, rows: Tensor) -> Choice:
+        """Where to search if that was not enough."""
+        if self.relaxation == "embeddings":
+            return Vectors(rows.mean(0).repeat(len(likely), 1), rows, RATE["embeddings"])
+        return Logits(TRUST["all"] * likely, rows, RATE["logits"])
+
+    def _searched(self, target: Target, choice: Choice, patience: float = math.inf) -> Tensor:
+        """[t] for each example the closest words that its search comes through."""
+        left, rows = target, torch.arange(len(target.received))
+        last = found = choice.words()
+        nearest, unchanged = torch.full((len(rows),), torch.inf), torch.full((len(rows),), -1)
+        for step in range(self.steps + 1):
+            if step % CHECK == 0 or step == self.steps:
+                words = choice.words()
+                distance = left.distances(words)
+                closer = distance < nearest[rows]
+                nearest[rows[closer]] = distance[closer]
+                at, those = target.received.positions(rows), left.tokens_of(closer)
+                found[at[those]] = words[those]
+                changed = left.summed((words != last).float()) > 0
+                unchanged = torch.where(changed, 0, unchanged + 1)
+                go = (nearest[rows] > left.rounding()) & (unchanged < patience)
+                if not go.any():
+                    break
+                those = left.tokens_of(go)
+                choice.keep(those)
+                left, rows, unchanged, last = left.take(go), rows[go], unchanged[go], words[those]
+            if step < self.steps:
+                choice.step(left.squares)
+        return found
+
+
+@dataclass(frozen=True)
+class Target:
+    """What was received of a batch of n examples, t tokens, and the way there."""
+
+    received: Ragged
+    base: Backbone
+    cut: int
+
+    def squares(self, vectors: Tensor) -> Tensor:
+        """[t] squared distance between what embeddings [t, d] give and what was received."""
+        types = torch.zeros(len(vectors), dtype=torch.long)
+        reached = self.base.bottom(self.received.with_values(vectors), types, self.cut)
+        return (reached.values - self.received.values).square().sum(1)
+
+    @torch.no_grad()
+    def squares_of(self, words: Tensor) -> Tensor:
+        return self.squares(embedding(words, self.base.embeddings))
+
+    def summed(self, values: Tensor) -> Tensor:
+        """[n] sums over the tokens of each example."""
+        lengths = self.received.lengths.to(values.device)
+        return torch.segment_reduce(values, "sum", lengths=lengths).cpu()
+
+    def distances(self, words: Tensor) -> Tensor:
+        """[n] squared distance of each example."""
+        return self.summed(self.squares_of(words))
+
+    def rounding(self) -> Tensor:
+        """[n] the squared distance below which an example is solved."""
+        return EXACT * self.summed(self.received.values.square().sum(1))
+
+    def explained_by(self, words: Tensor, centre: Tensor) -> Tensor:
+        """[n] whether nothing is missing, or what noise would leave: about the same at every
+        position, and less than without any words, which is the distance from the `centre` [d]."""
+        squares = self.squares_of(words).cpu()
+        parts = torch.split(squares, self.received.lengths.tolist())
+        even = torch.tensor(
+            [len(part) > 1 and bool(part.max() <= OUTLIER * part.median()) for part in parts]
         )
-        free.requires_grad_()
-        rate = LEARNING_RATE[self.relaxation] * (1 if soft else float(rows.std()))
-        optimiser = torch.optim.Adam([free], lr=rate)
-        for _ in range(self.steps):
-            words = (free / TEMPERATURE).softmax(1) @ rows if soft else free
-            reached = base.bottom(received.with_values(words), types, cut).values
-            distance = (reached - target).square().sum()
-            (free.grad,) = torch.autograd.grad(distance, free)
-            optimiser.step()
-        return free.detach()
+        missing = self.summed(squares)
+        without = self.summed((self.received.values - centre).square().sum(1))
+        return (even & (missing < without)) | (missing <= self.rounding())
+
+    def tokens_of(self, examples: Tensor) -> Tensor:
+        """[t] a mask of examples [n], for each of their tokens."""
+        return torch.repeat_interleave(examples, self.received.lengths)
+
+    def take(self, examples: Tensor) -> Target:
+        """Those of a mask [n]."""
+        return replace(self, received=self.received.take(torch.nonzero(examples)[:, 0]))
