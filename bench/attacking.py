@@ -29,6 +29,7 @@ from bench.types import (
     Attack,
     Channel,
     Guess,
+    Ints,
     Knowledge,
     Knows,
     Labelled,
@@ -141,7 +142,7 @@ def _attack(
     told_rows = None if knowledge.labelled is None else knowledge.labelled.rows
     start = time.perf_counter()
     try:
-        guesses = _guesses(attack, transcript, knowledge, rng, truth)
+        guesses = asked(attack, transcript, knowledge, rng, truth.splits["train"].labels)
         chosen = [g for g in guesses if g.goal in pairing.goals]
         scored = [
             (guess, score(guess, truth, told_rows))
@@ -181,17 +182,16 @@ def _attack(
     return leaks
 
 
-def _guesses(
-    attack: Attack,
-    seen: Transcript,
-    knowledge: Knowledge,
-    rng: np.random.Generator,
-    truth: Truth,
+def asked(
+    attack: Attack, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator, labels: Ints
 ) -> list[Guess]:
-    """What an attack guesses, asked once per fold where it is told the labels of the others."""
+    """What an attack guesses, asked once per fold where it is told the labels of the others.
+
+    Args:
+        labels: [n] of the split `train`.
+    """
     if not attack.folds:
         return isolated(functools.partial(attack.guess, seen, knowledge, rng))
-    labels = truth.splits["train"].labels
     fold = rng.permutation(len(labels)) % attack.folds
     parts: dict[tuple[object, ...], list[Guess]] = {}
     for i in range(attack.folds):

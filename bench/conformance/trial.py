@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from bench import registry
-from bench.attacking import attack_all, isolated, knowledge_for
+from bench.attacking import asked, attack_all, knowledge_for
 from bench.backbones import Backbone, load_backbone
 from bench.inputs import Inputs
 from bench.plan import Planned, make_plan
@@ -141,7 +140,8 @@ class Trial:
         knows = frozenset(Knows) if told_all else pairing.attack.needs
         knowledge = knowledge_for(pairing, self.planned, self.inputs, self.fresh_backbone(), knows)
         rng = np.random.default_rng(Seeds.of(self.planned.cell.seed).attack)
-        return isolated(partial(pairing.attack.guess, seen, knowledge, rng))
+        labels = self.inputs.task.splits["train"].labels
+        return asked(pairing.attack, seen, knowledge, rng, labels)
 
 
 def variants(method: M) -> Iterator[M]:
