@@ -20,6 +20,7 @@ class XGBoost(ToldAttack):
 
     name: ClassVar[str] = "xgboost"
     source: ClassVar[Source] = Source("P³EFT", "section 4.1, XGBoost on noisy gradients")
+    costly: ClassVar[bool] = True
     folds: ClassVar[int] = 2
     pooled: ClassVar[bool] = True
 

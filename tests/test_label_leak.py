@@ -1,0 +1,101 @@
+"""Figures of label privacy show the numbers of the records."""
+
+from __future__ import annotations
+
+import pytest
+from records import estimate, leak, record
+
+from bench.errors import LeakboardError
+from bench.record import Point, Projection
+from bench.types import Channel, Goal
+from leaderboards import label_leak
+from leaderboards.frame import frame
+from leaderboards.published import published
+
+
+def found(attack, success, view="worst", channel=Channel.ACTIVATIONS, curve=()):
+    points = [
+        Point(step=step, part=0, recipient="vendor", success=estimate(value, chance=0.55))
+        for step, value in curve
+    ]
+    return leak(
+        success,
+        attack,
+        Goal.LABEL,
+        chance=0.6,
+        view=view,
+        channel=channel,
+        step=0,
+        curve=points,
+    )
+
+
+def cell(defense, seed, spectral, kmeans=0.5, weight=None, **fields):
+    leaks = [
+        found("spectral", spectral, curve=[(0, 0.5), (9, spectral)]),
+        found("spectral", spectral - 0.1, view="last"),
+        found("kmeans", kmeans),
+        found("logreg", 0.99),
+        found("spectral", 1.0, channel=Channel.GRADIENTS, curve=[(0, 1.0), (9, 1.0)]),
+    ]
+    params = {} if weight is None else {"weight": weight, "sigma": fields.pop("sigma", 1.0)}
+    return record(defense, params, seed, leaks=leaks, task="sst2", **fields)
+
+
+def test_leak_is_the_largest_of_the_three_attacks_on_activations_at_the_worst_moment():
+    rows = label_leak.leaks(frame([cell("none", 0, 0.9), cell("none", 1, 0.8, kmeans=0.85)]))
+    (row,) = rows.to_dict("records")
+    assert row["success"] == pytest.approx((0.9 + 0.85) / 2)
+    assert row["n_seeds"] == 2
+
+
+def test_records_without_these_attacks_are_told_what_to_add():
+    with pytest.raises(LeakboardError, match="spectral, norm, kmeans"):
+        label_leak.leaks(frame([record()]))
+
+
+@pytest.mark.parametrize("kind", label_leak.KINDS)
+def test_every_kind_draws_three_formats_and_the_same_bytes_again(kind, tmp_path):
+    shown = Projection(
+        channel=Channel.ACTIVATIONS,
+        step=3,
+        part=0,
+        recipient="vendor",
+        points=[[1000, -4], [-900, 7]],
+        truth=[1, 0],
+    )
+    records = [
+        *[cell("none", seed, 0.9, projections=[shown]) for seed in (0, 1)],
+        *[cell("p3eft", s, 0.6 + s / 50, weight=w) for w in (0.1, 0.3) for s in (0, 1)],
+        *[cell("p3eft", s, 0.7, weight=0.1, sigma=0.0) for s in (0, 1)],
+    ]
+    known = published("P3EFT", ["later submission table"])
+
+    def drawn(folder):
+        files = label_leak.draw(kind, records, frame(records), known, tmp_path / folder, "x")
+        return {path.name: path.read_bytes() for path in files}
+
+    first = drawn("one")
+    assert {name.rpartition(".")[2] for name in first} == {"png", "svg", "pdf"}
+    assert first == drawn("two")
+
+
+def test_a_curve_over_training_is_the_largest_at_each_step_and_names_each_setting():
+    records = [cell("p3eft", 0, 0.8, weight=0.1), cell("p3eft", 0, 0.7, weight=0.1, sigma=0.0)]
+    named = label_leak._records_by_setting(records)
+    assert [name for _, name in named] == ["p3eft sigma = 1", "p3eft sigma = 0"] or [
+        name for _, name in named
+    ] == ["p3eft σ = 1", "p3eft σ = 0"]
+    assert label_leak._curve(records[0], "activations") == [(0, 0.5), (9, 0.8)]
+
+
+def test_printed_label_leak_is_read_as_ep_of_the_label_goal():
+    rows = published("P3EFT", ["later submission table"], "deberta-v2-xxlarge")
+    row = rows[(rows["task"] == "sst2") & (rows["defense"] == "p3eft")].iloc[0]
+    assert (row["goal"], row["utility"]) == ("label", pytest.approx(0.965))
+    assert row["ep"] == pytest.approx(1 - 0.626)
+
+
+def test_without_curves_over_training_the_figure_says_why(tmp_path):
+    with pytest.raises(LeakboardError, match="curve over training"):
+        label_leak.training([record()], tmp_path / "x", "t")
