@@ -35,14 +35,16 @@ class P3EFT(Defense):
     colour: ClassVar[str] = "#d55e00"
     marker: ClassVar[str] = "D"
 
-    weight: float = Field(1.0, ge=0)
-    """Of the adversarial regulariser; larger hides more. 0 leaves the mixture alone."""
+    weight: float = Field(0.1, ge=0)
+    """Of the adversarial regulariser; larger hides more, and 0 leaves the mixture alone. The paper tunes
+    it for each task; on 2,000 examples of SST-2 with MiniLM, 0.3 learns nothing any more."""
     adapters: int = Field(2, ge=2)
     """n, how many adapters are mixed."""
     vectors: int = Field(2, ge=2)
     """m, how many vectors stand for one gradient."""
-    sigma: float = Field(1.0, ge=0)
-    """Standard deviation of ξ in the mixing weights (equation 4); 0 mixes all adapters equally."""
+    sigma: float = Field(5.0, ge=0)
+    """Standard deviation of ξ in the mixing weights (equation 4); 0 mixes all adapters equally. The
+    paper states none; at 5 the adapters hide more than at 1, at the same utility."""
     noise: float = Field(1000.0, gt=0)
     """Least variance of each vector, in units of the gradient's own; the paper's experiment."""
     servers: Literal["one", "separate"] = "one"
