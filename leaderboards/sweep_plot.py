@@ -122,7 +122,7 @@ def _draw(ax: Axes, panel: Panel, colours: Mapping[Any, Any], against: str) -> N
     if numeric and min(ticks) > 0 and max(ticks) >= LOG_FROM * min(ticks):
         ax.set_xscale("log")
         ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xticks(list(place.values()), [f"{x:g}" if numeric else str(x or "none") for x in ticks])
+    ax.set_xticks(list(place.values()), [_tick(x) for x in ticks])
     if not panel.hollow:
         for level in _chances(rows, quantity):
             ax.axhline(level, **CHANCE, zorder=1)
@@ -148,6 +148,10 @@ def _draw(ax: Axes, panel: Panel, colours: Mapping[Any, Any], against: str) -> N
     ax.set_xlabel(AXES.get(against, setting(against, "").rstrip(" =") or against))
     _scale_y(ax, panel)
     ax.set_title(panel.title, loc="left", fontweight="bold", fontsize=7.5)
+
+
+def _tick(x: Any) -> str:
+    return "none" if x is None else f"{x:g}" if isinstance(x, float) else str(x)
 
 
 def _scale_y(ax: Axes, panel: Panel) -> None:
@@ -186,15 +190,16 @@ def _ordered(values: pd.Series) -> list[Any]:
 
 
 def _colours(rows: pd.DataFrame) -> dict[Any, Any]:
-    """A colour for each value of the knob, from much protection to none."""
+    """A colour for each value, from a small number, of much protection, to none."""
     values = _ordered(rows["value"])
-    numbers = [v for v in values if v is not None]
+    numbers = [v for v in values if v is not None and not isinstance(v, str)]
     shades = colormaps["viridis"](np.linspace(0.0, 0.88, max(len(numbers), 1)))
-    return dict(zip(numbers, shades, strict=False)) | {None: OPEN}
+    own = {v: v for v in values if isinstance(v, str)}
+    return dict(zip(numbers, shades, strict=False)) | own | {None: OPEN}
 
 
 def _strokes(row: Any, colours: Mapping[Any, Any], hollow: bool) -> dict[str, Any]:
-    """Line and marker; the knob's value decides the colour, the defense the marker."""
+    """Line and marker; the value decides the colour, the defense the marker."""
     drawn = look(str(row["defense"]))
     colour = colours[row["value"]]
     return {
