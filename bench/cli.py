@@ -272,8 +272,8 @@ def plot(
         known = published(paper.paper, paper.artefact, paper.model)
         theirs = {printed: ours for ours, printed in paper.task.items()}
         known["task"], more = known["task"].replace(theirs), paper.note
-    named = "the strongest attack" if attack == STRONGEST else attack
-    by = f"against {'the paper’s attack' if attack == PAPER else named}"
+    named = {STRONGEST: "the strongest attack", PAPER: "the paper's attack"}.get(attack, attack)
+    by = f"against {named}"
     name = "-".join([_name(source), goal, *([] if attack == STRONGEST else [attack])])
     title = f"{_name(source)}: {goal} {by}"
     if against is None:

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
+from matplotlib.transforms import ScaledTranslation
 
 from leaderboards.legend import CHANCE, GREY, per_row
 from leaderboards.looks import look, setting
@@ -32,6 +33,8 @@ OPEN = "#222222"
 """The line without protection."""
 LOG_FROM = 20
 """Ratio of the ends from which an axis is logarithmic."""
+BESIDE = 2.5
+"""Points between the marks of two lines at one value."""
 HEIGHT = 2.3
 """Inches of a row of panels."""
 
@@ -124,10 +127,15 @@ def _draw(ax: Axes, panel: Panel, colours: Mapping[Any, Any], against: str) -> N
         ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xticks(list(place.values()), [_tick(x) for x in ticks])
     if not panel.hollow:
-        for level in _chances(rows, quantity):
-            ax.axhline(level, **CHANCE, zorder=1)
-    for _, line in rows.groupby("line", sort=False):
+        # What is scored may differ along the axis, and with it what guessing reaches.
+        levels = _chances(rows, quantity)
+        ax.plot([place[x] for x in levels.index], levels.to_numpy(), **CHANCE, zorder=1)
+    lines = [line for _, line in rows.groupby("line", sort=False)]
+    for i, line in enumerate(lines):
         first = line.iloc[0]
+        # Equal results stand beside each other, or only the last would be seen.
+        right = 0 if panel.hollow else (i - (len(lines) - 1) / 2) * BESIDE / 72
+        shifted = ax.transData + ScaledTranslation(right, 0, ax.figure.dpi_scale_trans)
         at = np.array([place[json.dumps(x)] for x in line["x"]], float)
         order = np.argsort(at, kind="stable")
         at, y = at[order], line[quantity].to_numpy(float)[order]
@@ -142,9 +150,10 @@ def _draw(ax: Axes, panel: Panel, colours: Mapping[Any, Any], against: str) -> N
                 ecolor=strokes["color"],
                 elinewidth=0.8,
                 alpha=0.45,
+                transform=shifted,
                 zorder=2,
             )
-        ax.plot(at, y, **strokes, zorder=3)
+        ax.plot(at, y, **strokes, transform=shifted, zorder=3)
     ax.set_xlabel(AXES.get(against, setting(against, "").rstrip(" =") or against))
     _scale_y(ax, panel)
     ax.set_title(panel.title, loc="left", fontweight="bold", fontsize=7.5)
@@ -174,11 +183,12 @@ def _room(values: Sequence[float]) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def _chances(rows: pd.DataFrame, quantity: str) -> list[float]:
-    """The level of guessing without an observation; its ends, where settings differ in it."""
-    levels = rows["utility_chance" if quantity == "utility" else "chance"].dropna()
-    ends = sorted({round(float(level), 4) for level in (levels.min(), levels.max())})
-    return [1 - level for level in ends] if quantity == "ep" else ends
+def _chances(rows: pd.DataFrame, quantity: str) -> pd.Series:
+    """The level of guessing without an observation at each value of the parameter, as JSON."""
+    name = "utility_chance" if quantity == "utility" else "chance"
+    levels = rows.groupby(rows["x"].map(json.dumps), sort=False)[name].mean().dropna()
+    levels = levels.loc[[x for x in map(json.dumps, _ordered(rows["x"])) if x in levels]]
+    return 1 - levels if quantity == "ep" else levels
 
 
 def _ordered(values: pd.Series) -> list[Any]:
