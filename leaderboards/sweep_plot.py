@@ -154,6 +154,9 @@ def _draw(ax: Axes, panel: Panel, colours: Mapping[Any, Any], against: str) -> N
                 zorder=2,
             )
         ax.plot(at, y, **strokes, transform=shifted, zorder=3)
+        # An axis does not know by itself what is drawn with a transform of its own.
+        ax.update_datalim(np.column_stack([at, y])[~np.isnan(y)])
+    ax.autoscale_view()
     ax.set_xlabel(AXES.get(against, setting(against, "").rstrip(" =") or against))
     _scale_y(ax, panel)
     ax.set_title(panel.title, loc="left", fontweight="bold", fontsize=7.5)

@@ -11,6 +11,7 @@ from records import leak, record
 from bench.errors import LeakboardError
 from bench.record import Record
 from bench.types import Goal
+from leaderboards import sweep_plot
 from leaderboards.frame import frame
 from leaderboards.published import published
 from leaderboards.sweep_plot import sweep
@@ -105,6 +106,30 @@ def test_the_figure_of_cuts_shows_both_quantities_ours_and_the_papers(tmp_path):
         assert wanted in text
     again = sweep(means, "cut", tmp_path / "b" / "p", "My title", known, "Depths differ.")[1]
     assert again.read_bytes() == svg.read_bytes()
+
+
+def test_no_point_is_off_its_panel_and_equal_points_stand_apart(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(sweep_plot, "save", lambda figure, out: drawn.append(figure))
+    same = [
+        record("sap", {"eta": eta}, 0, 0.6, [leak(1.0)], "sst2", cut=cut)
+        for eta in (None, 50.0)
+        for cut in (1, 2)
+    ]
+    sweep(
+        swept(frame(same), "inversion", "cut"), "cut", tmp_path, "T", published("SAP", ["Table 4"])
+    )
+    (figure,) = drawn
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        marked = [line for line in ax.lines if line.get_marker() != "None"]
+        pixels = [line.get_transform().transform(line.get_xydata()) for line in marked]
+        assert marked
+        left, bottom, right, top = ax.bbox.extents
+        for xy in pixels:
+            assert ((xy >= [left, bottom]) & (xy <= [right, top])).all()
+        if len(pixels) == 2:
+            assert (abs(pixels[0][:, 0] - pixels[1][:, 0]) > 2).all()
 
 
 def test_the_figure_of_an_attacks_parameter_shows_success_for_each_attribute(tmp_path):
