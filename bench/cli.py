@@ -295,8 +295,8 @@ def plot(
         for path in draw(kind, records, rows, known, out, _name(source)):
             console.print(str(path), highlight=False)
         return
-    named = "the strongest attack" if attack == STRONGEST else attack
-    by = f"against {'the paper’s attack' if attack == PAPER else named}"
+    named = {STRONGEST: "the strongest attack", PAPER: "the paper's attack"}.get(attack, attack)
+    by = f"against {named}"
     name = "-".join([_name(source), goal, *([] if attack == STRONGEST else [attack])])
     title = f"{_name(source)}: {goal} {by}"
     if against is None:

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
+from matplotlib.transforms import ScaledTranslation
 
 from leaderboards.legend import CHANCE, GREY, per_row
 from leaderboards.looks import look, setting
@@ -32,6 +33,8 @@ OPEN = "#222222"
 """The line without protection."""
 LOG_FROM = 20
 """Ratio of the ends from which an axis is logarithmic."""
+BESIDE = 2.5
+"""Points between the marks of two lines at one value."""
 HEIGHT = 2.3
 """Inches of a row of panels."""
 
@@ -122,12 +125,17 @@ def _draw(ax: Axes, panel: Panel, colours: Mapping[Any, Any], against: str) -> N
     if numeric and min(ticks) > 0 and max(ticks) >= LOG_FROM * min(ticks):
         ax.set_xscale("log")
         ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xticks(list(place.values()), [f"{x:g}" if numeric else str(x or "none") for x in ticks])
+    ax.set_xticks(list(place.values()), [_tick(x) for x in ticks])
     if not panel.hollow:
-        for level in _chances(rows, quantity):
-            ax.axhline(level, **CHANCE, zorder=1)
-    for _, line in rows.groupby("line", sort=False):
+        # What is scored may differ along the axis, and with it what guessing reaches.
+        levels = _chances(rows, quantity)
+        ax.plot([place[x] for x in levels.index], levels.to_numpy(), **CHANCE, zorder=1)
+    lines = [line for _, line in rows.groupby("line", sort=False)]
+    for i, line in enumerate(lines):
         first = line.iloc[0]
+        # Equal results stand beside each other, or only the last would be seen.
+        right = 0 if panel.hollow else (i - (len(lines) - 1) / 2) * BESIDE / 72
+        shifted = ax.transData + ScaledTranslation(right, 0, ax.figure.dpi_scale_trans)
         at = np.array([place[json.dumps(x)] for x in line["x"]], float)
         order = np.argsort(at, kind="stable")
         at, y = at[order], line[quantity].to_numpy(float)[order]
@@ -142,12 +150,20 @@ def _draw(ax: Axes, panel: Panel, colours: Mapping[Any, Any], against: str) -> N
                 ecolor=strokes["color"],
                 elinewidth=0.8,
                 alpha=0.45,
+                transform=shifted,
                 zorder=2,
             )
-        ax.plot(at, y, **strokes, zorder=3)
+        ax.plot(at, y, **strokes, transform=shifted, zorder=3)
+        # An axis does not know by itself what is drawn with a transform of its own.
+        ax.update_datalim(np.column_stack([at, y])[~np.isnan(y)])
+    ax.autoscale_view()
     ax.set_xlabel(AXES.get(against, setting(against, "").rstrip(" =") or against))
     _scale_y(ax, panel)
     ax.set_title(panel.title, loc="left", fontweight="bold", fontsize=7.5)
+
+
+def _tick(x: Any) -> str:
+    return "none" if x is None else f"{x:g}" if isinstance(x, float) else str(x)
 
 
 def _scale_y(ax: Axes, panel: Panel) -> None:
@@ -170,11 +186,12 @@ def _room(values: Sequence[float]) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def _chances(rows: pd.DataFrame, quantity: str) -> list[float]:
-    """The level of guessing without an observation; its ends, where settings differ in it."""
-    levels = rows["utility_chance" if quantity == "utility" else "chance"].dropna()
-    ends = sorted({round(float(level), 4) for level in (levels.min(), levels.max())})
-    return [1 - level for level in ends] if quantity == "ep" else ends
+def _chances(rows: pd.DataFrame, quantity: str) -> pd.Series:
+    """The level of guessing without an observation at each value of the parameter, as JSON."""
+    name = "utility_chance" if quantity == "utility" else "chance"
+    levels = rows.groupby(rows["x"].map(json.dumps), sort=False)[name].mean().dropna()
+    levels = levels.loc[[x for x in map(json.dumps, _ordered(rows["x"])) if x in levels]]
+    return 1 - levels if quantity == "ep" else levels
 
 
 def _ordered(values: pd.Series) -> list[Any]:
@@ -186,15 +203,16 @@ def _ordered(values: pd.Series) -> list[Any]:
 
 
 def _colours(rows: pd.DataFrame) -> dict[Any, Any]:
-    """A colour for each value of the knob, from much protection to none."""
+    """A colour for each value, from a small number, of much protection, to none."""
     values = _ordered(rows["value"])
-    numbers = [v for v in values if v is not None]
+    numbers = [v for v in values if v is not None and not isinstance(v, str)]
     shades = colormaps["viridis"](np.linspace(0.0, 0.88, max(len(numbers), 1)))
-    return dict(zip(numbers, shades, strict=False)) | {None: OPEN}
+    own = {v: v for v in values if isinstance(v, str)}
+    return dict(zip(numbers, shades, strict=False)) | own | {None: OPEN}
 
 
 def _strokes(row: Any, colours: Mapping[Any, Any], hollow: bool) -> dict[str, Any]:
-    """Line and marker; the knob's value decides the colour, the defense the marker."""
+    """Line and marker; the value decides the colour, the defense the marker."""
     drawn = look(str(row["defense"]))
     colour = colours[row["value"]]
     return {

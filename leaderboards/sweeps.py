@@ -11,7 +11,7 @@ import pandas as pd
 
 from bench.errors import LeakboardError, did_you_mean
 from leaderboards.frontier import SETTING, STRONGEST, average, deciding
-from leaderboards.looks import knob, settings, setup, varying
+from leaderboards.looks import knob, look, settings, setup, varying
 
 OF_CELL = ("cut", "limit", "epochs")
 """What can be swept besides the parameters of defenses and attacks."""
@@ -77,7 +77,7 @@ def _x(row: Row, against: str, home: Home) -> str:
 
 
 def _lined(means: pd.DataFrame, against: str) -> pd.DataFrame:
-    """Adds in words what the points of one line share, and the value of the defense's knob."""
+    """Adds in words what the points of one line share, and the value that decides its colour."""
     lines = pd.Series("", means.index, dtype="str")
     values = pd.Series(None, means.index, dtype=object)
     several = {n: means[n].nunique() > 1 for n in ("defense", "model", "cut")}
@@ -96,6 +96,10 @@ def _lined(means: pd.DataFrame, against: str) -> pd.DataFrame:
             lines[index] = ", ".join(parts)
             if name in told:
                 values[index] = json.loads(row["params"]).get(name)
+            elif several["cut"] and against != "cut":
+                values[index] = row["cut"]
+            else:
+                values[index] = look(str(defense)).colour
     return means.assign(line=lines, value=values)
 
 

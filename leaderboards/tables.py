@@ -18,6 +18,16 @@ from leaderboards.looks import look, settings, setup, varying
 
 LEAK = ["attack", "attack_params", "goal", "view", "attribute"]
 Row = Mapping[Hashable, Any]
+NOTHING: dict[Hashable, Any] = {
+    "attribute": "",
+    "attack": "–",
+    "attack_params": "",
+    "ep": None,
+    "ep_low": None,
+    "ep_high": None,
+    "flags": "",
+}
+"""In the place of an attack that decides, where there is none."""
 
 
 def summary(frame: pd.DataFrame, everything: bool = False) -> list[RenderableType]:
@@ -81,7 +91,8 @@ def _best(
     by = [*SETTING, "goal"]
     last = None
     for _, same in _ordered(rows).groupby(by, sort=False, dropna=False):
-        found = average(deciding(same), [*by, "attribute"]).to_dict("records")
+        means = average(deciding(same), [*by, "attribute"]).sort_values("attribute")
+        found = means.to_dict("records")
         authors = average(deciding(same, PAPER), [*by, "attribute"]).set_index("attribute")["ep"]
         first = same.iloc[0].to_dict()
         peers = rows[rows["defense"] == first["defense"]]
@@ -91,7 +102,8 @@ def _best(
             for row in same[same["status"] != "ok"].to_dict("records")
         ]
         numbers = [notes.setdefault(text, len(notes) + 1) for text in dict.fromkeys(idle)]
-        for row in found or [first | {"attribute": "", "attack": "–", "flags": ""}]:
+        # A baseline is no attack: where nothing else ran, the row stays empty.
+        for row in found or [first | NOTHING]:
             # Without authors there is nothing but the strongest.
             known = look(row["defense"]).measured_by and row["attribute"] in authors
             params = settings(str(row["attack_params"] or "{}"), shown.get(row["attack"], []))

@@ -101,7 +101,9 @@ def test_every_flag_that_occurs_is_explained():
     found = flags(
         [
             record("blackout", dropped_bytes=1),
-            record(leaks=[leak(0.1, chance=0.5), leak(0.3, attack="prior", channel=None)]),
+            record(
+                leaks=[leak(0.1, chance=0.5, told=[3, 0]), leak(0.3, attack="prior", channel=None)]
+            ),
         ]
     )
     assert {name for group in found.values() for name in group} == set(FLAGS)

@@ -138,6 +138,14 @@ def test_plot_writes_three_formats(leakboard, records, tmp_path):
     }
 
 
+def test_plot_against_a_swept_parameter_names_its_files_after_it(leakboard, records, tmp_path):
+    code, _, _ = leakboard("plot", records, "--against", "eta", "--out", tmp_path)
+    assert code == 0
+    assert {p.name for p in tmp_path.iterdir()} == {
+        f"quick-inversion-by-eta.{kind}" for kind in ("png", "svg", "pdf")
+    }
+
+
 def broken(folder, **changes):
     """A copy of a good record file with some top-level values changed, under its own key."""
     source = next(folder.glob("*.json"))
@@ -154,6 +162,7 @@ MISTAKES = {
     "unknown device": (["run", "smoke", "--device", "gpu"], "--device: expected cpu, cuda"),
     "records that are not there": (["show", "sap-table3x"], "Run the suite first"),
     "unknown goal": (["plot", "smoke", "--goal", "labels"], "Did you mean 'label'?"),
+    "unknown parameter": (["plot", "RECORDS", "--against", "etta"], "Did you mean 'eta'?"),
     "unknown attack": (["plot", "RECORDS", "--attack", "eia-n"], "Did you mean 'eia-nn'?"),
     "unknown method": (["check", "sapp"], "Did you mean 'sap'?"),
     "a bad name": (["new", "defense", "My Noise"], "My Noise"),

@@ -456,6 +456,10 @@ class TestTables:
         assert re.search(r"0\.700 +0\.200 \[\.200, \.200\] +eia-map +0\.950 +1", inversion)
         # A goal of which nothing came is a row, too; only notes say why.
         assert re.search(r"label +– +– +– +– +2", text)
+        only = [leak(0.4, attack="prior", channel=None)]
+        assert re.search(
+            r"inversion +– +– +– +0\.950", printed_text([record(leaks=only)], compact=True)
+        )
         assert "note 1, eia-optimise (inversion): skipped: nothing to [search]" in text
         assert "note 2, logit-gradient (label): failed: boom" in text
         assert "…" not in text
