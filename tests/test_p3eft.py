@@ -1,0 +1,215 @@
+"""P³EFT hides gradients without changing them, mixes adapters secretly, and trains the same model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from cells import fine_tuned, leak_of, run, session_of
+from pydantic import ValidationError
+
+from attacks.optimiser_inversion import OptimiserInversion
+from attacks.spectral import Spectral
+from attacks.unmix import Unmix, unmixed
+from bench.types import Channel
+from defenses import p3eft
+from defenses.none import NoDefense
+from defenses.p3eft import P3EFT, adversarial, mixing_weights, obfuscated
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+def test_weighted_vectors_add_up_to_the_gradient_and_each_alone_is_noise(m):
+    gradient = 0.01 * torch.randn(32, 64, generator=torch.Generator().manual_seed(0))
+    for seed in range(20):
+        vectors, alphas = obfuscated(gradient, m, 1000.0, np.random.default_rng(seed))
+        assert (len(vectors), len(alphas)) == (m, m)
+        back = sum(a * v for a, v in zip(alphas, vectors, strict=True))
+        assert (back - gradient).norm() / gradient.norm() < 1e-4
+        for vector in vectors:
+            assert vector.var() >= 950 * gradient.var()
+            assert abs(np.corrcoef(vector.flatten(), gradient.flatten())[0, 1]) < 0.1
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+@pytest.mark.parametrize("servers", ["one", "separate"])
+@pytest.mark.parametrize("backprop", ["calls", "combined"])
+def test_model_trained_with_noise_for_gradients_is_the_model_trained_without(
+    m, servers, backprop, monkeypatch
+):
+    options = {"weight": 0.0, "sigma": 1.0}
+    settings = {"limit": 64, "train": {"epochs": 2, "learning_rate": 1e-2}}
+    hidden, inputs, tuned = fine_tuned(
+        P3EFT(vectors=m, servers=servers, backprop=backprop, **options), **settings
+    )
+    scores = tuned.predict(inputs.tokens["dev"], "dev")
+    monkeypatch.setattr(p3eft, "obfuscated", lambda g, m, noise, rng: ([g], [1.0]))
+    open_, _, clear = fine_tuned(
+        P3EFT.model_construct(**P3EFT(**options).params | {"vectors": 1}), **settings
+    )
+    assert hidden.loss == pytest.approx(open_.loss, rel=1e-3)
+    torch.testing.assert_close(
+        scores, clear.predict(inputs.tokens["dev"], "dev"), rtol=1e-2, atol=1e-3
+    )
+
+
+def test_separate_servers_see_one_vector_of_each_adapter_and_one_server_all():
+    for servers, expected in (
+        ("one", {("vendor", part) for part in range(6)}),
+        ("separate", {(f"server-{part % 3}", part) for part in range(6)}),
+    ):
+        session, _, _ = fine_tuned(P3EFT(servers=servers, vectors=3), limit=32, train={"epochs": 1})
+        seen = session.wire.transcript()
+        assert set(seen.parts(Channel.GRADIENTS, 0)) == expected
+        assert {part for _, part in seen.parts(Channel.ACTIVATIONS, 0)} == {0, 1}
+
+
+def test_combined_backprop_sends_and_costs_what_calls_do():
+    sent = []
+    for backprop in ("calls", "combined"):
+        session, _, _ = fine_tuned(P3EFT(backprop=backprop), limit=32, train={"epochs": 1})
+        first = [m for m in session.wire.transcript().messages if m.step == 0]
+        sent.append((session.wire.bytes_up, session.wire.bytes_down, session.calls, first))
+    assert sent[0][:3] == sent[1][:3]
+    for one, other in zip(sent[0][3], sent[1][3], strict=True):
+        assert (one.channel, one.part, one.recipient) == (
+            other.channel,
+            other.part,
+            other.recipient,
+        )
+        assert np.array_equal(one.values, other.values)
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_mixing_weights_add_up_to_one_in_each_dimension(n):
+    weights = mixing_weights(n, 50_000, 3.0, np.random.default_rng(0))
+    assert weights.sum(0) == pytest.approx(np.ones(50_000))
+    assert weights.mean(1) == pytest.approx(np.full(n, 1 / n), abs=0.1)
+    assert weights.var(1) == pytest.approx(np.full(n, 9.0 * (n - 1)), rel=0.05)
+    assert np.array_equal(
+        mixing_weights(n, 3, 0.0, np.random.default_rng(0)), np.full((n, 3), 1 / n)
+    )
+
+
+def test_adapters_start_alike_in_effect_and_diverge():
+    session, _, _ = fine_tuned(P3EFT(), limit=96, train={"epochs": 4, "learning_rate": 1e-2})
+    seen = session.wire.transcript()
+    first, last = seen.moments(Channel.ACTIVATIONS)[0], seen.moments(Channel.ACTIVATIONS)[-1]
+
+    def apart(moment):
+        one, two = (
+            seen.collect(Channel.ACTIVATIONS, round=None, part=part, moment=moment).values
+            for part in (0, 1)
+        )
+        return np.abs(one - two).max() / np.abs(one).max()
+
+    assert apart(first) < 1e-6
+    assert apart(last) > 1e-2
+
+
+def test_regulariser_is_what_a_fitted_probe_says_of_the_wrong_labels():
+    torch.manual_seed(0)
+    labels = torch.tensor([0, 1] * 8)
+    h = (torch.randn(16, 5) + 3 * labels[:, None]).requires_grad_()
+    told = adversarial(h, labels, 2)
+    told.backward()
+    # The probe is right about these, so it is badly wrong about the others.
+    assert told.item() > 1.0
+    towards = (h.grad * (1 - 2 * labels[:, None])).sum(0)
+    moved = h.detach() - 0.5 * h.grad
+    assert adversarial(moved, labels, 2) < told
+    assert towards.abs().max() > 0
+
+
+def test_regulariser_of_three_classes_falls_when_classes_move_together():
+    torch.manual_seed(0)
+    labels = torch.arange(30) % 3
+    centres = torch.eye(3)[labels] @ torch.randn(3, 8) * 4
+    noise = torch.randn(30, 8)
+    assert adversarial(centres + noise, labels, 3) > 2 * adversarial(
+        0.05 * centres + noise, labels, 3
+    )
+
+
+def test_batch_without_one_of_the_classes_has_no_regulariser():
+    h = torch.randn(6, 4, requires_grad=True)
+    assert adversarial(h, torch.zeros(6, dtype=torch.long), 2).item() == 0
+    assert adversarial(h, torch.tensor([0, 1, 0, 1, 1, 0]), 3).item() == 0
+
+
+@pytest.mark.parametrize("wrong", [{"adapters": 1}, {"vectors": 1}, {"noise": 0}, {"weight": -1}])
+def test_too_few_adapters_or_vectors_are_refused(wrong):
+    with pytest.raises(ValidationError, match=next(iter(wrong))):
+        P3EFT(**wrong)
+
+
+# What it hides, and from whom
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory):
+    attacks = (Spectral(), Unmix(), OptimiserInversion())
+    hidden = {"weight": 0.0, "backprop": "combined"}
+    train = {"epochs": 6, "learning_rate": 1e-2}
+    return run(
+        tmp_path_factory.mktemp("p3eft"),
+        NoDefense(),
+        P3EFT(**hidden),
+        P3EFT(**hidden, servers="separate"),
+        attacks=attacks,
+        limit=256,
+        train=train,
+    )
+
+
+def on(record, attack, channel, view="worst"):
+    (leak,) = (
+        leak
+        for leak in record.leaks
+        if (leak.attack.name, leak.channel, leak.view) == (attack, channel, view)
+    )
+    return leak.success
+
+
+def test_plain_gradients_tell_every_label_and_obfuscated_ones_none_to_who_looks_at_one(attacked):
+    none, one, separate = attacked
+    assert on(none, "spectral", Channel.GRADIENTS).value > 0.99
+    for record in (one, separate):
+        found = on(record, "spectral", Channel.GRADIENTS)
+        assert found.low < found.chance + 0.05
+
+
+def test_one_server_unmixes_the_vectors_and_servers_apart_cannot(attacked):
+    none, one, separate = attacked
+    assert on(none, "unmix", Channel.GRADIENTS).value > 0.99
+    assert on(one, "unmix", Channel.GRADIENTS).value > 0.95
+    found = on(separate, "unmix", Channel.GRADIENTS)
+    assert found.low < found.chance + 0.05
+
+
+def test_steps_of_the_optimiser_tell_labels_to_every_server(attacked):
+    found = [on(record, "optimiser-inversion", Channel.PARAMETERS) for record in attacked]
+    assert min(one.value - one.chance for one in found) > 0
+    assert found[0].value - found[0].chance > 0.05
+
+
+def test_unmixing_finds_the_gradient_up_to_its_scale():
+    gradient = torch.randn(16, 24, generator=torch.Generator().manual_seed(1))
+    for m in (2, 4):
+        vectors, _ = obfuscated(gradient, m, 1000.0, np.random.default_rng(m))
+        found = unmixed([v.numpy() for v in vectors])
+        assert abs(np.corrcoef(found.ravel(), gradient.numpy().ravel())[0, 1]) > 0.99
+
+
+def test_noise_comes_from_the_stream_of_the_mechanism_alone():
+    session, _ = session_of(P3EFT())
+    before = torch.get_rng_state()
+    obfuscated(torch.ones(4, 3), 2, 1000.0, session.noise)
+    mixing_weights(2, 3, 1.0, session.noise)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_label_attack_reaches_the_summary_of_one_moment_and_of_the_last(attacked):
+    leak = leak_of(attacked[0], "unmix", "last", "label")
+    assert leak.step == max(
+        point.step for point in leak_of(attacked[0], "unmix", "worst", "label").curve
+    )
