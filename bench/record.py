@@ -186,6 +186,8 @@ class Cost(Part):
     """Of the vendor's API, while fine-tuning; none where there is no such API."""
     client_seconds: float | None = None
     """What the customer computed besides these calls."""
+    skipped_batches: int = 0
+    """Batches in which the defense could not do its part, since a class was missing."""
     train_seconds: float
     attack_seconds: float
     total_seconds: float

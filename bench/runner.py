@@ -231,6 +231,7 @@ def _attacked(
             trained_parameters=session.trained_parameters,
             calls=session.calls or None,
             client_seconds=session.fit_seconds - session.server_seconds if session.calls else None,
+            skipped_batches=session.skipped_batches,
             train_seconds=train_seconds,
             attack_seconds=end - attack_start,
             total_seconds=end - start,

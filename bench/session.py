@@ -95,6 +95,7 @@ class Session:
         loss: the loss curve, filled by `fit`.
         calls: of the API that training made; `server_seconds` is what the vendor took for them, and
             `fit_seconds` what all of `fit` took.
+        skipped_batches: in which a defense could not do its part, since a class was missing.
     """
 
     train: Tokens
@@ -111,6 +112,7 @@ class Session:
     calls: int = 0
     server_seconds: float = 0.0
     fit_seconds: float = 0.0
+    skipped_batches: int = 0
     _fitting: bool = False
 
     @property
@@ -174,6 +176,12 @@ class Session:
             self._fitting = False
             self.wire.at(-1, None)
         self.fit_seconds += time.perf_counter() - started
+
+    def has_classes(self, labels: Tensor, least: int) -> bool:
+        """Whether so many classes occur in a batch; what needs them is skipped where not, and counted."""
+        enough = int((labels.bincount() > 0).sum()) >= least
+        self.skipped_batches += not enough
+        return enough
 
     def served(self, seconds: float) -> None:
         """Counts a call of the API and what the vendor took for it, while fine-tuning."""

@@ -44,8 +44,7 @@ class DistanceCorrelation(Defense):
     def fine_tune(self, session: Session) -> Tuned:
         def objective(h: Tensor, scores: Tensor, labels: Tensor) -> Tensor:
             loss = cross_entropy(scores, labels)
-            # A batch of one class has no label variance; nothing can be correlated with it.
-            if self.weight == 0 or len(torch.unique(labels)) < 2:
+            if self.weight == 0 or not session.has_classes(labels, 2):
                 return loss
             log = log_dcor2(h, one_hot(labels, session.classes).to(h.dtype))
             return loss + self.weight * (log if self.scaling == "dcor2" else log / 2)

@@ -79,10 +79,10 @@ class P3EFT(Defense):
             h = activations(tokens, rows, "train", epoch, dropout)
             labels = session.labels[rows].to(h[0].device)
             loss = cross_entropy(head(mixed(h, weights)), labels)
-            hidden = (
-                sum(adversarial(one, labels, session.classes) for one in h) if self.weight else 0
-            )
-            (loss + self.weight * hidden).backward()  # type: ignore[no-untyped-call]
+            total = loss
+            if self.weight and session.has_classes(labels, session.classes):
+                total = loss + self.weight * sum(adversarial(one, labels) for one in h)
+            total.backward()  # type: ignore[no-untyped-call]
             for i, adapter in enumerate(adapters):
                 gradient = h[i].grad
                 assert gradient is not None
@@ -136,31 +136,31 @@ def obfuscated(
 
     The paper fixes no more than this. Here m − 1 vectors are Gaussian noise, and the last one is
     what is missing. Scalars are ± uniform on [1, 2]; noise of 4 × `noise` times the gradient's
-    variance then leaves at least `noise` times that variance in the last one, too.
+    variance then leaves at least `noise` times that variance in the last one, too. The order is
+    drawn anew, so that no server knows that it gets the last one.
     """
     alphas = [float(a) for a in rng.uniform(1, 2, m) * rng.choice([-1.0, 1.0], m)]
     scale = 2 * noise**0.5 * float(gradient.square().mean().sqrt())
     drawn = rng.standard_normal((m - 1, *gradient.shape), dtype=np.float32)
     vectors = list(scale * torch.from_numpy(drawn).to(gradient))
     rest = gradient - sum(a * v for a, v in zip(alphas, vectors, strict=False))
-    return [*vectors, rest / alphas[-1]], alphas
+    vectors.append(rest / alphas[-1])
+    order = rng.permutation(m)
+    return [vectors[j] for j in order], [alphas[j] for j in order]
 
 
-def adversarial(h: Tensor, labels: Tensor, classes: int) -> Tensor:
+def adversarial(h: Tensor, labels: Tensor) -> Tensor:
     """Cross-entropy of a probe, fitted to `h` [B, d] as it is, against the wrong labels.
 
     The probe is a logistic regression with scikit-learn's default L2 penalty. Cross-entropy on the
-    negated scores is, for two classes, that against the other label. A batch in which a class is
-    missing has no probe: 0.
+    negated scores is, for two classes, that against the other label. Every class has to occur.
     """
     from sklearn.linear_model import LogisticRegression
 
-    if len(torch.unique(labels)) < classes:
-        return h.new_zeros(())
     probe = LogisticRegression(max_iter=100).fit(h.detach().cpu().numpy(), labels.cpu().numpy())
     weight = torch.from_numpy(np.atleast_2d(probe.coef_)).to(h)
     bias = torch.from_numpy(np.atleast_1d(probe.intercept_)).to(h)
     scores = linear(h, weight, bias)
-    if classes == 2:
+    if scores.shape[1] == 1:  # of two classes scikit-learn scores the second
         scores = torch.cat([torch.zeros_like(scores), scores], 1)
     return cross_entropy(-scores, labels)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from cells import fine_tuned
+from cells import fine_tuned, session_of
 from torch.nn.functional import one_hot
 
 from defenses import dc
@@ -92,11 +92,12 @@ def test_batch_of_one_class_trains_on_its_task_alone(monkeypatch):
     def forbidden(h, y):
         raise AssertionError("there is nothing to correlate with")
 
-    session, _ = __import__("cells").session_of(DistanceCorrelation(weight=1.0), limit=32)
+    session, _ = session_of(DistanceCorrelation(weight=1.0), limit=32)
     session.labels[:] = 1
     monkeypatch.setattr(dc, "log_dcor2", forbidden)
     DistanceCorrelation(weight=1.0).fine_tune(session)
     assert np.isfinite(session.loss).all()
+    assert session.skipped_batches == len(session.loss)
 
 
 @pytest.mark.parametrize(("classes", "epsilon"), [(2, 1.0), (3, 0.5), (5, 3.0)])

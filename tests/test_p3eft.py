@@ -110,13 +110,13 @@ def test_regulariser_is_what_a_fitted_probe_says_of_the_wrong_labels():
     torch.manual_seed(0)
     labels = torch.tensor([0, 1] * 8)
     h = (torch.randn(16, 5) + 3 * labels[:, None]).requires_grad_()
-    told = adversarial(h, labels, 2)
+    told = adversarial(h, labels)
     told.backward()
     # The probe is right about these, so it is badly wrong about the others.
     assert told.item() > 1.0
     towards = (h.grad * (1 - 2 * labels[:, None])).sum(0)
     moved = h.detach() - 0.5 * h.grad
-    assert adversarial(moved, labels, 2) < told
+    assert adversarial(moved, labels) < told
     assert towards.abs().max() > 0
 
 
@@ -125,15 +125,32 @@ def test_regulariser_of_three_classes_falls_when_classes_move_together():
     labels = torch.arange(30) % 3
     centres = torch.eye(3)[labels] @ torch.randn(3, 8) * 4
     noise = torch.randn(30, 8)
-    assert adversarial(centres + noise, labels, 3) > 2 * adversarial(
-        0.05 * centres + noise, labels, 3
-    )
+    assert adversarial(centres + noise, labels) > 2 * adversarial(0.05 * centres + noise, labels)
 
 
-def test_batch_without_one_of_the_classes_has_no_regulariser():
-    h = torch.randn(6, 4, requires_grad=True)
-    assert adversarial(h, torch.zeros(6, dtype=torch.long), 2).item() == 0
-    assert adversarial(h, torch.tensor([0, 1, 0, 1, 1, 0]), 3).item() == 0
+def test_batch_without_one_of_the_classes_is_trained_without_the_regulariser_and_counted(
+    monkeypatch,
+):
+    def forbidden(h, labels):
+        raise AssertionError("a class is missing")
+
+    monkeypatch.setattr(p3eft, "adversarial", forbidden)
+    session, _ = session_of(P3EFT(), limit=32, train={"epochs": 1})
+    session.labels[:] = 1
+    P3EFT().fine_tune(session)
+    assert session.skipped_batches == 2
+    assert np.isfinite(session.loss).all()
+
+
+def test_order_of_the_vectors_tells_nothing():
+    gradient = torch.ones(4, 3)
+    last = []
+    for seed in range(40):
+        vectors, alphas = obfuscated(gradient, 3, 1e-12, np.random.default_rng(seed))
+        # Without noise the one that holds the gradient is the only one that is not nearly zero.
+        last.append(int(np.argmax([v.norm() for v in vectors])))
+        assert len(alphas) == 3
+    assert set(last) == {0, 1, 2}
 
 
 @pytest.mark.parametrize("wrong", [{"adapters": 1}, {"vectors": 1}, {"noise": 0}, {"weight": -1}])
