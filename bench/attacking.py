@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from bench.adapter_gradients import with_adapter_gradients
 from bench.backbones import Backbone
 from bench.errors import LeakboardError, MissingExtra
 from bench.inputs import Inputs
@@ -22,12 +23,14 @@ from bench.plan import Pairing, Planned, spec_of
 from bench.record import Leak, Status
 from bench.scoring import BadGuess, Truth, score, score_over_training
 from bench.seeds import Seeds
+from bench.session import Network
 from bench.training import Diverged
 from bench.types import (
     Attack,
     Auxiliary,
     Channel,
     Guess,
+    Ints,
     Knowledge,
     Knows,
     Labelled,
@@ -67,6 +70,20 @@ def attack_all(
             leaks += _attack(pairing, seen, knowledge, truth, seeds, planned)
         leaks += pairing.skipped()
     return leaks
+
+
+def worked_out(
+    planned: Planned,
+    transcript: Transcript,
+    backbone: Backbone,
+    classes: int,
+    pairings: Sequence[Pairing],
+) -> Transcript:
+    """The transcript with what the vendor works out from its calls, where an attack reads that."""
+    if not any(Channel.ADAPTER_GRADIENTS in pairing.attack.threat.reads for pairing in pairings):
+        return transcript
+    network = Network(backbone, 0, classes, planned.cell.train, slice(None))
+    return with_adapter_gradients(transcript, network)
 
 
 def knowledge_for(
@@ -139,7 +156,7 @@ def _attack(
     told_rows = None if knowledge.labelled is None else knowledge.labelled.rows
     start = time.perf_counter()
     try:
-        guesses = _guesses(attack, transcript, knowledge, rng, truth)
+        guesses = asked(attack, transcript, knowledge, rng, truth.splits["train"].labels)
         chosen = [g for g in guesses if g.goal in pairing.goals]
         scored = [
             (guess, score(guess, truth, told_rows))
@@ -178,17 +195,20 @@ def _attack(
     return leaks
 
 
-def _guesses(
+def asked(
     attack: Attack,
     seen: Transcript,
     knowledge: Knowledge,
     rng: np.random.Generator,
-    truth: Truth,
+    labels: Ints,
 ) -> list[Guess]:
-    """What an attack guesses, asked once per fold where it is told the labels of the others."""
+    """What an attack guesses, asked once per fold where it is told the labels of the others.
+
+    Args:
+        labels: [N] of all examples of `train`.
+    """
     if not attack.folds:
         return isolated(functools.partial(attack.guess, seen, knowledge, rng))
-    labels = truth.splits["train"].labels
     fold = rng.permutation(len(labels)) % attack.folds
     parts: dict[tuple[object, ...], list[Guess]] = {}
     for i in range(attack.folds):

@@ -18,6 +18,7 @@ from bench.types import (
     Guess,
     Ints,
     Knowledge,
+    Knows,
     Measure,
     ThreatModel,
     Transcript,
@@ -26,6 +27,7 @@ from bench.types import (
 CHANNELS = (
     Channel.ACTIVATIONS,
     Channel.GRADIENTS,
+    Channel.ADAPTER_GRADIENTS,
     Channel.LOGITS,
     Channel.LOGIT_GRADIENTS,
     Channel.REPRESENTATIONS,
@@ -108,3 +110,48 @@ class LabelAttack(Attack):
             )
             for matrix in matrices(seen)
         ]
+
+
+class ToldLabelAttack(LabelAttack):
+    """One that learns from the labels of other folds: pessimistic, since it is given labels."""
+
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.LABEL}),
+        reads=frozenset(CHANNELS),
+        knows=frozenset({Knows.LABELS}),
+    )
+    measure: ClassVar[Measure] = "balanced accuracy"
+
+    @abstractmethod
+    def learn(
+        self,
+        x: NDArray[np.float32],
+        y: Ints,
+        unknown: NDArray[np.float32],
+        rng: np.random.Generator,
+    ) -> Ints:
+        """[k] classes of the rows `unknown` [k, d].
+
+        Args:
+            x: [n, d] rows whose class is known.
+            y: [n] their classes, counted from 0 without gaps; there are two of them or more.
+        """
+
+    def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
+        raise NotImplementedError("it has to be told labels: see `learn`")
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        assert knowledge.labels is not None
+        found = []
+        for matrix in matrices(seen):
+            labels = knowledge.labels[matrix.rows]
+            hidden = labels < 0
+            names, y = np.unique(labels[~hidden], return_inverse=True)
+            values = np.full(int(hidden.sum()), names[0] if len(names) else 0)
+            if len(names) > 1 and len(values):
+                x = matrix.values
+                values = names[self.learn(x[~hidden], y, x[hidden], rng)]
+            found.append(matrix.guess(self.measure, matrix.rows[hidden], values))
+        return found

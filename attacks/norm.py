@@ -1,0 +1,25 @@
+"""Label leakage by the length of the rows."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.label_leakage import LabelAttack
+from bench.types import Measure, Source
+
+
+class Norm(LabelAttack):
+    """Ranks the rows by their Euclidean norm: where one class is rare, its gradients are longer."""
+
+    name: ClassVar[str] = "norm"
+    # The paper takes the AUC of each batch and averages; here rows of one window are ranked together.
+    source: ClassVar[Source] = Source(
+        "Label Leakage and Protection in Two-party Split Learning (Li et al. 2022)",
+        "norm attack",
+        "https://arxiv.org/abs/2102.08504",
+    )
+    measure: ClassVar[Measure] = "auc"
+
+    def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
+        return np.asarray(np.linalg.norm(x, axis=1))
