@@ -22,6 +22,7 @@ class XGBoost(ToldLabelAttack):
         "Privacy-Preserving LLM Fine-tuning over API (P³EFT)", "section 4.1"
     )
     folds: ClassVar[int] = 2
+    at_most: ClassVar[int | None] = 3
 
     def learn(
         self,

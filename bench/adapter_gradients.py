@@ -14,13 +14,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bench.label_leakage import few
 from bench.ragged import Ragged
 from bench.session import Network
 from bench.types import Channel, Message, Transcript
 
-MOMENTS = 3
-"""Moments of training, from the first to the last, at which this is done: it costs a forward and a
-backward pass."""
+MOMENTS = 2
+"""Moments of training at which this is done, the first and the last: it costs a forward and a backward
+pass."""
 
 
 def with_adapter_gradients(seen: Transcript, network: Network) -> Transcript:
@@ -36,7 +37,7 @@ def with_adapter_gradients(seen: Transcript, network: Network) -> Transcript:
     found: list[Message] = []
     if not seen.channels >= {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS}:
         return seen
-    for moment in few(seen.moments(Channel.GRADIENTS)):
+    for moment in few(seen.moments(Channel.GRADIENTS), MOMENTS):
         calls = Calls.at(seen, moment)
         for recipient, part in seen.parts(Channel.GRADIENTS, moment):
             sent = [
@@ -61,12 +62,6 @@ def with_adapter_gradients(seen: Transcript, network: Network) -> Transcript:
                 )
             )
     return Transcript((*seen.messages, *found), seen.dropped)
-
-
-def few(moments: Sequence[int], n: int = MOMENTS) -> list[int]:
-    """The first, the last, and some between."""
-    places = np.linspace(0, len(moments) - 1, n).round().astype(int)
-    return [moments[place] for place in dict.fromkeys(places)] if moments else []
 
 
 class Calls:

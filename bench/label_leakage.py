@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -64,11 +64,21 @@ class Matrix:
         )
 
 
-def matrices(seen: Transcript) -> Iterator[Matrix]:
-    """All there is to look at: the moments of training, or each round where a channel has none."""
+def few(moments: Sequence[int], n: int) -> list[int]:
+    """The first, the last, and some between: n of them, or all where there are fewer."""
+    places = np.linspace(0, len(moments) - 1, n).round().astype(int)
+    return [moments[place] for place in dict.fromkeys(places)] if moments else []
+
+
+def matrices(seen: Transcript, at_most: int | None = None) -> Iterator[Matrix]:
+    """All there is to look at: the moments of training, or each round where a channel has none.
+
+    Args:
+        at_most: so many moments, the first and the last among them.
+    """
     for channel in CHANNELS:
         moments = seen.moments(channel)
-        for moment in moments:
+        for moment in few(moments, at_most or len(moments)):
             for recipient, part in seen.parts(channel, moment):
                 found = seen.collect(channel, "train", None, part, moment, recipient)
                 yield Matrix(channel, moment, 0, part, recipient, found.rows, _means(found))
@@ -96,6 +106,8 @@ class LabelAttack(Attack):
         goals=frozenset({Goal.LABEL}), reads=frozenset(CHANNELS)
     )
     measure: ClassVar[Measure]
+    at_most: ClassVar[int | None] = None
+    """At how many moments it looks; at all of them, unless that takes long."""
 
     @abstractmethod
     def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
@@ -108,7 +120,7 @@ class LabelAttack(Attack):
             matrix.guess(
                 self.measure, matrix.rows, self.read(matrix.values, knowledge.classes, rng)
             )
-            for matrix in matrices(seen)
+            for matrix in matrices(seen, self.at_most)
         ]
 
 
@@ -145,7 +157,7 @@ class ToldLabelAttack(LabelAttack):
     ) -> list[Guess]:
         assert knowledge.labels is not None
         found = []
-        for matrix in matrices(seen):
+        for matrix in matrices(seen, self.at_most):
             labels = knowledge.labels[matrix.rows]
             hidden = labels < 0
             names, y = np.unique(labels[~hidden], return_inverse=True)
