@@ -7,13 +7,13 @@ example by itself: token ids, θ and the gradients at the activations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bench.calls import Batch, batches
 from bench.label_leakage import few
 from bench.ragged import Ragged
 from bench.session import Network
@@ -38,108 +38,65 @@ def with_adapter_gradients(seen: Transcript, network: Network) -> Transcript:
     if not seen.channels >= {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS}:
         return seen
     for moment in few(seen.moments(Channel.GRADIENTS), MOMENTS):
-        calls = Calls.at(seen, moment)
-        for recipient, part in seen.parts(Channel.GRADIENTS, moment):
-            sent = [
-                message
-                for message in calls.gradients
-                if (message.recipient, message.part) == (recipient, part)
-            ]
-            per_batch = [
-                per_example(network, *calls.call(message), torch.tensor(message.values))
-                for message in sent
-            ]
-            values = principal([torch.cat(layer) for layer in zip(*per_batch, strict=True)])
-            rows = np.concatenate([message.rows for message in sent])
+        for (recipient, _), sent in batches(seen, moment).items():
+            rows = np.concatenate([batch.rows for batch in sent])
+            of_batch = [per_example(network, batch) for batch in sent]
             first = sent[0]
-            found.append(
-                replace(
-                    first,
-                    channel=Channel.ADAPTER_GRADIENTS,
-                    sender="vendor",
-                    rows=rows,
-                    values=values,
-                )
-            )
+            for j, part in enumerate(first.parts):
+                weights = zip(*(gradients[j] for gradients in of_batch), strict=True)
+                values = principal([torch.cat(weight) for weight in weights])
+                what = (Channel.ADAPTER_GRADIENTS, "train", 0, "vendor", recipient, part)
+                found.append(Message(*what, rows, values, step=first.step, moment=moment))
     return Transcript((*seen.messages, *found), seen.dropped)
-
-
-class Calls:
-    """The backward calls of one moment: whoever received a gradient received tokens and θ with it."""
-
-    def __init__(self, messages: Sequence[Message]) -> None:
-        self.gradients = [m for m in messages if m.channel == Channel.GRADIENTS]
-        self._tokens = {m.step: m for m in messages if m.channel == Channel.TOKENS}
-        self._adapters = {(m.step, m.part): m for m in messages if m.channel == Channel.PARAMETERS}
-        adapters = len({part for _, part in self._adapters})
-        gradients = len({m.part for m in self.gradients})
-        self.vectors = gradients // adapters if adapters else 0
-        """How many gradients are sent per adapter."""
-
-    @classmethod
-    def at(cls, seen: Transcript, moment: int) -> Calls:
-        """Those that were recorded at a moment."""
-        return cls([m for m in seen.messages if (m.split, m.moment) == ("train", moment)])
-
-    def adapter(self, step: int, part: int) -> Tensor:
-        """[P] θ of an adapter at a step."""
-        return torch.tensor(self._adapters[step, part].values)
-
-    def tokens(self, step: int) -> Ragged:
-        """Token ids of the batch of a step."""
-        sent = self._tokens[step]
-        return Ragged(torch.tensor(sent.values), torch.tensor(sent.lengths))
-
-    def call(self, gradient: Message) -> tuple[Ragged, Tensor]:
-        """Token ids and θ of the call that a gradient belongs to."""
-        part = gradient.part // self.vectors
-        return self.tokens(gradient.step), self.adapter(gradient.step, part)
 
 
 def load(network: Network, adapter: Tensor) -> None:
     """Gives a network the adapter θ [P] as it was sent."""
     place = network.embeddings.weight.device
-    nn.utils.vector_to_parameters(adapter.to(place), _weights(network).values())
+    nn.utils.vector_to_parameters(adapter.to(place), adapter_of(network).values())
 
 
-def features(network: Network, ids: Ragged) -> Tensor:
-    """[B, d] activations of examples, without dropout."""
+def features(network: Network, tokens: Message, adapter: Tensor) -> Tensor:
+    """[B, d] activations of examples under θ, without dropout.
+
+    Args:
+        tokens: their ids, as they were sent.
+    """
     network.eval()
+    load(network, adapter)
     device = network.embeddings.weight.device
+    ids = Ragged(torch.tensor(tokens.values), torch.tensor(tokens.lengths))
     vectors = network.embeddings(ids.values.to(device))
     return network.features(ids.with_values(vectors), torch.zeros_like(ids.values))
 
 
-def per_example(network: Network, ids: Ragged, adapter: Tensor, gradient: Tensor) -> list[Tensor]:
-    """Per weight of the adapter [B, p] the gradients of single examples, by one pass for all.
+def per_example(network: Network, batch: Batch) -> list[list[Tensor]]:
+    """For each of m vectors, and per weight of the adapter, [B, p] the gradients of single examples.
 
-    A linear layer's gradient is Σ over tokens of (∂/∂output) ⊗ input, so one that keeps both for
-    each example need not sum over examples.
-
-    Args:
-        gradient: [B, d] at the activations.
+    One forward pass, and one backward pass per vector: a linear layer's gradient is Σ over tokens
+    of (∂/∂output) ⊗ input, so one that keeps both for each example need not sum over examples.
     """
-    load(network, adapter)
     inputs: dict[str, Tensor] = {}
     outputs: dict[str, Tensor] = {}
     handles = []
-    names = [name.removesuffix(".weight") for name in _weights(network)]
-    for name in names:
+    for name in [name.removesuffix(".weight") for name in adapter_of(network)]:
 
         def keep(_: nn.Module, given: tuple[Tensor], out: Tensor, name: str = name) -> None:
             inputs[name], outputs[name] = given[0].detach(), out
 
         handles.append(network.get_submodule(name).register_forward_hook(keep))
     try:
-        h = features(network, ids)
+        assert batch.tokens is not None
+        h = features(network, batch.tokens, torch.tensor(batch.adapter))
     finally:
         for handle in handles:
             handle.remove()
-    found = torch.autograd.grad(h, [outputs[name] for name in names], gradient.to(h))
-    return [
-        torch.einsum("bto,bti->boi", out, inputs[name]).flatten(1)
-        for name, out in zip(names, found, strict=True)
-    ]
+    found = []
+    for vector in torch.tensor(batch.vectors).to(h):
+        gradients = torch.autograd.grad(h, list(outputs.values()), vector, retain_graph=True)
+        pairs = zip(inputs.values(), gradients, strict=True)
+        found.append([torch.einsum("bto,bti->boi", g, x).flatten(1) for x, g in pairs])
+    return found
 
 
 def principal(parts: Sequence[Tensor]) -> NDArray[np.float32]:
@@ -150,7 +107,8 @@ def principal(parts: Sequence[Tensor]) -> NDArray[np.float32]:
     return coordinates.float().cpu().numpy()
 
 
-def _weights(network: Network) -> dict[str, nn.Parameter]:
+def adapter_of(network: Network) -> dict[str, nn.Parameter]:
+    """The parameters θ by name, in the order in which they are sent."""
     heads = {id(parameter) for parameter in network.head.parameters()}
     return {
         name: parameter

@@ -82,8 +82,12 @@ def worked_out(
     """The transcript with what the vendor works out from its calls, where an attack reads that."""
     if not any(Channel.ADAPTER_GRADIENTS in pairing.attack.threat.reads for pairing in pairings):
         return transcript
-    network = Network(backbone, 0, classes, planned.cell.train, slice(None))
-    return with_adapter_gradients(transcript, network)
+    return with_adapter_gradients(transcript, vendors_network(planned, backbone, classes))
+
+
+def vendors_network(planned: Planned, backbone: Backbone, classes: int) -> Network:
+    """The model that serves the calls of an API; the values of its adapter mean nothing."""
+    return Network(backbone, 0, classes, planned.cell.train, slice(None))
 
 
 def knowledge_for(
@@ -99,11 +103,15 @@ def knowledge_for(
     if Knows.AUXILIARY_TEXT in knows:
         public = inputs.task.splits["auxiliary"]
         auxiliary = Auxiliary(inputs.tokens["auxiliary"], public.labels, public.attributes)
+    classes = len(inputs.task.labels)
     return Knowledge(
-        classes=len(inputs.task.labels),
+        classes=classes,
         device=backbone.device,
         cut=planned.cell.cut,
         base=backbone if Knows.BASE_WEIGHTS in knows else None,
+        network=functools.partial(vendors_network, planned, backbone, classes)
+        if Knows.BASE_WEIGHTS in knows
+        else None,
         mechanism=planned.defense if Knows.MECHANISM in knows else None,
         auxiliary=auxiliary,
         labelled=granted(pairing, planned, inputs) if Knows.LABELLED_SHARE in knows else None,

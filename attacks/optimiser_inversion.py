@@ -1,0 +1,150 @@
+"""Reads the customer's optimiser backwards: what two adapters in a row tell about a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attacks.spectral import Spectral
+from bench.adapter_gradients import adapter_of, features
+from bench.calls import Batch, batches
+from bench.label_leakage import Matrix, few
+from bench.session import Network
+from bench.types import (
+    Attack,
+    Channel,
+    Goal,
+    Guess,
+    Knowledge,
+    Knows,
+    Measure,
+    Source,
+    ThreatModel,
+    Transcript,
+)
+
+MOMENTS = 5
+"""At which it looks: each costs a forward and a backward pass for the one way, two forward for the
+other."""
+BETA1 = 0.9
+"""Of AdamW, as everybody uses it."""
+Series = Mapping[int, NDArray[np.float32]]
+
+
+class OptimiserInversion(Attack):
+    """Explains each update of θ by the batch that caused it, in two ways.
+
+    *From the update to the gradient*, where one server received all m vectors ĝ_j of a batch: it
+    knows J^T ĝ_j and looks for the scalars α for which Σ α_j J^T ĝ_j fits the update best, less the
+    momentum of the one before; Σ α_j ĝ_j is then the gradient, sign included. AdamW's division by
+    √v turns no coordinate around, so that least squares finds α in spite of it.
+
+    *From the update to the activations*, without any gradient: how far the adapter's last values in
+    the window move the activations of each example from where the first ones had them. Servers that
+    do not collude can do this, too.
+
+    Dropout is not repeated.
+    """
+
+    name: ClassVar[str] = "optimiser-inversion"
+    source: ClassVar[Source] = Source(
+        "Privacy-Preserving LLM Fine-tuning over API (P³EFT)", "section 3.2, named there as a danger"
+    )
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.LABEL}),
+        reads=frozenset(
+            {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS, Channel.ACTIVATIONS}
+        ),
+        knows=frozenset({Knows.BASE_WEIGHTS}),
+    )
+    measure: ClassVar[Measure] = "auc"
+    certified_at: ClassVar[float] = 0.9
+    costly: ClassVar[bool] = True
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        needed = {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS}
+        if not needed <= seen.channels:
+            return []
+        assert knowledge.network is not None
+        network, found = knowledge.network(), []
+        for moment in few(seen.moments(Channel.GRADIENTS), MOMENTS):
+            here = batches(seen, moment)
+            for adapter in sorted({adapter for _, adapter in here}):
+                values = _values(seen, adapter)
+                told = [(who, sent) for (who, of), sent in here.items() if of == adapter]
+                vectors = len({part for _, sent in told for part in sent[0].parts})
+                who, sent = told[0]
+                looks = [(Channel.PARAMETERS, who, adapter, moved(network, sent))]
+                for who, sent in told:
+                    if len(sent[0].parts) == vectors:
+                        x = torch.cat([explained(network, batch, values) for batch in sent])
+                        looks.append((Channel.GRADIENTS, who, sent[0].parts[0], x.numpy()))
+                rows = np.concatenate([batch.rows for batch in sent])
+                for channel, who, part, x in looks:
+                    matrix = Matrix(channel, moment, 0, part, who, rows, x)
+                    ranks = Spectral().read(x, knowledge.classes, rng)
+                    found.append(matrix.guess(self.measure, rows, ranks))
+        return found
+
+
+def _values(seen: Transcript, adapter: int) -> dict[int, NDArray[np.float32]]:
+    """Step → θ [P] of one adapter, as far as it was recorded."""
+    return {
+        m.step: m.values
+        for m in seen.messages
+        if (m.channel, m.part) == (Channel.PARAMETERS, adapter) and m.moment is not None
+    }
+
+
+def update(values: Series, step: int) -> NDArray[np.float32]:
+    """[P] what the gradient of a step added to θ, as well as it can be told.
+
+    The change up to the next θ that is known; less the momentum, where the neighbours on both sides
+    are known; the change before, where training ended.
+    """
+    later = [other for other in values if other > step]
+    before = values.get(step - 1)
+    if not later:
+        earlier = max((other for other in values if other < step), default=step)
+        return values[step] - values[earlier]
+    change = values[min(later)] - values[step]
+    if min(later) == step + 1 and before is not None:
+        change = change - BETA1 * (values[step] - before)
+    return change
+
+
+def explained(network: Network, batch: Batch, values: Series) -> Tensor:
+    """[B, d] the combination of the batch's vectors whose gradient of θ fits the update, of norm 1."""
+    assert batch.tokens is not None
+    h = features(network, batch.tokens, torch.tensor(batch.adapter))
+    weights = list(adapter_of(network).values())
+    vectors = torch.tensor(batch.vectors).to(h)
+    columns = []
+    for vector in vectors:
+        gradients = torch.autograd.grad(h, weights, vector, retain_graph=True)
+        columns.append(torch.cat([gradient.flatten() for gradient in gradients]))
+    columns_ = torch.stack(columns, 1).double().cpu()
+    target = -torch.tensor(update(values, batch.step)).double()
+    sizes = columns_.norm(dim=0).clamp(min=1e-30)
+    a = torch.linalg.lstsq(columns_ / sizes, target[:, None]).solution[:, 0] / sizes
+    x = torch.einsum("m,mbd->bd", a, vectors.double().cpu())
+    return (x / x.norm().clamp(min=1e-30)).float()
+
+
+@torch.no_grad()
+def moved(network: Network, sent: list[Batch]) -> NDArray[Any]:
+    """[n, d] how the activations of all examples of a window change from its first θ to its last."""
+    first, last = torch.tensor(sent[0].adapter), torch.tensor(sent[-1].adapter)
+    changes = []
+    for batch in sent:
+        assert batch.tokens is not None
+        after = features(network, batch.tokens, last)
+        changes.append(after - features(network, batch.tokens, first))
+    return torch.cat(changes).float().cpu().numpy()

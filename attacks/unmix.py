@@ -1,0 +1,106 @@
+"""Undoes the splitting of gradients into several, for a server that receives all of them."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attacks.spectral import Spectral
+from bench.calls import batches
+from bench.label_leakage import Matrix
+from bench.types import (
+    Attack,
+    Channel,
+    Goal,
+    Guess,
+    Knowledge,
+    Measure,
+    Source,
+    ThreatModel,
+    Transcript,
+)
+
+ROUNDS = 100
+"""Steps of the power iteration; it converges cubically once near."""
+NEGLIGIBLE = 1e-12
+"""Share of the largest eigenvalue below which a direction of the span counts as none."""
+Floats = NDArray[np.float64]
+
+
+class Unmix(Attack):
+    """Finds the one combination of the vectors of a batch that has structure, and ranks its rows.
+
+    With a linear head, ∂loss/∂h has rank C − 1, for every row is a combination of the differences of
+    the head's weights; P³EFT's regulariser adds as much. Noise has full rank. So the unit
+    combination M whose singular values are the most unequal, of the largest Σσ⁴ = ‖MMᵀ‖², is the
+    gradient up to a factor, whatever the secret scalars. Its sign stays open in each batch: the
+    attack takes the one with which the activations have moved against the gradient, which tells more
+    the longer the model was trained.
+    """
+
+    name: ClassVar[str] = "unmix"
+    source: ClassVar[Source] = Source("Leakboard", "adaptive attack on P³EFT's private_backprop")
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.LABEL}), reads=frozenset({Channel.GRADIENTS, Channel.ACTIVATIONS})
+    )
+    measure: ClassVar[Measure] = "auc"
+    certified_at: ClassVar[float] = 0.9
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        found = []
+        for moment in seen.moments(Channel.GRADIENTS):
+            for (recipient, _), sent in batches(seen, moment).items():
+                rows = np.concatenate([batch.rows for batch in sent])
+                x = np.concatenate(
+                    [oriented(concentrated(b.vectors), b.activations) for b in sent]
+                ).astype(np.float32)
+                part = sent[0].parts[0]
+                matrix = Matrix(Channel.GRADIENTS, moment, 0, part, recipient, rows, x)
+                found.append(
+                    matrix.guess(self.measure, rows, Spectral().read(x, knowledge.classes, rng))
+                )
+        return found
+
+
+def concentrated(vectors: NDArray[Any]) -> Floats:
+    """[B, d] the combination of `vectors` [m, B, d] of norm 1 with the most unequal singular values.
+
+    Up to its sign. Σσ⁴ is convex in the coefficients, so that the power iteration on an orthonormal
+    basis of the span never goes down; it starts once at each vector of that basis.
+    """
+    m, b, d = vectors.shape
+    flat = vectors.reshape(m, -1).astype(np.float64)
+    flat /= max(float(np.abs(flat).max()), np.finfo(np.float64).tiny)
+    sizes, axes = np.linalg.eigh(flat @ flat.T)
+    kept = sizes > NEGLIGIBLE * max(float(sizes[-1]), np.finfo(np.float64).tiny)
+    if not kept.any():
+        return np.zeros((b, d))
+    basis = (axes[:, kept] / np.sqrt(sizes[kept])).T @ flat
+    best, most = basis[0], -1.0
+    for start in np.eye(len(basis)):
+        a = start
+        for _ in range(ROUNDS if len(basis) > 1 else 1):
+            x = (a @ basis).reshape(b, d)
+            step = basis @ (x @ (x.T @ x) if d < b else (x @ x.T) @ x).ravel()
+            previous, a = a, step / np.linalg.norm(step)
+            if abs(a @ previous) > 1 - 1e-12:
+                break
+        x = a @ basis
+        unequal = float(np.sum(np.linalg.svd(x.reshape(b, d), compute_uv=False) ** 4))
+        if unequal > most:
+            best, most = x, unequal
+    return np.asarray(best.reshape(b, d))
+
+
+def oriented(gradient: Floats, h: NDArray[Any] | None) -> Floats:
+    """The gradient with the sign by which most activations h [B, d] of the batch run against it.
+
+    Each example counts once: the long gradients are those of examples that are not learnt yet.
+    """
+    if h is None:
+        return gradient
+    v = np.linalg.svd(gradient, full_matrices=False)[2][0]
+    along = float(np.sign(gradient @ v) @ ((h - h.mean(0)) @ v))
+    return -gradient if along > 0 else gradient
