@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from attacks.spectral import Spectral
 from bench.adapter_gradients import adapter_of, features
@@ -53,7 +52,8 @@ class OptimiserInversion(Attack):
 
     name: ClassVar[str] = "optimiser-inversion"
     source: ClassVar[Source] = Source(
-        "Privacy-Preserving LLM Fine-tuning over API (P³EFT)", "section 3.2, named there as a danger"
+        "Privacy-Preserving LLM Fine-tuning over API (P³EFT)",
+        "section 3.2, named there as a danger",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
         goals=frozenset({Goal.LABEL}),
@@ -84,8 +84,8 @@ class OptimiserInversion(Attack):
                 looks = [(Channel.PARAMETERS, who, adapter, moved(network, sent))]
                 for who, sent in told:
                     if len(sent[0].parts) == vectors:
-                        x = torch.cat([explained(network, batch, values) for batch in sent])
-                        looks.append((Channel.GRADIENTS, who, sent[0].parts[0], x.numpy()))
+                        x = np.concatenate([explained(network, batch, values) for batch in sent])
+                        looks.append((Channel.GRADIENTS, who, sent[0].parts[0], x))
                 rows = np.concatenate([batch.rows for batch in sent])
                 for channel, who, part, x in looks:
                     matrix = Matrix(channel, moment, 0, part, who, rows, x)
@@ -120,26 +120,26 @@ def update(values: Series, step: int) -> NDArray[np.float32]:
     return change
 
 
-def explained(network: Network, batch: Batch, values: Series) -> Tensor:
+def explained(network: Network, batch: Batch, values: Series) -> NDArray[np.float32]:
     """[B, d] the combination of the batch's vectors whose gradient of θ fits the update, of norm 1."""
     assert batch.tokens is not None
     h = features(network, batch.tokens, torch.tensor(batch.adapter))
     weights = list(adapter_of(network).values())
     vectors = torch.tensor(batch.vectors).to(h)
-    columns = []
+    found = []
     for vector in vectors:
         gradients = torch.autograd.grad(h, weights, vector, retain_graph=True)
-        columns.append(torch.cat([gradient.flatten() for gradient in gradients]))
-    columns_ = torch.stack(columns, 1).double().cpu()
+        found.append(torch.cat([gradient.flatten() for gradient in gradients]))
+    columns = torch.stack(found, 1).double().cpu()
     target = -torch.tensor(update(values, batch.step)).double()
-    sizes = columns_.norm(dim=0).clamp(min=1e-30)
-    a = torch.linalg.lstsq(columns_ / sizes, target[:, None]).solution[:, 0] / sizes
+    sizes = columns.norm(dim=0).clamp(min=1e-30)
+    a = torch.linalg.lstsq(columns / sizes, target[:, None]).solution[:, 0] / sizes
     x = torch.einsum("m,mbd->bd", a, vectors.double().cpu())
-    return (x / x.norm().clamp(min=1e-30)).float()
+    return np.asarray((x / x.norm().clamp(min=1e-30)).float())
 
 
 @torch.no_grad()
-def moved(network: Network, sent: list[Batch]) -> NDArray[Any]:
+def moved(network: Network, sent: list[Batch]) -> NDArray[np.float32]:
     """[n, d] how the activations of all examples of a window change from its first θ to its last."""
     first, last = torch.tensor(sent[0].adapter), torch.tensor(sent[-1].adapter)
     changes = []
@@ -147,4 +147,4 @@ def moved(network: Network, sent: list[Batch]) -> NDArray[Any]:
         assert batch.tokens is not None
         after = features(network, batch.tokens, last)
         changes.append(after - features(network, batch.tokens, first))
-    return torch.cat(changes).float().cpu().numpy()
+    return np.asarray(torch.cat(changes).float().cpu())

@@ -45,8 +45,12 @@ def with_adapter_gradients(seen: Transcript, network: Network) -> Transcript:
             for j, part in enumerate(first.parts):
                 weights = zip(*(gradients[j] for gradients in of_batch), strict=True)
                 values = principal([torch.cat(weight) for weight in weights])
-                what = (Channel.ADAPTER_GRADIENTS, "train", 0, "vendor", recipient, part)
-                found.append(Message(*what, rows, values, step=first.step, moment=moment))
+                where = (Channel.ADAPTER_GRADIENTS, "train", 0)
+                found.append(
+                    Message(
+                        *where, "vendor", recipient, part, rows, values, None, first.step, moment
+                    )
+                )
     return Transcript((*seen.messages, *found), seen.dropped)
 
 
@@ -104,7 +108,7 @@ def principal(parts: Sequence[Tensor]) -> NDArray[np.float32]:
     gram = torch.stack([part @ part.T for part in parts]).double().sum(0)
     values, vectors = torch.linalg.eigh(gram)
     coordinates = (vectors * values.clamp(min=0).sqrt()).flip(1)
-    return coordinates.float().cpu().numpy()
+    return np.asarray(coordinates.float().cpu())
 
 
 def adapter_of(network: Network) -> dict[str, nn.Parameter]:

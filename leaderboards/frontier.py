@@ -15,7 +15,7 @@ from leaderboards.looks import knob, setting
 SETTING = ["task", "model", "cut", "defense", "params", "setup", "limit", "epochs"]
 """What rows have in common that differ in nothing but the seed."""
 MEASURED = ["utility", "success", "ep"]
-TEXTS = ["attack", "attack_params", "goal", "view", "attribute", "status", "reason"]
+TEXTS = ["attack", "attack_params", "goal", "view", "channel", "attribute", "status", "reason"]
 SUMMARY = [
     *TEXTS,
     "utility_metric",
