@@ -81,7 +81,7 @@ class OptimiserInversion(Attack):
                 told = [(who, sent) for (who, of), sent in here.items() if of == adapter]
                 vectors = len({part for _, sent in told for part in sent[0].parts})
                 who, sent = told[0]
-                looks = [(Channel.PARAMETERS, who, adapter, moved(network, sent))]
+                looks = [(Channel.PARAMETERS, who, adapter, moved(network, sent, values))]
                 for who, sent in told:
                     if len(sent[0].parts) == vectors:
                         x = np.concatenate([explained(network, batch, values) for batch in sent])
@@ -139,9 +139,13 @@ def explained(network: Network, batch: Batch, values: Series) -> NDArray[np.floa
 
 
 @torch.no_grad()
-def moved(network: Network, sent: list[Batch]) -> NDArray[np.float32]:
-    """[n, d] how the activations of all examples of a window change from its first θ to its last."""
-    first, last = torch.tensor(sent[0].adapter), torch.tensor(sent[-1].adapter)
+def moved(network: Network, sent: list[Batch], values: Series) -> NDArray[np.float32]:
+    """[n, d] how the activations of all examples of a window change from its first θ to its last.
+
+    The last one is that which its last step made, where it is known.
+    """
+    end = sent[-1].step
+    first, last = torch.tensor(sent[0].adapter), torch.tensor(values.get(end + 1, values[end]))
     changes = []
     for batch in sent:
         assert batch.tokens is not None

@@ -89,7 +89,7 @@ def planted(kind, n=240, d=12, classes=2):
 def test_attack_finds_the_structure_that_it_is_made_for(attack, classes):
     x, y = planted("length" if attack.name == "norm" else "place", classes=classes)
     worst, _ = scored(looks_of(attack, Transcript((sent(x),)), y, classes), classes)
-    assert worst["success"].value > (0.7 if classes == 3 and attack.name == "spectral" else 0.9)
+    assert worst["success"].value > (0.9 if classes == 2 or attack.measure != "auc" else 0.7)
     assert worst["success"].low > worst["success"].chance
 
 
@@ -189,7 +189,9 @@ def test_mean_of_the_vectors_of_an_example_stands_for_it():
 @pytest.fixture(scope="module")
 def trained():
     """A transcript of plain fine-tuning, its labels, and the vendor's model."""
-    session, inputs, _ = fine_tuned(NoDefense(), limit=96, train={"learning_rate": 3e-3})
+    session, inputs, _ = fine_tuned(
+        NoDefense(), limit=512, train={"learning_rate": 3e-3, "batch_size": 64}
+    )
     labels = inputs.task.splits["train"].labels
     return session.wire.transcript(), labels, lambda: session.network()
 
@@ -319,9 +321,12 @@ def test_update_of_the_adapter_tells_the_secret_scalars(trained, m):
     assert found.low > found.chance
 
 
-def test_server_with_one_vector_still_learns_from_what_the_update_does(trained):
-    seen, labels, network_of = trained
-    looks = looks_of(OptimiserInversion(), split(seen, 2, servers=2), labels, network=network_of)
+def test_server_with_one_vector_still_learns_from_what_the_update_does(minilm):
+    train = {"batch_size": 64, "epochs": 1, "learning_rate": 3e-3}
+    session, inputs, _ = fine_tuned(NoDefense(), model="minilm", limit=128, train=train)
+    seen, labels = session.wire.transcript(), inputs.task.splits["train"].labels
+    one_each = split(seen, 2, servers=2)
+    looks = looks_of(OptimiserInversion(), one_each, labels, network=session.network)
     assert {look.guess.channel for look in looks} == {Channel.PARAMETERS}
     worst, _ = scored(looks, 2)
     assert worst["success"].low > worst["success"].chance
