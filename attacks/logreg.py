@@ -1,32 +1,43 @@
-"""Label leakage to a linear classifier that was told other labels."""
+"""Label leakage as what a linear classifier can learn."""
 
-from typing import Any, ClassVar
+import warnings
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 
-from bench.label_leakage import ToldAttack
-from bench.types import Source
+from bench.label_leakage import ToldLabelAttack
+from bench.types import Ints, Source
 
 
-class LogReg(ToldAttack):
-    """Multinomial logistic regression on standardised rows, in 3-fold cross-validation.
+class LogReg(ToldLabelAttack):
+    """Multinomial logistic regression in three-fold cross-validation, told two thirds of the labels.
 
-    Pessimistic: two thirds of the labels are given to it.
+    Classes weigh the same, since the measure is the balanced accuracy; the paper's is the accuracy.
+    Columns are centred and share one scale: scaled each by itself, the many that hold next to
+    nothing would hide the few that tell.
     """
 
     name: ClassVar[str] = "logreg"
-    source: ClassVar[Source] = Source("P³EFT", "section 4.2, LogReg")
+    source: ClassVar[Source] = Source(
+        "Privacy-Preserving LLM Fine-tuning over API (P³EFT)", "section 4.2"
+    )
     folds: ClassVar[int] = 3
+    certified_at: ClassVar[float] = 0.9
 
-    def classify(
-        self, x: NDArray[np.float32], y: NDArray[Any], rest: NDArray[np.float32], seed: int
-    ) -> NDArray[Any]:
-        from sklearn.linear_model import LogisticRegression
-
-        mean, spread = x.mean(0), x.std(0)
-        spread[spread < 1e-12] = 1.0
-        # Liblinear's dual would be slower here; lbfgs needs few steps on standardised rows.
-        model = LogisticRegression(max_iter=200, class_weight="balanced")
-        found: NDArray[Any] = model.fit((x - mean) / spread, y).predict((rest - mean) / spread)
-        return found
+    def learn(
+        self,
+        x: NDArray[np.float32],
+        y: Ints,
+        unknown: NDArray[np.float32],
+        rng: np.random.Generator,
+    ) -> Ints:
+        centre = x.mean(0)
+        scale = max(float((x - centre).std()), np.finfo(np.float32).tiny)
+        model = LogisticRegression(class_weight="balanced")
+        with warnings.catch_warnings():  # one that stopped early still has something to say
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit((x - centre) / scale, y)
+        return np.asarray(model.predict((unknown - centre) / scale), np.int64)

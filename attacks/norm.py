@@ -1,4 +1,4 @@
-"""Label leakage in the lengths of the rows."""
+"""Label leakage by the length of the rows."""
 
 from typing import Any, ClassVar
 
@@ -10,19 +10,16 @@ from bench.types import Measure, Source
 
 
 class Norm(LabelAttack):
-    """Ranks the rows by their Euclidean norm.
-
-    The original takes the AUC of each batch and averages; here all rows of a moment are one sample.
-    """
+    """Ranks the rows by their Euclidean norm: where one class is rare, its gradients are longer."""
 
     name: ClassVar[str] = "norm"
+    # The paper takes the AUC of each batch and averages; here rows of one window are ranked together.
     source: ClassVar[Source] = Source(
         "Label Leakage and Protection in Two-party Split Learning (Li et al. 2022)",
-        "norm attack, section 3",
+        "norm attack",
         "https://arxiv.org/abs/2102.08504",
     )
     measure: ClassVar[Measure] = "auc"
 
     def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
-        norms: NDArray[Any] = np.linalg.norm(x, axis=1)
-        return norms
+        return np.asarray(np.linalg.norm(x, axis=1))

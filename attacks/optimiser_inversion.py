@@ -1,12 +1,19 @@
-"""Reads labels from what a step of the optimiser did to the model: an attack that no paper has."""
+"""Reads the customer's optimiser backwards: what two adapters in a row tell about a batch."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 import torch
-from scipy.linalg import eigh
+from numpy.typing import NDArray
 
-from bench.adapters import Calls, tokens_of
+from attacks.spectral import Spectral
+from bench.adapter_gradients import adapter_of, features
+from bench.calls import Batch, batches
+from bench.label_leakage import Matrix, few
+from bench.session import Network
 from bench.types import (
     Attack,
     Channel,
@@ -14,80 +21,134 @@ from bench.types import (
     Guess,
     Knowledge,
     Knows,
-    Message,
+    Measure,
     Source,
     ThreatModel,
     Transcript,
 )
 
+MOMENTS = 5
+"""At which it looks: each costs a forward and a backward pass for the one way, two forward for the
+other."""
+BETA1 = 0.9
+"""Of AdamW, as everybody uses it."""
+Series = Mapping[int, NDArray[np.float32]]
+
 
 class OptimiserInversion(Attack):
-    """One server sees θ before and after some steps, whatever hid the gradients between them.
+    """Explains each update of θ by the batch that caused it, in two ways.
 
-    Each step moves the activations of the examples it trained on apart by class, or the model would
-    not learn. So the attack computes h(x, θ′) − h(x, θ) for the examples of a short window, θ and
-    θ′ being the first and the last adapter that were sent in it, and ranks them along the first
-    principal direction of these effects. It needs no gradient, so several servers that do not
-    collude are no help: each of them is sent θ with every call.
+    *From the update to the gradient*, where one server received all m vectors ĝ_j of a batch: it
+    knows J^T ĝ_j and looks for the scalars α for which Σ α_j J^T ĝ_j fits the update best, less the
+    momentum of the one before; Σ α_j ĝ_j is then the gradient, sign included. AdamW's division by
+    √v turns no coordinate around, so that least squares finds α in spite of it.
 
-    Without dropout, and with segment types of single texts. The price is two passes forward over
-    all examples of the windows.
+    *From the update to the activations*, without any gradient: how far the adapter's last values in
+    the window move the activations of each example from where the first ones had them. Servers that
+    do not collude can do this, too.
+
+    Dropout is not repeated.
     """
 
     name: ClassVar[str] = "optimiser-inversion"
-    source: ClassVar[Source] = Source("Leakboard", "adaptive, against training over an API")
+    source: ClassVar[Source] = Source(
+        "Privacy-Preserving LLM Fine-tuning over API (P³EFT)",
+        "section 3.2, named there as a danger",
+    )
     threat: ClassVar[ThreatModel] = ThreatModel(
         goals=frozenset({Goal.LABEL}),
-        reads=frozenset({Channel.PARAMETERS, Channel.TOKENS}),
+        reads=frozenset(
+            {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS, Channel.ACTIVATIONS}
+        ),
         knows=frozenset({Knows.BASE_WEIGHTS}),
     )
+    measure: ClassVar[Measure] = "auc"
+    certified_at: ClassVar[float] = 0.9
     costly: ClassVar[bool] = True
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        assert knowledge.base is not None
-        assert knowledge.settings is not None
-        calls = Calls.of(knowledge.base, knowledge.settings)
-        guesses = []
-        for moment in seen.moments(Channel.PARAMETERS):
-            here = [m for m in seen.messages if m.moment == moment]
-            tokens = {m.step: m for m in here if m.channel == Channel.TOKENS}
-            sent = [m for m in here if m.channel == Channel.PARAMETERS]
-            for recipient, part in dict.fromkeys((m.recipient, m.part) for m in sent):
-                mine = [m for m in sent if (m.recipient, m.part) == (recipient, part)]
-                if len({m.step for m in mine}) > 1:
-                    guesses.append(_guess(calls, mine, tokens, moment, part, recipient))
-        return guesses
+        needed = {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS}
+        if not needed <= seen.channels:
+            return []
+        assert knowledge.network is not None
+        network, found = knowledge.network(), []
+        for moment in few(seen.moments(Channel.GRADIENTS), MOMENTS):
+            here = batches(seen, moment)
+            for adapter in sorted({adapter for _, adapter in here}):
+                values = _values(seen, adapter)
+                told = [(who, sent) for (who, of), sent in here.items() if of == adapter]
+                vectors = len({part for _, sent in told for part in sent[0].parts})
+                who, sent = told[0]
+                looks = [(Channel.PARAMETERS, who, adapter, moved(network, sent, values))]
+                for who, sent in told:
+                    if len(sent[0].parts) == vectors:
+                        x = np.concatenate([explained(network, batch, values) for batch in sent])
+                        looks.append((Channel.GRADIENTS, who, sent[0].parts[0], x))
+                rows = np.concatenate([batch.rows for batch in sent])
+                for channel, who, part, x in looks:
+                    matrix = Matrix(channel, moment, 0, part, who, rows, x)
+                    ranks = Spectral().read(x, knowledge.classes, rng)
+                    found.append(matrix.guess(self.measure, rows, ranks))
+        return found
 
 
-def _guess(
-    calls: Calls,
-    adapters: list[Message],
-    tokens: dict[int, Message],
-    moment: int,
-    part: int,
-    recipient: str,
-) -> Guess:
-    ordered = sorted(adapters, key=lambda m: m.step)
-    first, last = ordered[0].values, ordered[-1].values
-    effects = []
-    with torch.no_grad():
-        for message in ordered:
-            batch = tokens_of(tokens[message.step])
-            effects.append(calls.activations(batch, last) - calls.activations(batch, first))
-    x = torch.cat(effects).float().cpu().numpy()
-    centred = x - x.mean(0)
-    n = len(centred)
-    _, vector = eigh(centred @ centred.T, subset_by_index=[n - 1, n - 1])
-    return Guess(
-        Goal.LABEL,
-        Channel.PARAMETERS,
-        "train",
-        np.concatenate([message.rows for message in ordered]),
-        vector[:, 0],
-        measure="auc",
-        moment=moment,
-        part=part,
-        recipient=recipient,
-    )
+def _values(seen: Transcript, adapter: int) -> dict[int, NDArray[np.float32]]:
+    """Step → θ [P] of one adapter, as far as it was recorded."""
+    return {
+        m.step: m.values
+        for m in seen.messages
+        if (m.channel, m.part) == (Channel.PARAMETERS, adapter) and m.moment is not None
+    }
+
+
+def update(values: Series, step: int) -> NDArray[np.float32]:
+    """[P] what the gradient of a step added to θ, as well as it can be told.
+
+    The change up to the next θ that is known; less the momentum, where the neighbours on both sides
+    are known; the change before, where training ended.
+    """
+    later = [other for other in values if other > step]
+    before = values.get(step - 1)
+    if not later:
+        earlier = max((other for other in values if other < step), default=step)
+        return values[step] - values[earlier]
+    change = values[min(later)] - values[step]
+    if min(later) == step + 1 and before is not None:
+        change = change - BETA1 * (values[step] - before)
+    return change
+
+
+def explained(network: Network, batch: Batch, values: Series) -> NDArray[np.float32]:
+    """[B, d] the combination of the batch's vectors whose gradient of θ fits the update, of norm 1."""
+    assert batch.tokens is not None
+    h = features(network, batch.tokens, torch.tensor(batch.adapter))
+    weights = list(adapter_of(network).values())
+    vectors = torch.tensor(batch.vectors).to(h)
+    found = []
+    for vector in vectors:
+        gradients = torch.autograd.grad(h, weights, vector, retain_graph=True)
+        found.append(torch.cat([gradient.flatten() for gradient in gradients]))
+    columns = torch.stack(found, 1).double().cpu()
+    target = -torch.tensor(update(values, batch.step)).double()
+    sizes = columns.norm(dim=0).clamp(min=1e-30)
+    a = torch.linalg.lstsq(columns / sizes, target[:, None]).solution[:, 0] / sizes
+    x = torch.einsum("m,mbd->bd", a, vectors.double().cpu())
+    return np.asarray((x / x.norm().clamp(min=1e-30)).float())
+
+
+@torch.no_grad()
+def moved(network: Network, sent: list[Batch], values: Series) -> NDArray[np.float32]:
+    """[n, d] how the activations of all examples of a window change from its first θ to its last.
+
+    The last one is that which its last step made, where it is known.
+    """
+    end = sent[-1].step
+    first, last = torch.tensor(sent[0].adapter), torch.tensor(values.get(end + 1, values[end]))
+    changes = []
+    for batch in sent:
+        assert batch.tokens is not None
+        after = features(network, batch.tokens, last)
+        changes.append(after - features(network, batch.tokens, first))
+    return np.asarray(torch.cat(changes).float().cpu())

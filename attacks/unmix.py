@@ -1,105 +1,106 @@
-"""Undoes the mixing of obfuscated gradients: an attack that no paper has."""
+"""Undoes the splitting of gradients into several, for a server that receives all of them."""
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attacks.spectral import Spectral
+from bench.calls import batches
+from bench.label_leakage import Matrix
 from bench.types import (
     Attack,
     Channel,
     Goal,
     Guess,
     Knowledge,
-    Message,
+    Measure,
     Source,
     ThreatModel,
     Transcript,
 )
 
+ROUNDS = 100
+"""Steps of the power iteration; it converges cubically once near."""
+NEGLIGIBLE = 1e-12
+"""Share of the largest eigenvalue below which a direction of the span counts as none."""
+Floats = NDArray[np.float64]
+
 
 class Unmix(Attack):
-    """Searches the span of the vectors that one server received for the true gradient.
+    """Finds the one combination of the vectors of a batch that has structure, and ranks its rows.
 
-    The vectors ĝ₁ … ĝₘ of a batch are noise many times larger than the gradient, which some
-    combination Σ αⱼĝⱼ gives back. There the noise cancels: it is the combination of unit length
-    with the smallest norm, the last eigenvector of their m × m Gram matrix. The rows of the result
-    are ranked along their first principal direction, as `spectral` does.
-
-    α is drawn anew for each batch, so the sign of each batch is unknown. The gradient of a
-    logistic loss tells it: within the rows of one class, p − y rises with the activation along the
-    direction of the gradient.
+    With a linear head, ∂loss/∂h has rank C − 1, for every row is a combination of the differences of
+    the head's weights; P³EFT's regulariser adds as much. Noise has full rank. So the unit
+    combination M whose singular values are the most unequal, of the largest Σσ⁴ = ‖MMᵀ‖², is the
+    gradient up to a factor, whatever the secret scalars. Its sign stays open in each batch: the
+    attack takes the one with which the activations have moved against the gradient, which tells more
+    the longer the model was trained.
     """
 
     name: ClassVar[str] = "unmix"
-    source: ClassVar[Source] = Source("Leakboard", "adaptive, against P³EFT's private backprop")
+    source: ClassVar[Source] = Source("Leakboard", "adaptive attack on P³EFT's private_backprop")
     threat: ClassVar[ThreatModel] = ThreatModel(
         goals=frozenset({Goal.LABEL}), reads=frozenset({Channel.GRADIENTS, Channel.ACTIVATIONS})
     )
+    measure: ClassVar[Measure] = "auc"
     certified_at: ClassVar[float] = 0.9
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        guesses = []
+        found = []
         for moment in seen.moments(Channel.GRADIENTS):
-            here = [m for m in seen.messages if m.moment == moment]
-            adapters = len({m.part for m in here if m.channel == Channel.ACTIVATIONS})
-            sent = [m for m in here if m.channel == Channel.GRADIENTS]
-            each = len({m.part for m in sent}) // max(1, adapters)
-            for recipient in dict.fromkeys(m.recipient for m in sent) if each else ():
-                for part in range(adapters):
-                    mine = [m for m in sent if m.recipient == recipient and m.part // each == part]
-                    own = [m for m in here if m.channel == Channel.ACTIVATIONS and m.part == part]
-                    if mine:
-                        guesses.append(_guess(mine, own, moment, part, recipient))
-        return guesses
+            for (recipient, _), sent in batches(seen, moment).items():
+                rows = np.concatenate([batch.rows for batch in sent])
+                x = np.concatenate(
+                    [oriented(concentrated(b.vectors), b.activations) for b in sent]
+                ).astype(np.float32)
+                part = sent[0].parts[0]
+                matrix = Matrix(Channel.GRADIENTS, moment, 0, part, recipient, rows, x)
+                found.append(
+                    matrix.guess(self.measure, rows, Spectral().read(x, knowledge.classes, rng))
+                )
+        return found
 
 
-def _guess(
-    sent: Sequence[Message], activations: Sequence[Message], moment: int, part: int, recipient: str
-) -> Guess:
-    batches: dict[int, list[Message]] = {}
-    for message in sent:
-        batches.setdefault(message.step, []).append(message)
-    found = [unmixed([m.values for m in batch]) for batch in batches.values()]
-    # Batches differ in scale and sign; the direction is common to them.
-    _, _, axes = np.linalg.svd(np.concatenate([g / np.linalg.norm(g) for g in found]))
-    h = {m.step: m.values for m in activations}
-    values = [
-        _turned(g @ axes[0], h[step] @ axes[0] if step in h else None)
-        for step, g in zip(batches, found, strict=True)
-    ]
-    rows = np.concatenate([batch[0].rows for batch in batches.values()])
-    return Guess(
-        Goal.LABEL,
-        Channel.GRADIENTS,
-        "train",
-        rows,
-        np.concatenate(values),
-        measure="auc",
-        moment=moment,
-        part=part,
-        recipient=recipient,
-    )
+def concentrated(vectors: NDArray[Any]) -> Floats:
+    """[B, d] the combination of `vectors` [m, B, d] of norm 1 with the most unequal singular values.
+
+    Up to its sign. Σσ⁴ is convex in the coefficients, so that the power iteration on an orthonormal
+    basis of the span never goes down; it starts once at each vector of that basis.
+    """
+    m, b, d = vectors.shape
+    flat = vectors.reshape(m, -1).astype(np.float64)
+    flat /= max(float(np.abs(flat).max()), np.finfo(np.float64).tiny)
+    sizes, axes = np.linalg.eigh(flat @ flat.T)
+    kept = sizes > NEGLIGIBLE * max(float(sizes[-1]), np.finfo(np.float64).tiny)
+    if not kept.any():
+        return np.zeros((b, d))
+    basis = (axes[:, kept] / np.sqrt(sizes[kept])).T @ flat
+    best, most = basis[0], -1.0
+    for start in np.eye(len(basis)):
+        a = start
+        for _ in range(ROUNDS if len(basis) > 1 else 1):
+            x = (a @ basis).reshape(b, d)
+            step = basis @ (x @ (x.T @ x) if d < b else (x @ x.T) @ x).ravel()
+            previous, a = a, step / np.linalg.norm(step)
+            if abs(a @ previous) > 1 - 1e-12:
+                break
+        x = a @ basis
+        unequal = float(np.sum(np.linalg.svd(x.reshape(b, d), compute_uv=False) ** 4))
+        if unequal > most:
+            best, most = x, unequal
+    return np.asarray(best.reshape(b, d))
 
 
-def unmixed(vectors: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
-    """[B, d] the combination of [B, d] vectors, of coefficients of unit length, with least norm."""
-    flat = np.stack([v.reshape(-1) for v in vectors]).astype(np.float64)
-    _, coefficients = np.linalg.eigh(flat @ flat.T)
-    found: NDArray[np.float64] = (coefficients[:, 0] @ flat).reshape(vectors[0].shape)
-    return found
+def oriented(gradient: Floats, h: NDArray[Any] | None) -> Floats:
+    """The gradient with the sign by which most activations h [B, d] of the batch run against it.
 
-
-def _turned(p: NDArray[Any], z: NDArray[Any] | None) -> NDArray[Any]:
-    """`p` [B] or its negative: that which rises with `z` within each of its two signs."""
-    p = p / (np.abs(p).max() or 1.0)
-    if z is None:
-        return p
-    slope = 0.0
-    for side in (p > 0, p <= 0):
-        if side.sum() > 1:
-            slope += float(((p[side] - p[side].mean()) * (z[side] - z[side].mean())).sum())
-    return p if slope >= 0 else -p
+    Each example counts once: the long gradients are those of examples that are not learnt yet.
+    """
+    if h is None:
+        return gradient
+    v = np.linalg.svd(gradient, full_matrices=False)[2][0]
+    along = float(np.sign(gradient @ v) @ ((h - h.mean(0)) @ v))
+    return -gradient if along > 0 else gradient

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from bench.adapters import with_adapter_gradients
+from bench.adapter_gradients import with_adapter_gradients
 from bench.backbones import Backbone
 from bench.errors import LeakboardError, MissingExtra
 from bench.inputs import Inputs
@@ -23,6 +23,7 @@ from bench.plan import Pairing, Planned, spec_of
 from bench.record import Leak, Status
 from bench.scoring import BadGuess, Truth, score, score_over_training
 from bench.seeds import Seeds
+from bench.session import Network
 from bench.tasks.catalogue import OWN
 from bench.training import Diverged
 from bench.types import (
@@ -58,9 +59,6 @@ def attack_all(
 ) -> list[Leak]:
     """Lets every paired attack loose on a transcript and scores what it guesses."""
     truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded)
-    if any(Channel.ADAPTER_GRADIENTS in p.attack.threat.reads for p in pairings if p.goals):
-        train, settings = inputs.tokens["train"], planned.cell.train
-        transcript = with_adapter_gradients(transcript, backbone, settings, train)
     leaks: list[Leak] = []
     for pairing in progress("attacking", pairings, len(pairings)):
         reads = pairing.attack.threat.reads or set(Channel)
@@ -74,6 +72,24 @@ def attack_all(
     return leaks
 
 
+def worked_out(
+    planned: Planned,
+    transcript: Transcript,
+    backbone: Backbone,
+    classes: int,
+    pairings: Sequence[Pairing],
+) -> Transcript:
+    """The transcript with what the vendor works out from its calls, where an attack reads that."""
+    if not any(Channel.ADAPTER_GRADIENTS in pairing.attack.threat.reads for pairing in pairings):
+        return transcript
+    return with_adapter_gradients(transcript, vendors_network(planned, backbone, classes))
+
+
+def vendors_network(planned: Planned, backbone: Backbone, classes: int) -> Network:
+    """The model that serves the calls of an API; the values of its adapter mean nothing."""
+    return Network(backbone, 0, classes, planned.cell.train, slice(None))
+
+
 def knowledge_for(
     pairing: Pairing,
     planned: Planned,
@@ -84,12 +100,15 @@ def knowledge_for(
     """What the attack's threat model grants it, and nothing else; or `knows`, where it is given."""
     knows = pairing.attack.needs if knows is None else knows
     public = inputs.public.get(getattr(pairing.attack, "auxiliary", OWN))
+    classes = len(inputs.task.labels)
     return Knowledge(
-        classes=len(inputs.task.labels),
+        classes=classes,
         device=backbone.device,
         cut=planned.cell.cut,
         base=backbone if Knows.BASE_WEIGHTS in knows else None,
-        settings=planned.cell.train if Knows.BASE_WEIGHTS in knows else None,
+        network=functools.partial(vendors_network, planned, backbone, classes)
+        if Knows.BASE_WEIGHTS in knows
+        else None,
         mechanism=planned.defense if Knows.MECHANISM in knows else None,
         auxiliary=public if Knows.AUXILIARY_TEXT in knows else None,
         labelled=granted(pairing, planned, inputs) if Knows.LABELLED_SHARE in knows else None,
@@ -183,12 +202,16 @@ def _attack(
 
 
 def asked(
-    attack: Attack, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator, labels: Ints
+    attack: Attack,
+    seen: Transcript,
+    knowledge: Knowledge,
+    rng: np.random.Generator,
+    labels: Ints,
 ) -> list[Guess]:
     """What an attack guesses, asked once per fold where it is told the labels of the others.
 
     Args:
-        labels: [n] of the split `train`.
+        labels: [N] of all examples of `train`.
     """
     if not attack.folds:
         return isolated(functools.partial(attack.guess, seen, knowledge, rng))

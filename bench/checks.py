@@ -9,7 +9,7 @@ from bench.types import Goal
 
 FLAGS = {
     "uncertified-attack": "no record of this task and model shows that the attack works without the defense",
-    "below-chance": "the attack does worse than always guessing the most frequent answer",
+    "below-chance": "the attack does worse than guessing without any observation",
     "weaker-beats-stronger": "guessing from public frequencies beats this attack",
     "unseen-class": "the labelled share holds no example of some value, which the attack cannot learn",
     "truncated-transcript": "the recording budget was too small; the attacks saw less than was sent",

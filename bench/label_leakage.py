@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -64,11 +64,21 @@ class Matrix:
         )
 
 
-def matrices(seen: Transcript) -> Iterator[Matrix]:
-    """All there is to look at: the moments of training, or each round where a channel has none."""
+def few(moments: Sequence[int], n: int) -> list[int]:
+    """The first, the last, and some between: n of them, or all where there are fewer."""
+    places = np.linspace(0, len(moments) - 1, n).round().astype(int)
+    return [moments[place] for place in dict.fromkeys(places)] if moments else []
+
+
+def matrices(seen: Transcript, at_most: int | None = None) -> Iterator[Matrix]:
+    """All there is to look at: the moments of training, or each round where a channel has none.
+
+    Args:
+        at_most: so many moments, the first and the last among them.
+    """
     for channel in CHANNELS:
         moments = seen.moments(channel)
-        for moment in moments:
+        for moment in few(moments, at_most or len(moments)):
             for recipient, part in seen.parts(channel, moment):
                 found = seen.collect(channel, "train", None, part, moment, recipient)
                 yield Matrix(channel, moment, 0, part, recipient, found.rows, _means(found))
@@ -96,6 +106,8 @@ class LabelAttack(Attack):
         goals=frozenset({Goal.LABEL}), reads=frozenset(CHANNELS)
     )
     measure: ClassVar[Measure]
+    at_most: ClassVar[int | None] = None
+    """At how many moments it looks; at all of them, unless that takes long."""
 
     @abstractmethod
     def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
@@ -108,15 +120,12 @@ class LabelAttack(Attack):
             matrix.guess(
                 self.measure, matrix.rows, self.read(matrix.values, knowledge.classes, rng)
             )
-            for matrix in matrices(seen)
+            for matrix in matrices(seen, self.at_most)
         ]
 
 
-class ToldAttack(LabelAttack):
-    """A classifier that was told the labels of other examples; a subclass writes `classify`.
-
-    It is asked once per fold and guesses about the rows of that fold.
-    """
+class ToldLabelAttack(LabelAttack):
+    """One that learns from the labels of other folds: pessimistic, since it is given labels."""
 
     threat: ClassVar[ThreatModel] = ThreatModel(
         goals=frozenset({Goal.LABEL}),
@@ -124,43 +133,37 @@ class ToldAttack(LabelAttack):
         knows=frozenset({Knows.LABELS}),
     )
     measure: ClassVar[Measure] = "balanced accuracy"
-    pooled: ClassVar[bool] = False
-    """One classifier for all moments, instead of one for each."""
 
     @abstractmethod
-    def classify(
-        self, x: NDArray[np.float32], y: Ints, rest: NDArray[np.float32], seed: int
+    def learn(
+        self,
+        x: NDArray[np.float32],
+        y: Ints,
+        unknown: NDArray[np.float32],
+        rng: np.random.Generator,
     ) -> Ints:
-        """[r] classes of `rest` [r, d], learnt from `x` [n, d] of classes `y` [n], at least two."""
+        """[k] classes of the rows `unknown` [k, d].
+
+        Args:
+            x: [n, d] rows whose class is known.
+            y: [n] their classes, counted from 0 without gaps; there are two of them or more.
+        """
 
     def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
-        raise NotImplementedError("it reads nothing without labels")
+        raise NotImplementedError("it has to be told labels: see `learn`")
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        labels = knowledge.labels
-        assert labels is not None
-        together: dict[tuple[object, ...], list[Matrix]] = {}
-        for i, matrix in enumerate(matrices(seen)):
-            where = (matrix.channel, matrix.part, matrix.recipient)
-            together.setdefault(where if self.pooled else (i,), []).append(matrix)
-        guesses = []
-        for group in together.values():
-            x = np.concatenate([matrix.values for matrix in group])
-            rows = np.concatenate([matrix.rows for matrix in group])
-            told = labels[rows] >= 0
-            seed = int(rng.integers(2**31))
-            found = np.zeros(len(rows), np.int64)
-            y = labels[rows][told]
-            if len(np.unique(y)) > 1 and not told.all():
-                found[~told] = self.classify(x[told], y, x[~told], seed)
-            elif len(y):  # one class is all it knows of
-                found[:] = y[0]
-            ends = np.cumsum([len(matrix.rows) for matrix in group])
-            for matrix, end in zip(group, ends, strict=True):
-                mine = np.arange(end - len(matrix.rows), end)
-                mine = mine[~told[mine]]
-                if len(mine):
-                    guesses.append(matrix.guess(self.measure, rows[mine], found[mine]))
-        return guesses
+        assert knowledge.labels is not None
+        found = []
+        for matrix in matrices(seen, self.at_most):
+            labels = knowledge.labels[matrix.rows]
+            hidden = labels < 0
+            names, y = np.unique(labels[~hidden], return_inverse=True)
+            values = np.full(int(hidden.sum()), names[0] if len(names) else 0)
+            if len(names) > 1 and len(values):
+                x = matrix.values
+                values = names[self.learn(x[~hidden], y, x[hidden], rng)]
+            found.append(matrix.guess(self.measure, matrix.rows[hidden], values))
+        return found

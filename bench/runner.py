@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from bench import metrics
-from bench.attacking import attack_all, failed, out_of_memory, told
+from bench.attacking import attack_all, failed, out_of_memory, told, worked_out
 from bench.backbones import Backbone
 from bench.costs import bottom_cost
 from bench.errors import MissingExtra
@@ -212,8 +212,8 @@ def _attacked(
         np.ones(len(truth), np.int64),
         metrics.most_frequent_share(truth),
     )
-    transcript = wire.transcript()
     attack_start = time.perf_counter()
+    transcript = worked_out(planned, wire.transcript(), backbone, len(task.labels), pairings)
     leaks = attack_all(planned, transcript, inputs, backbone, pairings, seeds, reporter.track)
     end = time.perf_counter()
     return Record(

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from bench.backbones import Backbone
     from bench.ragged import Ragged, Tokens
-    from bench.record import TrainSettings
-    from bench.session import Session
+    from bench.session import Network, Session
 
 Ints = NDArray[np.int64]
 Party = Literal["customer", "vendor"]
@@ -272,8 +271,8 @@ class Knowledge:
     """Blocks below the trust boundary."""
     base: Backbone | None = None
     """The public model with its initial weights."""
-    settings: TrainSettings | None = None
-    """How adapters are shaped and trained, which the API's vendor knows as it knows the weights."""
+    network: Callable[[], Network] | None = None
+    """With the base weights: makes the vendor's model, with room for an adapter."""
     mechanism: Defense | None = None
     """The defense with its public parameters."""
     auxiliary: Auxiliary | None = None

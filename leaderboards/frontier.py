@@ -19,7 +19,7 @@ SETTING = ["task", "model", "cut", "defense", "params", "setup", "limit", "epoch
 PAPER, STRONGEST = "paper", "strongest"
 """What may decide, besides an attack by its name."""
 MEASURED = ["utility", "success", "ep"]
-TEXTS = ["attack", "attack_params", "goal", "view", "attribute", "status", "reason"]
+TEXTS = ["attack", "attack_params", "goal", "view", "channel", "attribute", "status", "reason"]
 SUMMARY = [
     *TEXTS,
     "utility_metric",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, Literal
 
 import pandas as pd
@@ -16,7 +16,7 @@ from bench.checks import FLAGS
 from leaderboards.frontier import PAPER, SETTING, average, deciding
 from leaderboards.looks import look, settings, setup, varying
 
-LEAK = ["attack", "attack_params", "goal", "view", "attribute"]
+LEAK = ["attack", "attack_params", "goal", "channel", "view", "attribute"]
 Row = Mapping[Hashable, Any]
 NOTHING: dict[Hashable, Any] = {
     "attribute": "",
@@ -147,12 +147,14 @@ def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Ta
         table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     if (means["flags"] != "").any():
         table.add_column("flag", no_wrap=True, min_width=4)
+    views = means.drop_duplicates(["attack", "goal", "view", "channel"])
+    several = set(views[views.duplicated(["attack", "goal", "view"])]["attack"])
     last = None
     for row in means.to_dict("records"):
         same = means[means["defense"] == row["defense"]]
         setting = _setting(row, same, shown)
         table.add_row(
-            *_cells(row, setting if setting != last else "", shown)[: len(table.columns)],
+            *_cells(row, setting if setting != last else "", shown, several)[: len(table.columns)],
             style="" if row["status"] == "ok" else "dim",
         )
         last = setting
@@ -198,12 +200,15 @@ def _setting(row: Row, same: pd.DataFrame, shown: Mapping[str, list[str]]) -> st
     return " ".join(part for part in (row["defense"], own, other) if part).replace(" = ", "=")
 
 
-def _cells(row: Row, setting: str, shown: Mapping[str, list[str]]) -> list[Text]:
+def _cells(
+    row: Row, setting: str, shown: Mapping[str, list[str]], several: Collection[str]
+) -> list[Text]:
     attack = str(row["attack"])
     params = settings(str(row["attack_params"]) or "{}", shown.get(attack, []))
-    # What was sent to train on is what matters first; only another view is named.
-    view = "" if row["view"] == "train" else str(row["view"])
-    what = [attack, params, str(row["attribute"]), view]
+    # What was sent to train on is what matters first, and its worst moment; only another view is named.
+    view = "" if row["view"] in ("train", "worst") else str(row["view"])
+    channel = str(row["channel"]) if attack in several else ""
+    what = [attack, params, str(row["attribute"]), channel, view]
     words = [
         setting,
         _with_half(row, "utility") if setting else "",

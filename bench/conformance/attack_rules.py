@@ -123,6 +123,8 @@ class AttackRules(Rules[Attack]):
             and threat.knows <= frozenset(Knows)
         ):
             raise Broken("set `threat: ClassVar[ThreatModel]` with at least one goal")
+        if (Knows.LABELS in threat.knows) != bool(self.method.folds):
+            raise Broken(f"who knows {Knows.LABELS} sets `folds`, and nobody else")
 
     @rule("guesses about every recorded example, and can be scored")
     def can_be_scored(self) -> str:

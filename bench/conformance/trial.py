@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from bench import registry
-from bench.attacking import asked, attack_all, knowledge_for
+from bench.attacking import asked, attack_all, knowledge_for, worked_out
 from bench.backbones import Backbone, load_backbone
 from bench.inputs import Inputs
 from bench.plan import Planned, make_plan
@@ -120,7 +120,9 @@ class Trial:
         session = session_of(cell, self.inputs, backbone, wire, other, Silent().track)
         tuned = self.planned.defense.fine_tune(session)
         scores = tuned.predict(self.inputs.tokens[cell.evaluate], cell.evaluate)
-        return Trained(wire, tuned, scores, wire.transcript(), backbone)
+        classes, pairings = len(self.inputs.task.labels), self.planned.pairings
+        seen = worked_out(self.planned, wire.transcript(), backbone, classes, pairings)
+        return Trained(wire, tuned, scores, seen, backbone)
 
     def attacked(self, seen: Transcript, backbone: Backbone) -> list[Leak]:
         """The scored guesses of the attacks."""
@@ -139,8 +141,10 @@ class Trial:
         pairing = self.planned.pairings[0]
         knows = frozenset(Knows) if told_all else pairing.attack.needs
         knowledge = knowledge_for(pairing, self.planned, self.inputs, self.fresh_backbone(), knows)
-        rng = np.random.default_rng(Seeds.of(self.planned.cell.seed).attack)
         labels = self.inputs.task.splits["train"].labels
+        if told_all:
+            knowledge = replace(knowledge, labels=labels)
+        rng = np.random.default_rng(Seeds.of(self.planned.cell.seed).attack)
         return asked(pairing.attack, seen, knowledge, rng, labels)
 
 
