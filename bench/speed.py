@@ -1,4 +1,4 @@
-"""Speed as ratios measured in one run: `python -m bench.speed [snap|training|attacks|inversion] …`.
+"""Speed as ratios measured in one run: `python -m bench.speed [NAME …]`, see `main`.
 
 Machines are shared and noisy, so each figure is the median over interleaved repeats of two ways to
 do the same thing, and no test depends on one.
@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from attacks.eia_optimise import Optimise
+from bench import registry
 from bench.backbones import load_backbone
 from bench.inputs import Inputs
 from bench.mechanisms import dx_noise, privatise_tokens
@@ -29,10 +30,10 @@ from bench.ragged import Tokens
 from bench.record import Cost, TrainSettings
 from bench.runner import Silent, run_cell
 from bench.session import Network
-from bench.suite import load_suite
+from bench.suite import Suite, load_suite
 from bench.tasks.loading import load_task
 from bench.training import length_bucketed
-from bench.types import Channel, Ints, Knowledge, Message, Transcript
+from bench.types import Channel, Goal, Ints, Knowledge, Message, Transcript
 from defenses.sap import SAP
 
 ETA = 75.0
@@ -46,6 +47,7 @@ def main(names: Sequence[str]) -> None:
         "training": training,
         "attacks": attacks,
         "inversion": inversion,
+        "label-attacks": label_attacks,
     }
     print(f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")
     for name in names or known:
@@ -184,6 +186,32 @@ def _smoke_cell() -> Cost:
     cost = run_cell(planned, inputs, backbone, planned.pairings, Silent()).cost
     assert cost is not None
     return cost
+
+
+def label_attacks(examples: int = 4000) -> None:
+    """Share of the label attacks over all moments in the time of an undefended cell of one epoch."""
+    data = os.environ.get("LEAKBOARD_DATA")
+    suite = Suite(
+        name="label-attacks",
+        task="sst2" if data else "reviews",
+        model="minilm",
+        limit=examples,
+        train=TrainSettings(epochs=1),
+        defenses=(registry.defense("none")(),),
+        attacks=tuple(
+            attack()
+            for attack in registry.attacks().values()
+            if Goal.LABEL in attack.threat.goals and not attack.costly
+        ),
+    )
+    plan = make_plan(suite, Path(data) if data else None)
+    (planned,) = plan.cells
+    backbone = plan.backbones[planned.cell.model_hash]
+    inputs = Inputs.of(planned.cell, plan.tasks[planned.cell.data_hash], backbone)
+    cost = run_cell(planned, inputs, backbone, planned.pairings, Silent()).cost
+    assert cost is not None
+    print(f"label attacks: {examples} examples of {planned.cell.task}, one epoch")
+    print(f"  share of all attacks and scoring: {cost.attack_seconds / cost.total_seconds:.3f}")
 
 
 def _interleaved(*ways: Callable[[], object]) -> list[float]:
