@@ -141,8 +141,9 @@ def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Ta
     table = Table(
         title=f"{title} · seeds: {seeds}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
     )
-    for name in ("defense", metric or "utility", "attack"):
+    for name in ("defense", metric or "utility"):
         table.add_column(name, no_wrap=True)
+    table.add_column("attack")  # the one that gives way where it is narrow
     for name in ("EP", "chance"):
         table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     if (means["flags"] != "").any():

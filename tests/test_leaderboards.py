@@ -23,7 +23,7 @@ import bench.record as schema
 import bench.registry
 from bench.errors import LeakboardError
 from bench.record import Record
-from bench.types import Claim, Goal
+from bench.types import Channel, Claim, Goal
 from leaderboards import curves, looks, tables
 from leaderboards.frame import COLUMNS, export, frame, load
 from leaderboards.frontier import pareto, points
@@ -105,6 +105,10 @@ class TestFrame:
         row = frame([made]).iloc[0]
         assert pd.isna(row["bottom_flops"])
         assert row["bytes_up"] == made.cost.bytes_up
+
+    def test_step_of_the_moment_is_kept(self) -> None:
+        table = frame([record(leaks=[leak(step=40, view="worst"), leak()])])
+        assert table["step"].fillna(-9).tolist() == [40, -9]
 
     def test_flags_of_record_and_leak_are_joined(self, monkeypatch: pytest.MonkeyPatch) -> None:
         made = record(leaks=[leak(), leak(view="dev")])
@@ -416,6 +420,25 @@ class TestTables:
         text = printed_text([*made, record("none", {}, undefended=True)])
         places = [text.index(word) for word in ("none", "η=none", "η=75", "η=50")]
         assert places == sorted(places)
+
+    def test_channels_of_one_attack_stay_apart_and_are_named(self) -> None:
+        about = {"attack": "spectral", "goal": Goal.LABEL}
+        found = [
+            leak(success, channel=channel, view=view, **about)
+            for channel, success in ((Channel.ACTIVATIONS, 0.9), (Channel.ADAPTER_GRADIENTS, 0.7))
+            for view in ("worst", "last")
+        ]
+        one = leak(0.6, attack="unmix", goal=Goal.LABEL, channel=Channel.GRADIENTS, view="worst")
+        assert "…" not in printed_text([record(leaks=[*found, one])], width=80)
+        text = printed_text([record(leaks=[*found, one])], width=120)
+        for line in (
+            "spectral activations 0.100",
+            "spectral activations last 0.100",
+            "spectral adapter-gradients 0.300",
+            "spectral adapter-gradients last 0.300",
+            "unmix 0.400",
+        ):
+            assert line in " ".join(text.split())
 
     def test_numbers_stay_whole_on_a_terminal_of_80_columns(self) -> None:
         text = printed_text(sweep(), width=80)
