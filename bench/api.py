@@ -122,7 +122,8 @@ class Api:
         self._session, self.servers = session, servers
         self.network = session.network(adapted=adapted)
         self.head = self.network.head
-        self._server = Server(self.network, session.autocast(), keep)
+        self.autocast = session.autocast()
+        self._server = Server(self.network, self.autocast, keep)
 
     def adapter(self, number: int = 0) -> dict[str, nn.Parameter]:
         """A fresh adapter; the same one at every call and for every defense.

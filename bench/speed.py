@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from attacks.eia_optimise import Optimise
-from bench import registry
+from bench import api, registry
 from bench.backbones import load_backbone
 from bench.inputs import Inputs
 from bench.mechanisms import dx_noise, privatise_tokens
@@ -29,11 +29,15 @@ from bench.plan import make_plan
 from bench.ragged import Tokens
 from bench.record import Cost, TrainSettings
 from bench.runner import Silent, run_cell
-from bench.session import Network
+from bench.seeds import Seeds
+from bench.session import Network, Session
 from bench.suite import Suite, load_suite
 from bench.tasks.loading import load_task
 from bench.training import length_bucketed
-from bench.types import Channel, Goal, Ints, Knowledge, Message, Transcript
+from bench.types import Channel, Defense, Goal, Ints, Knowledge, Message, Transcript
+from bench.wire import Wire
+from defenses.none import NoDefense
+from defenses.p3eft import P3EFT, adversarial
 from defenses.sap import SAP
 
 ETA = 75.0
@@ -48,6 +52,7 @@ def main(names: Sequence[str]) -> None:
         "attacks": attacks,
         "inversion": inversion,
         "label-attacks": label_attacks,
+        "p3eft": p3eft,
     }
     print(f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")
     for name in names or known:
@@ -214,10 +219,68 @@ def label_attacks(examples: int = 4000) -> None:
     print(f"  share of all attacks and scoring: {cost.attack_seconds / cost.total_seconds:.3f}")
 
 
-def _interleaved(*ways: Callable[[], object]) -> list[float]:
+def p3eft(batch: int = 32) -> None:
+    """A step of P³EFT against its own floor of n forwards and n·m backwards, and the plain step."""
+    data = os.environ.get("LEAKBOARD_DATA")
+    texts = load_task("sst2" if data else "reviews", Path(data) if data else None).splits["train"]
+    backbone = load_backbone("minilm")
+    train = backbone.encode(texts.texts[:batch], None, 64)
+    rows, labels = torch.arange(batch), torch.arange(batch) % 2
+
+    def session() -> Session:
+        return Session(
+            train=train,
+            labels=labels,
+            classes=2,
+            backbone=backbone,
+            cut=0,
+            wire=Wire(api.CHANNELS, {}),
+            seeds=Seeds.of(0),
+            settings=TrainSettings(batch_size=batch),
+            progress=Silent().track,
+        )
+
+    def step(defense: Defense) -> Callable[[], object]:
+        taken: list[Callable[[torch.Tensor, int], float]] = []
+        given = session()
+        given.fit = lambda one, *_: taken.append(one)  # type: ignore[method-assign]
+        defense.fine_tune(given)
+        return lambda: taken[0](rows, 0)
+
+    calls = P3EFT(backprop="calls")
+    client = api.Api(session(), keep=calls.adapters)
+    adapters = [client.adapter(i) for i in range(calls.adapters)]
+    server = api.Server(client.network, client.autocast, calls.adapters)
+    gradient, h = torch.ones(batch, backbone.width), torch.randn(batch, backbone.width)
+
+    def floor() -> None:
+        dropout = client.dropout()
+        for adapter in adapters:
+            server.forward(train, adapter, dropout)
+        for adapter in adapters * calls.vectors:
+            server.backward(train, adapter, gradient, dropout)
+
+    def fits() -> None:
+        for _ in adapters:
+            adversarial(h, labels)
+
+    ways = [step(calls), step(P3EFT(backprop="combined")), step(NoDefense()), floor, fits]
+    for way in ways:
+        way()
+    full, once, plain, least, fitting = _interleaved(*ways, repeats=9)
+    print(f"p3eft: {calls.adapters} adapters, {calls.vectors} vectors, a batch of {batch}")
+    print(f"  step by calls, over its floor of forwards and backwards: {full / least:.2f}")
+    print(f"  step by calls, over the plain step: {full / plain:.2f}")
+    print(f"  combined step, over the plain step: {once / plain:.2f}")
+    print(
+        f"  share of the probes' fits: {fitting / full:.3f} by calls, {fitting / once:.3f} combined"
+    )
+
+
+def _interleaved(*ways: Callable[[], object], repeats: int = REPEATS) -> list[float]:
     """Median seconds of each way, each repeat running all of them in turn."""
     seconds: list[list[float]] = [[] for _ in ways]
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         for way, taken in zip(ways, seconds, strict=True):
             start = time.perf_counter()
             way()
