@@ -40,7 +40,7 @@ from bench.types import (
 
 T = TypeVar("T")
 TRUNCATED = (
-    "the transcript exceeds the recording budget; "
+    "the transcript exceeds the recording budget by {:.0f} MB; "
     "lower record.examples or raise record.megabytes in the suite"
 )
 LABELLED = 0.1
@@ -65,7 +65,7 @@ def attack_all(
     for pairing in progress("attacking", pairings, len(pairings)):
         reads = pairing.attack.threat.reads or set(Channel)
         if reads & transcript.dropped.keys():
-            leaks += failed(pairing, "skipped", TRUNCATED)
+            leaks += failed(pairing, "skipped", TRUNCATED.format(transcript.dropped_bytes / 1e6))
         elif pairing.goals:
             knowledge = knowledge_for(pairing, planned, inputs, backbone)
             seen = transcript.only(pairing.attack.threat.reads)
