@@ -48,6 +48,8 @@ class Prior(Attack):
             if guesses:
                 break
         trained = [m.rows for m in seen.messages if m.split == "train" and m.moment is None]
+        if not trained:
+            return guesses
         rows = np.unique(np.concatenate(trained))
         if len(public.labels):  # those of another task mean nothing here and are not there
             label = np.full(len(rows), _most_frequent(public.labels))

@@ -58,8 +58,9 @@ def attack_all(
 ) -> list[Leak]:
     """Lets every paired attack loose on a transcript and scores what it guesses."""
     truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded)
-    if any(Channel.ADAPTER_GRADIENTS in p.attack.threat.reads for p in pairings if p.goals):
-        train, settings = inputs.tokens["train"], planned.cell.train
+    train, settings = inputs.tokens.get("train"), planned.cell.train
+    wanted = any(Channel.ADAPTER_GRADIENTS in p.attack.threat.reads for p in pairings if p.goals)
+    if wanted and train is not None:
         transcript = with_adapter_gradients(transcript, backbone, settings, train)
     leaks: list[Leak] = []
     for pairing in progress("attacking", pairings, len(pairings)):
@@ -142,7 +143,9 @@ def _attack(
     told_rows = None if knowledge.labelled is None else knowledge.labelled.rows
     start = time.perf_counter()
     try:
-        guesses = asked(attack, transcript, knowledge, rng, truth.splits["train"].labels)
+        train = truth.splits.get("train")
+        labels = np.zeros(0, np.int64) if train is None else train.labels
+        guesses = asked(attack, transcript, knowledge, rng, labels)
         chosen = [g for g in guesses if g.goal in pairing.goals]
         scored = [
             (guess, score(guess, truth, told_rows))
