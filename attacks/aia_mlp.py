@@ -91,8 +91,12 @@ def mean_vectors(seen: Transcript, channel: Channel, knowledge: Knowledge) -> tu
     """
     # Ids sent in the clear are the same in every round.
     rounds = seen.rounds(channel)[: 1 if channel == Channel.TOKENS else None]
-    blocks = [seen.collect(channel, round=r) for r in rounds]
-    return blocks[0].rows, torch.stack([_means(b, knowledge) for b in blocks]).mean(0)
+    means = []
+    for r in rounds:
+        read = [(b.rows, _means(b, knowledge)) for b in seen.blocks(channel, round=r)]
+        rows = np.concatenate([part for part, _ in read])
+        means.append(torch.cat([mean for _, mean in read]))
+    return rows, torch.stack(means).mean(0)
 
 
 def _means(block: Collected, knowledge: Knowledge) -> Tensor:

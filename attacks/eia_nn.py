@@ -48,18 +48,20 @@ class NearestNeighbour(Attack):
         assert knowledge.base is not None
         by_vector = Channel.REPRESENTATIONS in seen.channels & self.readable(knowledge.cut)
         channel = Channel.REPRESENTATIONS if by_vector else Channel.TOKENS
-        neighbours = knowledge.base.neighbours if by_vector else None
+        read_as = knowledge.base.neighbours.nearest_repeated if by_vector else np.asarray
         guesses = []
         for split in seen.splits(channel):
             rounds = seen.rounds(channel, split)
-            if not neighbours:  # ids sent in the clear are the same in every round
+            if not by_vector:  # ids sent in the clear are the same in every round
                 rounds = rounds[:1]
-            blocks = [seen.collect(channel, split, r) for r in rounds]
-            columns = [
-                neighbours.nearest_repeated(b.values) if neighbours else b.values for b in blocks
-            ]
+            columns = []
+            for r in rounds:
+                read = [
+                    (b.rows, b.lengths, read_as(b.values)) for b in seen.blocks(channel, split, r)
+                ]
+                rows, lengths, ids = (np.concatenate(column) for column in zip(*read, strict=True))
+                columns.append(ids)
             candidates: Ints = np.stack(columns, axis=1)
-            rows, lengths = blocks[0].rows, blocks[0].lengths
             guesses.append(
                 Guess(Goal.INVERSION, channel, split, rows, candidates, lengths, view=split)
             )

@@ -33,8 +33,10 @@ class LogitGradient(Attack):
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
         channel = Channel.LOGIT_GRADIENTS
-        blocks = [seen.collect(channel, "train", r) for r in seen.rounds(channel)]
         # The sign is the same in every round; the sum outweighs rounding where p is close to onehot.
-        total = np.sum([block.values for block in blocks], axis=0)
-        label = total.argmin(axis=1)
-        return [Guess(Goal.LABEL, channel, "train", blocks[0].rows, label, view="train")]
+        first, *later = seen.rounds(channel)
+        block = seen.collect(channel, "train", first)
+        for r in later:  # one round at a time in memory
+            block.values[:] += seen.collect(channel, "train", r).values
+        label = block.values.argmin(axis=1)
+        return [Guess(Goal.LABEL, channel, "train", block.rows, label, view="train")]

@@ -37,20 +37,23 @@ class Prior(Attack):
         guesses = []
         for channel in (Channel.REPRESENTATIONS, Channel.TOKENS):
             for split in seen.splits(channel):
-                block = seen.collect(channel, split, seen.rounds(channel, split)[0])
+                sent = seen.blocks(channel, split, seen.rounds(channel, split)[0])
+                read = [(block.rows, block.lengths) for block in sent]
+                rows, lengths = (np.concatenate(column) for column in zip(*read, strict=True))
                 ids = public.tokens.ids.values[~public.tokens.special].numpy()
-                values = np.full(len(block.values), _most_frequent(ids))
+                values = np.full(lengths.sum(), _most_frequent(ids))
                 guesses.append(
-                    Guess(
-                        Goal.INVERSION, None, split, block.rows, values, block.lengths, view=split
-                    )
+                    Guess(Goal.INVERSION, None, split, rows, values, lengths, view=split)
                 )
             if guesses:
                 break
-        sent = [m.rows for m in seen.messages if m.split == "train" and m.moment is None]
-        rows = np.unique(np.concatenate(sent))
-        label = np.full(len(rows), _most_frequent(public.labels))
-        guesses.append(Guess(Goal.LABEL, None, "train", rows, label, view="train"))
+        trained = [m.rows for m in seen.messages if m.split == "train" and m.moment is None]
+        if not trained:
+            return guesses
+        rows = np.unique(np.concatenate(trained))
+        if len(public.labels):  # those of another task mean nothing here and are not there
+            label = np.full(len(rows), _most_frequent(public.labels))
+            guesses.append(Guess(Goal.LABEL, None, "train", rows, label, view="train"))
         for name, values in public.attributes.items():
             known = values[values >= 0]
             if not len(known):

@@ -9,6 +9,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -49,6 +50,28 @@ class Features(nn.Module):
         return self.network.features(tokens.ids.with_values(vectors), tokens.types)
 
 
+@dataclass(frozen=True)
+class _Call:
+    """The arguments of a forward pass, by identity, and the state of parameters that change in place."""
+
+    tokens: Tokens
+    adapter: Adapter
+    dropout: Tensor | None
+    versions: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tokens: Tokens, adapter: Adapter, dropout: Tensor | None) -> _Call:
+        return cls(tokens, adapter, dropout, tuple(v._version for v in adapter.values()))
+
+    def same(self, other: _Call) -> bool:
+        return (
+            self.tokens is other.tokens
+            and self.adapter is other.adapter
+            and self.dropout is other.dropout
+            and self.versions == other.versions
+        )
+
+
 class Server:
     """The vendor's model as two stateless, deterministic calls.
 
@@ -61,9 +84,7 @@ class Server:
     def __init__(self, network: Network, autocast: torch.autocast, keep: int = 1) -> None:
         self._model = Features(network)
         self._autocast = autocast
-        self._done: deque[tuple[Tokens, Adapter, Tensor | None, Adapter, Tensor]] = deque(
-            maxlen=keep
-        )
+        self._done: deque[tuple[_Call, Adapter, Tensor]] = deque(maxlen=keep)
 
     def forward(self, tokens: Tokens, adapter: Adapter, dropout: Tensor | None = None) -> Tensor:
         """h(x, θ): [B, d] activations.
@@ -80,22 +101,21 @@ class Server:
             names = {f"network.{name}": value for name, value in live.items()}
             h: Tensor = functional_call(self._model, names, (tokens,))
         if torch.is_grad_enabled():
-            self._done.append((tokens, adapter, dropout, live, h))
+            self._done.append((_Call.of(tokens, adapter, dropout), live, h))
         return h.detach()
 
     def backward(
         self, tokens: Tokens, adapter: Adapter, gradient: Tensor, dropout: Tensor | None = None
     ) -> Adapter:
         """g_θ: the gradient of ⟨h(x, θ), `gradient`⟩, [B, d], with respect to the adapter."""
-        for done in self._done:
-            if done[0] is tokens and done[1] is adapter and done[2] is dropout:
-                break
-        else:
+        call = _Call.of(tokens, adapter, dropout)
+        done = next((one for one in self._done if one[0].same(call)), None)
+        if done is None:
             before = random_state(self._device)
             self.forward(tokens, adapter, dropout)
             set_random_state(before, self._device)
             done = self._done[-1]
-        *_, live, h = done
+        _, live, h = done
         found = torch.autograd.grad(h, list(live.values()), gradient.to(h.dtype), retain_graph=True)
         return dict(zip(live, found, strict=True))
 

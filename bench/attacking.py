@@ -41,7 +41,7 @@ from bench.types import (
 
 T = TypeVar("T")
 TRUNCATED = (
-    "the transcript exceeds the recording budget; "
+    "the transcript exceeds the recording budget by {:.0f} MB; "
     "lower record.examples or raise record.megabytes in the suite"
 )
 LABELLED = 0.1
@@ -63,7 +63,7 @@ def attack_all(
     for pairing in progress("attacking", pairings, len(pairings)):
         reads = pairing.attack.threat.reads or set(Channel)
         if reads & transcript.dropped.keys():
-            leaks += failed(pairing, "skipped", TRUNCATED)
+            leaks += failed(pairing, "skipped", TRUNCATED.format(transcript.dropped_bytes / 1e6))
         elif pairing.goals:
             knowledge = knowledge_for(pairing, planned, inputs, backbone)
             seen = transcript.only(pairing.attack.threat.reads)
@@ -161,7 +161,9 @@ def _attack(
     told_rows = None if knowledge.labelled is None else knowledge.labelled.rows
     start = time.perf_counter()
     try:
-        guesses = asked(attack, transcript, knowledge, rng, truth.splits["train"].labels)
+        train = truth.splits.get("train")
+        labels = np.zeros(0, np.int64) if train is None else train.labels
+        guesses = asked(attack, transcript, knowledge, rng, labels)
         chosen = [g for g in guesses if g.goal in pairing.goals]
         scored = [
             (guess, score(guess, truth, told_rows))

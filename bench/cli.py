@@ -154,6 +154,10 @@ def run(
     seeds: SeedList = None,
     limit: Limit = None,
     out: Out = None,
+    transcripts: Annotated[
+        Path | None,
+        typer.Option(help="Keep the transcript of each cell that is run here, for `attack`."),
+    ] = None,
 ) -> None:
     """Run what is missing of a suite. Interrupt it at will; the same command goes on.
 
@@ -166,7 +170,7 @@ def run(
 
     planned, store = _plan(suite, task, model, data, device, seeds, limit, out)
     with Live(console, len(planned.cells)) as live:
-        records = Runner(planned, store, live).run()
+        records = Runner(planned, store, live, transcripts).run()
     bad = [r for r in records if r.status not in ("ok", "skipped")]
     broken = [leak for r in records for leak in r.leaks if leak.status not in ("ok", "skipped")]
     console.print(
@@ -183,6 +187,74 @@ def run(
             )
         for leak in broken:
             console.print(f"[yellow]{leak.attack.name}: {leak.status}[/] {_escaped(leak.reason)}")
+        raise typer.Exit(1)
+
+
+@app.command()
+def attack(
+    folder: Annotated[
+        Path, typer.Argument(help="A transcript; results/README.md says how to write one.")
+    ],
+    model: Annotated[
+        str,
+        typer.Option(help="The public model it came from: an embedded one, a folder, a hub id."),
+    ],
+    attacks: Annotated[
+        list[str] | None,
+        typer.Option("--attack", help="Only these, as in a suite [default: all but the costly]."),
+    ] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            help="Score the guesses by this .csv, .tsv or .parquet: a line per example, in the order "
+            "of the transcript's rows, with columns text, label, split."
+        ),
+    ] = None,
+    attribute: Annotated[
+        list[str] | None, typer.Option(help="A column of the truth with a private attribute.")
+    ] = None,
+    auxiliary: Annotated[
+        str | None, typer.Option(help="A task whose public text the attacks may know.")
+    ] = None,
+    defense: Annotated[
+        str | None, typer.Option(help="The mechanism, for attacks that know it: 'sap: {eta: 75}'.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write scores or guesses here, as JSON.")] = None,
+    data: Data = None,
+    device: Device = "auto",
+    seed: Annotated[int, typer.Option(help="Of the attacks.", min=0)] = 0,
+) -> None:
+    """Attack what a system of your own has sent, recorded as a folder, without that system.
+
+    Example: leakboard attack sent/ --model minilm --truth train.csv --auxiliary sst2
+    """
+    from rich.progress import track
+
+    from bench.audit import attack_folder
+    from bench.backbones import load_backbone
+
+    if truth is None and out is None:
+        raise LeakboardError("give --truth FILE to score the guesses, or --out FILE to keep them")
+    with console.status("loading the model"):
+        backbone = load_backbone(model, _device(device))
+    found = attack_folder(
+        folder,
+        backbone,
+        attacks or [],
+        lambda what, items, n: track(items, what, n, console=console, transient=True),
+        truth=truth,
+        attributes=attribute or [],
+        auxiliary=auxiliary,
+        defense=defense,
+        data=data,
+        seed=seed,
+    )
+    for part in found.tables():
+        console.print(part)
+    if out is not None:
+        found.write(out)
+        console.print(f"written to {out}", highlight=False)
+    if any(leak.status not in ("ok", "skipped") for leak in found.leaks):
         raise typer.Exit(1)
 
 

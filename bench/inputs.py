@@ -56,7 +56,7 @@ class Inputs:
             own = task.splits["auxiliary"]
             public[OWN] = Auxiliary(encoded(own), own.labels, own.attributes)
         for name, other in (others or {}).items():
-            foreign = _public(other.limited(cell.limit, seed), whole)
+            foreign = public_texts(other.limited(cell.limit, seed), whole)
             # Another task's labels and attributes mean nothing here.
             public[name] = Auxiliary(encoded(foreign), np.zeros(0, np.int64))
         rng = np.random.default_rng(seed)
@@ -67,7 +67,7 @@ class Inputs:
         return cls(task, tokens, recorded, public)
 
 
-def _public(other: Task, task: Task) -> Split:
+def public_texts(other: Task, task: Task) -> Split:
     """The public texts of another task, less those that the task itself has, too."""
     split = other.split("auxiliary")
     private = {normal(text) for own in task.splits.values() for text in own.texts}

@@ -136,10 +136,15 @@ class Page:
             LeakboardError: all mistakes noted so far, and those of the values given here.
         """
         model = self.build(cls, given)
-        if model is None or self.mistakes:
+        self.approve()
+        assert model is not None, "a model that cannot be built is noted as a mistake"
+        return model
+
+    def approve(self) -> None:
+        """Raises LeakboardError where mistakes were noted."""
+        if self.mistakes:
             ordered = sorted(self.mistakes, key=lambda mistake: mistake[0])
             raise LeakboardError("\n".join(text for _, text in ordered))
-        return model
 
     def build(
         self,

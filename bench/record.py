@@ -53,7 +53,8 @@ class Recording(Part):
     examples: int = Field(1000, ge=1)
     """Examples of each split whose messages are kept, the same ones in every round."""
     megabytes: int = Field(2048, ge=1)
-    """Upper bound of the memory a transcript may take; what exceeds it is dropped and flagged."""
+    """Upper bound of a transcript; what exceeds it is dropped and flagged. Beyond the first 256 of
+    them it lies on disk."""
 
 
 class Cell(Part):

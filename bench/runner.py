@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from bench.seeds import Seeds
 from bench.session import Session
 from bench.store import Corrupt, Store
 from bench.training import Diverged
+from bench.transcripts import write
 from bench.types import Channel, Ints, Progress
 from bench.wire import Wire
 
@@ -58,6 +60,8 @@ class Runner:
     plan: Plan
     store: Store
     reporter: Reporter = field(default_factory=Silent)
+    transcripts: Path | None = None
+    """Where the transcript of each cell that is run is kept, in a folder named by its key."""
     _last: tuple[tuple[Any, ...], Inputs] | None = None
 
     def run(self) -> list[Record]:
@@ -99,7 +103,7 @@ class Runner:
             return record
         backbone = self.plan.backbones[planned.cell.model_hash]
         inputs = self._inputs(planned)
-        record = run_cell(planned, inputs, backbone, pairings, self.reporter)
+        record = run_cell(planned, inputs, backbone, pairings, self.reporter, self.transcripts)
         if earlier is not None:
             if record.status != "ok":  # what was measured before still stands
                 record = _unfinished(earlier, record, pairings)
@@ -144,8 +148,13 @@ def run_cell(
     backbone: Backbone,
     pairings: Sequence[Pairing],
     reporter: Reporter,
+    transcripts: Path | None = None,
 ) -> Record:
-    """Fine-tunes one cell, attacks what the vendor saw, and scores. Failures are records, too."""
+    """Fine-tunes one cell, attacks what the vendor saw, and scores. Failures are records, too.
+
+    Args:
+        transcripts: the folder in which the transcript is kept, in one named by the cell's key.
+    """
     start = time.perf_counter()
     base: dict[str, Any] = {
         "key": planned.cell.key,
@@ -160,7 +169,7 @@ def run_cell(
     if planned.refused:
         return ended("skipped", planned.refused)
     try:
-        return _attacked(planned, inputs, backbone, pairings, reporter, base, start)
+        return _attacked(planned, inputs, backbone, pairings, reporter, transcripts, base, start)
     except MissingExtra:
         raise
     except Diverged as error:
@@ -194,6 +203,7 @@ def _attacked(
     backbone: Backbone,
     pairings: Sequence[Pairing],
     reporter: Reporter,
+    transcripts: Path | None,
     base: dict[str, Any],
     start: float,
 ) -> Record:
@@ -212,8 +222,11 @@ def _attacked(
         np.ones(len(truth), np.int64),
         metrics.most_frequent_share(truth),
     )
+    transcript = wire.transcript()
+    if transcripts and not (kept := transcripts / cell.key).exists():
+        write(transcript, kept, backbone, cell.cut, len(task.labels), cell.train)
     attack_start = time.perf_counter()
-    transcript = worked_out(planned, wire.transcript(), backbone, len(task.labels), pairings)
+    transcript = worked_out(planned, transcript, backbone, len(task.labels), pairings)
     leaks = attack_all(planned, transcript, inputs, backbone, pairings, seeds, reporter.track)
     end = time.perf_counter()
     return Record(

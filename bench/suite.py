@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
+import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -168,6 +169,29 @@ def load_suite(name_or_path: str) -> Suite:
     suite = page.built(Suite, given)
     suite._base = path.parent
     return suite
+
+
+def methods_named(kind: Literal["attack", "defense"], words: Sequence[str]) -> tuple[Any, ...]:
+    """Methods as the command line gives them, each written as in a suite: `sap`, `sap: {eta: 75}`.
+
+    No words mean all attacks but the costly ones.
+
+    Raises:
+        LeakboardError: not YAML, or mistakes as in a suite.
+    """
+    page, entries = Page(""), []
+    for i, word in enumerate(words):
+        try:
+            node = yaml.compose(word, Loader=yaml.BaseLoader)
+        except yaml.YAMLError as e:
+            raise LeakboardError(
+                f"--{kind} '{word}': expected a name, or 'name: {{parameter: value}}'"
+            ) from e
+        entries.append(page.plain(node, (f"{kind}s", i)) if node else None)
+    known: Mapping[str, type[Any]] = registry.attacks() if kind == "attack" else registry.defenses()
+    found = _methods(page, kind, known, entries or _cheap())
+    page.approve()
+    return found
 
 
 def _cheap() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 Party = Literal["customer", "vendor"]
+BLOCK = 2**26
+"""Bytes of a block of a transcript that is read piece by piece."""
 Measure = Literal["accuracy", "balanced accuracy", "auc", "matching"]
 
 
@@ -207,6 +209,26 @@ class Transcript:
         Raises:
             KeyError: nothing was recorded there.
         """
+        return next(self.blocks(channel, split, round, part, moment, recipient, size=None))
+
+    def blocks(
+        self,
+        channel: Channel,
+        split: str = "train",
+        round: int | None = 0,
+        part: int = 0,
+        moment: int | None = None,
+        recipient: str | None = None,
+        size: int | None = BLOCK,
+    ) -> Iterator[Collected]:
+        """What `collect` joins, in the same order but in blocks, so that memory holds one at a time.
+
+        Args:
+            size: bytes of the values of a block, which holds at least one example; None for all.
+
+        Raises:
+            KeyError: nothing was recorded there.
+        """
         found = [
             m
             for m in self.messages
@@ -218,13 +240,21 @@ class Transcript:
             raise KeyError(f"no {channel} of {split}, round {round}, part {part} in the transcript")
         rows = np.concatenate([m.rows for m in found])
         order = np.argsort(rows, kind="stable")
-        values = np.concatenate([m.values for m in found])
-        if found[0].lengths is None:
-            return Collected(rows[order], values[order], None)
-        lengths = np.concatenate([m.lengths for m in found if m.lengths is not None])
-        starts = np.cumsum(lengths) - lengths
-        tokens = np.concatenate([np.arange(starts[i], starts[i] + lengths[i]) for i in order])
-        return Collected(rows[order], values[tokens], lengths[order])
+        sizes = [np.ones(len(m.rows), np.int64) if m.lengths is None else m.lengths for m in found]
+        lengths = np.concatenate(sizes)
+        # Where the values of each example stand: in which message, and from where to where.
+        source = np.repeat(np.arange(len(found)), [len(m.rows) for m in found])
+        stops = np.concatenate([np.cumsum(each) for each in sizes])
+        per_value = found[0].values.dtype.itemsize * int(np.prod(found[0].values.shape[1:]))
+        ends, start = np.cumsum(lengths[order]) * per_value, 0
+        while start < len(order):
+            taken = ends[start - 1] if start else 0
+            stop = len(order) if size is None else int(np.searchsorted(ends, taken + size, "right"))
+            here = order[start : max(stop, start + 1)]
+            parts = [found[source[i]].values[stops[i] - lengths[i] : stops[i]] for i in here]
+            sent = None if found[0].lengths is None else lengths[here]
+            yield Collected(rows[here], np.concatenate(parts), sent)
+            start += len(here)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from bench.errors import LeakboardError
 from bench.ragged import Ragged
+from bench.spill import Spill
 from bench.types import Channel, Ints, Message, Party, Transcript
 
 Payload = TypeVar("Payload", Tensor, Ragged)
@@ -27,6 +29,9 @@ AT_MOMENTS = frozenset(
 )
 """Channels of which every row is kept at some moments of training. Vectors of single tokens are left
 out: there are many, and what they tell of a label their means over the recorded rows tell."""
+MEMORY = 2**28
+"""Bytes of a transcript that stay in memory; the rest lies on disk and is mapped. An attack reads the
+same numbers either way, so this decides no result and is no part of a cell."""
 
 
 class Wire:
@@ -35,19 +40,26 @@ class Wire:
     Args:
         emits: the channels that the defense declares; any other one is refused.
         recorded: per split the rows whose messages are kept; every byte is counted all the same.
-        budget: bytes that the recording may take.
+        budget: bytes that the recording may take, in memory and on disk; what exceeds it is dropped.
+        memory: bytes of these that may stay in memory.
     """
 
     def __init__(
-        self, emits: frozenset[Channel], recorded: dict[str, Ints], budget: int = 2**31
+        self,
+        emits: frozenset[Channel],
+        recorded: dict[str, Ints],
+        budget: int = 2**31,
+        memory: int = MEMORY,
     ) -> None:
         self.emits = emits
         self.bytes_up = 0
         self.bytes_down = 0
         self._kept = {split: torch.from_numpy(np.sort(rows)) for split, rows in recorded.items()}
-        self._left = budget
+        self._left, self._memory_left = budget, memory
         self._dropped: Counter[Channel] = Counter()
         self._messages: list[Message] = []
+        self._spill: Spill | None = None
+        self._spilled: list[int] = []
         self._step, self._moment = -1, None  # type: tuple[int, int | None]
 
     def at(self, step: int, moment: int | None) -> None:
@@ -198,7 +210,15 @@ class Wire:
             self._dropped[channel] += size
             return
         self._left -= size
-        arrived = np.array(array.cpu().numpy())
+        arrived = array.cpu().numpy()
+        if size > self._memory_left:
+            self._spill = self._spill or Spill()
+            self._spill.append(arrived)
+            self._spilled.append(len(self._messages))
+            arrived = arrived[:0]
+        else:
+            self._memory_left -= size
+        arrived = np.array(arrived)
         about = np.array(rows.numpy())
         sizes = None if lengths is None else np.array(lengths.numpy())
         for one in (arrived, about, sizes):
@@ -209,7 +229,11 @@ class Wire:
 
     def transcript(self) -> Transcript:
         """All that was recorded so far."""
-        return Transcript(tuple(self._messages), dict(self._dropped))
+        messages = list(self._messages)
+        if self._spill:
+            for i, values in zip(self._spilled, self._spill.arrays(), strict=True):
+                messages[i] = replace(messages[i], values=values)
+        return Transcript(tuple(messages), dict(self._dropped))
 
 
 def _size(payload: Tensor | Ragged) -> int:

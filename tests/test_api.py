@@ -67,6 +67,20 @@ def test_an_answer_depends_on_nothing_but_the_call(asked):
     assert not torch.equal(server.forward(tokens, adapter, None), first)
 
 
+def test_an_adapter_that_an_optimiser_changed_in_place_is_another_adapter(asked):
+    session, client, tokens, _, adapter = asked
+    server = Server(client.network, session.autocast())
+    gradient = torch.ones(12, session.backbone.width)
+    server.forward(tokens, adapter)
+    with torch.no_grad():
+        for value in adapter.values():
+            value.mul_(2)
+    copy = {name: value.detach().clone() for name, value in adapter.items()}
+    found = server.backward(tokens, adapter, gradient)
+    expected = server.backward(tokens, copy, gradient)
+    assert all(torch.equal(found[name], expected[name]) for name in found)
+
+
 def test_adapters_of_one_step_get_the_same_dropout(asked):
     _, client, tokens, rows, adapter = asked
     copy = {name: value.clone() for name, value in adapter.items()}

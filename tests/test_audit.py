@@ -1,0 +1,253 @@
+"""`leakboard attack` on a transcript recorded elsewhere, through the command's entry point."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from cells import leak_of
+
+from bench import cli
+from bench.plan import make_plan
+from bench.runner import Runner, Silent
+from bench.seeds import Seeds
+from bench.store import Store
+from bench.suite import load_suite
+from bench.transcripts import write
+from bench.types import Channel, Message, Transcript
+
+SUITE = """
+name: sent
+task: reviews
+model: tiny-bert
+limit: 64
+record: {examples: 40}
+train: {epochs: 2, batch_size: 16}
+defenses: [sap: {eta: 50}, p3eft]
+attacks: [eia-nn, logit-gradient, aia-mlp, kmeans, logreg, prior]
+"""
+SAME = ["metric", "success", "units", "raw", "view", "told", "channel", "curve"]
+
+
+@pytest.fixture
+def leakboard(monkeypatch, capsys):
+    def run(*words):
+        """Exit code, standard output and standard error of `leakboard WORDS`."""
+        monkeypatch.setattr(sys, "argv", ["leakboard", *map(str, words)])
+        monkeypatch.setattr(cli.console, "_width", 300)
+        monkeypatch.setattr(cli.complaints, "_width", 300)
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as ended:
+            code = ended.code or 0
+        out = capsys.readouterr()
+        return code, out.out, out.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory):
+    """Records and transcripts of one suite by defense, and the truth about both as a table."""
+    folder = tmp_path_factory.mktemp("cells")
+    (folder / "sent.yaml").write_text(SUITE)
+    plan = make_plan(load_suite(str(folder / "sent.yaml")))
+    records = Runner(plan, Store(folder / "records"), Silent(), folder / "sent").run()
+    (task,) = plan.tasks.values()
+    task = task.limited(64, Seeds.of(0).data)
+    rows = [
+        {"split": name, "text": text, "label": label}
+        | {a: task.attributes[a][values[i]] for a, values in split.attributes.items()}
+        for name, split in task.splits.items()
+        if name in ("train", "dev")
+        for i, (text, label) in enumerate(zip(split.texts, split.labels, strict=True))
+    ]
+    pd.DataFrame(rows).to_csv(folder / "truth.csv", index=False)
+    by_name = {r.cell.defense.name: (r, folder / "sent" / r.key) for r in records}
+    return by_name, folder / "truth.csv", pd.DataFrame(rows)
+
+
+def scores(record_leaks):
+    """What decides a score, by attack, goal, view and attribute."""
+    return {
+        (leak["attack"]["name"], leak["goal"], leak["view"], leak["attribute"], leak["metric"]): [
+            leak[name] for name in SAME
+        ]
+        for leak in record_leaks
+        if leak["status"] == "ok" and leak["attack"]["name"] != "prior"
+    }
+
+
+@pytest.mark.parametrize("defense", ["sap", "p3eft"])
+def test_a_recorded_transcript_scores_as_the_run_that_recorded_it(
+    leakboard, cells, tmp_path, defense
+):
+    by_name, truth, _ = cells
+    record, folder = by_name[defense]
+    attributes = [w for a in ("gender", "age_band") for w in ("--attribute", a)]
+    names = [
+        w
+        for a in ("eia-nn", "logit-gradient", "aia-mlp", "kmeans", "logreg")
+        for w in ("--attack", a)
+    ]
+    out = tmp_path / "scores.json"
+    code, printed, err = leakboard(
+        "attack", folder, "--model", "tiny-bert", "--truth", truth, *attributes, *names,
+        "--device", "cpu", "--out", out,
+    )  # fmt: skip
+    assert code == 0, err
+    theirs = scores(json.loads(out.read_text())["leaks"])
+    ours = scores([leak.model_dump(mode="json") for leak in record.leaks])
+    assert theirs == ours
+    assert len(ours) > 2
+    leak = leak_of(record, "eia-nn")
+    assert f"{leak.success.value:.3f} [{leak.success.low:.3f}, {leak.success.high:.3f}]" in printed
+
+
+def test_without_truth_there_are_guesses_and_no_scores(leakboard, cells, tmp_path):
+    by_name, _, rows = cells
+    record, folder = by_name["sap"]
+    out = tmp_path / "guesses.json"
+    code, printed, err = leakboard(
+        "attack", folder, "--model", "tiny-bert", "--out", out, "--auxiliary", "reviews"
+    )
+    assert code == 0, err
+    content = json.loads(out.read_text())
+    assert not any(leak["success"] for leak in content["leaks"])
+    guess = next(g for g in content["guesses"] if g["attack"]["name"] == "logit-gradient")
+    labels = rows[rows["split"] == "train"]["label"].to_numpy()[guess["rows"]]
+    assert (
+        np.mean(labels == guess["values"])
+        == leak_of(record, "logit-gradient", goal="label").success.value
+    )
+    assert {g["attack"]["name"] for g in content["guesses"]} >= {"eia-nn", "prior"}
+    assert "skipped: aia-mlp, attribute: it must know a share of the attributes: --truth" in printed
+
+
+def test_what_does_not_apply_is_listed_with_its_reason(leakboard, cells, tmp_path):
+    by_name, _, rows = cells
+    words = ["--attack", "eia-map", "--attack", "unmix", "--attack", "eia-nn", "--attack", "prior"]
+    rows.drop(columns=["text"]).to_csv(tmp_path / "labels.csv", index=False)
+    code, printed, _ = leakboard(
+        "attack",
+        by_name["sap"][1],
+        "--model",
+        "tiny-bert",
+        "--truth",
+        tmp_path / "labels.csv",
+        *words,
+    )
+    assert code == 0
+    assert "eia-map, inversion: it must know public text" in printed
+    assert "--defense" in printed
+    assert "unmix, label: the transcript holds no activations or gradients" in printed
+    assert "eia-nn, inversion: the truth has no column 'text'" in printed
+    assert (
+        "prior, inversion: it must know public text of the customer's kind: --auxiliary" in printed
+    )
+
+
+def test_a_mechanism_is_granted_where_it_is_named(leakboard, cells, tmp_path):
+    by_name, truth, _ = cells
+    words = ["--attack", "eia-learned: {epochs: 1}", "--auxiliary", "reviews"]
+    code, printed, err = leakboard(
+        "attack", by_name["sap"][1], "--model", "tiny-bert", "--truth", truth, *words,
+        "--defense", "sap: {eta: 50}",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "token accuracy" in printed
+
+
+def test_what_was_dropped_stops_the_attacks_that_read_it(leakboard, tiny, tmp_path):
+    lengths = np.array([2, 2])
+    vectors = np.zeros((4, tiny.width), np.float32)
+    message = Message(
+        Channel.REPRESENTATIONS, "train", 0, "customer", "vendor", 0, np.arange(2), vectors, lengths
+    )
+    transcript = Transcript((message,), {Channel.REPRESENTATIONS: 99})
+    write(transcript, tmp_path / "sent", tiny, 0, 2)
+    out = ["--out", tmp_path / "guesses.json", "--attack", "eia-nn"]
+    code, printed, _ = leakboard("attack", tmp_path / "sent", "--model", "tiny-bert", *out)
+    assert code == 0
+    assert "the transcript is incomplete, representations was dropped from it" in printed
+
+
+def truth_with(rows, path, **changes):
+    rows.assign(**changes).to_csv(path, index=False)
+    return path
+
+
+MISTAKES = {
+    "no transcript": (lambda f, t, d, r: [d, "--truth", t], "not a transcript"),
+    "another model": (
+        lambda f, t, d, r: [f, "--truth", t, "--model", "tiny-roberta"],
+        "was recorded with the model 'tiny-bert'",
+    ),
+    "nothing to do": (lambda f, t, d, r: [f], "give --truth FILE"),
+    "unknown attack": (lambda f, t, d, r: [f, "--truth", t, "--attack", "eia-n"], "'eia-nn'?"),
+    "an attack that is no YAML": (
+        lambda f, t, d, r: [f, "--truth", t, "--attack", "sap: {"],
+        "'name: {parameter: value}'",
+    ),
+    "a parameter nobody knows": (
+        lambda f, t, d, r: [f, "--truth", t, "--defense", "sap: {etta: 3}"],
+        "unknown parameter 'etta'",
+    ),
+    "several mechanisms": (
+        lambda f, t, d, r: [f, "--truth", t, "--defense", "sap: {eta: [1, 2]}"],
+        "one setting",
+    ),
+    "an attribute without truth": (
+        lambda f, t, d, r: [f, "--out", d / "x.json", "--attribute", "gender"],
+        "give --truth FILE, too",
+    ),
+    "an attribute that is no column": (
+        lambda f, t, d, r: [f, "--truth", t, "--attribute", "agee"],
+        "no column 'agee'",
+    ),
+    "a truth that is not there": (lambda f, t, d, r: [f, "--truth", d / "x.csv"], "no such file"),
+    "a truth without columns to score by": (
+        lambda f, t, d, r: [f, "--truth", truth_with(r[["split"]], d / "t.csv")],
+        "nothing to score by",
+    ),
+    "too few lines": (
+        lambda f, t, d, r: [f, "--truth", truth_with(r[r["split"] == "train"][:9], d / "t.csv")],
+        "a line for every row",
+    ),
+    "a split that was not sent": (
+        lambda f, t, d, r: [f, "--truth", truth_with(r, d / "t.csv", split="test")],
+        "only train, dev",
+    ),
+    "lines in another order": (
+        lambda f, t, d, r: [f, "--truth", truth_with(r[::-1], d / "t.csv")],
+        "in the order of the transcript's rows",
+    ),
+    "labels that are names": (
+        lambda f, t, d, r: [f, "--truth", truth_with(r, d / "t.csv", label="good")],
+        "class number from 0 to 1, in the order of the logits; got 'good'",
+    ),
+    "an unknown task": (
+        lambda f, t, d, r: [f, "--truth", t, "--auxiliary", "review"],
+        "Did you mean 'reviews'?",
+    ),
+    "a file that cannot be written": (
+        lambda f, t, d, r: [f, "--attack", "eia-nn", "--out", d / "nowhere" / "x.json"],
+        "cannot be written",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_ends_with_code_2_and_says_what_to_do(leakboard, cells, tmp_path, mistake):
+    by_name, truth, rows = cells
+    words, advice = MISTAKES[mistake]
+    words = words(by_name["sap"][1], truth, tmp_path, rows)
+    model = [] if "--model" in words else ["--model", "tiny-bert"]
+    code, _, err = leakboard("attack", *words, *model)
+    assert code == 2, err
+    assert advice in err
+    assert "Traceback" not in err
