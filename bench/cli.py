@@ -201,7 +201,10 @@ def attack(
     ],
     attacks: Annotated[
         list[str] | None,
-        typer.Option("--attack", help="Only these, as in a suite [default: all but the costly]."),
+        typer.Option(
+            "--attack",
+            help="Only these, written as in a suite; without it, all but the costly ones.",
+        ),
     ] = None,
     truth: Annotated[
         Path | None,

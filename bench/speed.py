@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import statistics
 import sys
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -19,6 +20,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from attacks.aia_mlp import mean_vectors
+from attacks.eia_nn import NearestNeighbour
 from attacks.eia_optimise import Optimise
 from bench import api, registry
 from bench.backbones import load_backbone
@@ -26,7 +29,7 @@ from bench.inputs import Inputs
 from bench.mechanisms import dx_noise, privatise_tokens
 from bench.neighbours import Neighbours
 from bench.plan import make_plan
-from bench.ragged import Tokens
+from bench.ragged import Ragged, Tokens
 from bench.record import Cost, TrainSettings
 from bench.runner import Silent, run_cell
 from bench.seeds import Seeds
@@ -35,7 +38,7 @@ from bench.suite import Suite, load_suite
 from bench.tasks.loading import load_task
 from bench.training import length_bucketed
 from bench.types import Channel, Defense, Goal, Ints, Knowledge, Message, Transcript
-from bench.wire import Wire
+from bench.wire import MEMORY, Wire
 from defenses.none import NoDefense
 from defenses.p3eft import P3EFT, adversarial
 from defenses.sap import SAP
@@ -53,6 +56,7 @@ def main(names: Sequence[str]) -> None:
         "inversion": inversion,
         "label-attacks": label_attacks,
         "p3eft": p3eft,
+        "recording": recording,
     }
     print(f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")
     for name in names or known:
@@ -180,6 +184,66 @@ def inversion(cut: int = 2, compared: int = 16) -> None:
         (narrow, quick), (wide, slow) = both
         same = (narrow == wide)[~few.special.numpy()].mean()
         print(f"    as among all words: {same:.2%} of tokens of {compared}, {slow / quick:.1f}×")
+
+
+def recording(examples: int = 67_349, tokens: int = 13, batch: int = 32) -> None:
+    """Memory while vectors of all sentences of SST-2 are recorded, and while attacks read them.
+
+    Made-up sentences of equal length, sent as rows of E; words are as frequent as Zipf's law has it.
+    """
+    base = load_backbone("minilm")
+    wire = Wire(frozenset({Channel.REPRESENTATIONS}), {"train": np.arange(examples)}, 2**34)
+    rng = np.random.default_rng(0)
+    knowledge = Knowledge(2, "cpu", base=base)
+    read = {
+        "eia-nn": lambda: NearestNeighbour().guess(wire.transcript(), knowledge, rng),
+        "means of aia-mlp": lambda: mean_vectors(
+            wire.transcript(), Channel.REPRESENTATIONS, knowledge
+        ),
+        "a whole round": lambda: wire.transcript().collect(Channel.REPRESENTATIONS),
+    }
+
+    def send() -> None:
+        for rows in torch.split(torch.from_numpy(rng.permutation(examples)), batch):
+            words = rng.zipf(1.3, len(rows) * tokens) % len(base.embeddings)
+            vectors = base.embeddings[torch.from_numpy(words)]
+            lengths = torch.full((len(rows),), tokens)
+            wire.send(Channel.REPRESENTATIONS, Ragged(vectors, lengths), rows)
+
+    base.neighbours.nearest(base.embeddings[:100])  # loads FAISS
+    size = examples * tokens * base.width * 4 / 2**20
+    print(
+        f"recording: {examples} sentences, {size:.0f} MiB, of which {MEMORY / 2**20:.0f} may stay"
+    )
+    for what, work in ({"recording": send} | read).items():
+        start = time.perf_counter()
+        before, peak = _peak(work)
+        seconds = time.perf_counter() - start
+        print(f"  {what}: from {before:.0f} to at most {peak:.0f} MiB, {seconds:.0f} s")
+
+
+def _peak(work: Callable[[], object]) -> tuple[float, float]:
+    """MiB of memory of this process before and at most during some work, pages of files left out.
+
+    Those the system takes back when it needs them. Linux only.
+    """
+
+    def now() -> float:
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("RssAnon:")[1].split()[0]) / 1024
+
+    before, seen, done = now(), [now()], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.01):
+            seen.append(now())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    work()
+    done.set()
+    watcher.join()
+    return before, max(seen)
 
 
 def _smoke_cell() -> Cost:

@@ -41,7 +41,7 @@ def summary(frame: pd.DataFrame, everything: bool = False) -> list[RenderableTyp
     Args:
         everything: also the rows of attacks that read nothing, which stand at the chance level.
     """
-    shown = _shown(frame)
+    shown, frame = _shown(frame), frame.sort_values("cut", kind="stable")
     parts: list[RenderableType] = []
     for (task, model, cut), here in frame.groupby(["task", "model", "cut"], sort=False):
         told = here[here["status"] != "skipped"]
@@ -64,7 +64,7 @@ def best(frame: pd.DataFrame) -> list[RenderableType]:
     attack leaves, and which one that was; both are chosen as `leaderboards.frontier.deciding` says.
     What did not apply or failed is a numbered note, with its reason.
     """
-    shown = _shown(frame)
+    shown, frame = _shown(frame), frame.sort_values("cut", kind="stable")
     parts: list[RenderableType] = []
     for (task, model, cut), here in frame.groupby(["task", "model", "cut"], sort=False):
         told, notes = here[here["goal"] != ""], dict[str, int]()
