@@ -22,6 +22,7 @@ from bench.record import Projection, Record
 from leaderboards.curves import STYLES
 from leaderboards.frame import canonical
 from leaderboards.frontier import SETTING, average, interval, labelled
+from leaderboards.legend import CHANCE
 from leaderboards.looks import look, settings, varying
 from leaderboards.plots import RC, save
 from leaderboards.sheet import Sheet
@@ -169,7 +170,8 @@ def training(records: Sequence[Record], out: Path, title: str) -> list[Path]:
         n = len({record.cell.seed for record in told})
         note = (
             "Leak at a moment: the largest success of the spectral, norm and k-means attacks there, over "
-            f"adapters and servers. Means over {n} seed{'s' * (n > 1)}; bands are 95 % intervals."
+            f"adapters and servers; dotted: its level for permuted labels. Means over {n} "
+            f"seed{'s' * (n > 1)}; bands are 95 % intervals."
         )
         entries = len({name for _, name in by_setting})
         sheet = Sheet(3 * PANEL, 2.3 * len(tasks) + 0.3, title, note, entries)
@@ -192,8 +194,10 @@ def training(records: Sequence[Record], out: Path, title: str) -> list[Path]:
             for ax, what in zip(row, ("leak, activations", "leak, gradients", "loss"), strict=True):
                 ax.set_ylabel(what)
                 ax.set_xlabel("step")
-            for ax in row[:2]:
+            for ax, channel in zip(row[:2], (CHANNEL, "gradients"), strict=True):
                 ax.set_ylim(0.45, 1.02)
+                own = [record for _, seeds in mine for record in seeds]
+                ax.axhline(_chance(own, channel), **CHANCE)
         sheet.legend(panels[0][0])
         return save(sheet.figure, out)
 
@@ -305,6 +309,18 @@ def _curve(record: Record, channel: str) -> list[tuple[float, float]]:
                 value = max(found.get(point.step, 0.0), point.success.value)
                 found[point.step] = value
     return sorted(found.items())
+
+
+def _chance(records: Sequence[Record], channel: str) -> float:
+    """Mean over all moments of what the best of the attacks finds in permuted labels."""
+    found: dict[tuple[str, float], float] = {}
+    for record in records:
+        for leak in record.leaks:
+            if leak.attack.name in ATTACKS and leak.channel == channel:
+                for point in leak.curve:
+                    at = (record.key, float(point.step))
+                    found[at] = max(found.get(at, 0.0), point.success.chance)
+    return float(np.mean([*found.values()])) if found else 0.5
 
 
 def _last(record: Record) -> int:
