@@ -69,21 +69,23 @@ class Audit:
         if scored:
             table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
             for name in ("attack", "goal", "view", "reads", "metric"):
-                table.add_column(name)
+                table.add_column(name, overflow="fold")
             for name in ("success", "chance"):
                 table.add_column(name, justify="right", no_wrap=True)
             for leak in sorted(scored, key=lambda leak: -(leak.advantage or 0)):
                 table.add_row(*_row(leak))
             yield table
             yield Text(
-                "Success is between 0 and 1, with its 95 % interval; at chance nothing leaks to this"
+                "Success is from 0 to 1, with its 95 % interval; at chance this attack learns nothing. "
+                "Whether it works at all on such a model, a run with the defense none shows.",
+                style="dim",
             )
-            yield Text(
-                "attack. Whether it works at all on such a model, a run with the defense none shows."
-            )
-        for attack, guess in self.guesses:
-            what = f"{len(guess.values)} guesses about {len(guess.rows)} examples"
-            yield Text(f"{attack}: {guess.goal} of {guess.split}: {what}")
+        for line in dict.fromkeys(
+            f"{attack}: {guess.goal} of {guess.split}: {len(guess.values)} guesses about "
+            f"{len(guess.rows)} examples"
+            for attack, guess in self.guesses
+        ):
+            yield Text(line)
         for line in dict.fromkeys(
             f"{leak.status}: {leak.attack.name}, {leak.goal}: {leak.reason}"
             for leak in self.leaks

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -25,7 +27,7 @@ task: reviews
 model: tiny-bert
 limit: 64
 record: {examples: 40}
-train: {epochs: 2, batch_size: 16}
+train: {epochs: 2, batch_size: 16, max_length: 26}
 defenses: [sap: {eta: 50}, p3eft]
 attacks: [eia-nn, logit-gradient, aia-mlp, kmeans, logreg, prior]
 """
@@ -176,6 +178,21 @@ def test_what_was_dropped_stops_the_attacks_that_read_it(leakboard, tiny, tmp_pa
     assert "the transcript is incomplete, representations was dropped from it" in printed
 
 
+def test_the_example_in_the_documentation_writes_a_folder_that_can_be_attacked(
+    leakboard, minilm, tmp_path, monkeypatch
+):
+    text = (Path(__file__).parents[1] / "results" / "README.md").read_text("utf-8")
+    example = re.search(r"```python\n(from pathlib.*?)```", text, re.DOTALL)[1]
+    ids = np.arange(2000, 2016)
+    vectors, lengths = minilm.embeddings[ids].numpy(), np.array([3, 4, 5, 2, 2])
+    monkeypatch.chdir(tmp_path)
+    exec(example, {"recorded": [(np.arange(5), vectors, lengths)] * 2})
+    out = ["--out", "guesses.json", "--attack", "eia-nn"]
+    assert leakboard("attack", "sent", "--model", "minilm", *out)[0] == 0
+    (guess,) = json.loads(Path("guesses.json").read_text())["guesses"]
+    assert guess["values"] == np.stack([ids, ids], 1).tolist()
+
+
 def truth_with(rows, path, **changes):
     rows.assign(**changes).to_csv(path, index=False)
     return path
@@ -247,7 +264,7 @@ def test_a_mistake_ends_with_code_2_and_says_what_to_do(leakboard, cells, tmp_pa
     words, advice = MISTAKES[mistake]
     words = words(by_name["sap"][1], truth, tmp_path, rows)
     model = [] if "--model" in words else ["--model", "tiny-bert"]
-    code, _, err = leakboard("attack", *words, *model)
-    assert code == 2, err
+    code, out, err = leakboard("attack", *words, *model)
+    assert code == 2, out + err
     assert advice in err
     assert "Traceback" not in err

@@ -276,9 +276,8 @@ def test_a_transcript_comes_back_as_it_was_written(sent, tiny, tmp_path, monkeyp
 
 
 def test_reading_leaves_the_values_on_disk(tiny, tmp_path):
-    values = np.zeros((20_000, tiny.width), np.float32)
-    lengths = np.full(1000, 20)
-    message = Message(SENT, "train", 0, "customer", "vendor", 0, np.arange(1000), values, lengths)
+    values = np.zeros((1000, 20_000), np.float32)
+    message = Message(VECTORS, "train", 0, "customer", "vendor", 0, np.arange(1000), values)
     write(Transcript((message,)), tmp_path / "big", tiny, 0, 2)
     status = Path("/proc/self/status")
     if not status.exists():
