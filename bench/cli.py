@@ -457,6 +457,7 @@ def _plan(
 
 def _records(source: str) -> list[Record]:
     from bench.store import Store
+    from leaderboards.frame import in_order
 
     folder = Path(source) if Path(source).is_dir() else LOCAL / _name(source)
     if not folder.is_dir():
@@ -467,7 +468,7 @@ def _records(source: str) -> list[Record]:
         complaints.print(f"[yellow]left out[/] {_escaped(problem)}", soft_wrap=True)
     if not records:
         raise LeakboardError(f"{folder} holds no records. Run the suite first")
-    return records
+    return in_order(records)
 
 
 def _name(source: str) -> str:
@@ -479,11 +480,13 @@ def _name(source: str) -> str:
 
 
 def _suite(source: str) -> Suite | None:
-    """The suite that a name or a path of a file means; None where it means records only."""
+    """The suite that a name, the path of a file or the name of a folder of records means, if any."""
     from bench.suite import load_suite, suite_names
 
-    is_suite = source in suite_names() or Path(source).suffix in (".yaml", ".yml")
-    return load_suite(source) if is_suite and not Path(source).is_dir() else None
+    folder = Path(source).is_dir()
+    name = Path(source).resolve().name if folder else source
+    is_file = not folder and Path(source).suffix in (".yaml", ".yml")
+    return load_suite(name) if is_file or name in suite_names() else None
 
 
 def _numbers(text: str | None) -> list[int] | None:

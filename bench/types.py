@@ -403,6 +403,8 @@ class Defense(Method, ABC):
     marker: ClassVar[str] = "o"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = MappingProxyType({})
     """The attacks by which its authors measure it; of several, the one that applies at the cut."""
+    measured_on: ClassVar[frozenset[Channel]] = frozenset()
+    """The channels on which those attacks count; empty for whatever they read."""
 
     @abstractmethod
     def fine_tune(self, session: Session) -> Tuned:

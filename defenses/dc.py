@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import torch
@@ -11,7 +12,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from bench import api
 from bench.session import Session
-from bench.types import Channel, Defense, Source, Tuned
+from bench.types import Channel, Defense, Goal, Source, Tuned
 
 TINY = 1e-12
 """Below this, a squared distance covariance counts as this: its logarithm has to stay finite."""
@@ -31,6 +32,11 @@ class DistanceCorrelation(Defense):
     knob: ClassVar[str | None] = "weight"
     colour: ClassVar[str] = "#e69f00"
     marker: ClassVar[str] = "s"
+    measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
+        Goal.LABEL: ("spectral", "norm", "kmeans")
+    }
+    """As P³EFT measures it, section 4.2."""
+    measured_on: ClassVar[frozenset[Channel]] = frozenset({Channel.ACTIVATIONS})
 
     weight: float = Field(0.5, ge=0)
     """λ; larger hides more."""

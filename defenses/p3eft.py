@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from bench import api
 from bench.api import Api
 from bench.ragged import Tokens
 from bench.session import Predictor, Session
-from bench.types import Channel, Defense, Source, Tuned
+from bench.types import Channel, Defense, Goal, Source, Tuned
 
 
 class P3EFT(Defense):
@@ -34,6 +34,11 @@ class P3EFT(Defense):
     knob: ClassVar[str | None] = "weight"
     colour: ClassVar[str] = "#d55e00"
     marker: ClassVar[str] = "D"
+    measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
+        Goal.LABEL: ("spectral", "norm", "kmeans")
+    }
+    """Section 4.2: the best of the three on activations."""
+    measured_on: ClassVar[frozenset[Channel]] = frozenset({Channel.ACTIVATIONS})
 
     weight: float = Field(0.1, ge=0)
     """Of the adversarial regulariser; larger hides more, and 0 leaves the mixture alone. The paper tunes

@@ -72,6 +72,22 @@ COLUMNS = {
 """Name and type of every column. A missing number is empty; a text that does not apply is ''."""
 
 
+def in_order(records: Sequence[Record]) -> list[Record]:
+    """Cell by cell as a reader looks for them, whatever the files are called.
+
+    By task, model and cut; in each "none" first, then method by method along its parameters from
+    the larger number to the smaller, "none" before all numbers; seeds last.
+    """
+
+    def place(record: Record) -> tuple[Any, ...]:
+        cell, params = record.cell, record.cell.defense.params
+        numbers = [-v if isinstance(v, int | float) else -math.inf for v in params.values()]
+        defended = not record.undefended or bool(params)
+        return cell.task, cell.model, cell.cut, defended, cell.defense.name, numbers, cell.seed
+
+    return sorted(records, key=place)
+
+
 def frame(records: Sequence[Record]) -> pd.DataFrame:
     """One row per cell and leak, in the order of the records and of their leaks.
 

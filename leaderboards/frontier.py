@@ -101,10 +101,11 @@ def deciding(
 
 
 def _is_papers(row: Mapping[Hashable, Any]) -> bool:
-    measured_by = look(row["defense"]).measured_by
-    if not measured_by:
+    known = look(row["defense"])
+    if not known.measured_by:
         return bool(row["channel"] != "")
-    return row["attack"] in measured_by.get(row["goal"], ())
+    on_theirs = not known.measured_on or row["channel"] in known.measured_on
+    return on_theirs and row["attack"] in known.measured_by.get(row["goal"], ())
 
 
 def average(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

@@ -46,6 +46,8 @@ class Look:
     knob: str | None
     measured_by: Mapping[Goal, tuple[str, ...]]
     """The attacks of its authors."""
+    measured_on: frozenset[str] = frozenset()
+    """The channels on which these count; empty for all."""
 
 
 def look(defense: str) -> Look:
@@ -62,7 +64,7 @@ def look(defense: str) -> Look:
         return Look(colour, marker, None, {})
     if known.colour:
         colour, marker = known.colour, known.marker
-    return Look(colour, marker, known.knob, known.measured_by)
+    return Look(colour, marker, known.knob, known.measured_by, known.measured_on)
 
 
 def knob(defense: str, params: Iterable[str]) -> str | None:

@@ -90,7 +90,7 @@ def _best(
         table.add_column(name, justify=justify, no_wrap=whole, overflow="fold")
     by = [*SETTING, "goal"]
     last = None
-    for _, same in _ordered(rows).groupby(by, sort=False, dropna=False):
+    for _, same in rows.groupby(by, sort=False, dropna=False):
         means = average(deciding(same), [*by, "attribute"]).sort_values("attribute")
         found = means.to_dict("records")
         authors = average(deciding(same, PAPER), [*by, "attribute"]).set_index("attribute")["ep"]
@@ -135,7 +135,6 @@ def _meanings(flags: pd.Series) -> list[RenderableType]:
 def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Table:
     # A reason belongs to one seed; joined with a success of another it would say nothing true.
     means = average(rows, [*SETTING, *LEAK, "status", "reason"])
-    means = _ordered(means)
     metric = ", ".join(dict.fromkeys(text for text in means["utility_metric"] if text))
     seeds = ", ".join(str(n) for n in sorted(means["n_seeds"].unique()))
     table = Table(
@@ -179,19 +178,6 @@ def _skipped(frame: pd.DataFrame) -> list[str]:
     named = rows["attack"].where(rows["attack"] != "", rows["defense"])
     lines = named + " (" + rows["goal"] + "): " + rows["reason"]
     return list(dict.fromkeys(lines.str.replace(" ()", "")))
-
-
-def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
-    """ "none" first, then method by method from the weakest protection to the strongest."""
-    first = ~rows["undefended"] | (rows["params"] != "{}")
-    rows = rows.assign(first=first, order=rows["params"].map(_order))
-    return rows.sort_values(["first", "defense", "order"], kind="stable")
-
-
-def _order(params: str) -> tuple[float, ...]:
-    """Sorts parameters from weak to strong: a larger number, or none at all, hides less."""
-    values = json.loads(params).values()
-    return tuple(-v if isinstance(v, int | float) else -float("inf") for v in values)
 
 
 def _setting(row: Row, same: pd.DataFrame, shown: Mapping[str, list[str]]) -> str:

@@ -25,7 +25,7 @@ from bench.errors import LeakboardError
 from bench.record import Record
 from bench.types import Channel, Claim, Goal
 from leaderboards import curves, looks, tables
-from leaderboards.frame import COLUMNS, export, frame, load
+from leaderboards.frame import COLUMNS, export, frame, in_order, load
 from leaderboards.frontier import pareto, points
 from leaderboards.labels import Label, place
 from leaderboards.legend import keys
@@ -35,8 +35,12 @@ from leaderboards.published import TABLE, published
 README = Path(__file__).parents[1] / "results" / "README.md"
 BY = {Goal.INVERSION: ("eia-nn", "eia-optimise"), Goal.ATTRIBUTE: ("aia-finetune",)}
 KNOWN = {
-    "sap": SimpleNamespace(colour="#0072b2", marker="o", knob="eta", measured_by=BY),
-    "none": SimpleNamespace(colour="#222222", marker="*", knob=None, measured_by={}),
+    "sap": SimpleNamespace(
+        colour="#0072b2", marker="o", knob="eta", measured_by=BY, measured_on=()
+    ),
+    "none": SimpleNamespace(
+        colour="#222222", marker="*", knob=None, measured_by={}, measured_on=()
+    ),
 }
 
 
@@ -203,6 +207,15 @@ class TestPoints:
         assert table["attack"].tolist() == ["eia-nn", "eia-optimise", "logit-gradient"]
         assert table["ep"].tolist() == pytest.approx([0.7, 0.8, 0.0])
 
+    def test_the_papers_attack_counts_on_the_channels_of_its_paper_only(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        theirs = {"measured_by": BY, "measured_on": {Channel.ACTIVATIONS}}
+        monkeypatch.setitem(KNOWN, "sap", SimpleNamespace(**vars(KNOWN["sap"]) | theirs))
+        found = [leak(0.9, channel=Channel.GRADIENTS), leak(0.3, channel=Channel.ACTIVATIONS)]
+        row = points(frame([record(leaks=found)]), "inversion", "paper").iloc[0]
+        assert row["ep"] == 0.7
+
     def test_the_strongest_parameters_of_an_attack_speak_for_it(self) -> None:
         found = [leak(s, params={"labelled": n}) for n, s in ((0.1, 0.4), (0.5, 0.6), (0.9, 0.5))]
         row = points(frame([record(leaks=found)]), "inversion", "eia-nn").iloc[0]
@@ -282,12 +295,14 @@ class TestLooks:
     def test_a_new_method_shifts_no_look(self, monkeypatch: pytest.MonkeyPatch) -> None:
         before = [looks.look(name) for name in ("sap", "mine")]
         more = {
-            "aaa": SimpleNamespace(colour="#111111", marker="x", knob="k", measured_by={}),
+            "aaa": SimpleNamespace(
+                colour="#111111", marker="x", knob="k", measured_by={}, measured_on=()
+            ),
             **KNOWN,
         }
         monkeypatch.setattr(bench.registry, "defenses", lambda: more)
         assert [looks.look(name) for name in ("sap", "mine")] == before
-        assert before[0] == looks.Look("#0072b2", "o", "eta", BY)
+        assert before[0] == looks.Look("#0072b2", "o", "eta", BY, ())
         assert before[1].colour in looks.PALETTE
 
     def test_parameters_read_as_words(self) -> None:
@@ -395,7 +410,7 @@ def printed_text(
     records: list, width: int = 240, everything: bool = False, compact: bool = False
 ) -> str:
     console = Console(width=width, file=StringIO())
-    rows = frame(records)
+    rows = frame(in_order(records))
     for part in tables.best(rows) if compact else tables.summary(rows, everything):
         console.print(part)
     return console.file.getvalue()
