@@ -24,6 +24,7 @@ Ints = NDArray[np.int64]
 Party = Literal["customer", "vendor"]
 BLOCK = 2**26
 """Bytes of a block of a transcript that is read piece by piece."""
+Objective = Literal["classification", "language modelling"]
 Measure = Literal["accuracy", "balanced accuracy", "auc", "matching"]
 
 

@@ -9,7 +9,17 @@ from functools import cached_property
 import numpy as np
 
 from bench.errors import LeakboardError
-from bench.types import Ints
+from bench.types import Ints, Objective
+
+
+@dataclass(frozen=True)
+class Span:
+    """A secret in a text: the characters from `start` up to `end`."""
+
+    start: int
+    end: int
+    kind: str
+    """Such as 'name' or 'phone'."""
 
 
 @dataclass(frozen=True)
@@ -21,12 +31,15 @@ class Split:
         pairs: the second text of each example, or None where the task has single texts.
         labels: [n] class indices into `Task.labels`.
         attributes: per private attribute [n] indices into `Task.attributes[name]`; −1 where unknown.
+        secrets: of each text its secrets, in order and apart from each other; None where no one has
+            marked them.
     """
 
     texts: tuple[str, ...]
     labels: Ints
     pairs: tuple[str, ...] | None = None
     attributes: dict[str, Ints] = field(default_factory=dict)
+    secrets: tuple[tuple[Span, ...], ...] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -37,12 +50,16 @@ class Split:
             self.labels[rows],
             None if self.pairs is None else tuple(self.pairs[i] for i in rows),
             {name: values[rows] for name, values in self.attributes.items()},
+            None if self.secrets is None else tuple(self.secrets[i] for i in rows),
         )
 
 
 @dataclass(frozen=True)
 class Task:
-    """A dataset with the splits train, dev, usually test, and auxiliary (public text, disjoint from the rest)."""
+    """A dataset with the splits train, dev, usually test, and auxiliary (public text, disjoint from the rest).
+
+    Without labels it is one of language modelling; the labels of its splits are then all 0.
+    """
 
     name: str
     labels: tuple[str, ...]
@@ -51,6 +68,11 @@ class Task:
     """Names of the values of each private attribute."""
     source: str = ""
     """Where the data came from, for people; two sources of the same content have the same hash."""
+
+    @property
+    def objective(self) -> Objective:
+        """What a model learns on it."""
+        return "classification" if self.labels else "language modelling"
 
     @cached_property
     def hash(self) -> str:
@@ -61,6 +83,9 @@ class Task:
             h.update(repr((name, split.texts, split.pairs, split.labels.tolist())).encode())
             for attribute, values in sorted(split.attributes.items()):
                 h.update(repr((attribute, values.tolist())).encode())
+            if split.secrets is not None:
+                spans = [[(s.start, s.end, s.kind) for s in own] for own in split.secrets]
+                h.update(repr(spans).encode())
         return h.hexdigest()
 
     def split(self, name: str) -> Split:
