@@ -1,4 +1,4 @@
-"""Pretrained encoders, read from safetensors only, and cut into a bottom and a top part."""
+"""Pretrained models, read from safetensors only, and cut into a bottom and a top part."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ DECISIVE = (
 """Files that decide a result besides the weights; a README beside them does not."""
 EMBEDDED = {
     "minilm": "all-MiniLM-L6-v2, a real encoder of 22.7 M parameters that needs no download",
+    "dialogue-gpt": "GPT-2 architecture, 1 M parameters, for language modelling; trained on the public "
+    "half of the task dialogues at first use, in minutes",
     "tiny-bert": "random weights, BERT architecture, for tests",
+    "tiny-gpt2": "random weights, GPT-2 architecture, for tests",
+    "tiny-llama": "random weights, Llama architecture, for tests",
     "tiny-roberta": "random weights, RoBERTa architecture, for tests",
 }
 
@@ -73,7 +77,9 @@ class Backbone:
     """A public model with its initial weights. Everything here is known to the vendor and to attackers.
 
     Args:
-        model: the encoder, in evaluation mode, never trained in place.
+        model: the model without its output layer, in evaluation mode, never trained in place.
+        head: of a causal language model the output layer [V, d]: last hidden states times its
+            transpose are the logits of the next token. None where the model is none.
     """
 
     name: str
@@ -82,6 +88,12 @@ class Backbone:
     tokenizer: Any
     family: Family
     device: str = "cpu"
+    head: Tensor | None = None
+
+    @property
+    def tied(self) -> bool:
+        """Whether the output layer is E itself."""
+        return self.head is not None and self.head.data_ptr() == self.embeddings.data_ptr()
 
     @cached_property
     def embeddings(self) -> Tensor:
@@ -102,8 +114,20 @@ class Backbone:
         """Ids of the tokens that a tokeniser adds, padding included."""
         return tuple(sorted(set(self.tokenizer.all_special_ids)))
 
-    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None, max_length: int) -> Tokens:
+    def encode(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None,
+        max_length: int,
+        opened: bool = False,
+    ) -> Tokens:
         """Tokenises texts, or pairs of texts, cutting each example to `max_length` tokens.
+
+        Args:
+            opened: puts the token that begins a text (BOS) in front where the tokeniser leaves it
+                out. Language modelling of single texts needs it: the first token is then predicted,
+                too, from what GPT-2 saw before each document, its <|endoftext|>. Classifiers
+                never saw it there.
 
         Raises:
             LeakboardError: a text without any token.
@@ -116,6 +140,8 @@ class Backbone:
             return_special_tokens_mask=True,
             return_token_type_ids=True,
         )
+        if opened:
+            self._open(out, max_length)
         ids = Ragged.of(out["input_ids"])
         if not ids.lengths.all():
             # Only where the tokeniser adds no special token; there is nothing to be averaged then.
@@ -127,6 +153,15 @@ class Backbone:
         types = Ragged.of(types).values if types else torch.zeros_like(ids.values)
         special = Ragged.of(out["special_tokens_mask"]).values.bool()
         return Tokens(ids, types, special)
+
+    def _open(self, out: Any, max_length: int) -> None:
+        """Puts BOS in front of every row of the tokeniser's output that does not begin with it."""
+        first = self.tokenizer.bos_token_id
+        for row, ids in enumerate(out["input_ids"]):
+            if first is not None and ids and ids[0] != first:
+                front = {"input_ids": first, "special_tokens_mask": 1, "token_type_ids": 0}
+                for key in out.keys() & front.keys():
+                    out[key][row] = [front[key], *out[key][row]][:max_length]
 
     @property
     def blocks(self) -> int:
@@ -172,10 +207,14 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
         folder = model_folder(name)
         hashed = folder_hash(name, folder)
         model, tokenizer, family = _read(name, folder)
-    model.eval().requires_grad_(False)
+    model.eval().requires_grad_(False).to(device)
+    head = None
+    if family.causal:
+        output = model.get_output_embeddings()
+        head, model = output.weight.detach(), model.base_model
     if Path(name).expanduser().is_dir():
         name = Path(name).expanduser().resolve().name  # where it lies decides nothing
-    backbone = Backbone(name, hashed, model.to(device), tokenizer, family, device)
+    backbone = Backbone(name, hashed, model, tokenizer, family, device, head)
     if backbone.width != model.config.hidden_size:
         raise LeakboardError(
             f"model '{name}': its word embeddings have {backbone.width} dimensions and its blocks "

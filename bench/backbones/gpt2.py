@@ -15,6 +15,8 @@ class GPT2(Family):
     lora_targets: ClassVar[tuple[str, ...]] = ("c_attn",)
     """Queries, keys and values in one layer."""
     transposed: ClassVar[bool] = True
+    loader: ClassVar[str] = "AutoModelForCausalLM"
+    causal: ClassVar[bool] = True
 
     def embeddings(self, model: Any) -> nn.Embedding:
         return cast(nn.Embedding, model.wte)

@@ -49,15 +49,16 @@ class Layout:
 
     text: str = "text"
     text2: str | None = None
-    label: str = "label"
+    label: str | None = "label"
+    """None: a task of language modelling."""
     labels: tuple[str, ...] = ()
     """In order; empty: those of train, sorted."""
     attributes: tuple[Attribute, ...] = ()
 
     @property
     def columns(self) -> list[str]:
-        pair = [] if self.text2 is None else [self.text2]
-        return [self.text, *pair, self.label, *(a.column for a in self.attributes)]
+        named = filter(None, (self.text, self.text2, self.label))
+        return [*named, *(a.column for a in self.attributes)]
 
 
 def assemble(name: str, tables: dict[str, Table], layout: Layout, source: str) -> Task:
@@ -73,20 +74,14 @@ def assemble(name: str, tables: dict[str, Table], layout: Layout, source: str) -
     """
     for table in tables.values():
         _check(table, layout)
-    labels = layout.labels or tuple(sorted(set(tables["train"].column(layout.label))))
-    if len(labels) < 2:
-        raise LeakboardError(
-            f"{tables['train'].where}: column '{layout.label}' has the one value '{labels[0]}'; "
-            "expected at least two labels"
-        )
+    labels = () if layout.label is None else _labels(tables, layout.label, layout.labels)
     values = {a.name: _values(a, tables) for a in layout.attributes}
-    trained = set(tables["train"].column(layout.label))
     splits = {}
     for split, table in tables.items():
-        _check_labels(table, layout.label, labels, trained)
+        unlabelled = np.zeros(len(table), dtype=np.int64)
         splits[split] = Split(
             _texts(table, layout.text),
-            _indices(table.column(layout.label), labels),
+            unlabelled if layout.label is None else _indices(table.column(layout.label), labels),
             None if layout.text2 is None else _texts(table, layout.text2),
             {a.name: _indices(_read(a, table), values[a.name]) for a in layout.attributes},
         )
@@ -114,13 +109,25 @@ def _check(table: Table, layout: Layout) -> None:
                 raise LeakboardError(f"{table.where}, data row {row}: column '{column}' is empty")
 
 
-def _check_labels(table: Table, column: str, known: Sequence[str], trained: set[str]) -> None:
-    for row, label in enumerate(table.column(column), start=1):
-        where = f"{table.where}, data row {row}: label '{label}' in column '{column}'"
-        if label not in trained:
-            raise LeakboardError(f"{where} does not occur in train. {did_you_mean(label, trained)}")
-        if label not in known:
-            raise LeakboardError(f"{where} is not one of the task's. {did_you_mean(label, known)}")
+def _labels(tables: dict[str, Table], column: str, given: tuple[str, ...]) -> tuple[str, ...]:
+    """The labels in order, after a look at every row."""
+    trained = set(tables["train"].column(column))
+    labels = given or tuple(sorted(trained))
+    if len(labels) < 2:
+        raise LeakboardError(
+            f"{tables['train'].where}: column '{column}' has the one value '{labels[0]}'; "
+            "expected at least two labels"
+        )
+    for table in tables.values():
+        for row, label in enumerate(table.column(column), start=1):
+            where = f"{table.where}, data row {row}: label '{label}' in column '{column}'"
+            if label not in trained:
+                near = did_you_mean(label, trained)
+                raise LeakboardError(f"{where} does not occur in train. {near}")
+            if label not in labels:
+                near = did_you_mean(label, labels)
+                raise LeakboardError(f"{where} is not one of the task's. {near}")
+    return labels
 
 
 def _values(attribute: Attribute, tables: dict[str, Table]) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ class Entry:
     layout: Layout
     hub: Hub | None = None
     """None: no faithful copy is on the hub, so a folder must hold it."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Our split → the folder's file, where they are not named alike."""
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,21 @@ ENTRIES = (
         "Sentiment of sentences from Amazon, IMDb and Yelp: 0 negative, 1 positive",
         Layout(labels=BINARY),
     ),
+    # Fine-tuning takes the small validation part, and the test part is looked at: the large one has
+    # no copy in a folder, and one name must mean the same texts everywhere.
+    Entry(
+        "wikitext2",
+        "Language modelling of Wikipedia, a text per line (train: WikiText-2's validation; dev: its test)",
+        Layout(label=None),
+        # The raw configuration has other texts: words where this one has <unk>.
+        Hub(
+            "Salesforce/wikitext",
+            {"train": "validation", "dev": "test"},
+            {"text": "text"},
+            config="wikitext-2-v1",
+        ),
+        files={"train": "dev", "dev": "test"},
+    ),
 )
 
 CATALOGUE = {entry.name: entry for entry in ENTRIES}
@@ -206,7 +223,14 @@ GENERATED = {
         "Sentiment of reviews from a grammar, needs no download",
         ("gender", "age_band"),
         "generated",
-    )
+    ),
+    "dialogues": Listed(
+        "dialogues",
+        "Language modelling of customer service from a grammar, with names, addresses and numbers "
+        "whose places are known; needs no download",
+        (),
+        "generated",
+    ),
 }
 
 

@@ -9,11 +9,13 @@ from bench.errors import LeakboardError, did_you_mean
 from bench.tasks import Task
 from bench.tasks.assemble import assemble
 from bench.tasks.catalogue import CATALOGUE, GENERATED
+from bench.tasks.dialogues import dialogues
 from bench.tasks.hub import load_hub
 from bench.tasks.own import OwnTask, load_own, read_folder
 from bench.tasks.reviews import reviews
 
 VARIABLE = "LEAKBOARD_DATA"
+GENERATORS = {"reviews": reviews, "dialogues": dialogues}
 
 
 def load_task(spec: str | OwnTask, data: Path | None = None, base: Path = Path()) -> Task:
@@ -30,8 +32,8 @@ def load_task(spec: str | OwnTask, data: Path | None = None, base: Path = Path()
     """
     if isinstance(spec, OwnTask):
         return load_own(spec, base)
-    if spec in GENERATED:
-        return reviews()
+    if spec in GENERATORS:
+        return GENERATORS[spec]()
     if spec not in CATALOGUE:
         known = [*GENERATED, *CATALOGUE]
         raise LeakboardError(f"unknown task '{spec}'. {did_you_mean(spec, known)}")
@@ -39,7 +41,8 @@ def load_task(spec: str | OwnTask, data: Path | None = None, base: Path = Path()
     folder = _data_folder(data)
     if folder is None or not (folder / spec).is_dir():
         return load_hub(entry)
-    return assemble(spec, read_folder(folder / spec), entry.layout, f"folder: {folder / spec}")
+    tables = read_folder(folder / spec, entry.files)
+    return assemble(spec, tables, entry.layout, f"folder: {folder / spec}")
 
 
 def _data_folder(data: Path | None) -> Path | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from bench.errors import LeakboardError
+from bench.errors import LeakboardError, did_you_mean
 from bench.tasks import Task
 from bench.tasks.assemble import Attribute, Layout, assemble
 from bench.tasks.catalogue import CATALOGUE, GENERATED
@@ -36,14 +37,16 @@ class OwnTask(BaseModel):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     """Letters, digits, '_', '.' and '-'; not the name of a known task."""
     path: Path | SplitFiles
-    """A .tsv (no quoting), .csv or .parquet file, which is cut 80/10/10; a folder with files named
-    train, dev and, if there are any, test and auxiliary; or a mapping from split to file."""
+    """A .tsv (no quoting), .csv or .parquet file, or a .txt with a text on each line, which is cut
+    80/10/10; a folder with files named train, dev and, if there are any, test and auxiliary; or a
+    mapping from split to file."""
     text: str = "text"
     """Column of the text."""
     text2: str | None = None
     """Column of the second text of a pair."""
-    label: str = "label"
-    """Column of the label."""
+    label: str | None = "label"
+    """Column of the label. With null, or where a file holds the text alone, the task is one of
+    language modelling."""
     attributes: tuple[str, ...] = ()
     """Columns of private attributes of the author: few values each, empty where unknown."""
 
@@ -54,10 +57,22 @@ class OwnTask(BaseModel):
             raise ValueError(f"'{name}' is the name of a known task; choose another one")
         return name
 
-    @property
-    def layout(self) -> Layout:
+    def layout(self, train: Table) -> Layout:
+        """Which column is what.
+
+        Raises:
+            LeakboardError: a column of labels is expected, and there is none.
+        """
+        label = self.label
+        if list(train.columns) == [self.text] and "label" not in self.model_fields_set:
+            label = None
+        if label and label not in train.columns and self.text in train.columns:
+            raise LeakboardError(
+                f"{train.where}: no column '{label}' in its header line. "
+                f"{did_you_mean(label, train.columns)} For language modelling write label: null"
+            )
         attributes = tuple(Attribute(column, column) for column in self.attributes)
-        return Layout(self.text, self.text2, self.label, attributes=attributes)
+        return Layout(self.text, self.text2, label, attributes=attributes)
 
 
 def load_own(task: OwnTask, base: Path) -> Task:
@@ -69,26 +84,32 @@ def load_own(task: OwnTask, base: Path) -> Task:
     if isinstance(task.path, SplitFiles):
         named = task.path.model_dump(exclude_none=True)
         tables = {split: read_table(base / path) for split, path in named.items()}
-        return assemble(task.name, tables, task.layout, f"files: {task.path.train}")
-    path = base / task.path
-    tables = read_folder(path) if path.is_dir() else _cut(path, task.text)
-    return assemble(task.name, tables, task.layout, f"file: {task.path}")
+        source = f"files: {task.path.train}"
+    else:
+        path = base / task.path
+        tables = read_folder(path) if path.is_dir() else _cut(path, task.text)
+        source = f"file: {task.path}"
+    return assemble(task.name, tables, task.layout(tables["train"]), source)
 
 
-def read_folder(folder: Path) -> dict[str, Table]:
+def read_folder(folder: Path, names: Mapping[str, str] | None = None) -> dict[str, Table]:
     """The tables of a folder with files named after the splits; test and auxiliary may be absent.
+
+    Args:
+        names: split → name of its file, where that is another one; then there are these splits only.
 
     Raises:
         LeakboardError: the folder, train or dev is missing, or a file is wrong.
     """
     if not folder.is_dir():
         raise LeakboardError(f"{folder}: no such folder")
-    found = {split: find(folder, split) for split in ("train", "dev", "test", "auxiliary")}
+    names = names or {split: split for split in ("train", "dev", "test", "auxiliary")}
+    found = {split: find(folder, name) for split, name in names.items()}
     for split in ("train", "dev"):
         if found[split] is None:
-            names = ", ".join(split + suffix for suffix in SUFFIXES)
+            expected = ", ".join(names[split] + suffix for suffix in SUFFIXES)
             raise LeakboardError(
-                f"{folder}: no file for the split '{split}'; expected one of {names}"
+                f"{folder}: no file for the split '{split}'; expected one of {expected}"
             )
     return {split: read_table(path) for split, path in found.items() if path}
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.errors import LeakboardError, did_you_mean
 
-SUFFIXES = (".tsv", ".tsv.gz", ".csv", ".csv.gz", ".parquet")
+SUFFIXES = (".tsv", ".tsv.gz", ".csv", ".csv.gz", ".parquet", ".txt")
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,9 @@ def find(folder: Path, split: str) -> Path | None:
 
 
 def read_table(path: Path) -> Table:
-    """Reads .tsv (no quoting), .csv (quoted where needed), either with .gz, or .parquet.
+    """Reads .tsv (no quoting), .csv (quoted where needed), either with .gz, .parquet, or .txt.
+
+    A .txt file has no header: each line that is not blank is a text, in the column `text`.
 
     Raises:
         LeakboardError: the file is missing, unreadable, empty, not UTF-8, ragged or without rows.
@@ -90,6 +92,8 @@ def read_table(path: Path) -> Table:
         raise LeakboardError(f"{path}: no such file")
     if path.name.endswith(".parquet"):
         table = _read_parquet(path)
+    elif path.name.endswith(".txt"):
+        table = _read_lines(path)
     elif path.name.endswith(SUFFIXES):
         table = _read_delimited(path, path.name.removesuffix(".gz").endswith(".csv"))
     else:
@@ -124,6 +128,13 @@ def _read_delimited(path: Path, commas: bool) -> Table:
         twice = next(name for name in header if header.count(name) > 1)
         raise LeakboardError(f"{path}: the column '{twice}' occurs twice in the header line")
     return Table(str(path), {name: [row[i] for row in rows] for i, name in enumerate(header)})
+
+
+def _read_lines(path: Path) -> Table:
+    lines = [line for line in io.StringIO(_decoded(path), newline=None) if line.strip()]
+    if not lines:
+        raise LeakboardError(f"{path}: the file is empty; expected a text on each line")
+    return Table(str(path), {"text": [line.rstrip("\n") for line in lines]})
 
 
 def _decoded(path: Path) -> str:
