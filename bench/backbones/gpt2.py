@@ -16,7 +16,6 @@ class GPT2(Family):
     """Queries, keys and values in one layer."""
     transposed: ClassVar[bool] = True
     loader: ClassVar[str] = "AutoModelForCausalLM"
-    causal: ClassVar[bool] = True
 
     def embeddings(self, model: Any) -> nn.Embedding:
         return cast(nn.Embedding, model.wte)

@@ -14,7 +14,6 @@ from bench.backbones.family import Family
 class Llama(Family):
     lora_targets: ClassVar[tuple[str, ...]] = ("q_proj", "v_proj")
     loader: ClassVar[str] = "AutoModelForCausalLM"
-    causal: ClassVar[bool] = True
 
     def embeddings(self, model: Any) -> nn.Embedding:
         return cast(nn.Embedding, model.embed_tokens)

@@ -1,7 +1,8 @@
-"""Small random encoders with a word-level vocabulary, so that tests need no download and no time."""
+"""Small random models with a word-level vocabulary, so that tests need no download and no time."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -9,69 +10,120 @@ import torch
 WIDTH, BLOCKS, HEADS = 32, 2, 4
 
 
+@dataclass(frozen=True)
+class Kind:
+    """An architecture and the special tokens of its tokenisers."""
+
+    architecture: str
+    model: str
+    special: tuple[str, ...]
+    """In the order of their ids."""
+    roles: dict[str, str]
+    """What each is for, as transformers names it."""
+    first: str = ""
+    last: str = ""
+    """What the tokeniser puts around a text."""
+    tasks: tuple[str, ...] = ("reviews",)
+    """Whose training texts give the words."""
+    digits: bool = False
+    """Whether each digit is a token of its own."""
+
+
+BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+LANGUAGE: dict[str, Any] = {"tasks": ("reviews", "dialogues"), "digits": True}
+KINDS = {
+    "tiny-bert": Kind(
+        "Bert",
+        "Model",
+        BERT,
+        dict(zip(("pad", "unk", "cls", "sep"), BERT[:4], strict=True)),
+        "[CLS]",
+        "[SEP]",
+    ),
+    "tiny-roberta": Kind(
+        "Roberta",
+        "Model",
+        ("<s>", "<pad>", "</s>", "<unk>"),
+        {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>"},
+        "<s>",
+        "</s>",
+    ),
+    # As the real ones: GPT-2 ties its output layer to E and puts nothing in front of a text, Llama
+    # does neither.
+    "tiny-gpt2": Kind(
+        "GPT2",
+        "LMHeadModel",
+        ("<|endoftext|>", "<unk>"),
+        dict.fromkeys(("bos", "eos", "pad"), "<|endoftext|>") | {"unk": "<unk>"},
+        **LANGUAGE,
+    ),
+    "tiny-llama": Kind(
+        "Llama",
+        "ForCausalLM",
+        ("<unk>", "<s>", "</s>"),
+        {"unk": "<unk>", "bos": "<s>", "eos": "</s>", "pad": "</s>"},
+        "<s>",
+        **LANGUAGE,
+    ),
+}
+
+
 def build(name: str) -> tuple[Any, Any]:
-    """A model and its tokeniser; the same weights at every call.
+    """A model, with its output layer where it has one, and its tokeniser; the same at every call.
 
     Raises:
         LeakboardError: no tiny model has this name.
     """
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import (
-        BertConfig,
-        BertModel,
-        PreTrainedTokenizerFast,
-        RobertaConfig,
-        RobertaModel,
-    )
+    import transformers
 
     from bench.backbones import EMBEDDED
     from bench.errors import LeakboardError, did_you_mean
-    from bench.tasks.reviews import reviews
 
-    kinds = {
-        "tiny-bert": (BertConfig, BertModel, ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"), 0),
-        "tiny-roberta": (RobertaConfig, RobertaModel, ("<s>", "<pad>", "</s>", "<unk>"), 1),
-    }
-    if name not in kinds:
+    if name not in KINDS:
         raise LeakboardError(f"no model '{name}'. {did_you_mean(name, EMBEDDED)}")
-    config_class, model_class, special, pad = kinds[name]
-
-    split = pre_tokenizers.Whitespace()
-    words = sorted(
-        {
-            word
-            for text in reviews().splits["train"].texts
-            for word, _ in split.pre_tokenize_str(text.lower())
-        }
-    )
-    vocabulary = {word: i for i, word in enumerate([*special, *words])}
-    unknown = "[UNK]" if "[UNK]" in special else "<unk>"
-    first, last = ("[CLS]", "[SEP]") if "[CLS]" in special else ("<s>", "</s>")
-    inner = Tokenizer(models.WordLevel(vocabulary, unk_token=unknown))
-    inner.normalizer = normalizers.Lowercase()
-    inner.pre_tokenizer = split
-    inner.post_processor = processors.TemplateProcessing(
-        single=f"{first} $A {last}",
-        pair=f"{first} $A {last} $B:1 {last}:1",
-        special_tokens=[(first, vocabulary[first]), (last, vocabulary[last])],
-    )
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=inner,
-        pad_token=special[pad],
-        unk_token=unknown,
-        cls_token=first,
-        sep_token=last,
-    )
-    config = config_class(
-        vocab_size=len(vocabulary),
+    kind = KINDS[name]
+    tokenizer = _tokenizer(kind)
+    config = getattr(transformers, f"{kind.architecture}Config")(
+        vocab_size=len(tokenizer),
         hidden_size=WIDTH,
         num_hidden_layers=BLOCKS,
         num_attention_heads=HEADS,
         intermediate_size=2 * WIDTH,
         max_position_embeddings=256,
-        pad_token_id=vocabulary[special[pad]],
+        **{f"{role}_token_id": tokenizer.convert_tokens_to_ids(kind.roles[role])
+           for role in ("pad", "bos", "eos") if role in kind.roles},
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = model_class(config)
+        model = getattr(transformers, kind.architecture + kind.model)(config)
     return model, tokenizer
+
+
+def _tokenizer(kind: Kind) -> Any:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    from bench.tasks.loading import GENERATORS
+
+    split = pre_tokenizers.Whitespace()
+    if kind.digits:
+        split = pre_tokenizers.Sequence([split, pre_tokenizers.Digits(individual_digits=True)])
+    words = sorted(
+        {
+            word
+            for task in kind.tasks
+            for text in GENERATORS[task]().splits["train"].texts
+            for word, _ in split.pre_tokenize_str(text.lower())
+        }
+    )
+    vocabulary = {word: i for i, word in enumerate([*kind.special, *words])}
+    inner = Tokenizer(models.WordLevel(vocabulary, unk_token=kind.roles["unk"]))
+    inner.normalizer = normalizers.Lowercase()
+    inner.pre_tokenizer = split
+    inner.post_processor = processors.TemplateProcessing(
+        single=f"{kind.first} $A {kind.last}".split(),
+        pair=f"{kind.first} $A {kind.last} $B:1 {kind.last and kind.last + ':1'}".split(),
+        special_tokens=[(token, vocabulary[token]) for token in (kind.first, kind.last) if token],
+    )
+    roles = {f"{role}_token": token for role, token in kind.roles.items()}
+    return PreTrainedTokenizerFast(tokenizer_object=inner, **roles)
