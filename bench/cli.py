@@ -384,6 +384,43 @@ def plot(
 
 
 @app.command()
+def detect(
+    texts: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="presidio_synth, wnut17, a task, or a .tsv, .csv or .parquet file with a column "
+            "text and, where secrets are marked, spans.",
+        ),
+    ],
+    detector: Annotated[
+        str,
+        typer.Option(
+            help="exact, patterns, or by spaCy: low-entity, high-entity, low-contextual, "
+            "high-contextual."
+        ),
+    ],
+    spacy: Annotated[
+        str, typer.Option(help="An installed spaCy pipeline, or the folder of one.")
+    ] = "en_core_web_sm",
+    split: Annotated[
+        str | None, typer.Option(help="Of the data [default: dev; all of a file].")
+    ] = None,
+    limit: Limit = None,
+    data: Data = None,
+) -> None:
+    """Measure a secret detector: what it finds of marked secrets, and how much it masks.
+
+    `results/README.md` explains the measures. Example: leakboard detect presidio_synth --detector
+    patterns --data ~/datasets
+    """
+    from bench.detecting import measure
+
+    for part in measure(texts, detector, spacy, split, limit, data):
+        console.print(part)
+
+
+@app.command()
 def check(
     name: Annotated[
         str, typer.Argument(metavar="NAME|FILE", help="A registered method, or path/to/file.py.")

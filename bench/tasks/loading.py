@@ -38,14 +38,19 @@ def load_task(spec: str | OwnTask, data: Path | None = None, base: Path = Path()
         known = [*GENERATED, *CATALOGUE]
         raise LeakboardError(f"unknown task '{spec}'. {did_you_mean(spec, known)}")
     entry = CATALOGUE[spec]
-    folder = _data_folder(data)
+    folder = data_folder(data)
     if folder is None or not (folder / spec).is_dir():
         return load_hub(entry)
     tables = read_folder(folder / spec, entry.files)
     return assemble(spec, tables, entry.layout, f"folder: {folder / spec}")
 
 
-def _data_folder(data: Path | None) -> Path | None:
+def data_folder(data: Path | None) -> Path | None:
+    """The folder of datasets: the given one, or the one that LEAKBOARD_DATA names, if any.
+
+    Raises:
+        LeakboardError: it does not exist.
+    """
     variable = os.environ.get(VARIABLE)
     folder = data or (Path(variable) if variable else None)
     if folder is not None and not folder.is_dir():
