@@ -14,7 +14,7 @@ from transformers import DynamicCache
 from bench.errors import LeakboardError
 from bench.types import Ints
 
-MEMORY = 256 * 2**20
+MEMORY = 64 * 2**20
 """Bytes of keys, values and scores that a walk holds at a time, by default."""
 WIDTH = 16
 """Siblings that go through the model in one row, each blind to the others."""
@@ -154,11 +154,17 @@ class Walk:
         only = torch.zeros(1, dtype=torch.long, device=stem.device)
         past = Past.of(out.past_key_values, last, only, only)
         nodes = np.arange(len(self.levels[0].tokens))
-        self.visit(0, nodes, np.zeros_like(nodes), told.sum(keepdims=True), hidden[-1:], past)
+        self.visit(0, nodes, np.zeros_like(nodes), np.array([told.sum()]), hidden[-1:], past)
         return self.found
 
     def visit(
-        self, depth: int, nodes: Ints, owner: Ints, costs: NDArray[Any], hidden: Tensor, past: Past
+        self,
+        depth: int,
+        nodes: Ints,
+        owner: Ints,
+        costs: NDArray[np.float64],
+        hidden: Tensor,
+        past: Past,
     ) -> None:
         """Scores nodes of one level and all that is below them.
 
@@ -198,7 +204,7 @@ class Walk:
         self,
         depth: int,
         nodes: Ints,
-        costs: NDArray[Any],
+        costs: NDArray[np.float64],
         inside: tuple[Tensor, Tensor],
         width: int,
         cache: Any,
