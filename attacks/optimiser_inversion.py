@@ -74,6 +74,7 @@ class OptimiserInversion(Attack):
             return []
         assert knowledge.network is not None
         network, found = knowledge.network(), []
+        assert isinstance(network, Network)
         for moment in few(seen.moments(Channel.GRADIENTS), MOMENTS):
             here = batches(seen, moment)
             for adapter in sorted({adapter for _, adapter in here}):

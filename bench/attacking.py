@@ -19,8 +19,11 @@ from bench.backbones import Backbone
 from bench.errors import LeakboardError, MissingExtra
 from bench.inputs import Inputs
 from bench.inverting import received
+from bench.language import LanguageModel
+from bench.memory import score_canaries, score_members
 from bench.plan import Pairing, Planned, spec_of
-from bench.record import Leak, Status
+from bench.record import Estimate, Leak, Status
+from bench.released import Trainee
 from bench.scoring import BadGuess, Truth, score, score_over_training
 from bench.seeds import Seeds
 from bench.session import Network
@@ -29,6 +32,7 @@ from bench.training import Diverged
 from bench.types import (
     Attack,
     Channel,
+    Goal,
     Guess,
     Ints,
     Knowledge,
@@ -40,6 +44,8 @@ from bench.types import (
 )
 
 T = TypeVar("T")
+TOGETHER = {Goal.MEMORISATION: score_canaries, Goal.MEMBERSHIP: score_members}
+"""How guesses are scored that are no class, beside those about labels."""
 TRUNCATED = (
     "the transcript exceeds the recording budget by {:.0f} MB; "
     "lower record.examples or raise record.megabytes in the suite"
@@ -58,7 +64,7 @@ def attack_all(
     progress: Progress,
 ) -> list[Leak]:
     """Lets every paired attack loose on a transcript and scores what it guesses."""
-    truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded)
+    truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted)
     leaks: list[Leak] = []
     for pairing in progress("attacking", pairings, len(pairings)):
         reads = pairing.attack.threat.reads or set(Channel)
@@ -82,11 +88,18 @@ def worked_out(
     """The transcript with what the vendor works out from its calls, where an attack reads that."""
     if not any(Channel.ADAPTER_GRADIENTS in pairing.attack.threat.reads for pairing in pairings):
         return transcript
-    return with_adapter_gradients(transcript, vendors_network(planned, backbone, classes))
+    network = vendors_network(planned, backbone, classes)
+    assert isinstance(network, Network)
+    return with_adapter_gradients(transcript, network)
 
 
-def vendors_network(planned: Planned, backbone: Backbone, classes: int) -> Network:
-    """The model that serves the calls of an API; the values of its adapter mean nothing."""
+def vendors_network(planned: Planned, backbone: Backbone, classes: int) -> Trainee:
+    """The model that serves the calls of an API or is released; what it has to train means nothing.
+
+    Without classes it is a language model.
+    """
+    if not classes:
+        return LanguageModel(backbone, planned.cell.train)
     return Network(backbone, 0, classes, planned.cell.train, slice(None))
 
 
@@ -114,6 +127,8 @@ def knowledge_for(
         labelled=granted(pairing, planned, inputs) if Knows.LABELLED_SHARE in knows else None,
         query=oracle(planned, backbone) if Knows.QUERIES in knows else None,
         vocabulary=len(backbone.embeddings),
+        canaries=planned.cell.plant.canaries if planned.cell.plant else (),
+        candidates=inputs.candidates,
     )
 
 
@@ -171,7 +186,8 @@ def _attack(
             if guess.measure == "accuracy"
         ]
         for alike in _grouped(chosen):
-            scored += [(alike[0], f) for f in score_over_training(alike, transcript, truth)]
+            together = TOGETHER.get(alike[0].goal, score_over_training)
+            scored += [(alike[0], f) for f in together(alike, transcript, truth)]
         seconds = time.perf_counter() - start
         leaks = [
             Leak(
@@ -180,9 +196,7 @@ def _attack(
                 goal=guess.goal,
                 attribute=guess.attribute,
                 channel=guess.channel,
-                certificate=planned.defense.undefended
-                and fields["success"].low > fields["success"].chance
-                and fields["success"].value >= attack.certified_at,
+                certificate=planned.defense.undefended and _works(attack, guess, fields["success"]),
                 told=_told(knowledge.labelled, guess.attribute),
                 seconds=seconds / len(scored),
                 **{"view": guess.view} | fields,
@@ -232,6 +246,14 @@ def asked(
         )
         for guesses in parts.values()
     ]
+
+
+def _works(attack: Attack, guess: Guess, success: Estimate) -> bool:
+    """Whether what an attack found without a defense is evidence that it works."""
+    # The rank of one secret among 10^6 has no interval, but says enough: one that was never seen
+    # reaches b bits with probability 2^-b.
+    clear = success.low > success.chance or guess.measure == "exposure"
+    return clear and success.value >= attack.certified_at
 
 
 def _grouped(guesses: Sequence[Guess]) -> list[list[Guess]]:

@@ -21,6 +21,7 @@ from bench.errors import LeakboardError
 from bench.granting import grant
 from bench.inputs import Inputs, public_texts
 from bench.plan import Pairing, Planned, spec_of
+from bench.planting import Planted
 from bench.record import Cell, Estimate, Leak, Recording
 from bench.seeds import Seeds
 from bench.session import Session
@@ -214,7 +215,7 @@ def audit(
         grant(attack, manifest.cut, transcript, truth, defense, granted) for attack in attacks
     )
     planned = Planned(cell, defense or Unknown(), pairings, None)
-    inputs = Inputs(task, tokens, recorded, granted)
+    inputs = Inputs(task, tokens, recorded, granted, Planted(task))
     transcript = worked_out(planned, transcript, backbone, len(task.labels), pairings)
     if truth:
         seeds = Seeds.of(seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from bench.record import Leak, Record, attack_id
@@ -13,6 +14,7 @@ FLAGS = {
     "weaker-beats-stronger": "guessing from public frequencies beats this attack",
     "unseen-class": "the labelled share holds no example of some value, which the attack cannot learn",
     "truncated-transcript": "the recording budget was too small; the attacks saw less than was sent",
+    "claim-violated": "an audit proves a larger epsilon than the defense claims: a fault in the defense",
     "leak-on-blackout": "an attack found something in pure noise: a fault in the harness",
 }
 """Every flag with its meaning."""
@@ -58,6 +60,9 @@ def _of_leak(record: Record, leak: Leak, certified: set[tuple[str, ...]]) -> lis
         names.append("unseen-class")
     if any(_is_baseline_of(other, leak) for other in record.leaks):
         names.append("weaker-beats-stronger")
+    claimed = record.claim.parameters.get("epsilon", math.inf) if record.claim else math.inf
+    if leak.epsilon is not None and leak.epsilon > claimed:
+        names.append("claim-violated")
     if record.cell.defense.name == "blackout" and leak.success.low > leak.success.chance:
         names.append("leak-on-blackout")
     return names

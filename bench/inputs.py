@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bench.backbones import Backbone
+from bench.planting import Planted, planted
 from bench.ragged import Tokens
 from bench.record import Cell
 from bench.seeds import Seeds
@@ -26,18 +27,23 @@ class Inputs:
         tokens: of the splits that are used: train and the evaluated one.
         recorded: per split the sorted rows whose messages are kept, the same for every defense.
         public: by name, the public texts that an attack may ask for.
+        planted: what was planted in `task`, and what only the one who planted it knows.
+        candidates: the examples of which some were trained on; None where no coin was thrown.
     """
 
     task: Task
     tokens: dict[str, Tokens]
     recorded: dict[str, Ints]
     public: dict[str, Auxiliary]
+    planted: Planted
+    candidates: Auxiliary | None = None
 
     @staticmethod
     def identity(cell: Cell) -> tuple[Any, ...]:
         """Equal for two cells that see the same inputs."""
         train = (cell.train.max_length, cell.record.examples)
-        return (cell.data_hash, cell.model_hash, cell.limit, cell.seed, cell.evaluate, *train)
+        which = (cell.data_hash, cell.model_hash, cell.limit, cell.seed, cell.evaluate, cell.plant)
+        return (*which, *train)
 
     @classmethod
     def of(
@@ -45,7 +51,8 @@ class Inputs:
     ) -> Inputs:
         """What a cell needs of its task, and of `others`, by name, the public texts."""
         seed, whole = Seeds.of(cell.seed).data, task
-        task = whole.limited(cell.limit, seed)
+        plants = planted(whole.limited(cell.limit, seed), cell.plant, seed)
+        task = plants.task
 
         def encoded(split: Split) -> Tokens:
             return backbone.encode(split.texts, split.pairs, cell.train.max_length)
@@ -64,7 +71,10 @@ class Inputs:
             name: np.sort(rng.permutation(len(tokens[name]))[: cell.record.examples])
             for name in ("train", cell.evaluate)
         }
-        return cls(task, tokens, recorded, public)
+        candidates, audited = None, plants.audited
+        if audited is not None and len(audited):
+            candidates = Auxiliary(encoded(audited), audited.labels)
+        return cls(task, tokens, recorded, public, plants, candidates)
 
 
 def public_texts(other: Task, task: Task) -> Split:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.backbones import Backbone, load_backbone
-from bench.record import Cell, Leak, MethodSpec
+from bench.record import Cell, Leak, MethodSpec, Plant, TrainSettings
 from bench.suite import Suite
 from bench.tasks import Task
 from bench.tasks.catalogue import OWN
 from bench.tasks.loading import load_task
-from bench.types import Attack, Defense, Goal, Knows, Method
+from bench.types import Attack, Channel, Defense, Goal, Knows, Method
 
 
 def spec_of(method: Method) -> MethodSpec:
@@ -105,22 +105,44 @@ def _planned(
         train=suite.train,
         record=suite.record,
         seed=seed,
+        plant=suite.plant,
     )
-    pairings = tuple(pair(attack, defense, task, cut) for attack in suite.attacks)
-    return Planned(cell, defense, pairings, defense.refuses(cut))
+    pairings = tuple(pair(attack, defense, task, cut, suite.plant) for attack in suite.attacks)
+    refused = _unfit(defense, task, cut, suite.train) or defense.refuses(cut)
+    return Planned(cell, defense, pairings, refused)
 
 
-def pair(attack: Attack, defense: Defense, task: Task, cut: int) -> Pairing:
+def _unfit(defense: Defense, task: Task, cut: int, train: TrainSettings) -> str | None:
+    """Why a defense cannot train on a task at all, or None."""
+    if defense.emits == {Channel.MODEL}:
+        if cut:
+            return f"{defense.name} trains the whole model, which is cut nowhere"
+        if task.labels and train.tune == "full":
+            return (
+                "a classifier is trained by LoRA and its head; `tune: full` is for language models"
+            )
+    if task.objective in defense.objectives:
+        return None
+    return (
+        f"{defense.name} trains for {_either(defense.objectives)}; {task.name} is {task.objective}"
+    )
+
+
+def pair(
+    attack: Attack, defense: Defense, task: Task, cut: int, plant: Plant | None = None
+) -> Pairing:
     """Which goals an attack can pursue on a defense, by their threat models."""
     refused = {}
     for goal in attack.threat.goals:
-        reason = _refusal(attack, goal, defense, task, cut)
+        reason = _refusal(attack, goal, defense, task, cut, plant)
         if reason:
             refused[goal] = reason
     return Pairing(attack, attack.threat.goals - refused.keys(), refused)
 
 
-def _refusal(attack: Attack, goal: Goal, defense: Defense, task: Task, cut: int) -> str | None:
+def _refusal(
+    attack: Attack, goal: Goal, defense: Defense, task: Task, cut: int, plant: Plant | None
+) -> str | None:
     reads = attack.threat.reads
     if reads and not reads & defense.emits:
         return f"{defense.name} does not send {_either(reads)}"
@@ -128,6 +150,12 @@ def _refusal(attack: Attack, goal: Goal, defense: Defense, task: Task, cut: int)
     if reads and not readable & defense.emits:
         only = f"reads {_either(readable)} only" if readable else "reads nothing"
         return f"at cut {cut} {attack.name} {only}, and {defense.name} sends {_either(reads & defense.emits)}"
+    if goal == Goal.LABEL and not task.labels:
+        return f"task {task.name} has no labels"
+    if goal == Goal.MEMORISATION and not (plant and plant.canaries):
+        return "nothing is planted; write `plant: {canaries: ['My ID is {digits}.']}` in the suite"
+    if goal == Goal.MEMBERSHIP and not (plant and plant.audit):
+        return "no example was left out by a coin; write `plant: {audit: 1000}` in the suite"
     if goal == Goal.ATTRIBUTE and not task.attributes:
         return f"task {task.name} has no private attributes"
     own = getattr(attack, "auxiliary", OWN) == OWN

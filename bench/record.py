@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from bench.types import Channel, Claim, Goal
 
@@ -45,6 +45,8 @@ class TrainSettings(Part):
     lora_alpha: float = Field(16.0, gt=0)
     max_length: int = Field(128, ge=4)
     """Tokens per example, special tokens included; longer texts are cut."""
+    tune: Literal["lora", "full"] = "lora"
+    """What is trained of a released model: LoRA (and the head of a classifier), or all of it."""
 
 
 class Recording(Part):
@@ -55,6 +57,40 @@ class Recording(Part):
     megabytes: int = Field(2048, ge=1)
     """Upper bound of a transcript; what exceeds it is dropped and flagged. Beyond the first 256 of
     them it lies on disk."""
+
+
+class Plant(Part):
+    """What is planted in the training texts, to see what the released model remembers of them."""
+
+    canaries: tuple[str, ...] = ()
+    """Sentences in which {digits} stands for a secret of six random digits: 'My ID is {digits}.'"""
+    copies: tuple[int, ...] = (1, 10, 100)
+    """How often a canary is repeated; there are `each` canaries of every sentence and number."""
+    each: int = Field(1, ge=1)
+    unseen: int = Field(100, ge=0)
+    """Secrets of each sentence that are drawn but not planted: the level of what was never seen."""
+    audit: int = Field(0, ge=0)
+    """Training examples for each of which a fair coin decides whether the model is trained on it."""
+
+    @field_validator("canaries", "copies", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return value if isinstance(value, list | tuple) else (value,)
+
+    @field_validator("canaries")
+    @classmethod
+    def _has_a_place(cls, forms: tuple[str, ...]) -> tuple[str, ...]:
+        for form in forms:
+            if form.count("{digits}") != 1:
+                raise ValueError(f"'{form}' must hold {{digits}} once, where the secret stands")
+        return forms
+
+    @field_validator("copies")
+    @classmethod
+    def _positive(cls, copies: tuple[int, ...]) -> tuple[int, ...]:
+        if min(copies, default=0) < 1:
+            raise ValueError("must be numbers of 1 or more; what is not planted is `unseen`")
+        return copies
 
 
 class Cell(Part):
@@ -74,10 +110,17 @@ class Cell(Part):
     train: TrainSettings
     record: Recording
     seed: int
+    plant: Plant | None = None
 
     @property
     def key(self) -> str:
-        return digest(self.model_dump(mode="json"))[:16]
+        content = self.model_dump(mode="json")
+        # Younger than the first records, whose keys must not change.
+        if self.plant is None:
+            del content["plant"]
+        if self.train.tune == "lora":
+            del content["train"]["tune"]
+        return digest(content)[:16]
 
 
 class Estimate(Part):
@@ -118,6 +161,10 @@ class Leak(Part):
     success: Estimate | None = None
     step: int | None = None
     """Where it was read at one moment of training: at which."""
+    ceiling: float = 1.0
+    """The largest `success` there is."""
+    epsilon: float | None = None
+    """What a guess about membership proves: the model is not ε-private for a smaller ε (95 %)."""
     curve: list[Point] = []
     """All moments, where there are several; with the worst one only."""
     undefined: int = 0
@@ -134,19 +181,18 @@ class Leak(Part):
 
     @property
     def ep(self) -> Estimate | None:
-        """Empirical privacy, 1 − success, with its interval."""
-        s = self.success
+        """Empirical privacy, 1 − success / ceiling, with its interval."""
+        s, most = self.success, self.ceiling
         if s is None:
             return None
-        return Estimate(
-            value=1 - s.value, low=1 - s.high, high=1 - s.low, n=s.n, chance=1 - s.chance
-        )
+        value, low, high, chance = (1 - x / most for x in (s.value, s.high, s.low, s.chance))
+        return Estimate(value=value, low=low, high=high, n=s.n, chance=chance)
 
     @property
     def advantage(self) -> float | None:
-        """(success − chance) / (1 − chance)."""
-        s = self.success
-        return None if s is None or s.chance >= 1 else (s.value - s.chance) / (1 - s.chance)
+        """(success − chance) / (ceiling − chance)."""
+        s, most = self.success, self.ceiling
+        return None if s is None or s.chance >= most else (s.value - s.chance) / (most - s.chance)
 
 
 class Projection(Part):
@@ -228,8 +274,11 @@ class Record(Part):
     """The protection was off: attacks earn their certificates here."""
     utility_metric: str = "accuracy"
     utility: Estimate | None = None
+    measures: dict[str, Estimate] = {}
+    """Further measures of utility, such as perplexities; lower may be better."""
     predictions: dict[str, list[int]] = {}
-    """Predicted and true class per example of the evaluated split."""
+    """Per example of the evaluated split its predicted and its true class; of language modelling the
+    tokens that were predicted and how many there are, secrets left out."""
     loss: list[float] = []
     """Training loss at about 20 moments, each the mean since the one before."""
     leaks: list[Leak] = []

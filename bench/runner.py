@@ -17,16 +17,18 @@ from bench.backbones import Backbone
 from bench.costs import bottom_cost
 from bench.errors import MissingExtra
 from bench.inputs import Inputs
+from bench.language import LanguageModel, judged
 from bench.plan import Pairing, Plan, Planned, spec_of
 from bench.projections import projections
 from bench.provenance import peak_megabytes, provenance
 from bench.record import Cell, Cost, Record, Status, attack_id
+from bench.released import Released
 from bench.seeds import Seeds
 from bench.session import Session
 from bench.store import Corrupt, Store
 from bench.training import Diverged
 from bench.transcripts import write
-from bench.types import Channel, Ints, Progress
+from bench.types import Channel, Ints, Progress, Tuned
 from bench.wire import Wire
 
 FINAL = {"ok", "diverged", "skipped"}
@@ -194,6 +196,8 @@ def session_of(
         seeds=seeds,
         settings=cell.train,
         progress=progress,
+        texts=inputs.task.splits["train"],
+        canaries=inputs.planted.canaries or {},
     )
 
 
@@ -214,14 +218,8 @@ def _attacked(
     tuned = planned.defense.fine_tune(session)
     train_seconds = time.perf_counter() - start
     trained_up, trained_down = wire.bytes_up, wire.bytes_down
-    scores = tuned.predict(inputs.tokens[cell.evaluate], cell.evaluate)
-    truth = task.splits[cell.evaluate].labels
-    predicted = _classes(scores, len(truth))
-    utility = metrics.share(
-        (predicted == truth).astype(np.int64),
-        np.ones(len(truth), np.int64),
-        metrics.most_frequent_share(truth),
-    )
+    useful = _usefulness(tuned, cell, inputs, backbone)
+    base |= {"claim": session.claim or base["claim"]}
     transcript = wire.transcript()
     if transcripts and not (kept := transcripts / cell.key).exists():
         write(transcript, kept, backbone, cell.cut, len(task.labels), cell.train)
@@ -232,8 +230,7 @@ def _attacked(
     return Record(
         **base,
         status="ok",
-        utility=utility,
-        predictions={"predicted": predicted.tolist(), "truth": truth.tolist()},
+        **useful,
         loss=session.loss,
         leaks=leaks,
         projections=projections(transcript, task.splits["train"].labels),
@@ -257,6 +254,24 @@ def _attacked(
         ),
         provenance=provenance(backbone.device),
     )
+
+
+def _usefulness(tuned: Tuned, cell: Cell, inputs: Inputs, backbone: Backbone) -> dict[str, Any]:
+    """Fields of a record that say what the tuned model is good for, on the evaluated split."""
+    split, tokens = inputs.task.splits[cell.evaluate], inputs.tokens[cell.evaluate]
+    if inputs.task.objective == "language modelling":
+        if not (isinstance(tuned, Released) and isinstance(tuned.network, LanguageModel)):
+            raise ValueError("on texts without labels a defense returns a released language model")
+        return judged(tuned.network, backbone, split, tokens, cell.train.max_length)
+    truth = split.labels
+    predicted = _classes(tuned.predict(tokens, cell.evaluate), len(truth))
+    utility = metrics.share(
+        (predicted == truth).astype(np.int64),
+        np.ones(len(truth), np.int64),
+        metrics.most_frequent_share(truth),
+    )
+    predictions = {"predicted": predicted.tolist(), "truth": truth.tolist()}
+    return {"utility": utility, "predictions": predictions}
 
 
 def _classes(scores: torch.Tensor, n: int) -> Ints:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from bench import metrics, moments
+from bench.planting import Planted
 from bench.ragged import Tokens
 from bench.tasks import Split
 from bench.types import Goal, Guess, Ints, Transcript
@@ -28,6 +29,8 @@ class Truth:
     splits: dict[str, Split]
     recorded: dict[str, Ints]
     """Rows about which a guess may speak; an attack may not choose the easy ones among them."""
+    planted: Planted | None = None
+    """Canaries and coins; None where nothing was planted."""
 
     @cached_property
     def permuted(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,13 +13,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from bench import training
+from bench import lora, training
 from bench.backbones import Backbone
+from bench.language import LanguageModel
 from bench.neighbours import Neighbours
 from bench.ragged import Ragged, Tokens
 from bench.record import TrainSettings
 from bench.seeds import Seeds
-from bench.types import Channel, Progress, Tuned
+from bench.tasks import Span, Split
+from bench.types import Channel, Claim, Progress, Tuned
 from bench.wire import Wire
 
 
@@ -40,19 +42,7 @@ class Network(nn.Module):
         self.family = backbone.family
         self.cut = cut
         self.encoder = copy.deepcopy(backbone.model)
-        blocks = self.family.stack(self.encoder)[adapted]
-        if len(blocks):
-            from peft import LoraConfig, inject_adapter_in_model
-
-            config = LoraConfig(
-                r=settings.lora_rank,
-                lora_alpha=settings.lora_alpha,
-                target_modules=list(self.family.lora_targets),
-                fan_in_fan_out=self.family.transposed,
-            )
-            # Into the blocks themselves, since peft finds a block's number by its name, which
-            # differs between families.
-            inject_adapter_in_model(config, blocks)
+        lora.inject(self.family.stack(self.encoder)[adapted], self.family, settings)
         self.head = head
         self.to(backbone.device)
 
@@ -96,6 +86,9 @@ class Session:
         calls: of the API that training made; `server_seconds` is what the vendor took for them, and
             `fit_seconds` what all of `fit` took.
         skipped_batches: in which a defense could not do its part, since a class was missing.
+        texts: of the training examples, with what was planted in them.
+        canaries: where a planted secret stands: row of `train` → its characters.
+        claim: the formal guarantee, where it depends on the data and the settings.
     """
 
     train: Tokens
@@ -113,6 +106,9 @@ class Session:
     server_seconds: float = 0.0
     fit_seconds: float = 0.0
     skipped_batches: int = 0
+    texts: Split | None = None
+    canaries: Mapping[int, Span] = field(default_factory=dict)
+    claim: Claim | None = None
     _fitting: bool = False
 
     @property
@@ -147,13 +143,34 @@ class Session:
         network = Network(self.backbone, cut, self.classes, self.settings, blocks)
         return network.train()
 
+    def trainee(self) -> Network | LanguageModel:
+        """What an owner trains and releases: a classifier, or on texts without labels a language model.
+
+        The same initial values for every defense.
+        """
+        if self.classes:
+            return self.network()
+        torch.manual_seed(self.seeds.initialisation)
+        return LanguageModel(self.backbone, self.settings).train()
+
     def autocast(self) -> torch.autocast:
         """bfloat16 arithmetic on CUDA, nothing elsewhere."""
         on_gpu = self.device.startswith("cuda")
         return torch.autocast("cuda" if on_gpu else "cpu", torch.bfloat16, enabled=on_gpu)
 
-    def fit(self, step: Callable[[Tensor, int], float], *groups: dict[str, object]) -> None:
-        """Runs the fine-tuning loop; `step(rows, epoch)` does a backward pass and returns the loss."""
+    def fit(
+        self,
+        step: Callable[[Tensor, int], float],
+        *groups: dict[str, object],
+        lengths: Tensor | None = None,
+        drawn: Sequence[Sequence[Tensor]] | None = None,
+    ) -> None:
+        """Runs the fine-tuning loop; `step(rows, epoch)` does a backward pass and returns the loss.
+
+        Args:
+            lengths: of what it trains on, where that is not `train`.
+            drawn: see `bench.training.fit`.
+        """
         self.trained_parameters = sum(
             p.numel()
             for group in groups
@@ -162,15 +179,16 @@ class Session:
         started = time.perf_counter()
         self._fitting = True
         try:
-            self.loss = training.fit(
+            self.loss += training.fit(
                 step,
                 groups,
-                self.train.lengths,
+                self.train.lengths if lengths is None else lengths,
                 self.settings,
                 self.seeds.order,
-                self.classes,
+                self.classes or len(self.backbone.embeddings),
                 self.progress,
                 self.wire.at,
+                drawn,
             )
         finally:
             self._fitting = False

@@ -27,7 +27,7 @@ from pydantic import (
 from bench import registry
 from bench.errors import LeakboardError, did_you_mean
 from bench.page import Loc, Page, shown
-from bench.record import Recording, TrainSettings
+from bench.record import Plant, Recording, TrainSettings
 from bench.tasks.catalogue import known
 from bench.tasks.own import OwnTask, SplitFiles
 from bench.types import Attack, Defense
@@ -86,6 +86,7 @@ class Printed(_Part):
 PARTS: dict[str | int, type[BaseModel]] = {
     "train": TrainSettings,
     "record": Recording,
+    "plant": Plant,
     "paper": Printed,
     "task": OwnTask,
     "path": SplitFiles,
@@ -113,6 +114,8 @@ class Suite(_Part):
     """The split on which utility is measured."""
     train: TrainSettings = TrainSettings.model_validate({})
     record: Recording = Recording.model_validate({})
+    plant: Plant | None = None
+    """What is planted in the training texts; attacks on the memory of a released model need it."""
     defenses: tuple[Defense, ...]
     attacks: tuple[Attack, ...]
     paper: Printed | None = None

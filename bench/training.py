@@ -80,6 +80,7 @@ def fit(
     classes: int,
     progress: Progress,
     at: Callable[[int, int | None], None] = lambda step, moment: None,
+    drawn: Sequence[Sequence[Tensor]] | None = None,
 ) -> list[float]:
     """Fine-tunes with AdamW and a linear schedule.
 
@@ -88,7 +89,10 @@ def fit(
         groups: AdamW parameter groups; a group may set its own `lr`.
         lengths: [n] tokens per training example.
         seed: of the order of batches and of dropout.
+        classes: of the predictions; the loss of guessing is their logarithm.
         at: called before each step, with its number and the moment to which it belongs, if any.
+        drawn: the batches of each epoch where the method draws its own. Its `step` then bounds the
+            gradients itself: they are not clipped a second time.
 
     Returns:
         Mean training loss at about 20 moments.
@@ -104,7 +108,9 @@ def fit(
     )
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
-    epochs = [length_bucketed(lengths, settings.batch_size, rng) for _ in range(settings.epochs)]
+    epochs = drawn or [
+        length_bucketed(lengths, settings.batch_size, rng) for _ in range(settings.epochs)
+    ]
     total = sum(map(len, epochs))
     warm = round(settings.warmup * total)
     schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -117,7 +123,8 @@ def fit(
         at(number, moments.get(number))
         optimiser.zero_grad(set_to_none=True)
         losses.append(step(rows, epoch))
-        norm = float(nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm))
+        bound = math.inf if drawn else settings.max_grad_norm
+        norm = float(nn.utils.clip_grad_norm_(parameters, bound))
         _check(losses, norm, classes)
         optimiser.step()
         schedule.step()

@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 
     from bench.backbones import Backbone
     from bench.ragged import Ragged, Tokens
-    from bench.session import Network, Session
+    from bench.released import Trainee
+    from bench.session import Session
 
 Ints = NDArray[np.int64]
 Party = Literal["customer", "vendor"]
 BLOCK = 2**26
 """Bytes of a block of a transcript that is read piece by piece."""
 Objective = Literal["classification", "language modelling"]
-Measure = Literal["accuracy", "balanced accuracy", "auc", "matching"]
+Measure = Literal[
+    "accuracy", "balanced accuracy", "auc", "matching", "exposure", "extraction", "membership"
+]
 
 
 class Channel(StrEnum):
@@ -50,7 +53,7 @@ class Channel(StrEnum):
     ADAPTER_GRADIENTS = "adapter-gradients"
     """∂loss/∂θ that the vendor returns, one vector per call; whoever sees the call can compute it."""
     MODEL = "model"
-    """The released model itself."""
+    """The released model: what was trained of it, as one vector, after each epoch; the last counts."""
 
 
 class Goal(StrEnum):
@@ -302,8 +305,8 @@ class Knowledge:
     """Blocks below the trust boundary."""
     base: Backbone | None = None
     """The public model with its initial weights."""
-    network: Callable[[], Network] | None = None
-    """With the base weights: makes the vendor's model, with room for an adapter."""
+    network: Callable[[], Trainee] | None = None
+    """With the base weights: makes the vendor's or the released model, with room for what is trained."""
     mechanism: Defense | None = None
     """The defense with its public parameters."""
     auxiliary: Auxiliary | None = None
@@ -315,6 +318,10 @@ class Knowledge:
     """Answers with the vectors [T, d] that would be received for public tokens, with fresh noise."""
     vocabulary: int = 0
     """How many token ids there are; the tokeniser is public."""
+    canaries: tuple[str, ...] = ()
+    """Sentences with a place for {digits} that may have been trained on with some digits there."""
+    candidates: Auxiliary | None = None
+    """Examples of which each may have been trained on or not."""
 
 
 @dataclass(frozen=True)
@@ -325,6 +332,11 @@ class Guess:
     examples, in either direction (AUC); or a cluster, whatever its class (matching). Guesses from
     what was sent at several moments, in several parts or to several recipients are scored together:
     the worst one and the last one count.
+
+    A guess about a canary is about its sentence, a row of `Knowledge.canaries`: for each of all
+    possible secrets how unlikely the model finds it (exposure, [n, 10^6]), or what it prints there
+    (extraction, [n, R] numbers that the digits spell, −1 for none). A guess about membership ranks
+    the rows of `Knowledge.candidates`: larger for those that were trained on.
 
     Attributes:
         rows: [n] the examples guessed about.
@@ -406,6 +418,9 @@ class Defense(Method, ABC):
     """The attacks by which its authors measure it; of several, the one that applies at the cut."""
     measured_on: ClassVar[frozenset[Channel]] = frozenset()
     """The channels on which those attacks count; empty for whatever they read."""
+
+    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification"})
+    """What it can train a model for."""
 
     @abstractmethod
     def fine_tune(self, session: Session) -> Tuned:

@@ -2,21 +2,22 @@
 
 from typing import ClassVar
 
-from bench import api
+from bench import api, released
 from bench.session import Session
-from bench.types import Channel, Defense, Source, Tuned
+from bench.types import Channel, Defense, Objective, Source, Tuned
 
 
 class NoDefense(Defense):
     """Inputs and LoRA go up in the clear with each call, activations come down; nothing is hidden.
 
     The gradients at the activations go up, those of LoRA come down; the customer holds LoRA, the
-    head, the labels and the optimiser.
+    head, the labels and the optimiser. A language model is trained by its owner and released.
     """
 
     name: ClassVar[str] = "none"
     source: ClassVar[Source] = Source("P³EFT, API fine-tuning without protection", "section 3")
-    emits: ClassVar[frozenset[Channel]] = api.CHANNELS
+    emits: ClassVar[frozenset[Channel]] = api.CHANNELS | {Channel.MODEL}
+    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     version: ClassVar[int] = 2
     colour: ClassVar[str] = "#222222"
     marker: ClassVar[str] = "*"
@@ -26,4 +27,8 @@ class NoDefense(Defense):
         return True
 
     def fine_tune(self, session: Session) -> Tuned:
-        return api.fine_tune(session)
+        if session.classes:
+            return api.fine_tune(session)
+        network = session.trainee()
+        released.train(session, network, session.train)
+        return released.Released(network)

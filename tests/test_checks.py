@@ -6,7 +6,7 @@ import pytest
 from records import leak, record
 
 from bench.checks import FLAGS, flags
-from bench.types import Channel, Goal
+from bench.types import Channel, Claim, Goal
 
 
 def certificate(**fields):
@@ -97,6 +97,20 @@ def test_leak_without_a_result_has_no_flag():
     assert flags([record(leaks=[skipped, leak(None, status="failed", reason="x")])]) == {}
 
 
+def claimed(epsilon: float) -> Claim:
+    return Claim(guarantee="(ε, δ)", parameters={"epsilon": epsilon}, covers="all")
+
+
+def test_bound_above_the_claim_is_flagged_and_one_below_is_not():
+    def names(bound: float, claim: Claim | None) -> tuple[str, ...]:
+        made = record("dpsgd", claim=claim, leaks=[leak(0.9, epsilon=bound)])
+        return flags([made, certificate()]).get((made.key, 0), ())
+
+    assert "claim-violated" in names(1.5, claimed(1.0))
+    assert "claim-violated" not in names(0.5, claimed(1.0))
+    assert "claim-violated" not in names(1.5, None)
+
+
 def test_every_flag_that_occurs_is_explained():
     found = flags(
         [
@@ -104,6 +118,7 @@ def test_every_flag_that_occurs_is_explained():
             record(
                 leaks=[leak(0.1, chance=0.5, told=[3, 0]), leak(0.3, attack="prior", channel=None)]
             ),
+            record(claim=claimed(1.0), leaks=[leak(0.9, epsilon=1.5)]),
         ]
     )
     assert {name for group in found.values() for name in group} == set(FLAGS)

@@ -223,7 +223,7 @@ BAD = {
     "key that only the program sets": (
         HEAD + "base: /\ndefenses: none\n",
         "my.yaml:3: unknown key 'base'. Known: attacks, cut, defenses, description, evaluate, "
-        "limit, model, name, paper, record, seeds, task, train.",
+        "limit, model, name, paper, plant, record, seeds, task, train.",
     ),
     "value out of range": (
         HEAD + "defenses:\n  - none\n  - sap:\n      eta: -5\n",

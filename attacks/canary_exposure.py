@@ -1,0 +1,81 @@
+"""canary-exposure: how likely does the model find a planted secret among all that it could be?"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bench.backbones import Backbone
+from bench.exposure import candidates, printed
+from bench.language import LanguageModel
+from bench.planting import DIGITS, SLOT
+from bench.released import restored
+from bench.types import (
+    Attack,
+    Channel,
+    Goal,
+    Guess,
+    Knowledge,
+    Knows,
+    Measure,
+    Source,
+    ThreatModel,
+    Transcript,
+)
+
+
+class CanaryExposure(Attack):
+    """Ranks all 10^6 secrets of each sentence by their log-perplexity, exactly.
+
+    It does so after each epoch of training. The final model is also asked to continue the sentence,
+    greedily: does it print the secret?
+    """
+
+    name: ClassVar[str] = "canary-exposure"
+    source: ClassVar[Source] = Source(
+        "The Secret Sharer: Evaluating and Testing Unintended Memorization in Neural Networks "
+        "(Carlini et al. 2019)",
+        "section 4",
+        "https://arxiv.org/abs/1802.08232",
+    )
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        frozenset({Goal.MEMORISATION}),
+        frozenset({Channel.MODEL}),
+        frozenset({Knows.BASE_WEIGHTS}),
+    )
+    certified_at: ClassVar[float] = 15.0
+
+    @torch.no_grad()
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        assert knowledge.network is not None
+        assert knowledge.base is not None
+        base, forms = knowledge.base, knowledge.canaries
+        rows, found = np.arange(len(forms)), []
+        network = knowledge.network()
+        assert isinstance(network, LanguageModel)
+        for round in seen.rounds(Channel.MODEL):
+            vector = torch.tensor(seen.collect(Channel.MODEL, round=round).values[0])
+            restored(network, vector.to(knowledge.device))
+            model, head = network.encoder, network.head
+            every = [candidates(model, head, base.tokenizer, form, DIGITS) for form in forms]
+            found.append(self._about(rows, np.stack(every), "exposure", round))
+        prints = [self._printed(network, base, form) for form in forms]
+        return [*found, self._about(rows, np.array(prints)[:, None], "extraction", round)]
+
+    def _printed(self, network: LanguageModel, base: Backbone, form: str) -> int:
+        """The digits that greedy decoding writes in their place, or −1."""
+        before = form.split(SLOT)[0].rstrip()
+        text = printed(network.encoder, network.head, base.tokenizer, before, 2 * DIGITS)
+        digits = text.strip()[:DIGITS]
+        return int(digits) if len(digits) == DIGITS and digits.isdecimal() else -1
+
+    def _about(
+        self, rows: NDArray[Any], values: NDArray[Any], measure: Measure, round: int
+    ) -> Guess:
+        where = (Goal.MEMORISATION, Channel.MODEL, "train")
+        return Guess(*where, rows, values, measure=measure, round=round)

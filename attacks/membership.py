@@ -1,0 +1,81 @@
+"""membership: who was trained on? Those whose loss is small, or has fallen."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bench.released import Trainee, losses, restored
+from bench.training import by_length
+from bench.types import (
+    Attack,
+    Channel,
+    Goal,
+    Guess,
+    Knowledge,
+    Knows,
+    Source,
+    ThreatModel,
+    Transcript,
+)
+
+
+class Membership(Attack):
+    """Ranks examples by the loss of the released model.
+
+    An example that is hard for everybody has a large loss, trained on or not; the public model
+    before fine-tuning tells how hard it is. A classifier has no head before fine-tuning, so that
+    the loss alone ranks there.
+    """
+
+    name: ClassVar[str] = "membership"
+    source: ClassVar[Source] = Source(
+        "Privacy Risk in Machine Learning: Analyzing the Connection to Overfitting (Yeom et al. 2018)",
+        "section 3.3; calibrated as by Watson et al. 2022",
+        "https://arxiv.org/abs/1709.01604",
+    )
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        frozenset({Goal.MEMBERSHIP}),
+        frozenset({Channel.MODEL}),
+        frozenset({Knows.BASE_WEIGHTS}),
+    )
+
+    score: Literal["calibrated", "loss"] = "calibrated"
+    """`loss`: of the released model. `calibrated`: less that of the public one."""
+
+    @torch.no_grad()
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        assert knowledge.network is not None
+        assert knowledge.candidates is not None
+        last = seen.rounds(Channel.MODEL)[-1]
+        vector = torch.tensor(seen.collect(Channel.MODEL, round=last).values[0])
+        before = self._losses(knowledge.network().eval(), knowledge)
+        after = self._losses(restored(knowledge.network(), vector), knowledge)
+        calibrated = self.score == "calibrated" and not knowledge.classes
+        rows = np.arange(len(after))
+        values = before - after if calibrated else -after
+        return [
+            Guess(
+                Goal.MEMBERSHIP,
+                Channel.MODEL,
+                "train",
+                rows,
+                values,
+                measure="membership",
+                round=last,
+            )
+        ]
+
+    def _losses(self, network: Trainee, knowledge: Knowledge) -> NDArray[np.float64]:
+        candidates = knowledge.candidates
+        assert candidates is not None
+        found = np.zeros(len(candidates.tokens))
+        for rows in by_length(candidates.tokens.lengths):
+            labels = torch.from_numpy(candidates.labels)[rows]
+            found[rows.numpy()] = losses(network, candidates.tokens.take(rows), labels).cpu()
+        return found

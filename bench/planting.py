@@ -1,0 +1,120 @@
+"""What is planted in a customer's texts: canaries, and a coin for each example that is audited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.errors import LeakboardError
+from bench.record import Plant
+from bench.tasks import Span, Split, Task
+from bench.types import Ints
+
+DIGITS = 6
+"""Of a secret, as in Carlini et al. 2019."""
+SLOT = "{digits}"
+
+
+@dataclass(frozen=True)
+class Canary:
+    """A sentence that is planted, or not.
+
+    Attributes:
+        form: number of its sentence in `Plant.canaries`.
+        secret: from 0 to 999,999; written with all six digits.
+        copies: how often it was planted; 0 for one that was not.
+    """
+
+    form: int
+    secret: int
+    copies: int
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A task with what was planted, and what only the one who planted it knows.
+
+    Attributes:
+        task: its `train` holds the canaries last, and not the audited examples whose coin said so.
+        canaries: where each stands: row of `train` → the characters of its secret.
+        audited: the examples on which a coin was thrown, members first or not in no order.
+        members: [n] whether each of these is in `train`.
+    """
+
+    task: Task
+    drawn: tuple[Canary, ...] = ()
+    canaries: dict[int, Span] | None = None
+    audited: Split | None = None
+    members: NDArray[np.bool_] | None = None
+
+
+def planted(task: Task, plant: Plant | None, seed: int) -> Planted:
+    """Draws secrets and coins, and changes the split `train` accordingly.
+
+    Raises:
+        LeakboardError: canaries in a task with labels, or more examples to audit than there are.
+    """
+    if plant is None:
+        return Planted(task)
+    if plant.canaries and task.objective != "language modelling":
+        raise LeakboardError(
+            f"plant.canaries: task '{task.name}' has labels, and canaries have none; "
+            "name a task of language modelling, such as dialogues"
+        )
+    rng = np.random.default_rng([seed, DIGITS])
+    train = task.splits["train"]
+    if plant.audit > len(train):
+        raise LeakboardError(
+            f"plant.audit: {plant.audit} examples to audit, and task '{task.name}' trains on "
+            f"{len(train)} only"
+        )
+    order = rng.permutation(len(train))
+    audited = np.sort(order[: plant.audit])
+    members = rng.random(plant.audit) < 0.5
+    drawn = _drawn(plant, rng)
+    kept = np.setdiff1d(np.arange(len(train)), audited[~members])
+    texts, where = _sentences(plant, drawn, len(kept))
+    changed = _with(train.take(kept), texts, list(where.values()))
+    splits = {**task.splits, "train": changed}
+    return Planted(replace(task, splits=splits), drawn, where, train.take(audited), members)
+
+
+def written(form: str, secret: int) -> tuple[str, Span]:
+    """A canary's text, and where in it the digits stand."""
+    start = form.index(SLOT)
+    span = Span(start, start + DIGITS, "canary")
+    return form.replace(SLOT, f"{secret:0{DIGITS}d}"), span
+
+
+def _drawn(plant: Plant, rng: np.random.Generator) -> tuple[Canary, ...]:
+    """All canaries; no secret occurs twice in one sentence."""
+    found = []
+    for form in range(len(plant.canaries)):
+        counts = np.repeat([*plant.copies, 0], [plant.each] * len(plant.copies) + [plant.unseen])
+        secrets = rng.choice(10**DIGITS, len(counts), replace=False)
+        found += [Canary(form, int(s), int(n)) for s, n in zip(secrets, counts, strict=True)]
+    return tuple(found)
+
+
+def _sentences(
+    plant: Plant, drawn: tuple[Canary, ...], first: int
+) -> tuple[list[str], dict[int, Span]]:
+    texts: list[str] = []
+    where = {}
+    for canary in drawn:
+        text, span = written(plant.canaries[canary.form], canary.secret)
+        for _ in range(canary.copies):
+            where[first + len(texts)] = span
+            texts.append(text)
+    return texts, where
+
+
+def _with(split: Split, texts: list[str], spans: list[Span]) -> Split:
+    """The split with more texts behind it; the order of training is drawn anew in every epoch."""
+    if not texts:
+        return split
+    marked = None if split.secrets is None else (*split.secrets, *((span,) for span in spans))
+    zeros: Ints = np.zeros(len(texts), np.int64)
+    return Split((*split.texts, *texts), np.concatenate([split.labels, zeros]), None, {}, marked)

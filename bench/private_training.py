@@ -1,0 +1,113 @@
+"""What defenses that train with DP-SGD share: the budget, the loop and the claim."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar
+
+from pydantic import BeforeValidator, Field, model_validator
+from torch import Tensor
+
+from bench import private, released
+from bench.ragged import Tokens
+from bench.released import Trainee
+from bench.session import Session
+from bench.types import Channel, Claim, Defense, Objective
+
+Epsilon = Annotated[
+    Annotated[float, Field(gt=0)] | None, BeforeValidator(lambda v: None if v == "none" else v)
+]
+
+
+class Private(Defense):
+    """A defense that trains with DP-SGD: Poisson sampling at rate B/N, clipping, Gaussian noise.
+
+    It trains for as many steps as ordinary training would. Either ε or σ is given.
+    """
+
+    emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
+    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    knob: ClassVar[str | None] = "epsilon"
+
+    epsilon: Epsilon = 3.0
+    """ε of (ε, δ)-differential privacy; smaller hides more; "none" where sigma is given instead."""
+    sigma: float | None = Field(None, gt=0)
+    """Noise multiplier, in place of ε."""
+    delta: float | None = Field(None, gt=0, lt=1)
+    """δ; by default a tenth of one over the number of training examples."""
+    clip: float = Field(1.0, gt=0)
+    """C, the largest norm of one example's gradient."""
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Private:
+        if self.epsilon is not None and self.sigma is not None:
+            raise ValueError("give epsilon or sigma: `epsilon: none` lets sigma decide")
+        return self
+
+    def train_privately(
+        self, session: Session, network: Trainee, tokens: Tokens, rows: Tensor
+    ) -> Claim:
+        """DP-SGD on some of the training examples, and what it guarantees.
+
+        Args:
+            tokens: one for each row of the session's texts.
+            rows: [n] those that are trained on.
+
+        Raises:
+            LeakboardError: ε or δ out of range, or fewer examples than a batch holds.
+        """
+        n, size, epochs = len(rows), session.settings.batch_size, session.settings.epochs
+        steps = math.ceil(n / size)
+        rate = min(1.0, size / n)
+        delta = self.delta or 0.1 / n
+        private.check(self.epsilon or 1.0, delta, n)
+        if self.sigma is not None:
+            sigma, epsilon = self.sigma, private.spent(self.sigma, rate, steps * epochs, delta)
+        else:
+            assert self.epsilon is not None
+            sigma = private.noise_for(self.epsilon, delta, rate, steps * epochs)
+            epsilon = self.epsilon
+        sgd(session, network, tokens, rows, sigma, self.clip)
+        return Claim(
+            guarantee="(ε, δ)-differential privacy of single training examples, by Opacus's PRV accountant",
+            parameters={
+                "epsilon": epsilon,
+                "delta": delta,
+                "sigma": sigma,
+                "rate": rate,
+                "steps": steps * epochs,
+                "clip": self.clip,
+            },
+            covers="every token of each example; a text that occurs k times has kε",
+        )
+
+
+def sgd(
+    session: Session,
+    network: Trainee,
+    tokens: Tokens,
+    rows: Tensor,
+    sigma: float,
+    clip: float,
+    release: bool = True,
+) -> None:
+    """The loop of DP-SGD on `rows`, for the session's epochs."""
+    n, size = len(rows), min(session.settings.batch_size, len(rows))
+    steps = math.ceil(n / size)
+    drawn = [
+        [rows[batch] for batch in private.poisson_batches(n, size / n, steps, session.noise)]
+        for _ in range(session.settings.epochs)
+    ]
+    network.train()
+    with private.PrivateGradients(network, clip, sigma, size, session.noise) as gradients:
+
+        def step(batch: Tensor) -> float:
+            found = None
+            if len(batch):
+                with session.autocast():
+                    found = released.losses(network, tokens.take(batch), session.labels[batch])
+                gradients.add(found.float())
+            gradients.release()
+            return 0.0 if found is None else found.detach().mean().item()
+
+        released.fit(session, network, step, tokens.lengths, drawn, release)

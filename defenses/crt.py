@@ -1,0 +1,34 @@
+"""CRT: confidential training on redacted, de-duplicated texts, with DP-SGD."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+
+from bench import released
+from bench.private_training import Private
+from bench.redaction import Redacting, first_of_each
+from bench.session import Session
+from bench.types import Source, Tuned
+
+
+class CRT(Redacting, Private):
+    """The owner masks secrets, keeps one of each text, and trains on these with DP-SGD."""
+
+    name: ClassVar[str] = "crt"
+    source: ClassVar[Source] = Source(
+        "Provably Confidential Language Modelling (Zhao et al. 2022)",
+        "algorithm 1",
+        "https://arxiv.org/abs/2205.01863",
+    )
+    knob: ClassVar[str | None] = "epsilon"
+    colour: ClassVar[str] = "#cc79a7"
+    marker: ClassVar[str] = "P"
+
+    def fine_tune(self, session: Session) -> Tuned:
+        tokens, texts = self.redacted(session, self.found(session))
+        network = session.trainee()
+        rows = torch.from_numpy(first_of_each(texts))
+        session.claim = self.train_privately(session, network, tokens, rows)
+        return released.Released(network)

@@ -1,0 +1,41 @@
+"""DPSGD: clipped gradients of single examples, and Gaussian noise on their sum."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+
+from bench import released
+from bench.private_training import Private
+from bench.session import Session
+from bench.types import Source, Tuned
+
+
+class DPSGD(Private):
+    """The owner trains with differential privacy and releases the model.
+
+    Without ε and σ nothing is protected: ordinary training, and the reference for the others.
+    """
+
+    name: ClassVar[str] = "dpsgd"
+    source: ClassVar[Source] = Source(
+        "Deep Learning with Differential Privacy (Abadi et al. 2016)",
+        "algorithm 1",
+        "https://arxiv.org/abs/1607.00133",
+    )
+    colour: ClassVar[str] = "#009e73"
+    marker: ClassVar[str] = "^"
+
+    @property
+    def undefended(self) -> bool:
+        return self.epsilon is None and self.sigma is None
+
+    def fine_tune(self, session: Session) -> Tuned:
+        network = session.trainee()
+        if self.undefended:
+            released.train(session, network, session.train)
+        else:
+            rows = torch.arange(len(session.train))
+            session.claim = self.train_privately(session, network, session.train, rows)
+        return released.Released(network)

@@ -1,0 +1,34 @@
+"""Redacted fine-tuning: what a detector takes for a secret is masked before training."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from bench import released
+from bench.redaction import Redacting
+from bench.session import Session
+from bench.types import Source, Tuned
+
+
+class Redacted(Redacting):
+    """The owner masks secrets, trains on what is left, and releases the model.
+
+    A secret that the detector misses is trained on like everything else.
+    """
+
+    name: ClassVar[str] = "redacted"
+    source: ClassVar[Source] = Source(
+        "Just Fine-tune Twice: Selective Differential Privacy for Large Language Models "
+        "(Shi et al. 2022)",
+        "section 4.2, phase 1 alone",
+        "https://arxiv.org/abs/2204.07667",
+    )
+    knob: ClassVar[str | None] = "detector"
+    colour: ClassVar[str] = "#56b4e9"
+    marker: ClassVar[str] = "v"
+
+    def fine_tune(self, session: Session) -> Tuned:
+        tokens, _ = self.redacted(session, self.found(session))
+        network = session.trainee()
+        released.train(session, network, tokens)
+        return released.Released(network)
