@@ -33,7 +33,12 @@ ANNOTATED = {  # word: entity, dependency, part of speech
     "she": ("O", "nsubj", "PRON"),
     "wants": ("O", "ccomp", "VERB"),
     "car": ("O", "dobj", "NOUN"),
+    "is": ("O", "ROOT", "AUX"),
+    "his": ("O", "poss", "PRON"),
+    "Ford": ("O", "compound", "PROPN"),
 }
+# Each rule of its own: a root that is no verb, a pronoun and a proper noun that are no subject or object.
+RULES = "now is ready his old Ford model"
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +52,8 @@ def pipelines(tmp_path_factory):
     def by_list(nlp, name, parts):
         def annotate(doc):
             words = [token.text for token in doc]
+            if not words:
+                return doc
             found = [ANNOTATED.get(word, ("O", "dep", "X")) for word in words]
             columns = dict(zip(("ents", "deps", "pos"), zip(*found, strict=True), strict=True))
             more = {part: list(columns[part]) for part in parts}
@@ -82,23 +89,26 @@ def pieces(text, spans):
 
 
 @pytest.mark.parametrize(
-    ("level", "expected"),
+    ("level", "first", "second"),
     [
+        ("low-entity", "# sent # 5 euros on # , but # in # said she wants the car quickly", RULES),
+        ("high-entity", "# sent # on # , but # in # said she wants the car quickly", RULES),
         (
-            "low-entity",
-            "# sent # 5 euros on # , but # in # said she wants the car quickly",
+            "low-contextual",
+            "# sent # on # , but # in # said # wants the # quickly",
+            "now is ready # old # model",
         ),
-        ("high-entity", "# sent # on # , but # in # said she wants the car quickly"),
-        ("low-contextual", "# sent # on # , but # in # said # wants the # quickly"),
-        ("high-contextual", "# on # , but # in # the # quickly"),
+        (
+            "high-contextual",
+            "# on # , but # in # the # quickly",
+            "now # ready # old # model",
+        ),
     ],
 )
-def test_each_level_masks_what_the_paper_s_code_masks(pipelines, level, expected):
-    detector = Detector(name=level, spacy=pipelines["whole"])
-    texts = [SENTENCE, "so it goes"]
-    first, second = detector.detect(texts).spans
-    assert masked(SENTENCE, first, "#") == expected
-    assert second == ()
+def test_each_level_masks_what_the_paper_s_code_masks(pipelines, level, first, second):
+    texts = [SENTENCE, RULES, ""]
+    found = Detector(name=level, spacy=pipelines["whole"]).detect(texts).spans
+    assert [masked(t, own, "#") for t, own in zip(texts, found, strict=True)] == [first, second, ""]
 
 
 def test_a_token_of_an_entity_is_one_span_with_it_and_kinds_are_in_lower_case(pipelines):
