@@ -80,10 +80,11 @@ def score(
     words = [_touched(WORD, text, mask) for text, mask in zip(texts, masks, strict=True)]
     if not sum(map(len, words)):
         raise LeakboardError("the texts hold no words, so there is nothing to score")
-    masked = _share(tokens, 0.0), _share(words, 0.0)
-    assert masked[0] is not None and masked[1] is not None
+    masked, masked_words = _share(tokens, 0.0), _share(words, 0.0)
+    assert masked is not None
+    assert masked_words is not None
     if secrets is None:
-        return Score(None, None, {}, *masked)
+        return Score(None, None, {}, masked, masked_words)
 
     marked = [
         _touched(TOKEN, text, _covered(text, [(s.start, s.end) for s in own]))
@@ -94,11 +95,11 @@ def score(
     every = dict.fromkeys(s.kind for own in secrets for s in own)
     kinds = {}
     for kind in sorted(every):
-        estimate = _recall(texts, masks, secrets, masked[0].value, kind)
+        estimate = _recall(texts, masks, secrets, masked.value, kind)
         assert estimate is not None
         kinds[kind] = (sum(s.kind == kind for own in secrets for s in own), estimate)
-    recall = _recall(texts, masks, secrets, masked[0].value)
-    return Score(_share(right, at_random), recall, kinds, *masked)
+    recall = _recall(texts, masks, secrets, masked.value)
+    return Score(_share(right, at_random), recall, kinds, masked, masked_words)
 
 
 def _recall(

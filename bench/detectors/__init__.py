@@ -96,13 +96,12 @@ class Detector(BaseModel):
             return Detected(found, [()] * len(found))
         if rng is None:
             raise ValueError("a detector that misses needs a generator")
-        gone = [rng.random(len(spans)) < self.misses for spans in found]
-        sides = [
-            [tuple(s for s, out in zip(spans, drop, strict=True) if out == wanted)
-             for spans, drop in zip(found, gone, strict=True)]
-            for wanted in (False, True)
-        ]  # fmt: skip
-        return Detected(*sides)
+        kept, dropped = [], []
+        for spans in found:
+            gone = rng.random(len(spans)) < self.misses
+            kept.append(tuple(s for s, out in zip(spans, gone, strict=True) if not out))
+            dropped.append(tuple(s for s, out in zip(spans, gone, strict=True) if out))
+        return Detected(kept, dropped)
 
 
 def apart(spans: Iterable[Span]) -> tuple[Span, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +73,7 @@ def _split(table: Table, marks: Marks | None) -> Split:
 
 def _in_order(table: Table, row: int, spans: Sequence[Span]) -> tuple[Span, ...]:
     ordered = tuple(sorted(spans, key=lambda span: span.start))
-    for before, after in zip(ordered, ordered[1:], strict=False):
+    for before, after in pairwise(ordered):
         if after.start < before.end:
             raise LeakboardError(
                 f"{table.where}, data row {row}: the spans [{before.start}, {before.end}) and "
