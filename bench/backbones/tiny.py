@@ -90,8 +90,11 @@ def build(name: str) -> tuple[Any, Any]:
         num_attention_heads=HEADS,
         intermediate_size=2 * WIDTH,
         max_position_embeddings=256,
-        **{f"{role}_token_id": tokenizer.convert_tokens_to_ids(kind.roles[role])
-           for role in ("pad", "bos", "eos") if role in kind.roles},
+        **{
+            f"{role}_token_id": tokenizer.convert_tokens_to_ids(kind.roles[role])
+            for role in ("pad", "bos", "eos")
+            if role in kind.roles
+        },
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
