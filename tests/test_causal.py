@@ -9,10 +9,11 @@ from cells import load_tiny
 
 from bench.backbones import dialogue_gpt, load_backbone, tiny
 from bench.backbones.dialogue_gpt import Recipe, byte_pairs, perplexity
+from bench.errors import LeakboardError
 from bench.tasks.dialogues import dialogues
 
 TEXTS = ["Customer: my order is KP-904817.", "Agent: thanks", "Call 12 on May 3, 2024, please."]
-SMALL = Recipe(layers=1, width=32, heads=2, vocabulary=400, positions=512, texts=300, epochs=2)
+SMALL = Recipe(layers=1, width=32, heads=2, vocabulary=400, positions=512, texts=300, epochs=6)
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def agrees(backbone, whole):
     assert len(set(tokens.lengths.tolist())) > 1
     rows = [tokens.take(torch.tensor([row])).ids.values[None] for row in range(len(tokens))]
     expected = torch.cat([whole(input_ids=ids.long()).logits[0] for ids in rows])
-    torch.testing.assert_close(logits_of(backbone, tokens), expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(logits_of(backbone, tokens), expected, atol=1e-5, rtol=1e-5)
 
 
 # The output layer
@@ -176,6 +177,13 @@ def test_an_interrupted_training_leaves_no_model_behind(cache, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         dialogue_gpt.folder(SMALL)
     assert not list(cache.iterdir())
+
+
+def test_a_cache_that_cannot_be_made_is_named_with_the_remedy(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(LeakboardError, match=r"file/leakboard cannot be made.* XDG_CACHE_HOME"):
+        dialogue_gpt.folder(SMALL)
 
 
 def test_training_is_repeatable_learns_and_leaves_the_random_state_alone():

@@ -18,8 +18,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
+
+from bench.errors import LeakboardError
+from bench.training import length_bucketed
 
 BEGIN = "<|endoftext|>"
 """Stands before and after each text, as in GPT-2."""
@@ -39,8 +43,8 @@ class Recipe:
     positions: int = 256
     texts: int = 2000
     """At most so many of the public texts."""
-    epochs: int = 10
-    batch: int = 32
+    epochs: int = 6
+    batch: int = 16
     learning_rate: float = 3e-3
     weight_decay: float = 0.1
     warmup: float = 0.1
@@ -49,7 +53,11 @@ class Recipe:
 
 
 def folder(recipe: Recipe | None = None) -> Path:
-    """The folder with the trained model; on first use it is trained, with a bar on the terminal."""
+    """The folder with the trained model; on first use it is trained, with a bar on the terminal.
+
+    Raises:
+        LeakboardError: the cache folder cannot be written.
+    """
     from bench.tasks.dialogues import dialogues
 
     recipe = recipe or Recipe()
@@ -59,7 +67,13 @@ def folder(recipe: Recipe | None = None) -> Path:
     kept = cache / f"dialogue-gpt-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
     if kept.is_dir():
         return kept
-    cache.mkdir(parents=True, exist_ok=True)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LeakboardError(
+            f"model 'dialogue-gpt' is trained once and kept, but {cache} cannot be made ({error}). "
+            "Name another folder by XDG_CACHE_HOME"
+        ) from error
     model, tokenizer = trained(recipe, texts)
     with tempfile.TemporaryDirectory(dir=cache, prefix="unfinished-") as made:
         inside = Path(made) / kept.name
@@ -77,11 +91,12 @@ def trained(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
     """The model, with its output layer, and its tokeniser; the random state is left as it was."""
     from rich.console import Console
     from rich.progress import track
-    from transformers import GPT2Config, GPT2LMHeadModel
+    from transformers import GPT2Config, GPT2LMHeadModel, get_linear_schedule_with_warmup
 
     tokenizer = byte_pairs(texts, recipe.vocabulary)
     end = tokenizer.bos_token_id
     rows = [[*ids, end][: recipe.positions] for ids in tokenizer(list(texts))["input_ids"]]
+    lengths = torch.tensor([len(row) for row in rows])
     config = GPT2Config(
         vocab_size=len(tokenizer),
         n_positions=recipe.positions,
@@ -98,19 +113,20 @@ def trained(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
         optimiser = torch.optim.AdamW(
             model.parameters(), recipe.learning_rate, weight_decay=recipe.weight_decay
         )
+        rng = np.random.default_rng(recipe.seed)
         order = [
-            batch.tolist() for _ in range(recipe.epochs) for batch in _batches(rows, recipe.batch)
+            batch.tolist()
+            for _ in range(recipe.epochs)
+            for batch in length_bucketed(lengths, recipe.batch, rng)
         ]
-        rises = max(1, round(recipe.warmup * len(order)))
-        schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimiser,
-            lambda step: min((step + 1) / rises, (len(order) - step) / (len(order) - rises + 1)),
+        schedule = get_linear_schedule_with_warmup(
+            optimiser, round(recipe.warmup * len(order)), len(order)
         )
         console = Console(file=sys.stderr)
         for batch in track(order, "training dialogue-gpt, once", console=console, transient=True):
             loss = _loss(model, [rows[i] for i in batch]).mean()
             optimiser.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
             schedule.step()
@@ -146,17 +162,9 @@ def byte_pairs(texts: Sequence[str], size: int) -> Any:
 @torch.no_grad()
 def perplexity(model: Any, tokenizer: Any, texts: Sequence[str]) -> float:
     """exp of the mean loss per token, each text by itself; its end does not count."""
-    rows = tokenizer(list(texts))["input_ids"]
+    rows = sorted(tokenizer(list(texts))["input_ids"], key=len)  # saves padding
     losses = [_loss(model, rows[i : i + 64]) for i in range(0, len(rows), 64)]
     return math.exp(torch.cat(losses).mean().item())
-
-
-def _batches(rows: Sequence[Sequence[int]], size: int) -> list[torch.Tensor]:
-    """An epoch: in random order, batches of texts of about one length, which saves padding."""
-    lengths = torch.tensor([len(row) for row in rows])
-    by_length = (lengths + torch.rand(len(rows)) * 8).argsort()
-    batches = by_length.split(size)
-    return [batches[i] for i in torch.randperm(len(batches))]
 
 
 def _loss(model: Any, rows: Sequence[Sequence[int]]) -> torch.Tensor:

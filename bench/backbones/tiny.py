@@ -108,7 +108,7 @@ def _tokenizer(kind: Kind) -> Any:
 
     from bench.tasks.loading import GENERATORS
 
-    split = pre_tokenizers.Whitespace()
+    split: Any = pre_tokenizers.Whitespace()
     if kind.digits:
         split = pre_tokenizers.Sequence([split, pre_tokenizers.Digits(individual_digits=True)])
     words = sorted(
