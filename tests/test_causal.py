@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -164,9 +167,14 @@ def test_the_embedded_model_is_trained_once_and_for_each_recipe_and_text_anew(ca
     assert trainings == [tinier]
     fewer = Recipe(**vars(tinier) | {"texts": 19})
     other = Recipe(**vars(tinier) | {"seed": 1})
-    assert len({made, dialogue_gpt.folder(fewer), dialogue_gpt.folder(other)}) == 3
-    assert trainings == [tinier, fewer, other]
-    assert sorted(path.name[:12] for path in cache.iterdir()) == ["dialogue-gpt"] * 3
+    made_of = {made, dialogue_gpt.folder(fewer), dialogue_gpt.folder(other)}
+    task = dialogues()
+    public = task.split("auxiliary").take(np.arange(1, 50))
+    changed = replace(task, splits=task.splits | {"auxiliary": public})
+    monkeypatch.setattr("bench.tasks.dialogues.dialogues", lambda: changed)
+    assert len(made_of | {dialogue_gpt.folder(tinier)}) == 4
+    assert trainings == [tinier, fewer, other, tinier]
+    assert sorted(path.name[:12] for path in cache.iterdir()) == ["dialogue-gpt"] * 4
 
 
 def test_an_interrupted_training_leaves_no_model_behind(cache, monkeypatch):
@@ -191,8 +199,9 @@ def test_training_is_repeatable_learns_and_leaves_the_random_state_alone():
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    (model, tokenizer), (again, _) = (dialogue_gpt.trained(SMALL, public) for _ in range(2))
+    model, tokenizer = dialogue_gpt.trained(SMALL, public)
     assert torch.equal(torch.rand(3), expected)
+    again, _ = dialogue_gpt.trained(SMALL, public)  # from another random state
     for name, value in again.state_dict().items():
         assert torch.equal(model.state_dict()[name], value), name
     # A model that has learnt nothing guesses among 400 tokens.

@@ -91,8 +91,9 @@ def trained(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
     """The model, with its output layer, and its tokeniser; the random state is left as it was."""
     from rich.console import Console
     from rich.progress import track
-    from transformers import GPT2Config, GPT2LMHeadModel, get_linear_schedule_with_warmup
+    from transformers import GPT2Config, GPT2LMHeadModel, get_linear_schedule_with_warmup, logging
 
+    logging.disable_progress_bar()  # of its own, for loading and saving
     tokenizer = byte_pairs(texts, recipe.vocabulary)
     end = tokenizer.bos_token_id
     rows = [[*ids, end][: recipe.positions] for ids in tokenizer(list(texts))["input_ids"]]
