@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from bench.errors import LeakboardError, MissingExtra
 from bench.tasks import assemble
-from bench.tasks.catalogue import CATALOGUE, listing
-from bench.tasks.loading import load_task
+from bench.tasks.catalogue import CATALOGUE, GENERATED, listing
+from bench.tasks.loading import GENERATORS, load_task
 from bench.tasks.own import OwnTask, SplitFiles
 from bench.tasks.reviews import reviews
 from bench.tasks.table import bucket, normal, read_table
@@ -26,6 +26,7 @@ DATA = Path(os.environ.get("LEAKBOARD_DATA") or Path(__file__).parents[2] / "sha
 needs_data = pytest.mark.skipif(
     not (DATA / "sst2").is_dir(), reason=f"needs the real datasets; there are none in {DATA}"
 )
+LABELLED = [name for name, entry in CATALOGUE.items() if entry.layout.label]
 SPLIT_BY_HASH = [name for name, entry in CATALOGUE.items() if entry.hub and entry.hub.tenths]
 
 
@@ -73,7 +74,8 @@ def test_unknown_name_suggests_the_nearest_one():
 
 def test_listing_names_each_task_once_with_the_attributes_that_it_has():
     listed = {line.name: line for line in listing()}
-    assert list(listed) == ["reviews", *CATALOGUE]
+    assert list(listed) == ["reviews", "dialogues", *CATALOGUE]
+    assert set(GENERATED) == set(GENERATORS)
     assert listed["reviews"].attributes == tuple(reviews().attributes)
     assert listed["synthpai"].attributes == ("gender", "age", "relationship_status")
     assert "hub" not in listed["trustpilot"].source
@@ -222,7 +224,7 @@ def test_auxiliary_file_is_used_where_there_is_one(sst2):
 
 
 @needs_data
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", LABELLED)
 def test_real_folder_loads_whole_with_known_labels_and_attributes(name):
     task = load_task(name, DATA)
     folder = DATA / name

@@ -90,8 +90,11 @@ def build(name: str) -> tuple[Any, Any]:
         num_attention_heads=HEADS,
         intermediate_size=2 * WIDTH,
         max_position_embeddings=256,
-        **{f"{role}_token_id": tokenizer.convert_tokens_to_ids(kind.roles[role])
-           for role in ("pad", "bos", "eos") if role in kind.roles},
+        **{
+            f"{role}_token_id": tokenizer.convert_tokens_to_ids(kind.roles[role])
+            for role in ("pad", "bos", "eos")
+            if role in kind.roles
+        },
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -105,7 +108,7 @@ def _tokenizer(kind: Kind) -> Any:
 
     from bench.tasks.loading import GENERATORS
 
-    split = pre_tokenizers.Whitespace()
+    split: Any = pre_tokenizers.Whitespace()
     if kind.digits:
         split = pre_tokenizers.Sequence([split, pre_tokenizers.Digits(individual_digits=True)])
     words = sorted(

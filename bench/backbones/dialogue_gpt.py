@@ -1,0 +1,194 @@
+"""The embedded causal language model `dialogue-gpt`: a small GPT-2 that is trained here, once.
+
+It has read the public half of the task `dialogues` and nothing else, so that of the secrets of the
+other half it knows none. The trained model lies in the user's cache folder under a hash of its
+recipe and of its texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from bench.errors import LeakboardError
+from bench.training import length_bucketed
+
+BEGIN = "<|endoftext|>"
+"""Stands before and after each text, as in GPT-2."""
+IGNORED = -100
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides the model but its texts."""
+
+    version: int = 1
+    """To be raised when the code below changes what comes out."""
+    layers: int = 4
+    width: int = 128
+    heads: int = 4
+    vocabulary: int = 1500
+    positions: int = 256
+    texts: int = 2000
+    """At most so many of the public texts."""
+    epochs: int = 6
+    batch: int = 16
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.1
+    warmup: float = 0.1
+    """Share of the steps in which the rate rises; then it falls linearly to 0."""
+    seed: int = 0
+
+
+def folder(recipe: Recipe | None = None) -> Path:
+    """The folder with the trained model; on first use it is trained, with a bar on the terminal.
+
+    Raises:
+        LeakboardError: the cache folder cannot be written.
+    """
+    from bench.tasks.dialogues import dialogues
+
+    recipe = recipe or Recipe()
+    texts = dialogues().split("auxiliary").texts[: recipe.texts]
+    content = json.dumps([asdict(recipe), texts])
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "leakboard"
+    kept = cache / f"dialogue-gpt-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+    if kept.is_dir():
+        return kept
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LeakboardError(
+            f"model 'dialogue-gpt' is trained once and kept, but {cache} cannot be made ({error}). "
+            "Name another folder by XDG_CACHE_HOME"
+        ) from error
+    model, tokenizer = trained(recipe, texts)
+    with tempfile.TemporaryDirectory(dir=cache, prefix="unfinished-") as made:
+        inside = Path(made) / kept.name
+        model.save_pretrained(inside)
+        tokenizer.save_pretrained(inside)
+        try:
+            inside.rename(kept)
+        except OSError:
+            if not kept.is_dir():  # otherwise another process was faster, with the same model
+                raise
+    return kept
+
+
+def trained(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
+    """The model, with its output layer, and its tokeniser; the random state is left as it was."""
+    from rich.console import Console
+    from rich.progress import track
+    from transformers import GPT2Config, GPT2LMHeadModel, get_linear_schedule_with_warmup, logging
+
+    logging.disable_progress_bar()  # of its own, for loading and saving
+    tokenizer = byte_pairs(texts, recipe.vocabulary)
+    end = tokenizer.bos_token_id
+    rows = [[*ids, end][: recipe.positions] for ids in tokenizer(list(texts))["input_ids"]]
+    lengths = torch.tensor([len(row) for row in rows])
+    config = GPT2Config(
+        vocab_size=len(tokenizer),
+        n_positions=recipe.positions,
+        n_embd=recipe.width,
+        n_layer=recipe.layers,
+        n_head=recipe.heads,
+        bos_token_id=end,
+        eos_token_id=end,
+        pad_token_id=end,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(recipe.seed)
+        model = GPT2LMHeadModel(config).train()
+        optimiser = torch.optim.AdamW(
+            model.parameters(), recipe.learning_rate, weight_decay=recipe.weight_decay
+        )
+        rng = np.random.default_rng(recipe.seed)
+        order = [
+            batch.tolist()
+            for _ in range(recipe.epochs)
+            for batch in length_bucketed(lengths, recipe.batch, rng)
+        ]
+        schedule = get_linear_schedule_with_warmup(
+            optimiser, round(recipe.warmup * len(order)), len(order)
+        )
+        console = Console(file=sys.stderr)
+        for batch in track(order, "training dialogue-gpt, once", console=console, transient=True):
+            loss = _loss(model, [rows[i] for i in batch]).mean()
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimiser.step()
+            schedule.step()
+    return model.eval(), tokenizer
+
+
+def byte_pairs(texts: Sequence[str], size: int) -> Any:
+    """A byte-level BPE tokeniser trained on the texts, in which every digit is a token of its own."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    inner = Tokenizer(models.BPE())
+    bytes_ = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), bytes_]
+    )
+    inner.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=[BEGIN],
+        initial_alphabet=bytes_.alphabet(),
+        show_progress=False,
+    )
+    inner.train_from_iterator(texts, trainer)
+    inner.post_processor = processors.TemplateProcessing(
+        single=[BEGIN, "$A"], pair=[BEGIN, "$A", "$B:1"], special_tokens=[(BEGIN, 0)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=inner, bos_token=BEGIN, eos_token=BEGIN, pad_token=BEGIN
+    )
+
+
+@torch.no_grad()
+def perplexity(model: Any, tokenizer: Any, texts: Sequence[str]) -> float:
+    """exp of the mean loss per token, each text by itself; its end does not count."""
+    rows = sorted(tokenizer(list(texts))["input_ids"], key=len)  # saves padding
+    losses = [_loss(model, rows[i : i + 64]) for i in range(0, len(rows), 64)]
+    return math.exp(torch.cat(losses).mean().item())
+
+
+def _loss(model: Any, rows: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Cross entropy of every token but the first of each row, [T]."""
+    ids = torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], True, IGNORED)
+    real = ids != IGNORED
+    logits = model(input_ids=ids.clamp(min=0), attention_mask=real.long()).logits[:, :-1]
+    return cross_entropy(logits[real[:, 1:]], ids[:, 1:][real[:, 1:]], reduction="none")
+
+
+def main() -> None:
+    """Prints how well the model predicts the texts it has read and those it has not."""
+    from transformers import AutoTokenizer, GPT2LMHeadModel
+
+    from bench.tasks.dialogues import dialogues
+
+    kept = folder()
+    model, tokenizer = GPT2LMHeadModel.from_pretrained(kept), AutoTokenizer.from_pretrained(kept)
+    print(f"{kept}: {model.num_parameters():,} parameters, {len(tokenizer)} tokens")
+    for split in ("auxiliary", "dev"):
+        found = perplexity(model.eval(), tokenizer, dialogues().split(split).texts)
+        print(f"perplexity per token on {split}: {found:.2f}")
+
+
+if __name__ == "__main__":
+    main()
