@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc, expit
-from sklearn.metrics import roc_auc_score, roc_curve
 
 from bench.errors import LeakboardError
 from bench.metrics import RESAMPLES, wilson
 from bench.record import Estimate
+from bench.types import Ints
+
+Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 LARGEST = 50.0
@@ -125,7 +127,7 @@ def auc(scores: NDArray[Any], member: NDArray[Any]) -> Estimate:
     Raises:
         LeakboardError: lengths that differ, or only members, or none.
     """
-    return _estimate(lambda s, y: float(roc_auc_score(y, s)), scores, member, 0.5)
+    return _estimate(lambda fpr, tpr: float(np.trapezoid(tpr, fpr)), scores, member, 0.5)
 
 
 def tpr_at(fpr: float, scores: NDArray[Any], member: NDArray[Any]) -> Estimate:
@@ -138,44 +140,40 @@ def tpr_at(fpr: float, scores: NDArray[Any], member: NDArray[Any]) -> Estimate:
         LeakboardError: as for `auc`.
     """
 
-    def value(s: NDArray[Any], y: NDArray[Any]) -> float:
-        false, true, _ = roc_curve(y, s, drop_intermediate=False)
-        return float(true[false <= fpr].max())
-
-    return _estimate(value, scores, member, fpr)
+    return _estimate(lambda false, tpr: float(tpr[false <= fpr].max()), scores, member, fpr)
 
 
 def _estimate(
-    value: Callable[[NDArray[Any], NDArray[Any]], float],
+    value: Callable[[Floats, Floats], float],
     scores: NDArray[Any],
     member: NDArray[Any],
     chance: float,
 ) -> Estimate:
-    """Percentile bootstrap over examples, members and others each among themselves.
+    """A value of the ROC curve, false and true positive rates from (0, 0) to (1, 1), of scores [m].
 
+    The interval is a percentile bootstrap over examples, members and others each among themselves.
     At 0 or 1 it would have no spread; Wilson's interval over the smaller group stands instead.
     """
     scores, member = _checked(scores, member)
-    inside, outside = scores[member], scores[~member]
-    if not len(inside) or not len(outside):
-        raise LeakboardError(
-            "membership: expected examples that were trained on and some that were not"
-        )
-    truth = np.repeat([True, False], [len(inside), len(outside)])
-    measured = value(np.concatenate([inside, outside]), truth)
+    levels, level = np.unique(-scores, return_inverse=True)  # equal scores share a point
+    inside, outside = (np.bincount(level[i], minlength=len(levels)) for i in (member, ~member))
+    n_in, n_out = int(inside.sum()), int(outside.sum())
+    if not n_in or not n_out:
+        raise LeakboardError("membership: expected examples that were trained on, and others")
+
+    def of(inside: Ints, outside: Ints) -> float:
+        tpr, fpr = (np.concatenate([[0], of.cumsum()]) for of in (inside, outside))
+        return value(fpr / n_out, tpr / n_in)
+
+    measured = of(inside, outside)
     if measured in (0.0, 1.0):
-        fewest = min(len(inside), len(outside))
+        fewest = min(n_in, n_out)
         low, high = wilson(int(measured) * fewest, fewest)
     else:
         rng = np.random.default_rng(0)  # an interval is a function of the scores
+        p_in, p_out = inside / n_in, outside / n_out
         drawn = [
-            value(
-                np.concatenate(
-                    [rng.choice(inside, len(inside)), rng.choice(outside, len(outside))]
-                ),
-                truth,
-            )
-            for _ in range(RESAMPLES)
+            of(rng.multinomial(n_in, p_in), rng.multinomial(n_out, p_out)) for _ in range(RESAMPLES)
         ]
         low, high = np.quantile(drawn, [0.025, 0.975])
     return Estimate(

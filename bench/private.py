@@ -156,6 +156,8 @@ class PrivateGradients:
         Raises:
             ValueError: the losses are not one per example, or were not computed in training mode.
         """
+        if losses.ndim != 1:
+            raise ValueError(f"expected one loss per example [B], not {list(losses.shape)}")
         if not len(losses):
             return
         gradients = self.per_example(losses)
@@ -166,8 +168,6 @@ class PrivateGradients:
 
     def per_example(self, losses: Tensor) -> list[Tensor]:
         """[B, …] ∂loss_b/∂parameter for every trained parameter, unclipped."""
-        if losses.ndim != 1:
-            raise ValueError(f"expected one loss per example [B], not {list(losses.shape)}")
         with warnings.catch_warnings():
             # The first trained layer's input is frozen, which torch mentions and which is right.
             warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import norm
+from sklearn.metrics import roc_auc_score, roc_curve
 
 from bench.errors import LeakboardError
 from bench.one_run import auc, audit, lower_bound, p_value, tpr_at
@@ -106,6 +107,15 @@ def test_auc_and_tpr_of_two_normal_laws_are_the_known_ones():
         assert (got.n, got.chance) == (2 * n, chance)
     # The standard error of an AUC is about √(A(1−A)/n)-sized here; the interval is of that order.
     assert 0.02 < auc(scores, member).high - auc(scores, member).low < 0.05
+
+
+def test_auc_and_tpr_equal_scikit_learns():
+    rng = np.random.default_rng(4)
+    scores, member = rng.integers(0, 30, size=300), rng.random(300) < 0.4  # many are equal
+    assert auc(scores, member).value == pytest.approx(roc_auc_score(member, scores))
+    false, true, _ = roc_curve(member, scores, drop_intermediate=False)
+    for fpr in (0.01, 0.1, 0.3):
+        assert tpr_at(fpr, scores, member).value == pytest.approx(true[false <= fpr].max())
 
 
 def test_scores_that_part_the_groups_entirely_have_an_interval_all_the_same():

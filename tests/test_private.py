@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.util
+import itertools
 from typing import Any
 
 import numpy as np
@@ -136,7 +137,7 @@ def test_one_example_moves_the_sum_by_no_more_than_the_clip():
             gradients.add(1e4 * model.losses(*(t[:n] for t in batch)) if n else torch.zeros(0))
             gradients.release()
             sums.append(torch.cat([p.grad.flatten() for p in model.trained()]))
-    for n, (fewer, more) in enumerate(zip(sums, sums[1:], strict=False)):
+    for n, (fewer, more) in enumerate(itertools.pairwise(sums)):
         assert float((more - fewer).norm()) == pytest.approx(clip, rel=1e-3)
         assert float(more.norm()) <= (n + 1) * clip * (1 + 1e-5)
 
