@@ -62,9 +62,14 @@ def attack_all(
     pairings: Sequence[Pairing],
     seeds: Seeds,
     progress: Progress,
+    delta: float = 0.0,
 ) -> list[Leak]:
-    """Lets every paired attack loose on a transcript and scores what it guesses."""
-    truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted)
+    """Lets every paired attack loose on a transcript and scores what it guesses.
+
+    Args:
+        delta: δ of the defense's claim; 0 where it makes none.
+    """
+    truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted, delta)
     leaks: list[Leak] = []
     for pairing in progress("attacking", pairings, len(pairings)):
         reads = pairing.attack.threat.reads or set(Channel)

@@ -96,9 +96,9 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
     return [
         {
             "metric": "AUC",
-            "success": metrics.auc(ranks, members),
+            "success": one_run.auc(ranks, members),
             "units": len(members),
-            "epsilon": one_run.bound(ranks, members),
+            "epsilon": one_run.audit(ranks, members, truth.delta),
             "raw": {
                 "twice_rank": np.rint(2 * ranks).astype(int).tolist(),
                 "member": members.astype(int).tolist(),

@@ -225,7 +225,10 @@ def _attacked(
         write(transcript, kept, backbone, cell.cut, len(task.labels), cell.train)
     attack_start = time.perf_counter()
     transcript = worked_out(planned, transcript, backbone, len(task.labels), pairings)
-    leaks = attack_all(planned, transcript, inputs, backbone, pairings, seeds, reporter.track)
+    delta = session.claim.parameters.get("delta", 0.0) if session.claim else 0.0
+    leaks = attack_all(
+        planned, transcript, inputs, backbone, pairings, seeds, reporter.track, delta
+    )
     end = time.perf_counter()
     return Record(
         **base,

@@ -31,6 +31,8 @@ class Truth:
     """Rows about which a guess may speak; an attack may not choose the easy ones among them."""
     planted: Planted | None = None
     """Canaries and coins; None where nothing was planted."""
+    delta: float = 0.0
+    """δ of the defense's claim, for which an audit bounds ε."""
 
     @cached_property
     def permuted(self) -> Any:

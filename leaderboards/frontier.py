@@ -28,6 +28,7 @@ SUMMARY = [
     "undefended",
     *[f"{name}{end}" for name in MEASURED for end in ("", "_low", "_high")],
     "chance",
+    "ep_chance",
     "utility_chance",
     "n_seeds",
 ]
@@ -166,7 +167,7 @@ def _mean(group: pd.DataFrame) -> dict[str, object]:
         row[f"{name}_low"], row[f"{name}_high"] = interval(
             values, ends[f"{name}_low"], ends[f"{name}_high"]
         )
-    for name in ("chance", "utility_chance"):
+    for name in ("chance", "ep_chance", "utility_chance"):
         row[name] = float(seeds[name].mean())
     row["n_seeds"] = len(seeds)
     return row

@@ -229,7 +229,7 @@ def _undefended(points: pd.DataFrame) -> list[float]:
 
 def _chance(points: pd.DataFrame) -> tuple[float, float]:
     """The range of EP that guessing without any observation reaches."""
-    return 1 - float(points["chance"].max()), 1 - float(points["chance"].min())
+    return float(points["ep_chance"].min()), float(points["ep_chance"].max())
 
 
 def _staircase(points: pd.DataFrame) -> np.ndarray:

@@ -113,7 +113,7 @@ def _best(
                 _number(authors[row["attribute"]] if known else None),
                 _with_interval(row, "ep"),
                 " ".join(part for part in (row["attack"], params.replace(" = ", "=")) if part),
-                _number(1 - row["chance"]),
+                _number(row["ep_chance"]),
                 ",".join(map(str, numbers)),
                 _numbered(row["flags"]),
             ]
@@ -201,7 +201,7 @@ def _cells(
         _with_half(row, "utility") if setting else "",
         " ".join(part for part in what if part),
         _with_interval(row, "ep") if row["status"] == "ok" else row["status"],
-        _number(1 - row["chance"]),
+        _number(row["ep_chance"]),
         _numbered(row["flags"]),
     ]
     # Text, not str: a bracket in a reason must not be read as markup.

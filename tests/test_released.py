@@ -1,0 +1,420 @@
+"""Models that are handed out: what is planted, what is trained, what attacks on them find."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from cells import load_tiny
+
+from attacks.canary_exposure import CanaryExposure
+from attacks.membership import Membership
+from bench import plan as planning
+from bench.errors import LeakboardError
+from bench.exposure import expected_unseen
+from bench.inputs import Inputs
+from bench.language import LanguageModel, covered, judged, offsets
+from bench.memory import CEILING, score_canaries, score_members
+from bench.plan import Plan, make_plan
+from bench.planting import Canary, Planted, planted
+from bench.record import Plant, Recording, TrainSettings
+from bench.redaction import all_secrets, first_of_each
+from bench.released import losses, restored
+from bench.runner import Silent, run_cell
+from bench.scoring import BadGuess, Truth
+from bench.store import from_text, to_text
+from bench.suite import Suite
+from bench.tasks import Span, Split, Task
+from bench.tasks.reviews import reviews
+from bench.types import Channel, Defense, Goal, Guess, Message, Transcript
+from defenses.crt import CRT
+from defenses.dpsgd import DPSGD
+from defenses.jft import JFT
+from defenses.none import NoDefense
+from defenses.redacted import Redacted
+
+FORM = "My ID is {digits}."
+TEXTS = Task(
+    "texts",
+    (),
+    {
+        "train": Split(
+            tuple(f"call {name} at {n}" for n, name in enumerate(["ann", "bob"] * 20)),
+            np.zeros(40, np.int64),
+            secrets=tuple((Span(5, 8, "name"),) for _ in range(40)),
+        ),
+        "dev": Split(("call ann at 3", "call bob at 40"), np.zeros(2, np.int64)),
+    },
+)
+
+
+def plan_of(
+    *defenses: Defense, task: Task = TEXTS, plant: Plant | None = None, attacks=(), **train
+) -> Plan:
+    suite = Suite(
+        name="test",
+        task="reviews",
+        model="tiny-gpt2" if not task.labels else "tiny-bert",
+        limit=40,
+        train=TrainSettings(**{"epochs": 1, "batch_size": 8} | train),
+        record=Recording(examples=8),
+        plant=plant,
+        defenses=defenses,
+        attacks=attacks,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "load_backbone", lambda name, device: load_tiny(name))
+        patch.setattr(planning, "load_task", lambda spec, data, base: task)
+        return make_plan(suite)
+
+
+def run(plan: Plan, number: int = 0):
+    cell = plan.cells[number]
+    task, backbone = plan.tasks[cell.cell.data_hash], plan.backbones[cell.cell.model_hash]
+    inputs = Inputs.of(cell.cell, task, backbone)
+    return run_cell(cell, inputs, backbone, cell.pairings, Silent())
+
+
+class TestPlanting:
+    def test_each_canary_stands_in_train_as_often_as_it_says_and_its_span_is_its_secret(self):
+        plant = Plant(canaries=(FORM, "Pin {digits}"), copies=(1, 3), each=2, unseen=4)
+        found = planted(TEXTS, plant, 0)
+        texts = found.task.splits["train"].texts
+        for canary in found.drawn:
+            text = plant.canaries[canary.form].replace("{digits}", f"{canary.secret:06d}")
+            assert texts.count(text) == canary.copies
+        assert len(found.canaries) == 2 * 2 * (1 + 3)
+        for row, span in found.canaries.items():
+            assert texts[row][span.start : span.end].isdigit()
+            assert span.end - span.start == 6
+            assert span in found.task.splits["train"].secrets[row]
+        assert sorted({c.copies for c in found.drawn}) == [0, 1, 3]
+
+    def test_members_are_in_train_and_the_others_are_not(self):
+        found = planted(TEXTS, Plant(audit=30), 1)
+        texts = found.task.splits["train"].texts
+        whole = TEXTS.splits["train"].texts
+        for text, member in zip(found.audited.texts, found.members, strict=True):
+            assert (text in texts) == bool(member)
+        assert len(texts) == len(whole) - int((~found.members).sum())
+        assert 5 < found.members.sum() < 25
+
+    def test_seed_decides_secrets_and_coins(self):
+        plant = Plant(canaries=FORM, audit=20)
+        one, same, other = (planted(TEXTS, plant, seed) for seed in (0, 0, 1))
+        assert one.drawn == same.drawn != other.drawn
+        assert (one.members == same.members).all()
+        assert one.task.hash == same.task.hash != other.task.hash
+
+    def test_canary_in_a_task_with_labels_and_too_many_to_audit_are_refused(self):
+        with pytest.raises(LeakboardError, match="language modelling"):
+            planted(reviews(), Plant(canaries=FORM), 0)
+        with pytest.raises(LeakboardError, match="41 examples to audit"):
+            planted(TEXTS, Plant(audit=41), 0)
+
+    @pytest.mark.parametrize("bad", [{"canaries": "My ID"}, {"copies": 0}, {"audit": -1}])
+    def test_bad_plant_is_refused(self, bad):
+        with pytest.raises(ValueError, match="digits|copies|numbers|greater"):
+            Plant(**bad)
+
+    def test_keys_of_cells_without_it_are_those_of_the_first_records(self):
+        cell = plan_of(DPSGD(), task=reviews()).cells[0].cell
+        assert "plant" in cell.model_dump()
+        bare = cell.model_dump(mode="json")
+        del bare["plant"], bare["train"]["tune"]
+        from bench.record import digest
+
+        assert cell.key == digest(bare)[:16]
+        changed = cell.model_copy(update={"plant": Plant(audit=3)})
+        assert changed.key != cell.key
+        full = cell.train.model_copy(update={"tune": "full"})
+        assert cell.model_copy(update={"train": full}).key != cell.key
+
+
+class TestLanguageModel:
+    def test_loss_of_a_text_is_that_of_each_token_given_those_before(self):
+        backbone = load_tiny("tiny-gpt2")
+        network = LanguageModel(backbone, TrainSettings()).eval()
+        tokens = backbone.encode(["call ann at 3", "the"], None, 16)
+        loss, _, mask = network.losses(tokens)
+        for row in range(2):
+            ids = tokens.take(torch.tensor([row])).ids.values
+            with torch.no_grad():
+                hidden = backbone.model(ids[None]).last_hidden_state[0]
+            log_p = (hidden @ backbone.head.T).log_softmax(-1)
+            expected = [-float(log_p[i, ids[i + 1]]) for i in range(len(ids) - 1)]
+            assert loss[row][mask[row]].tolist() == pytest.approx(expected, abs=1e-4)
+
+    @pytest.mark.parametrize("tune", ["lora", "full"])
+    def test_what_was_released_makes_the_same_model_again(self, tune):
+        backbone, settings = load_tiny("tiny-gpt2"), TrainSettings(tune=tune)
+        torch.manual_seed(1)
+        network = LanguageModel(backbone, settings)
+        for p in network.trained():
+            p.data += 0.1 * torch.randn_like(p)
+        vector = torch.nn.utils.parameters_to_vector(network.trained()).detach()
+        again = restored(LanguageModel(backbone, settings), vector)
+        tokens = backbone.encode(["call ann at 3"], None, 16)
+        labels = torch.zeros(1, dtype=torch.long)
+        assert torch.equal(losses(network.eval(), tokens, labels), losses(again, tokens, labels))
+
+    def test_encoder_is_refused(self):
+        with pytest.raises(LeakboardError, match="causal"):
+            LanguageModel(load_tiny("tiny-bert"), TrainSettings())
+
+    def test_secrets_do_not_count_for_utility_and_all_tokens_for_perplexity(self):
+        backbone = load_tiny("tiny-gpt2")
+        network = LanguageModel(backbone, TrainSettings())
+        texts = ("call ann at 3", "call bob at 40")
+        tokens = backbone.encode(texts, None, 16)
+        open_ = Split(texts, np.zeros(2, np.int64))
+        marked = dataclasses.replace(open_, secrets=((Span(5, 8, "name"),), ()))
+        one, other = (judged(network, backbone, s, tokens, 16) for s in (open_, marked))
+        assert sum(one["predictions"]["tokens"]) == sum(other["predictions"]["tokens"]) + 1
+        assert one["measures"] == other["measures"]
+        total = sum(
+            float(v) for v in losses(network, tokens, torch.zeros(2)) * (tokens.lengths - 1)
+        )
+        per_token = one["measures"]["perplexity per token"].value
+        assert per_token == pytest.approx(np.exp(total / int((tokens.lengths - 1).sum())), rel=1e-4)
+        per_word = one["measures"]["perplexity per word"].value
+        assert per_word == pytest.approx(np.exp(total / 8), rel=1e-4)
+
+    def test_token_is_covered_where_it_shares_a_character_with_a_secret(self):
+        where = offsets(load_tiny("tiny-gpt2"), ["call ann at 3"], 16)[0]
+        text = "call ann at 3"
+        hit = [
+            text[a:b]
+            for (a, b), c in zip(where, covered(where, [Span(6, 7, "x")]), strict=True)
+            if c
+        ]
+        assert hit == ["ann"]
+
+
+class TestDefenses:
+    @pytest.mark.parametrize(
+        "defense",
+        [
+            NoDefense(),
+            DPSGD(epsilon=3),
+            Redacted(detector="exact"),
+            CRT(detector="exact", epsilon=8),
+            JFT(detector="exact", epsilon=8),
+            JFT(detector="exact", epsilon=8, phase1="manual", checked=0.5),
+            JFT(detector="exact", epsilon=8, phase1="light-noise"),
+        ],
+        ids=str,
+    )
+    def test_each_trains_a_language_model_and_its_record_survives_the_disk(self, defense, tmp_path):
+        record = run(plan_of(defense, plant=Plant(canaries=FORM, copies=(2,), unseen=2)))
+        assert (record.status, record.reason) == ("ok", "")
+        assert record.utility_metric == "next-token accuracy"
+        claims = {"dpsgd", "crt", "jft"}
+        assert (record.claim is not None) == (defense.name in claims)
+        path = tmp_path / f"{record.key}.json"
+        path.write_text(to_text(record))
+        assert from_text(path) == record
+
+    def test_epsilon_is_that_of_the_noise_and_less_of_it_is_more_noise(self):
+        claims = [run(plan_of(DPSGD(epsilon=e))).claim.parameters for e in (1.0, 8.0)]
+        assert [c["epsilon"] for c in claims] == [1.0, 8.0]
+        assert claims[0]["sigma"] > claims[1]["sigma"]
+        given = run(plan_of(DPSGD(epsilon=None, sigma=claims[1]["sigma"]))).claim.parameters
+        assert given["epsilon"] == pytest.approx(8.0, rel=0.02)
+        assert given["rate"] == 8 / 40
+        assert given["steps"] == 5
+
+    def test_delta_that_protects_nobody_is_refused(self):
+        record = run(plan_of(DPSGD(delta=0.5)))
+        assert record.status == "failed"
+        assert "delta" in record.reason
+
+    def test_epsilon_and_sigma_together_are_refused(self):
+        with pytest.raises(ValueError, match="epsilon or sigma"):
+            DPSGD(epsilon=1, sigma=1)
+
+    def test_defense_of_an_api_says_that_it_cannot_train_a_language_model(self):
+        from defenses.sap import SAP
+
+        record = run(plan_of(SAP()))
+        assert record.status == "skipped"
+        assert "trains for classification" in record.reason
+
+    def test_canary_is_masked_or_missed_as_the_defense_says(self):
+        class Seen(Redacted):
+            """Keeps what it would train on."""
+
+            def fine_tune(self, session):
+                spans = self.found(session)
+                kept.append(self.redacted(session, spans)[1])
+                return super().fine_tune(session)
+
+        kept: list = []
+        plant = Plant(canaries=FORM, copies=(3,), unseen=0)
+        for canaries in ("masked", "missed"):
+            assert (
+                run(plan_of(Seen(detector="exact", canaries=canaries), plant=plant)).status == "ok"
+            )
+        masked, missed = kept
+        assert masked[-1] == "My ID is <MASK>."
+        assert missed[-1] != masked[-1]
+        assert missed[-1].startswith("My ID is ")
+        assert masked[:-3] == missed[:-3]
+        assert all(text.startswith("call <MASK> at") for text in masked[:-3])
+
+    def test_jft_shows_phase_one_redacted_texts_and_phase_two_the_originals(self, monkeypatch):
+        from bench import private_training, released
+
+        shown: list = []
+        backbone = load_tiny("tiny-gpt2")
+        names = backbone.tokenizer.convert_tokens_to_ids(["ann", "bob"])
+        for module in (released, private_training.released):
+            original = module.losses
+        train, private = released.train, private_training.Private.train_privately
+
+        def watched(session, network, tokens, *args, **kwargs):
+            shown.append(("plain", bool(torch.isin(tokens.ids.values, torch.tensor(names)).any())))
+            return train(session, network, tokens, *args, **kwargs)
+
+        def watched_private(self, session, network, tokens, rows):
+            shown.append(("dp", bool(torch.isin(tokens.ids.values, torch.tensor(names)).any())))
+            return private(self, session, network, tokens, rows)
+
+        monkeypatch.setattr(released, "train", watched)
+        monkeypatch.setattr(private_training.Private, "train_privately", watched_private)
+        assert original
+        assert run(plan_of(JFT(detector="exact", epsilon=8))).status == "ok"
+        assert shown == [("plain", False), ("dp", True)]
+
+    def test_hand_checked_texts_hold_no_secret_that_is_known(self):
+        split, canary = TEXTS.splits["train"], Span(9, 15, "canary")
+        found = all_secrets(split, {0: canary}, [()] * len(split))
+        assert found[0] == (Span(5, 8, "name"), canary)
+        assert found[1] == (Span(5, 8, "name"),)
+
+    def test_deduplication_keeps_the_first_of_each_text(self):
+        assert first_of_each(["b", "a", "b", "c", "a"]).tolist() == [0, 1, 3]
+
+
+class TestScores:
+    @staticmethod
+    def seen() -> Transcript:
+        vector = np.zeros((1, 3), np.float32)
+        zero = np.zeros(1, np.int64)
+        return Transcript(
+            tuple(
+                Message(
+                    Channel.MODEL, "train", r, "customer", "public", 0, zero, vector, step=10 * r
+                )
+                for r in (0, 1)
+            )
+        )
+
+    @staticmethod
+    def truth(*canaries: Canary, members=None) -> Truth:
+        return Truth({}, {}, {}, Planted(TEXTS, canaries, {}, None, members))
+
+    def guess(self, values, measure="exposure", round=0) -> Guess:
+        rows = np.arange(len(values))
+        return Guess(
+            Goal.MEMORISATION, Channel.MODEL, "train", rows, values, measure=measure, round=round
+        )
+
+    def test_exposure_is_that_of_the_planted_secret_at_every_release(self):
+        early, late = np.ones((2, 1, 10**6), np.float32)
+        early[0, :3] = 0  # secret 7 is among 999,997 equals
+        late[0, 7] = 0
+        truth = self.truth(Canary(0, 7, 10), Canary(0, 9, 0), Canary(0, 11, 0))
+        guesses = [self.guess(late, round=1), self.guess(early)]
+        ten, never = score_canaries(guesses, self.seen(), truth)
+        assert ten["success"].value == pytest.approx(CEILING)
+        assert ten["view"] == "planted 10 times"
+        assert [p.success.value for p in ten["curve"]] == pytest.approx([1.0, CEILING], abs=1e-4)
+        assert [p.step for p in ten["curve"]] == [0, 10]
+        assert ten["success"].chance == pytest.approx(expected_unseen(10**6))
+        # One canary says nothing about others.
+        assert (ten["success"].low, ten["success"].high) == (0.0, CEILING)
+        assert never["view"] == "never planted"
+        assert never["units"] == 2
+
+    def test_extraction_counts_canaries_whose_digits_were_printed(self):
+        truth = self.truth(Canary(0, 7, 10), Canary(0, 9, 0))
+        ten, never = score_canaries([self.guess(np.array([[7]]), "extraction")], self.seen(), truth)
+        assert (ten["success"].value, never["success"].value) == (1.0, 0.0)
+
+    def test_guess_of_another_shape_is_refused(self):
+        truth = self.truth(Canary(0, 7, 10))
+        for bad in (np.ones((1, 10)), np.ones((2, 10**6)), np.full((1, 10**6), np.nan)):
+            with pytest.raises(BadGuess):
+                score_canaries([self.guess(bad)], self.seen(), truth)
+
+    def test_ranking_of_members_gives_auc_and_a_bound(self):
+        members = np.arange(200) % 2 == 0
+        truth = self.truth(members=members)
+
+        def scored(values):
+            rows = np.arange(len(values))
+            guess = Guess(
+                Goal.MEMBERSHIP, Channel.MODEL, "train", rows, values, measure="membership"
+            )
+            return score_members([guess], self.seen(), truth)[0]
+
+        told, blind = scored(members.astype(float)), scored(np.arange(200) // 2 * 1.0)
+        assert told["success"].value == 1.0
+        assert told["epsilon"] > 3
+        assert blind["success"].value == pytest.approx(0.5, abs=0.02)
+        assert blind["epsilon"] == 0
+        with pytest.raises(BadGuess):
+            scored(np.arange(10.0))
+
+
+def test_attack_on_canaries_finds_what_was_planted_often_and_not_what_was_not():
+    plant = Plant(canaries=FORM, copies=(60,), unseen=20)
+    settings = {"tune": "full", "epochs": 6, "learning_rate": 1e-2}
+    record = run(plan_of(NoDefense(), plant=plant, attacks=(CanaryExposure(),), **settings))
+    sixty, never = (leak for leak in record.leaks if leak.metric == "exposure")
+    assert sixty.success.value > 15
+    assert sixty.certificate
+    assert never.success.low < expected_unseen(10**6) < never.success.high
+    assert len(sixty.curve) == 6
+
+
+def test_membership_of_a_memorising_model_is_seen_and_a_broken_dpsgd_is_caught(monkeypatch):
+    texts = tuple(f"call {a} at {b} {c}" for a in range(10) for b in range(10) for c in range(2))
+    split = Split(texts, np.zeros(len(texts), np.int64))
+    task = Task("numbers", (), {"train": split, "dev": split.take(np.arange(5))})
+    plant = Plant(audit=200)
+    settings = {"tune": "lora", "epochs": 40, "learning_rate": 3e-2}
+
+    def leak(defense):
+        plan = plan_of(defense, task=task, plant=plant, attacks=(Membership(),), **settings)
+        plan = dataclasses.replace(
+            plan,
+            cells=tuple(
+                dataclasses.replace(c, cell=c.cell.model_copy(update={"limit": None}))
+                for c in plan.cells
+            ),
+        )
+        record = run(plan)
+        assert (record.status, record.reason) == ("ok", "")
+        return record, record.leaks[0]
+
+    from bench import private
+    from bench.checks import flags
+
+    _, open_ = leak(NoDefense())
+    assert open_.success.low > 0.6
+    sound, kept = leak(DPSGD(epsilon=1))
+    assert kept.epsilon <= 1
+    assert "claim-violated" not in str(flags([sound]))
+    init = private.PrivateGradients.__init__
+
+    def silent(self, module, clip, sigma, expected, rng):
+        init(self, module, clip, 0.0, expected, rng)
+
+    monkeypatch.setattr(private.PrivateGradients, "__init__", silent)
+    broken, found = leak(DPSGD(epsilon=0.1))
+    assert found.epsilon > 0.1
+    assert "claim-violated" in str(flags([broken]))
