@@ -201,7 +201,13 @@ def test_training_is_repeatable_learns_and_leaves_the_random_state_alone():
     torch.manual_seed(5)
     model, tokenizer = dialogue_gpt.trained(SMALL, public)
     assert torch.equal(torch.rand(3), expected)
-    again, _ = dialogue_gpt.trained(SMALL, public)  # from another random state
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        again, _ = dialogue_gpt.trained(SMALL, public)  # from another random state
+        assert torch.get_num_threads() == threads + 1
+    finally:
+        torch.set_num_threads(threads)
     for name, value in again.state_dict().items():
         assert torch.equal(model.state_dict()[name], value), name
     # A model that has learnt nothing guesses among 400 tokens.

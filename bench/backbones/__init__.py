@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.backbones.family import Family
+from bench.backbones.family import Family, family_of
 from bench.errors import LeakboardError, MissingExtra, did_you_mean
 from bench.neighbours import Neighbours
 from bench.ragged import Ragged, Tokens
@@ -39,37 +39,6 @@ EMBEDDED = {
     "tiny-llama": "random weights, Llama architecture, for tests",
     "tiny-roberta": "random weights, RoBERTa architecture, for tests",
 }
-
-
-def family_of(model_type: str, where: str) -> Family:
-    """The family of a transformers model type.
-
-    Raises:
-        LeakboardError: no family here cuts this architecture.
-    """
-    # Imported here, since transformers takes seconds to load.
-    from bench.backbones.bert import Bert
-    from bench.backbones.deberta import Deberta
-    from bench.backbones.gpt2 import GPT2
-    from bench.backbones.llama import Llama
-    from bench.backbones.roberta import Roberta
-    from bench.backbones.t5 import T5
-
-    families: dict[str, type[Family]] = {
-        "bert": Bert,
-        "deberta-v2": Deberta,
-        "gpt2": GPT2,
-        "llama": Llama,
-        "roberta": Roberta,
-        "t5": T5,
-        "xlm-roberta": Roberta,
-    }
-    if model_type not in families:
-        raise LeakboardError(
-            f"model '{where}' is of the architecture '{model_type}', which cannot be cut here yet; "
-            f"supported: {', '.join(sorted(families))}"
-        )
-    return families[model_type]()
 
 
 @dataclass(frozen=True)
