@@ -220,9 +220,9 @@ class Walk:
         shared, rows = cache.get_seq_length(), int(row[-1]) + 1
         tokens = torch.zeros(rows, width, dtype=torch.long, device=device)
         tokens[row, column] = torch.as_tensor(level.tokens[nodes], device=device)
-        blind = torch.full((width, width), torch.finfo(self.model.dtype).min, device=device)
+        least = torch.finfo(self.model.dtype).min
         mask = torch.zeros(width, shared + width, dtype=self.model.dtype, device=device)
-        mask[:, shared:] = blind.fill_diagonal_(0)
+        mask[:, shared:] = torch.full_like(mask[:, shared:], least).fill_diagonal_(0)
         out = self.model(
             input_ids=tokens,
             position_ids=torch.full_like(tokens, shared),
@@ -234,7 +234,7 @@ class Walk:
         counts = level.children[nodes]
         owner = np.repeat(np.arange(len(nodes)), counts)
         skipped = level.first[nodes] - (counts.cumsum() - counts)
-        children = np.arange(len(owner)) + skipped[owner]
+        children: Ints = (np.arange(len(owner)) + skipped[owner]).astype(np.int64)
         self.visit(depth + 1, children, owner, costs, out.last_hidden_state[row, column], past)
 
     def surprise(self, hidden: Tensor, owner: Ints, tokens: Ints) -> NDArray[np.float64]:
@@ -243,7 +243,8 @@ class Walk:
         found = []
         for at in range(0, len(hidden), step):
             here = slice(*np.searchsorted(owner, [at, at + step]))
-            scores = (hidden[at : at + step] @ self.head.T).float()
+            scores = hidden[at : at + step] @ self.head.T
+            scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
             total = scores.logsumexp(1)
             own = torch.as_tensor(owner[here] - at, device=scores.device)
             token = torch.as_tensor(tokens[here], device=scores.device)
