@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -48,6 +48,9 @@ class CanaryExposure(Attack):
     )
     certified_at: ClassVar[float] = 15.0
 
+    releases: Literal["all", "last"] = "all"
+    """Which releases are read: that of every epoch, or the last one only."""
+
     @torch.no_grad()
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
@@ -58,7 +61,8 @@ class CanaryExposure(Attack):
         rows, found = np.arange(len(forms)), []
         network = knowledge.network()
         assert isinstance(network, LanguageModel)
-        for round in seen.rounds(Channel.MODEL):
+        rounds = seen.rounds(Channel.MODEL)
+        for round in rounds if self.releases == "all" else rounds[-1:]:
             vector = torch.tensor(seen.collect(Channel.MODEL, round=round).values[0])
             restored(network, vector.to(knowledge.device))
             model, head = network.encoder, network.head

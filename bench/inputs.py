@@ -55,7 +55,8 @@ class Inputs:
         task = plants.task
 
         def encoded(split: Split) -> Tokens:
-            return backbone.encode(split.texts, split.pairs, cell.train.max_length)
+            opened = task.objective == "language modelling"
+            return backbone.encode(split.texts, split.pairs, cell.train.max_length, opened)
 
         tokens = {name: encoded(task.splits[name]) for name in ("train", cell.evaluate)}
         public = {}

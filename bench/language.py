@@ -130,11 +130,20 @@ def per_token(network: LanguageModel, tokens: Tokens) -> tuple[Ragged, Ragged]:
 
 
 def offsets(backbone: Backbone, texts: Sequence[str], length: int) -> list[NDArray[np.int64]]:
-    """Per text [L, 2] the characters that each of its tokens stands for, cut to `length` tokens."""
+    """Per text [L, 2] the characters that each of its tokens stands for, cut to `length` tokens.
+
+    Of an opened text, as `Backbone.encode` has it: the token in front stands for no character.
+    """
     out = backbone.tokenizer(
         list(texts), truncation=True, max_length=length, return_offsets_mapping=True
     )
-    return [np.array(own, np.int64) for own in out["offset_mapping"]]
+    first, front = backbone.tokenizer.bos_token_id, np.zeros((1, 2), np.int64)
+    return [
+        np.array(own, np.int64)
+        if first in (None, ids[0])
+        else np.concatenate([front, np.array(own, np.int64)])[:length]
+        for own, ids in zip(out["offset_mapping"], out["input_ids"], strict=True)
+    ]
 
 
 def covered(where: NDArray[np.int64], spans: Sequence[Span]) -> NDArray[np.bool_]:

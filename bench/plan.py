@@ -102,7 +102,7 @@ def _planned(
         model_hash=backbone.hash,
         cut=cut,
         defense=spec_of(defense),
-        train=suite.train,
+        train=defense.settings(suite.train),
         record=suite.record,
         seed=seed,
         plant=suite.plant,

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bench import private, released
 from bench.ragged import Tokens
+from bench.record import TrainSettings
 from bench.released import Trainee
 from bench.session import Session
 from bench.types import Channel, Claim, Defense, Objective
@@ -37,6 +38,10 @@ class Private(Defense):
     """δ; by default a tenth of one over the number of training examples."""
     clip: float = Field(1.0, gt=0)
     """C, the largest norm of one example's gradient."""
+
+    def settings(self, train: TrainSettings) -> TrainSettings:
+        """LoRA, and the head of a classifier: gradients of single examples are costly otherwise."""
+        return train.model_copy(update={"tune": "lora"})
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Private:

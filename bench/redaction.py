@@ -55,7 +55,8 @@ class Redacting(Defense):
         if pairs is not None:  # nobody marks the secrets of a second text
             detector = Detector(name=self.detector, spacy=self.spacy, misses=self.misses)
             pairs = _without(pairs, detector.detect(pairs, None, session.noise).spans, backbone)
-        return backbone.encode(texts, pairs, session.settings.max_length), texts
+        opened = not session.classes  # as the texts of language modelling are, see Inputs
+        return backbone.encode(texts, pairs, session.settings.max_length, opened), texts
 
 
 def all_secrets(split: Split, canaries: Mapping[int, Span], spans: Spans) -> Spans:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from bench.backbones import Backbone
     from bench.ragged import Ragged, Tokens
+    from bench.record import TrainSettings
     from bench.released import Trainee
     from bench.session import Session
 
@@ -438,6 +439,10 @@ class Defense(Method, ABC):
     def refuses(self, cut: int) -> str | None:
         """Why the defense cannot run at this cut, or None."""
         return None
+
+    def settings(self, train: TrainSettings) -> TrainSettings:
+        """What it trains with, where it cannot take the suite's settings as they are."""
+        return train
 
     def simulate(
         self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator

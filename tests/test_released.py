@@ -12,6 +12,8 @@ from cells import load_tiny
 from attacks.canary_exposure import CanaryExposure
 from attacks.membership import Membership
 from bench import plan as planning
+from bench import private, private_training, released
+from bench.checks import flags
 from bench.errors import LeakboardError
 from bench.exposure import expected_unseen
 from bench.inputs import Inputs
@@ -19,7 +21,7 @@ from bench.language import LanguageModel, covered, judged, offsets
 from bench.memory import CEILING, score_canaries, score_members
 from bench.plan import Plan, make_plan
 from bench.planting import Canary, Planted, planted
-from bench.record import Plant, Recording, TrainSettings
+from bench.record import Plant, Recording, TrainSettings, digest
 from bench.redaction import all_secrets, first_of_each
 from bench.released import losses, restored
 from bench.runner import Silent, run_cell
@@ -41,23 +43,28 @@ TEXTS = Task(
     (),
     {
         "train": Split(
-            tuple(f"call {name} at {n}" for n, name in enumerate(["ann", "bob"] * 20)),
+            tuple(f"call {name} at {n}" for n, name in enumerate(["parcel", "refund"] * 20)),
             np.zeros(40, np.int64),
-            secrets=tuple((Span(5, 8, "name"),) for _ in range(40)),
+            secrets=tuple((Span(5, 11, "name"),) for _ in range(40)),
         ),
-        "dev": Split(("call ann at 3", "call bob at 40"), np.zeros(2, np.int64)),
+        "dev": Split(("call parcel at 3", "call refund at 40"), np.zeros(2, np.int64)),
     },
 )
 
 
 def plan_of(
-    *defenses: Defense, task: Task = TEXTS, plant: Plant | None = None, attacks=(), **train
+    *defenses: Defense,
+    task: Task = TEXTS,
+    plant: Plant | None = None,
+    attacks=(),
+    limit: int | None = 40,
+    **train,
 ) -> Plan:
     suite = Suite(
         name="test",
         task="reviews",
         model="tiny-gpt2" if not task.labels else "tiny-bert",
-        limit=40,
+        limit=limit,
         train=TrainSettings(**{"epochs": 1, "batch_size": 8} | train),
         record=Recording(examples=8),
         plant=plant,
@@ -116,7 +123,7 @@ class TestPlanting:
 
     @pytest.mark.parametrize("bad", [{"canaries": "My ID"}, {"copies": 0}, {"audit": -1}])
     def test_bad_plant_is_refused(self, bad):
-        with pytest.raises(ValueError, match="digits|copies|numbers|greater"):
+        with pytest.raises(ValueError, match=r"digits|copies|numbers|greater"):
             Plant(**bad)
 
     def test_keys_of_cells_without_it_are_those_of_the_first_records(self):
@@ -124,7 +131,6 @@ class TestPlanting:
         assert "plant" in cell.model_dump()
         bare = cell.model_dump(mode="json")
         del bare["plant"], bare["train"]["tune"]
-        from bench.record import digest
 
         assert cell.key == digest(bare)[:16]
         changed = cell.model_copy(update={"plant": Plant(audit=3)})
@@ -137,7 +143,7 @@ class TestLanguageModel:
     def test_loss_of_a_text_is_that_of_each_token_given_those_before(self):
         backbone = load_tiny("tiny-gpt2")
         network = LanguageModel(backbone, TrainSettings()).eval()
-        tokens = backbone.encode(["call ann at 3", "the"], None, 16)
+        tokens = backbone.encode(["call parcel at 3", "the"], None, 16)
         loss, _, mask = network.losses(tokens)
         for row in range(2):
             ids = tokens.take(torch.tensor([row])).ids.values
@@ -156,7 +162,7 @@ class TestLanguageModel:
             p.data += 0.1 * torch.randn_like(p)
         vector = torch.nn.utils.parameters_to_vector(network.trained()).detach()
         again = restored(LanguageModel(backbone, settings), vector)
-        tokens = backbone.encode(["call ann at 3"], None, 16)
+        tokens = backbone.encode(["call parcel at 3"], None, 16)
         labels = torch.zeros(1, dtype=torch.long)
         assert torch.equal(losses(network.eval(), tokens, labels), losses(again, tokens, labels))
 
@@ -167,30 +173,29 @@ class TestLanguageModel:
     def test_secrets_do_not_count_for_utility_and_all_tokens_for_perplexity(self):
         backbone = load_tiny("tiny-gpt2")
         network = LanguageModel(backbone, TrainSettings())
-        texts = ("call ann at 3", "call bob at 40")
-        tokens = backbone.encode(texts, None, 16)
+        texts = ("call parcel at 3", "call refund at 40")
+        tokens = backbone.encode(texts, None, 16, opened=True)
         open_ = Split(texts, np.zeros(2, np.int64))
-        marked = dataclasses.replace(open_, secrets=((Span(5, 8, "name"),), ()))
+        marked = dataclasses.replace(open_, secrets=((Span(5, 11, "name"),), ()))
         one, other = (judged(network, backbone, s, tokens, 16) for s in (open_, marked))
         assert sum(one["predictions"]["tokens"]) == sum(other["predictions"]["tokens"]) + 1
         assert one["measures"] == other["measures"]
-        total = sum(
-            float(v) for v in losses(network, tokens, torch.zeros(2)) * (tokens.lengths - 1)
-        )
+        means = losses(network, tokens, torch.zeros(2)).detach()
+        total = float((means * (tokens.lengths - 1)).sum())
         per_token = one["measures"]["perplexity per token"].value
         assert per_token == pytest.approx(np.exp(total / int((tokens.lengths - 1).sum())), rel=1e-4)
         per_word = one["measures"]["perplexity per word"].value
         assert per_word == pytest.approx(np.exp(total / 8), rel=1e-4)
 
     def test_token_is_covered_where_it_shares_a_character_with_a_secret(self):
-        where = offsets(load_tiny("tiny-gpt2"), ["call ann at 3"], 16)[0]
-        text = "call ann at 3"
+        where = offsets(load_tiny("tiny-gpt2"), ["call parcel at 3"], 16)[0]
+        text = "call parcel at 3"
         hit = [
             text[a:b]
             for (a, b), c in zip(where, covered(where, [Span(6, 7, "x")]), strict=True)
             if c
         ]
-        assert hit == ["ann"]
+        assert hit == ["parcel"]
 
 
 class TestDefenses:
@@ -265,13 +270,9 @@ class TestDefenses:
         assert all(text.startswith("call <MASK> at") for text in masked[:-3])
 
     def test_jft_shows_phase_one_redacted_texts_and_phase_two_the_originals(self, monkeypatch):
-        from bench import private_training, released
-
         shown: list = []
         backbone = load_tiny("tiny-gpt2")
-        names = backbone.tokenizer.convert_tokens_to_ids(["ann", "bob"])
-        for module in (released, private_training.released):
-            original = module.losses
+        names = backbone.tokenizer.convert_tokens_to_ids(["parcel", "refund"])
         train, private = released.train, private_training.Private.train_privately
 
         def watched(session, network, tokens, *args, **kwargs):
@@ -284,15 +285,14 @@ class TestDefenses:
 
         monkeypatch.setattr(released, "train", watched)
         monkeypatch.setattr(private_training.Private, "train_privately", watched_private)
-        assert original
         assert run(plan_of(JFT(detector="exact", epsilon=8))).status == "ok"
         assert shown == [("plain", False), ("dp", True)]
 
     def test_hand_checked_texts_hold_no_secret_that_is_known(self):
-        split, canary = TEXTS.splits["train"], Span(9, 15, "canary")
+        split, canary = TEXTS.splits["train"], Span(12, 18, "canary")
         found = all_secrets(split, {0: canary}, [()] * len(split))
-        assert found[0] == (Span(5, 8, "name"), canary)
-        assert found[1] == (Span(5, 8, "name"),)
+        assert found[0] == (Span(5, 11, "name"), canary)
+        assert found[1] == (Span(5, 11, "name"),)
 
     def test_deduplication_keeps_the_first_of_each_text(self):
         assert first_of_each(["b", "a", "b", "c", "a"]).tolist() == [0, 1, 3]
@@ -371,43 +371,44 @@ class TestScores:
 
 
 def test_attack_on_canaries_finds_what_was_planted_often_and_not_what_was_not():
-    plant = Plant(canaries=FORM, copies=(60,), unseen=20)
-    settings = {"tune": "full", "epochs": 6, "learning_rate": 1e-2}
-    record = run(plan_of(NoDefense(), plant=plant, attacks=(CanaryExposure(),), **settings))
-    sixty, never = (leak for leak in record.leaks if leak.metric == "exposure")
-    assert sixty.success.value > 15
-    assert sixty.certificate
+    plant = Plant(canaries="my id is {digits}", copies=(60,), unseen=20)
+    attack, settings = CanaryExposure(releases="last"), {"tune": "full", "epochs": 6}
+    plan = plan_of(NoDefense(), plant=plant, attacks=(attack,), learning_rate=1e-2, **settings)
+    sixty, never = (leak for leak in run(plan).leaks if leak.metric == "exposure")
+    assert sixty.success.value > 8
     assert never.success.low < expected_unseen(10**6) < never.success.high
-    assert len(sixty.curve) == 6
 
 
-def test_membership_of_a_memorising_model_is_seen_and_a_broken_dpsgd_is_caught(monkeypatch):
-    texts = tuple(f"call {a} at {b} {c}" for a in range(10) for b in range(10) for c in range(2))
-    split = Split(texts, np.zeros(len(texts), np.int64))
-    task = Task("numbers", (), {"train": split, "dev": split.take(np.arange(5))})
-    plant = Plant(audit=200)
-    settings = {"tune": "lora", "epochs": 40, "learning_rate": 3e-2}
+def audited(defense: Defense, task: Task, **settings):
+    """The record of a cell in which a coin was thrown for every example, and its only leak."""
+    n = len(task.splits["train"])
+    plan = plan_of(
+        defense, task=task, plant=Plant(audit=n), attacks=(Membership(),), limit=None, **settings
+    )
+    record = run(plan)
+    assert (record.status, record.reason) == ("ok", "")
+    return record, record.leaks[0]
 
-    def leak(defense):
-        plan = plan_of(defense, task=task, plant=plant, attacks=(Membership(),), **settings)
-        plan = dataclasses.replace(
-            plan,
-            cells=tuple(
-                dataclasses.replace(c, cell=c.cell.model_copy(update={"limit": None}))
-                for c in plan.cells
-            ),
-        )
-        record = run(plan)
-        assert (record.status, record.reason) == ("ok", "")
-        return record, record.leaks[0]
 
-    from bench import private
-    from bench.checks import flags
+def test_members_of_a_language_model_that_memorises_are_told_from_the_others():
+    words = [w for w in load_tiny("tiny-gpt2").tokenizer.get_vocab() if w.isalpha()][:300]
+    rng = np.random.default_rng(0)
+    texts = tuple(" ".join(rng.choice(words, 8)) for _ in range(100))
+    split = Split(texts, np.zeros(100, np.int64))
+    task = Task("noise", (), {"train": split, "dev": split.take(np.arange(5))})
+    _, leak = audited(NoDefense(), task, tune="full", epochs=10, learning_rate=1e-2)
+    assert leak.success.low > 0.9
+    assert leak.certificate
 
-    _, open_ = leak(NoDefense())
-    assert open_.success.low > 0.6
-    sound, kept = leak(DPSGD(epsilon=1))
-    assert kept.epsilon <= 1
+
+def test_dpsgd_without_its_noise_is_caught_by_the_audit_and_with_it_is_not(monkeypatch):
+    whole = reviews().splits["train"]
+    labels = np.random.default_rng(0).integers(0, 2, 300)  # nothing to learn but the examples
+    split = Split(whole.texts[:300], labels)
+    task = Task("random", ("a", "b"), {"train": split, "dev": split.take(np.arange(5))})
+    settings = {"epochs": 30, "learning_rate": 3e-2}
+    sound, leak = audited(DPSGD(epsilon=0.5, clip=10), task, **settings)
+    assert leak.epsilon <= 0.5
     assert "claim-violated" not in str(flags([sound]))
     init = private.PrivateGradients.__init__
 
@@ -415,6 +416,6 @@ def test_membership_of_a_memorising_model_is_seen_and_a_broken_dpsgd_is_caught(m
         init(self, module, clip, 0.0, expected, rng)
 
     monkeypatch.setattr(private.PrivateGradients, "__init__", silent)
-    broken, found = leak(DPSGD(epsilon=0.1))
-    assert found.epsilon > 0.1
+    broken, leak = audited(DPSGD(epsilon=0.1, clip=10), task, **settings)
+    assert leak.epsilon > 0.1
     assert "claim-violated" in str(flags([broken]))
