@@ -62,6 +62,8 @@ class CanaryExposure(Attack):
         network = knowledge.network()
         assert isinstance(network, LanguageModel)
         rounds = seen.rounds(Channel.MODEL)
+        if not rounds:
+            return []
         for round in rounds if self.releases == "all" else rounds[-1:]:
             vector = torch.tensor(seen.collect(Channel.MODEL, round=round).values[0])
             restored(network, vector.to(knowledge.device))

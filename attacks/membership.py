@@ -52,6 +52,8 @@ class Membership(Attack):
     ) -> list[Guess]:
         assert knowledge.network is not None
         assert knowledge.candidates is not None
+        if not seen.rounds(Channel.MODEL):
+            return []
         last = seen.rounds(Channel.MODEL)[-1]
         vector = torch.tensor(seen.collect(Channel.MODEL, round=last).values[0])
         before = self._losses(knowledge.network().eval(), knowledge)

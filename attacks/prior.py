@@ -47,7 +47,8 @@ class Prior(Attack):
                 )
             if guesses:
                 break
-        trained = [m.rows for m in seen.messages if m.split == "train" and m.moment is None]
+        shown = [m for m in seen.messages if m.channel != Channel.MODEL]  # which names no example
+        trained = [m.rows for m in shown if m.split == "train" and m.moment is None]
         if not trained:
             return guesses
         rows = np.unique(np.concatenate(trained))

@@ -145,7 +145,10 @@ def _aucs(values: NDArray[Any], labels: NDArray[Any], classes: int) -> list[Floa
     for c in range(1 if classes == 2 else 0, classes):
         mine = (labels == c).astype(float)
         n = mine.sum(1)
-        found.append((mine @ ranks - n * (n + 1) / 2) / (n * (labels.shape[1] - n)))
+        pairs = n * (labels.shape[1] - n)
+        # Where a permutation leaves a class out of a small window, nothing is ranked: 0.5.
+        above = mine @ ranks - n * (n + 1) / 2
+        found.append(np.where(pairs > 0, above / np.maximum(pairs, 1), 0.5))
     return found
 
 

@@ -41,7 +41,7 @@ class Private(Defense):
 
     def settings(self, train: TrainSettings) -> TrainSettings:
         """LoRA, and the head of a classifier: gradients of single examples are costly otherwise."""
-        return train.model_copy(update={"tune": "lora"})
+        return train if self.undefended else train.model_copy(update={"tune": "lora"})
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Private:

@@ -19,7 +19,7 @@ from bench.attacking import asked, attack_all, knowledge_for, worked_out
 from bench.backbones import Backbone, load_backbone
 from bench.inputs import Inputs
 from bench.plan import Planned, make_plan
-from bench.record import Leak, Record, Recording, TrainSettings
+from bench.record import Leak, Plant, Record, Recording, TrainSettings
 from bench.runner import Silent, run_cell, session_of
 from bench.seeds import Seeds
 from bench.suite import Suite
@@ -27,6 +27,7 @@ from bench.types import (
     Attack,
     Channel,
     Defense,
+    Goal,
     Guess,
     Knows,
     Message,
@@ -38,6 +39,7 @@ from bench.wire import Wire
 
 EXAMPLES = 96
 """Of each split, and two thirds of them recorded: enough for every path of the code."""
+CANARIES = Plant(canaries=("my id is {digits}",), copies=(20,), each=5, unseen=20)
 
 M = TypeVar("M", bound=Method)
 
@@ -48,7 +50,7 @@ class Trained:
 
     Attributes:
         transcript: of training and of one prediction of the evaluated split.
-        scores: [n, C] of that prediction.
+        scores: [n, C] of that prediction; none of a language model.
         backbone: the public model that the defense was given.
     """
 
@@ -77,17 +79,28 @@ class Trial:
         epochs: int = 1,
         seed: int = 0,
     ) -> Trial:
-        """Lays out the cell, at the first cut that suits the defense and some of the attacks."""
+        """Lays out the cell, at the first cut that suits the defense and some of the attacks.
+
+        Attacks on what a model remembers get dialogues with something planted, and a causal model
+        that is trained for long enough to remember it.
+        """
+        goals = {goal for attack in attacks for goal in attack.threat.goals}
+        task, plant, train = "reviews", None, TrainSettings(epochs=epochs, batch_size=16)
+        if goals and goals <= {Goal.MEMORISATION, Goal.MEMBERSHIP}:
+            task, model = "dialogues", "tiny-gpt2"
+            plant = CANARIES.model_copy(update={"audit": examples // 2})
+            train = TrainSettings(epochs=8, batch_size=16, learning_rate=1e-2, tune="full")
         backbone = load_backbone(model)
         suite = Suite(
             name="trial",
-            task="reviews",
+            task=task,
             model=model,
             cut=tuple(range(backbone.blocks)),
             seeds=seed,
             limit=examples,
-            train=TrainSettings(epochs=epochs, batch_size=16),
+            train=train,
             record=Recording(examples=2 * examples // 3),
+            plant=plant,
             defenses=(defense,),
             attacks=tuple(attacks),
         )
@@ -95,8 +108,8 @@ class Trial:
         cells = [p for p in plan.cells if not p.refused] or list(plan.cells)
         suited = [p for p in cells if any(pairing.goals for pairing in p.pairings)]
         planned = (suited or cells)[0]
-        task = plan.tasks[planned.cell.data_hash]
-        return cls(planned, Inputs.of(planned.cell, task, backbone, plan.public), backbone)
+        loaded = plan.tasks[planned.cell.data_hash]
+        return cls(planned, Inputs.of(planned.cell, loaded, backbone, plan.public), backbone)
 
     def fresh_backbone(self) -> Backbone:
         return replace(self.backbone, model=copy.deepcopy(self.backbone.model))
@@ -119,7 +132,9 @@ class Trial:
         other = replace(seeds, mechanism=seeds.mechanism + other_noise)
         session = session_of(cell, self.inputs, backbone, wire, other, Silent().track)
         tuned = self.planned.defense.fine_tune(session)
-        scores = tuned.predict(self.inputs.tokens[cell.evaluate], cell.evaluate)
+        scores = torch.zeros(0, 0)
+        if self.inputs.task.labels:
+            scores = tuned.predict(self.inputs.tokens[cell.evaluate], cell.evaluate)
         classes, pairings = len(self.inputs.task.labels), self.planned.pairings
         seen = worked_out(self.planned, wire.transcript(), backbone, classes, pairings)
         return Trained(wire, tuned, scores, seen, backbone)
