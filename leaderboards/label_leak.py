@@ -19,11 +19,12 @@ from matplotlib.axes import Axes
 
 from bench.errors import LeakboardError
 from bench.record import Projection, Record
-from leaderboards.curves import STYLES
+from leaderboards.curves import STYLES, Curve, measured
 from leaderboards.frame import canonical
 from leaderboards.frontier import SETTING, average, interval, labelled
+from leaderboards.labels import Label, place
 from leaderboards.legend import CHANCE
-from leaderboards.looks import look, settings, varying
+from leaderboards.looks import darker, look, settings, varying
 from leaderboards.plots import RC, save
 from leaderboards.sheet import Sheet
 
@@ -132,23 +133,26 @@ def bars(points: pd.DataFrame, published: pd.DataFrame | None, out: Path, title:
 
 
 def sensitivity(points: pd.DataFrame, out: Path, title: str) -> list[Path]:
-    """Utility (up) against leak (left is better), a line per defense along its knob."""
+    """Utility (up) against leak (left is better), a line along the knob for each variant of a defense."""
     tasks = list(dict.fromkeys(points["task"]))
+    curves = measured(points)
     with style.context(["default", RC]):
         note = DEFINED + _measured(points)
-        entries = points["defense"].nunique()
-        sheet = Sheet(max(4.2, 3.2 * len(tasks)), 3.1, title, note, entries)
+        entries = len({curve.name for curve in curves})
+        width = max(4.2, 3.2 * len(tasks))
+        sheet = Sheet(width, 3.1, title, note, entries)
         panels = sheet.above.subplots(1, len(tasks), squeeze=False)[0]
         for ax, task in zip(panels, tasks, strict=True):
-            here = points[points["task"] == task]
-            for defense, rows in here.groupby("defense", sort=False):
-                rows = rows.sort_values("knob_value", kind="stable")
-                ends = rows[["success_low", "success_high", "utility_low", "utility_high"]]
-                _line(ax, str(defense), rows, ends.to_numpy(float).T)
+            here = [curve for curve in curves if curve.task == task]
+            for curve in here:
+                _line(ax, curve)
             ax.set_xlabel("← leak")
-            ax.set_ylabel(f"{here['utility_metric'].iloc[0]} →")
+            ax.set_ylabel(f"{here[0].rows['utility_metric'].iloc[0]} →")
             ax.set_title(task, loc="left", fontweight="bold")
         sheet.legend(panels[0])
+        sheet.figure.draw_without_rendering()  # labels are placed on a layout that is final
+        for ax, task in zip(panels, tasks, strict=True):
+            _name_points(ax, [curve for curve in curves if curve.task == task])
         return save(sheet.figure, out)
 
 
@@ -262,26 +266,35 @@ def _printed(
         ax.plot(x, [row[column]] * len(x), marker, mfc="white", mec="black", ms=4, mew=0.8)
 
 
-def _line(ax: Axes, defense: str, rows: pd.DataFrame, ends: np.ndarray) -> None:
-    shown = look(defense)
+def _line(ax: Axes, curve: Curve) -> None:
+    rows, ends = curve.rows, ("success_low", "success_high", "utility_low", "utility_high")
     x, y = rows["success"].to_numpy(float), rows["utility"].to_numpy(float)
+    low, high, bottom, top = (np.clip(rows[name].to_numpy(float), 0, 1) for name in ends)
     ax.errorbar(
         x,
         y,
-        xerr=np.nan_to_num(abs(np.clip(ends[:2], 0, 1) - x)),
-        yerr=np.nan_to_num(abs(np.clip(ends[2:], 0, 1) - y)),
-        color=shown.colour,
-        marker=shown.marker,
+        xerr=np.nan_to_num([x - low, high - x]).clip(0),
+        yerr=np.nan_to_num([y - bottom, top - y]).clip(0),
+        color=curve.look.colour,
+        marker=curve.look.marker,
         markersize=5,
         linewidth=1.1,
+        linestyle=curve.style,
         elinewidth=0.6,
-        label=defense,
+        label=curve.name,
     )
-    if len(rows) > 1:
-        for row in rows.itertuples():
-            text = str(row.label).rpartition("= ")[2]
-            place = (float(row.success), float(row.utility))  # type: ignore[arg-type]
-            ax.annotate(text, place, (4, 4), textcoords="offset points", fontsize=6.5)
+
+
+def _name_points(ax: Axes, curves: Sequence[Curve]) -> None:
+    """The value of the knob beside each point of a line, where there is room."""
+    lines = [curve.rows[["success", "utility"]].to_numpy(float) for curve in curves]
+    labels = [
+        Label(x, y, text.rpartition("= ")[2], darker(curve.look.colour))
+        for curve, line in zip(curves, lines, strict=True)
+        for (x, y), text in zip(line, curve.rows["label"], strict=True)
+        if len(line) > 1
+    ]
+    place(ax, labels, np.concatenate(lines), lines, 6.5)
 
 
 def _over(
@@ -350,4 +363,5 @@ def _measured(points: pd.DataFrame) -> str:
     limits = points["limit"].dropna().unique()
     data = f"at most {max(limits):,} examples per split" if len(limits) else "all examples"
     models = ", ".join(dict.fromkeys(points["model"]))
-    return f"Measured: {models}, {data}; {points['n_seeds'].max()} seeds, 95 % intervals."
+    seeds = points["n_seeds"].max()
+    return f"Measured: {models}, {data}; {seeds} seed{'s' * (seeds > 1)}, 95 % intervals."

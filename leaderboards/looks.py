@@ -67,6 +67,13 @@ def look(defense: str) -> Look:
     return Look(colour, marker, known.knob, known.measured_by, known.measured_on)
 
 
+def darker(colour: str) -> tuple[float, ...]:
+    """A colour for small text: light ones would fade on white."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(0.75 * channel for channel in to_rgb(colour))
+
+
 def knob(defense: str, params: Iterable[str]) -> str | None:
     """The declared knob; for a defense unknown here, its only number that varies over `params`."""
     declared = look(defense).knob

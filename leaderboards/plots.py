@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from matplotlib import style
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from bench.errors import LeakboardError
@@ -29,6 +28,7 @@ from leaderboards.legend import (
     references,
     strokes,
 )
+from leaderboards.looks import darker
 
 SMALL = 6.5
 """Points; the size of labels and notes."""
@@ -207,7 +207,7 @@ def _name_points(ax: Axes, points: pd.DataFrame, curves: Sequence[Curve]) -> Non
                     float(row.utility),  # type: ignore[arg-type]
                     # The ends say what the knob is; between them its value is enough.
                     text if end else value,
-                    _darker(curve.look.colour),
+                    darker(curve.look.colour),
                     short=value,
                     required=row.ep == safest and not curve.hollow,
                 )
@@ -239,11 +239,6 @@ def _staircase(points: pd.DataFrame) -> np.ndarray:
     # To the right of a point only the next one's utility is left.
     steps = [[[a[0], b[1]], b] for a, b in pairwise(xy)]
     return np.array([xy[0], *[corner for step in steps for corner in step]])
-
-
-def _darker(colour: str) -> tuple[float, ...]:
-    """A colour for small text: light ones would fade on white."""
-    return tuple(0.75 * channel for channel in to_rgb(colour))
 
 
 def note(points: pd.DataFrame, printed_for: str = "", more: str = "") -> str:

@@ -118,7 +118,7 @@ def test_every_flag_that_occurs_is_explained():
             record(
                 leaks=[leak(0.1, chance=0.5, told=[3, 0]), leak(0.3, attack="prior", channel=None)]
             ),
-            record(claim=claimed(1.0), leaks=[leak(0.9, epsilon=1.5)]),
+            record("dpsgd", claim=claimed(1.0), leaks=[leak(0.9, epsilon=1.5)]),
         ]
     )
     assert {name for group in found.values() for name in group} == set(FLAGS)

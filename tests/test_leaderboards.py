@@ -582,6 +582,7 @@ class TestReadme:
             schema.MethodSpec,
             schema.TrainSettings,
             schema.Recording,
+            schema.Plant,
             schema.Estimate,
             schema.Leak,
             schema.Point,

@@ -186,7 +186,9 @@ class AttackRules(Rules[Attack]):
         if not self.method.threat.reads:
             raise Unfit("it reads nothing: a baseline")
         leaks = _scored(self.working)
-        for model, examples, epochs in LARGER:
+        # What a model remembers is looked for where it was made to remember: there is no better place.
+        memory = self.method.threat.goals <= {Goal.MEMORISATION, Goal.MEMBERSHIP}
+        for model, examples, epochs in () if memory else LARGER:
             if _certified(leaks):
                 break
             with suppress(MissingExtra):  # of the embedded encoder

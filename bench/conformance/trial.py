@@ -39,7 +39,7 @@ from bench.wire import Wire
 
 EXAMPLES = 96
 """Of each split, and two thirds of them recorded: enough for every path of the code."""
-CANARIES = Plant(canaries=("my id is {digits}",), copies=(20,), each=5, unseen=20)
+CANARIES = Plant(canaries=("my id is {digits}",), copies=(40,), each=8, unseen=20)
 
 M = TypeVar("M", bound=Method)
 
@@ -88,8 +88,11 @@ class Trial:
         task, plant, train = "reviews", None, TrainSettings(epochs=epochs, batch_size=16)
         if goals and goals <= {Goal.MEMORISATION, Goal.MEMBERSHIP}:
             task, model = "dialogues", "tiny-gpt2"
-            plant = CANARIES.model_copy(update={"audit": examples // 2})
-            train = TrainSettings(epochs=8, batch_size=16, learning_rate=1e-2, tune="full")
+            often = goals == {Goal.MEMORISATION}  # a canary is repeated, an example is not
+            plant = CANARIES if often else Plant(audit=examples // 2)
+            train = TrainSettings(
+                epochs=2 if often else 8, batch_size=4, learning_rate=3e-3, tune="full"
+            )
         backbone = load_backbone(model)
         suite = Suite(
             name="trial",
