@@ -363,5 +363,5 @@ def _measured(points: pd.DataFrame) -> str:
     limits = points["limit"].dropna().unique()
     data = f"at most {max(limits):,} examples per split" if len(limits) else "all examples"
     models = ", ".join(dict.fromkeys(points["model"]))
-    seeds = points["n_seeds"].max()
+    seeds = int(points["n_seeds"].max())
     return f"Measured: {models}, {data}; {seeds} seed{'s' * (seeds > 1)}, 95 % intervals."
