@@ -253,7 +253,12 @@ def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path):
     )
     script = Path(sys.executable).with_name("leakboard")
     process = subprocess.Popen(
-        [script, "run", "long.yaml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        [script, "run", "long.yaml"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        # What runs in the background of a shell has been told to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 120
     while not (kept := list(tmp_path.glob("results/local/long/*.json"))):
