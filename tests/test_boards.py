@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from records import estimate, leak, record
+from test_cli import run
 
+from bench.store import Store
 from bench.types import Channel, Goal
 from leaderboards.boards import boards
 from leaderboards.comparisons import comparisons, paired
@@ -209,3 +211,48 @@ def test_estimates_outside_what_is_possible_stay_inside_a_board():
     lucky = lucky.model_copy(update={"utility": estimate(0.9, chance=0.5)})
     rows = the_board([plain, lucky], "front").set_index("defense")
     assert rows.loc["sap", "privacy"].startswith("1.000")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    store = Store(tmp_path / "mine")
+    plain = cell("none", utility=0.90, success=1.0)
+    mild = cell("sap", utility=0.85, success=0.5, params={"eta": 90.0})
+    member = leak(0.6, "membership", Goal.MEMBERSHIP, 0.5, channel=Channel.MODEL)
+    released = cell("dpsgd", utility=0.89, success=None, params={"epsilon": 3.0}, more=[member])
+    for one in (plain, mild, released):
+        store.write(one)
+    return store.folder
+
+
+def test_the_command_shows_the_matrix_and_the_boards(folder, monkeypatch, capsys):
+    code, out, _ = run(monkeypatch, capsys, "board", str(folder))
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    (sap,) = [line for line in lines if line.startswith("sap η=90")]
+    assert code == 0
+    assert "!" in sap  # five points lost, three granted
+    assert "0.62 eia-nn" in sap
+    code, out, _ = run(monkeypatch, capsys, "board", str(folder), "--question", "front")
+    assert (code, "improve on" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--question", "fronts"], "--question: unknown 'fronts'. Did you mean 'front'?"),
+        (["--attack", "eia-n"], "no result of an attack 'eia-n'. Did you mean 'eia-nn'?"),
+    ],
+)
+def test_the_command_tells_what_is_wrong(folder, monkeypatch, capsys, words, message):
+    words = ["--question", "front", *words] if "--question" not in words else words
+    code, _, err = run(monkeypatch, capsys, "board", str(folder), *words)
+    assert code == 2
+    assert message in " ".join(err.split())
+
+
+def test_one_defense_alone_is_no_board(tmp_path, monkeypatch, capsys):
+    store = Store(tmp_path / "mine")
+    store.write(cell("sap", params={"eta": 90.0}))
+    code, _, err = run(monkeypatch, capsys, "board", str(store.folder))
+    assert code == 2
+    assert "a board needs two defenses" in " ".join(err.split())
