@@ -47,6 +47,8 @@ def test_pairing_seeds_tells_apart_what_bands_would_not():
     assert not clearly_better(b, a)
     assert not clearly_better(contender(0.50, 0.70, 0.90), contender(0.60, 0.55, 0.90))
     assert not clearly_better(a, a)
+    # t = 3.46 with 2 degrees of freedom: 7 %.
+    assert not clearly_better(contender(0.51, 0.72, 0.93), contender(0.50, 0.70, 0.90))
 
 
 def test_a_lone_seed_is_compared_by_the_intervals_inside_its_cells():
@@ -164,6 +166,16 @@ def test_what_befalls_a_defense_is_no_choice_of_its_user():
     (found,) = matrices([plain, masked, missed])
     (line,) = [line for line in found.lines if line.defense == "redacted"]
     assert line.shields["inversion", ""].kept == pytest.approx(0.1 / 0.8)
+    # Of two detectors the one whose bad luck is smaller.
+    steady = [
+        cell("redacted", success=x, params={"detector": "exact", "canaries": c})
+        for x, c in ((0.6, "masked"), (0.7, "missed"))
+    ]
+    (found,) = matrices([plain, masked, missed, *steady])
+    (line,) = [line for line in found.lines if line.defense == "redacted"]
+    assert line.shields["inversion", ""].kept == pytest.approx(0.3 / 0.8)
+    rows = the_board([plain, *steady], "hypervolume").set_index("defense")
+    assert rows.loc["redacted", "hypervolume"] == f"{0.3 / 0.8:.3f}"
 
 
 def test_matrix_says_why_a_goal_was_not_tried():
