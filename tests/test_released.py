@@ -31,6 +31,7 @@ from bench.suite import Suite
 from bench.tasks import Span, Split, Task
 from bench.tasks.reviews import reviews
 from bench.types import Channel, Defense, Goal, Guess, Message, Transcript
+from defenses.blackout import Blackout
 from defenses.crt import CRT
 from defenses.dpsgd import DPSGD
 from defenses.jft import JFT
@@ -130,7 +131,7 @@ class TestPlanting:
         cell = plan_of(DPSGD(), task=reviews()).cells[0].cell
         assert "plant" in cell.model_dump()
         bare = cell.model_dump(mode="json")
-        del bare["plant"], bare["train"]["tune"]
+        del bare["plant"], bare["shadow"], bare["train"]["tune"]
 
         assert cell.key == digest(bare)[:16]
         changed = cell.model_copy(update={"plant": Plant(audit=3)})
@@ -377,6 +378,25 @@ def test_attack_on_canaries_finds_what_was_planted_often_and_not_what_was_not():
     sixty, never = (leak for leak in run(plan).leaks if leak.metric == "exposure")
     assert sixty.success.value > 8
     assert never.success.low < expected_unseen(10**6) < never.success.high
+
+
+class Trained(Blackout):
+    """A control that is none."""
+
+    def fine_tune(self, session):
+        return NoDefense().fine_tune(session)
+
+
+@pytest.mark.parametrize("kind", [Blackout, Trained])
+def test_attacks_on_memory_find_nothing_in_pure_noise_and_a_flag_says_if_they_do(kind):
+    plant = Plant(canaries="my id is {digits}", copies=(40,), each=4, unseen=20, audit=40)
+    attacks, settings = (CanaryExposure(releases="last"), Membership()), {"learning_rate": 1e-2}
+    plan = plan_of(kind(), plant=plant, attacks=attacks, tune="full", epochs=4, **settings)
+    record = run(plan)
+    assert (record.status, record.reason) == ("ok", "")
+    metrics = {leak.metric for leak in record.leaks if leak.success}
+    assert metrics == {"exposure", "extracted", "AUC", "TPR at 1% FPR"}
+    assert ("leak-on-blackout" in str(flags([record]))) == (kind is Trained)
 
 
 def audited(defense: Defense, task: Task, **settings):
