@@ -399,6 +399,23 @@ def test_attacks_on_memory_find_nothing_in_pure_noise_and_a_flag_says_if_they_do
     assert ("leak-on-blackout" in str(flags([record]))) == (kind is Trained)
 
 
+@pytest.mark.parametrize("noise", [True, False])
+def test_canary_planted_ten_times_is_hidden_by_dpsgd_and_found_where_its_noise_is_missing(
+    noise, monkeypatch
+):
+    init = private.PrivateGradients.__init__
+
+    def drawn(self, module, clip, sigma, expected, rng):
+        init(self, module, clip, sigma if noise else 0.0, expected, rng)
+
+    monkeypatch.setattr(private.PrivateGradients, "__init__", drawn)
+    plant = Plant(canaries="my id is {digits}", copies=(10,), unseen=20)
+    settings = {"attacks": (CanaryExposure(releases="last"),), "epochs": 20, "learning_rate": 1e-2}
+    record = run(plan_of(DPSGD(epsilon=3, clip=10), plant=plant, **settings))
+    ten, never = (leak.success.value for leak in record.leaks if leak.metric == "exposure")
+    assert (ten - never <= 3) == noise
+
+
 def audited(defense: Defense, task: Task, **settings):
     """The record of a cell in which a coin was thrown for every example, and its only leak."""
     n = len(task.splits["train"])
