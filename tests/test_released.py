@@ -27,7 +27,7 @@ from bench.released import losses, restored
 from bench.runner import Silent, run_cell
 from bench.scoring import BadGuess, Truth
 from bench.store import from_text, to_text
-from bench.suite import Suite
+from bench.suite import Suite, load_suite
 from bench.tasks import Span, Split, Task
 from bench.tasks.reviews import reviews
 from bench.types import Channel, Defense, Goal, Guess, Message, Transcript
@@ -232,10 +232,27 @@ class TestDefenses:
         assert given["rate"] == 8 / 40
         assert given["steps"] == 5
 
-    def test_delta_that_protects_nobody_is_refused(self):
-        record = run(plan_of(DPSGD(delta=0.5)))
+    @pytest.mark.parametrize("delta", [0.5, 1 / 40])
+    def test_delta_that_protects_nobody_is_refused(self, delta):
+        record = run(plan_of(DPSGD(delta=delta)))
         assert record.status == "failed"
-        assert "delta" in record.reason
+        assert "delta: expected a number between 0 and 1/40" in record.reason
+
+    @pytest.mark.parametrize("bad", ["epsilon: 0", "epsilon: -3", "delta: 1", "clip: 0"])
+    def test_budget_that_is_none_is_refused_with_its_line(self, bad, tmp_path):
+        suite = tmp_path / "suite.yaml"
+        lines = ["name: s", "task: dialogues", "defenses:", f"  - dpsgd: {{{bad}}}", "attacks: all"]
+        suite.write_text("\n".join(lines))
+        with pytest.raises(LeakboardError, match=rf":4:.*{bad.split(':')[0]}.*(greater|less) than"):
+            load_suite(str(suite))
+
+    def test_fewer_examples_than_a_batch_holds_are_in_every_batch(self):
+        record = run(plan_of(DPSGD(epsilon=8), limit=5, epochs=3))
+        assert (record.status, record.reason) == ("ok", "")
+        claim = record.claim.parameters
+        assert (claim["rate"], claim["steps"]) == (1.0, 3)
+        # Google's accountant is asked in test_private whether such a σ spends that ε.
+        assert private.spent(claim["sigma"], 1.0, 3, claim["delta"]) <= 8 * 1.01
 
     def test_epsilon_and_sigma_together_are_refused(self):
         with pytest.raises(ValueError, match="epsilon or sigma"):
