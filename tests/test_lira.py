@@ -253,6 +253,22 @@ class TestRun:
         record = Runner(plan, store).run()[-1]
         assert [leak.status for leak in lira_of(record)] == ["ok"] * 2
 
+    def test_every_model_is_trained_with_noise_and_coins_of_its_own(self, tmp_path, monkeypatch):
+        used: list = []
+        real = running.session_of
+
+        def watched(cell, inputs, backbone, wire, seeds, progress):
+            used.append((seeds, tuple(inputs.planted.members), inputs.candidates.tokens))
+            return real(cell, inputs, backbone, wire, seeds, progress)
+
+        monkeypatch.setattr(running, "session_of", watched)
+        Runner(plan_of(epochs=1), Store(tmp_path)).run()
+        assert len(used) == 5
+        assert len({seeds.mechanism for seeds, *_ in used}) == 5
+        assert len({seeds.initialisation for seeds, *_ in used}) == 5
+        assert len({members for _, members, _ in used}) == 5
+        assert all(torch.equal(t.ids.values, used[0][2].ids.values) for *_, t in used)
+
     def test_damaged_record_of_one_is_no_end_of_the_run(self, ran, tmp_path):
         plan = ran[0]
         broken = Store(tmp_path)
