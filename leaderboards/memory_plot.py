@@ -96,7 +96,7 @@ def _sign(ax: Axes, y: float, row: Mapping[Hashable, Any], signs: Mapping[int, i
     # In the first row, and where the ones above lack it, it stands for all in the legend.
     known = ax.get_legend_handles_labels()[1]
     name = str(row["view"])
-    label = {} if name in known else {"label": name}
+    label: dict[str, Any] = {} if name in known else {"label": name}
     ax.errorbar(
         [value], [y], xerr=reach, linestyle="none", elinewidth=1.4, zorder=3, **look, **label
     )
