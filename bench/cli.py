@@ -335,6 +335,33 @@ def export(
 
 
 @app.command()
+def publish(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SUITE|DIR]...",
+            help="Suites that were run, or folders of records [default: all of results/published].",
+        ),
+    ] = None,
+    to: Annotated[Path, typer.Option(help="Folder of the site.")] = Path("site"),
+) -> None:
+    """Build the leaderboard as a static site, which opens from disk: no server, no network.
+
+    Examples: leakboard publish
+
+    leakboard publish smoke --to /tmp/site
+    """
+    from leaderboards.site.build import publish as build
+
+    folders = [_folder(source) for source in sources or []]
+    if not folders:
+        folders = sorted(path for path in PUBLISHED.glob("*") if any(path.glob("*.json")))
+    with console.status("building"):
+        pages = build(folders, to)
+    console.print(f"{pages} pages; open {to / 'index.html'}", highlight=False)
+
+
+@app.command()
 def plot(
     what: Annotated[
         list[str],
@@ -533,9 +560,7 @@ def _records(source: str) -> list[Record]:
     from bench.store import Store
     from leaderboards.frame import in_order
 
-    folder = Path(source) if Path(source).is_dir() else LOCAL / _name(source)
-    if not folder.is_dir():
-        raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
+    folder = _folder(source)
     store = Store(folder)
     records = store.read_all()
     for problem in store.problems:
@@ -543,6 +568,14 @@ def _records(source: str) -> list[Record]:
     if not records:
         raise LeakboardError(f"{folder} holds no records. Run the suite first")
     return in_order(records)
+
+
+def _folder(source: str) -> Path:
+    """The folder of records that is meant by its path or by the name of its suite."""
+    folder = Path(source) if Path(source).is_dir() else LOCAL / _name(source)
+    if not folder.is_dir():
+        raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
+    return folder
 
 
 def _name(source: str) -> str:
