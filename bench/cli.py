@@ -436,6 +436,49 @@ def plot(
 
 
 @app.command()
+def board(
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SUITE|DIR...", help="Suites that were run, or folders of records."),
+    ],
+    question: Annotated[
+        str | None,
+        typer.Option(help="best-privacy, front, hypervolume or cost, instead of the matrix."),
+    ] = None,
+    budget: Annotated[
+        float, typer.Option(help="Points of utility that a defense may lose in the matrix.")
+    ] = 3.0,
+    attack: Annotated[str, Deciding] = "strongest",
+) -> None:
+    """Show what each defense protects, what it does not and what it costs; or one leaderboard.
+
+    Examples: leakboard board results/published/*
+
+    leakboard board sap-figure2 --question best-privacy
+    """
+    from leaderboards import board_tables
+    from leaderboards.boards import QUESTIONS, boards
+    from leaderboards.matrix import matrices
+
+    names = [name for name, *_ in QUESTIONS]
+    if question is not None and question not in names:
+        raise LeakboardError(f"--question: unknown '{question}'. {did_you_mean(question, names)}")
+    records = [record for source in sources for record in _records(source)]
+    if question is None:
+        parts = [part for one in matrices(records, budget) for part in board_tables.matrix(one)]
+    else:
+        found = [one for one in boards(records, attack) if one.name == question]
+        parts = [part for one in found for part in board_tables.board(one)]
+    if not parts:
+        raise LeakboardError(
+            "nothing to compare: a board needs two defenses on one task, model and setup, and among "
+            "them one cell without protection, such as `none`"
+        )
+    for part in parts:
+        console.print(part)
+
+
+@app.command()
 def detect(
     texts: Annotated[
         str,

@@ -23,6 +23,7 @@ class Redacting(Defense):
 
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    circumstances: ClassVar[frozenset[str]] = frozenset({"misses", "canaries"})
 
     detector: DetectorName = "patterns"
     """exact, patterns, low-entity, high-entity, low-contextual or high-contextual; see `leakboard detect`."""

@@ -422,6 +422,8 @@ class Defense(Method, ABC):
 
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification"})
     """What it can train a model for."""
+    circumstances: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that say what befalls the defense, not what its user chooses: boards take the worst."""
 
     @abstractmethod
     def fine_tune(self, session: Session) -> Tuned:

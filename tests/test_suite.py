@@ -539,8 +539,10 @@ def test_every_built_in_suite_can_be_planned_and_certifies_its_attacks(
     certified = {(c.cell.task, c.cell.cut) for c in plan.cells if c.defense.undefended}
     assert certified == {(c.cell.task, c.cell.cut) for c in plan.cells}
     used = {str(p.attack) for cell in plan.cells for p in cell.pairings if p.goals}
-    unplanted = set() if suite.plant else {"canary-exposure", "membership"}
-    never = NEVER_ALL.get(name, set()) | unplanted
+    plant = suite.plant
+    never = NEVER_ALL.get(name, set())
+    never |= set() if plant and plant.canaries else {"canary-exposure"}
+    never |= set() if plant and plant.audit else {"membership"}
     assert used == {str(attack) for attack in suite.attacks} - never
 
 

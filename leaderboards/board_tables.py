@@ -1,0 +1,76 @@
+"""The matrix and the boards on the terminal."""
+
+from __future__ import annotations
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from leaderboards.boards import Board
+from leaderboards.looks import SYMBOLS
+from leaderboards.matrix import Line, Matrix, Shield
+
+SHADES = ((0.2, "red"), (0.8, "yellow"), (1.0, "green"))
+"""Privacy up to which a cell has which colour."""
+
+
+def matrix(found: Matrix) -> list[RenderableType]:
+    """One row per defense; a cell holds the privacy kept, of 1, and the attack that was strongest."""
+    one = found.comparison
+    title = f"{one.task} · {one.model} · {one.words}"
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("defense")
+    table.add_column("points lost", no_wrap=True)
+    for goal, attribute in found.aims:
+        table.add_column(f"{goal} {attribute}".strip())
+    table.add_column("claims")
+    table.add_column("MB/epoch", justify="right")
+    notes = dict[str, int]()
+    for line in found.lines:
+        cells = [_cell(line.shields[aim], notes) for aim in found.aims]
+        claim = _claim(line)
+        sent = "–" if line.sent is None else f"{line.sent:.3g}"
+        table.add_row(Text(_named(line)), Text(_lost(line)), *cells, Text(claim), Text(sent))
+    over = any(not line.within for line in found.lines)
+    parts: list[RenderableType] = [table]
+    parts += [Text(f"({n}) {why}", style="dim") for why, n in notes.items()]
+    about = "privacy: EP / EP of a guesser, under the strongest attack; 0 all is found, 1 no more than by guessing"
+    beyond = f"; ! more than {found.budget:g} points lost at every setting" if over else ""
+    return [*parts, Text(about + beyond, style="dim")]
+
+
+def board(found: Board) -> list[RenderableType]:
+    """The question, its answer as a table, and what to know about it."""
+    title = f"{found.question}\n{found.goal} · {found.task} · {found.model} · {found.words}"
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for name in found.rows.columns:
+        table.add_column(name, no_wrap=name in ("rank", "privacy"))
+    for row in found.rows.itertuples(index=False):
+        table.add_row(*(Text(str(value)) for value in row))
+    return [table, Text(found.note, style="dim")]
+
+
+def _named(line: Line) -> str:
+    label = "" if line.label == line.defense else f" {line.label}".replace(" = ", "=")
+    return line.defense + label
+
+
+def _lost(line: Line) -> str:
+    low, high = line.lost["low"], line.lost["high"]
+    return f"{line.lost['points']:.1f} [{low:.1f}, {high:.1f}]" + "!" * (not line.within)
+
+
+def _claim(line: Line) -> str:
+    if line.claim is None:
+        return "–"
+    formal = {n: v for n, v in line.claim.parameters.items() if n in ("epsilon", "delta", "eta")}
+    shown = formal or line.claim.parameters
+    return ", ".join(f"{SYMBOLS.get(name, name)} = {value:.3g}" for name, value in shown.items())
+
+
+def _cell(shield: Shield, notes: dict[str, int]) -> Text:
+    if shield.kept is None:
+        return Text(f"({notes.setdefault(shield.why, len(notes) + 1)})", style="dim")
+    shade = next(shade for top, shade in SHADES if shield.kept <= top)
+    return Text(f"{shield.kept:.2f}", style=shade) + Text(f" {shield.row['attack']}", style="dim")
