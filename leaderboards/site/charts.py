@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from html import escape as escaped
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pandas as pd
 from bench.record import Record
 from leaderboards.curves import Curve, measured
 from leaderboards.frontier import pareto
+from leaderboards.looks import Look, look
 from leaderboards.plots import tradeoff, words
 from leaderboards.site.rows import ONE_SEED, place
 
@@ -33,6 +35,22 @@ SIGNS = {
 }
 """For each marker of matplotlib its name in plotly and its outline as an SVG path."""
 DASHES = {"-": "solid"}
+STROKES = ("solid", "dash", "dot", "dashdot", "longdash")
+HEIGHT = 340
+"""Pixels."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure as `Plotly.newPlot` takes it; all text in it is escaped for plotly.
+
+    Attributes:
+        legend: of each trace the name as plain text, and its look if it stands for a method.
+    """
+
+    data: list[dict[str, Any]]
+    layout: dict[str, Any]
+    legend: list[tuple[str, Look | None]]
 
 
 def outline(marker: str) -> str:
@@ -45,8 +63,8 @@ def label(text: Any) -> str:
     return escaped(str(text), quote=False)
 
 
-def chart(points: pd.DataFrame, keys: dict[tuple[Any, ...], str], root: str = "") -> dict[str, Any]:
-    """The figure of one task, goal and attribute, as `Plotly.newPlot` takes it.
+def chart(points: pd.DataFrame, keys: dict[tuple[Any, ...], str], root: str = "") -> Chart:
+    """The figure of one task, goal and attribute.
 
     Args:
         points: as `leaderboards.frontier.points` builds them, all with both numbers.
@@ -55,7 +73,6 @@ def chart(points: pd.DataFrame, keys: dict[tuple[Any, ...], str], root: str = ""
     """
     best = pareto(points).sort_values(["ep", "utility"], ascending=[True, False])
     envelope = {
-        "name": "Pareto envelope",
         "x": _plain(best["ep"]),
         "y": _plain(best["utility"]),
         "mode": "lines",
@@ -72,12 +89,18 @@ def chart(points: pd.DataFrame, keys: dict[tuple[Any, ...], str], root: str = ""
     pad = max(0.16 * float(np.ptp(heights)), 0.02)
     line = {"xref": "paper", "x0": 0, "x1": 1, "line": {"width": 1, "dash": "dash"}}
     band = {"yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
-    return {
-        "data": [envelope, *(_trace(curve, keys, root) for curve in curves)],
-        "layout": {
+    return Chart(
+        [envelope, *(_trace(curve, keys, root) for curve in curves)],
+        {
             "shapes": [
                 {"type": "rect", "x0": low, "x1": high, **band, "line": {"width": 0}},
-                {"type": "line", "x0": high, "x1": high, **band, "line": {"width": 1, "dash": "dot"}},
+                {
+                    "type": "line",
+                    "x0": high,
+                    "x1": high,
+                    **band,
+                    "line": {"width": 1, "dash": "dot"},
+                },
                 *({"type": "line", "y0": y, "y1": y, **line} for y in _plain(undefended)),
             ],
             "xaxis": {"title": {"text": "empirical privacy →"}, "range": [-0.04, 1.04]},
@@ -85,33 +108,41 @@ def chart(points: pd.DataFrame, keys: dict[tuple[Any, ...], str], root: str = ""
                 "title": {"text": f"{label(words(points['utility_metric']) or 'utility')} →"},
                 "range": [float(heights.min()) - pad, float(heights.max()) + pad],
             },
-            "height": 330 + 19 * (len(curves) + 1),
+            "height": HEIGHT,
         },
-    }
+        [("Pareto envelope", None), *((curve.name, curve.look) for curve in curves)],
+    )
 
 
-def over_steps(record: Record) -> dict[str, Any] | None:
+def over_steps(record: Record) -> Chart | None:
     """Success of the attacks over the steps of training, where a record has such curves."""
+    leaks = [leak for leak in record.leaks if len(leak.curve) > 1]
+    if not leaks:
+        return None
+    names = [f"{leak.attack.name} · {leak.channel} · {leak.metric}" for leak in leaks]
+    seen = [leak.attack.name for leak in leaks]
+    looks = [look(name) for name in seen]
     data = [
         {
-            "name": label(f"{leak.attack.name} · {leak.channel} · {leak.metric}"),
+            "name": label(name),
             "x": [point.step for point in leak.curve],
-            "y": [point.success.value for point in leak.curve],
+            "y": [round(point.success.value, 5) for point in leak.curve],
             "mode": "lines+markers",
+            "line": {"width": 1.5, "dash": STROKES[seen[:place].count(seen[place]) % len(STROKES)]},
+            "marker": {"symbol": SIGNS.get(own.marker, SIGNS["o"])[0], "size": 7},
             "hovertext": [
-                f"step {point.step}: {point.success.value:.3f} "
-                f"[{point.success.low:.3f}, {point.success.high:.3f}], chance {point.success.chance:.3f}"
+                f"<b>{label(name)}</b><br>step {point.step}: {point.success.value:.3f} "
+                f"[{point.success.low:.3f}, {point.success.high:.3f}]"
+                f"<br>chance level {point.success.chance:.3f}"
                 for point in leak.curve
             ],
-            "hoverinfo": "text+name",
+            "hoverinfo": "text",
+            "meta": {"colour": own.colour},
         }
-        for leak in record.leaks
-        if len(leak.curve) > 1
+        for place, (leak, name, own) in enumerate(zip(leaks, names, looks, strict=True))
     ]
-    if not data:
-        return None
     axes = {"xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": "success"}}}
-    return {"data": data, "layout": {**axes, "height": 330 + 19 * len(data)}}
+    return Chart(data, {**axes, "height": HEIGHT}, list(zip(names, looks, strict=True)))
 
 
 def files(points: pd.DataFrame, out: Path, title: str) -> list[Path]:

@@ -18,10 +18,13 @@ from bench import __version__, registry
 from bench.checks import FLAGS, flags
 from bench.record import MethodSpec, Record
 from bench.types import Attack, Defense, Goal, Method
+from leaderboards.boards import boards
 from leaderboards.frame import frame
 from leaderboards.frontier import SETTING
 from leaderboards.looks import look, settings, varying
+from leaderboards.matrix import BUDGET, matrices
 from leaderboards.site import charts
+from leaderboards.site.answers import board_table, matrix_table
 from leaderboards.site.reading import Collection
 from leaderboards.site.rows import (
     Table,
@@ -33,7 +36,6 @@ from leaderboards.site.rows import (
 )
 from leaderboards.tables import failures
 
-URL = "https://github.com/leakboard/leakboard"
 SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 KINDS = ("defense", "attack")
 
@@ -57,7 +59,9 @@ class Pages:
         for row in self.frame[[*SETTING, "key"]].drop_duplicates().to_dict("records"):
             self.keys.setdefault(place(row), row["key"])
         self.links = {
-            f"{kind} {name}": f"{kind}s/{slug(name)}.html" for kind in KINDS for name in self._named(kind)
+            f"{kind} {name}": f"{kind}s/{slug(name)}.html"
+            for kind in KINDS
+            for name in self._named(kind)
         }
         self._environment = Environment(
             loader=PackageLoader("leaderboards.site"),
@@ -71,16 +75,19 @@ class Pages:
             "outline": charts.outline,
             "links": self.links,
             "version": __version__,
-            "url": URL,
             "slug": slug,
         }
 
     def every(self) -> Iterator[tuple[str, str]]:
         """Path and text of each page."""
         yield "index.html", self.front()
-        yield "records.html", self._page(
-            "records.html", "", listed=records_table(self.records, self.words, self.links)
+        yield (
+            "records.html",
+            self._page(
+                "records.html", "", listed=records_table(self.records, self.words, self.links)
+            ),
         )
+        yield "boards.html", self._page("boards.html", "", questions=self.questions)
         yield "about.html", self._page("about.html", "", flags=FLAGS)
         for kind in KINDS:
             for name in self._named(kind):
@@ -93,7 +100,12 @@ class Pages:
         return self._page(
             "index.html",
             "",
-            answers=self.answers(),
+            matrices=[
+                matrix_table(found, f"matrix-{n}", self.links)
+                for n, found in enumerate(matrices(self.records))
+            ],
+            budget=f"{BUDGET:g}",
+            questions=self.questions,
             tasks=self.tasks,
             panels=self.panels,
             figures={name: charts.chart(rows, self.keys) for name, rows in self.panels.items()},
@@ -102,10 +114,6 @@ class Pages:
             notes=self.collection.notes,
             n_records=len(self.records),
         )
-
-    def answers(self) -> list[Table]:
-        """What stands above the curves: the answers a reader comes for, each as a table."""
-        return []
 
     def method(self, kind: str, name: str) -> str:
         """One defense or attack: what it is, its settings, records, flags and certificates."""
@@ -148,7 +156,9 @@ class Pages:
             folders=self.collection.folders(record.key),
             leaks=leaks_table(record, own, self.links, "../"),
             figure=charts.over_steps(record),
-            flags={flag: FLAGS[flag] for flag in FLAGS if any(flag in names for names in own.values())},
+            flags={
+                flag: FLAGS[flag] for flag in FLAGS if any(flag in names for names in own.values())
+            },
             whole={flag: FLAGS[flag] for flag in own.get(-1, ())},
             as_yaml=yaml.safe_dump(cell, sort_keys=False, allow_unicode=True, width=100),
             as_json=json.dumps(cell, indent=1, ensure_ascii=False),
@@ -157,11 +167,23 @@ class Pages:
         )
 
     @cached_property
+    def questions(self) -> dict[str, list[Table]]:
+        """By question the leaderboards that answer it."""
+        found: dict[str, list[Table]] = {}
+        for n, board in enumerate(boards(self.records)):
+            found.setdefault(board.question, []).append(
+                board_table(board, f"board-{n}", self.links)
+            )
+        return found
+
+    @cached_property
     def panels(self) -> dict[str, pd.DataFrame]:
         """By the name of its files, the points of each figure: of one task, goal and attribute."""
         whole = self.rows.dropna(subset=["utility", "ep"])
         found = {}
-        for (task, goal, attribute), rows in whole.groupby(["task", "goal", "attribute"], sort=False):
+        for (task, goal, attribute), rows in whole.groupby(
+            ["task", "goal", "attribute"], sort=False
+        ):
             name = "-".join([slug(task), goal, *([slug(attribute)] if attribute else [])])
             found[name] = rows
         return found
@@ -182,7 +204,7 @@ class Pages:
     @cached_property
     def words(self) -> dict[str, str]:
         """By key the parameters of the defense in words, those that vary within it."""
-        found = {}
+        found: dict[str, str] = {}
         for name in self._named("defense"):
             own = [record for record in self.records if record.cell.defense.name == name]
             told = varying(record.cell.defense.params for record in own)
@@ -196,7 +218,7 @@ class Pages:
 
     def _certificates(self, kind: str, name: str) -> list[tuple[str, str, str]]:
         """(what is certified, where, key) of each certificate that the method has part in."""
-        found = {}
+        found: dict[tuple[str, str], str] = {}
         for record in self.records:
             for leak in record.leaks:
                 who = leak.attack.name if kind == "attack" else record.cell.defense.name

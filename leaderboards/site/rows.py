@@ -31,6 +31,8 @@ class Cell:
     """What it is ordered by, where that is not its text; NaN stands last."""
     href: str = ""
     look: Look | None = None
+    kept: float | None = None
+    """Of an entry of the matrix: how much privacy is kept, 0 to 1, which shades it."""
 
     @property
     def order(self) -> str:
@@ -59,6 +61,11 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
+
+    @property
+    def filtered(self) -> bool:
+        """Whether it is long enough to need filters."""
+        return len(self.rows) > 12
 
 
 def number(value: Any, low: Any = None, high: Any = None) -> Cell:
@@ -97,14 +104,20 @@ def per_setting(frame: pd.DataFrame) -> pd.DataFrame:
     for defense, own in rows.groupby("defense", sort=False):
         names = varying(map(json.loads, frame.loc[frame["defense"] == defense, "params"].unique()))
         for _, peers in own.groupby(["task", "model", "cut"], sort=False):
-            for row in peers.itertuples():
-                told = settings(str(row.params), names), setup(peers, row.limit, row.epochs, row.setup)
-                words[row.Index] = ", ".join(part for part in told if part)
+            for index, row in zip(peers.index, peers.itertuples(), strict=True):
+                told = (
+                    settings(str(row.params), names),
+                    setup(peers, row.limit, row.epochs, row.setup),
+                )
+                words[index] = ", ".join(part for part in told if part)
     return rows.assign(words=words)
 
 
 def settings_table(
-    rows: pd.DataFrame, keys: Mapping[tuple[Any, ...], str], links: Mapping[str, str], root: str = ""
+    rows: pd.DataFrame,
+    keys: Mapping[tuple[Any, ...], str],
+    links: Mapping[str, str],
+    root: str = "",
 ) -> Table:
     """The table of `per_setting`.
 
@@ -116,18 +129,19 @@ def settings_table(
     metrics = ", ".join(dict.fromkeys(text for text in rows["utility_metric"] if text))
     columns = [
         Column("task", choose=True),
-        Column("model", choose=rows["model"].nunique() > 1),
-        Column("cut", number=True, choose=rows["cut"].nunique() > 1),
+        Column("model", choose=rows[["model", "cut"]].drop_duplicates().shape[0] > 1),
         Column("defense", choose=True),
         Column("setting", about="parameters that vary; the link leads to a record"),
         Column("utility", number=True, about=metrics),
         Column("goal", choose=True, about="what the attack guesses"),
-        Column("EP, strongest", number=True, about="empirical privacy that the strongest attack leaves"),
+        Column(
+            "EP, strongest", number=True, about="empirical privacy that the strongest attack leaves"
+        ),
         Column("by"),
         Column("EP, paper's", number=True, about="by the attack of the defense's authors"),
         Column("chance", number=True, about="EP that guessing without any observation leaves"),
         Column("seeds", number=True),
-        Column("flags", choose=(rows["flags"] != "").any()),
+        Column("flags", choose=bool((rows["flags"] != "").any())),
     ]
     cells = []
     for row in rows.to_dict("records"):
@@ -137,8 +151,7 @@ def settings_table(
         cells.append(
             [
                 Cell(row["task"]),
-                Cell(row["model"]),
-                Cell(str(row["cut"]), sort=float(row["cut"])),
+                Cell(f"{row['model']}, cut {row['cut']}"),
                 Cell(
                     row["defense"],
                     href=root + links[f"defense {row['defense']}"],
@@ -148,7 +161,7 @@ def settings_table(
                 number(row["utility"], row["utility_low"], row["utility_high"]),
                 Cell(goal),
                 number(row["ep"], row["ep_low"], row["ep_high"]),
-                Cell(row["attack"], href=root + links.get(f"attack {row['attack']}", "")),
+                Cell(row["attack"], href=root + links[f"attack {row['attack']}"]),
                 number(row["paper_ep"], row["paper_ep_low"], row["paper_ep_high"]),
                 number(row["ep_chance"]),
                 Cell(f"{row['n_seeds']}{'†' if once else ''}", sort=float(row["n_seeds"])),
@@ -156,7 +169,9 @@ def settings_table(
             ]
         )
     note = [f"† {ONE_SEED}"] if (rows["n_seeds"] == 1).any() else []
-    return Table("settings", "Settings: what each costs and what it leaves private", columns, cells, note)
+    return Table(
+        "settings", "Settings: what each costs and what it leaves private", columns, cells, note
+    )
 
 
 def place(row: Mapping[Any, Any]) -> tuple[Any, ...]:

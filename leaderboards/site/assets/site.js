@@ -29,7 +29,6 @@ function themed(figure) {
   const data = figure.data.map((trace) => {
     const meta = trace.meta || {};
     const colour = meta.ink ? muted : meta.colour && shade(meta.colour);
-    if (!colour) return trace;
     const more = { ...trace, line: { ...trace.line, color: colour } };
     if (!trace.marker) return more;
     return {
@@ -51,20 +50,27 @@ function themed(figure) {
     yaxis: { ...axis, ...given.yaxis, automargin: true, fixedrange: true },
     font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink },
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    colorway: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999933"].map(shade),
     hoverlabel: { bgcolor: paper, bordercolor: muted, font: { color: ink }, align: "left" },
-    hovermode: "closest", showlegend: true,
-    legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom", x: 0, font: { size: 11 } },
-    margin: { l: 50, r: 10, t: 10, b: 50 },
+    hovermode: "closest", showlegend: false,
+    margin: { l: 50, r: 10, t: 10, b: 45 },
   }];
 }
 
 async function draw() {
   if (!window.Plotly) return;
   for (const source of document.querySelectorAll("script[data-plot]")) {
-    const place = document.getElementById(source.dataset.plot), first = !place.data;
-    await Plotly.react(place, ...themed(JSON.parse(source.textContent)), { responsive: true, displayModeBar: false });
+    const place = document.getElementById(`plot-${source.dataset.plot}`), first = !place.data;
+    const [data, layout] = themed(JSON.parse(source.textContent));
+    const keys = [...document.getElementById(`legend-${source.dataset.plot}`).children];
+    // A change of theme keeps what the reader has hidden.
+    keys.forEach((key, at) => { data[at].visible = key.getAttribute("aria-pressed") === "true"; });
+    await Plotly.react(place, data, layout, { responsive: true, displayModeBar: false });
     if (first) {
+      keys.forEach((key, at) => key.addEventListener("click", () => {
+        const visible = key.getAttribute("aria-pressed") !== "true";
+        key.setAttribute("aria-pressed", String(visible));
+        Plotly.restyle(place, { visible }, [at]);
+      }));
       place.on("plotly_click", ({ points: [point] }) => {
         if (typeof point.customdata === "string") location.href = point.customdata;
       });
