@@ -181,11 +181,9 @@ class Pages:
         """By the name of its files, the points of each figure: of one task, goal and attribute."""
         whole = self.rows.dropna(subset=["utility", "ep"])
         found = {}
-        for (task, goal, attribute), rows in whole.groupby(
-            ["task", "goal", "attribute"], sort=False
-        ):
-            name = "-".join([slug(task), goal, *([slug(attribute)] if attribute else [])])
-            found[name] = rows
+        for names, rows in whole.groupby(["task", "attribute", "goal"], sort=False):
+            # No slug holds a dot, so no two of these names are the same.
+            found[".".join(slug(name) for name in map(str, names) if name)] = rows
         return found
 
     @cached_property

@@ -18,7 +18,7 @@ if (["light", "dark"].includes(remembered())) root.dataset.theme = remembered();
 // The same mixture as that of .mark in the style sheet.
 function shade(colour) {
   if (!isDark()) return colour;
-  const part = (at) => Math.round(0.6 * parseInt(colour.slice(at, at + 2), 16) + 0.4 * 255);
+  const part = (at) => Math.round((parseInt(colour.slice(at, at + 2), 16) + 255) / 2);
   return `rgb(${part(1)},${part(3)},${part(5)})`;
 }
 
