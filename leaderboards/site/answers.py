@@ -59,7 +59,7 @@ def board_table(board: Board, id: str, links: Mapping[str, str]) -> Table:
         columns.append(Column(name, number=numeric and any(texts)))
     rows = [[_entry(column, str(row[column.name]), links) for column in columns] for row in found]
     title = f"{board.goal} · {board.task} · {board.model} · {board.words}"
-    return Table(id, title, columns, rows, [board.note])
+    return Table(id, title, columns, rows)
 
 
 def _entry(column: Column, text: str, links: Mapping[str, str]) -> Cell:

@@ -167,11 +167,11 @@ class Pages:
         )
 
     @cached_property
-    def questions(self) -> dict[str, list[Table]]:
-        """By question the leaderboards that answer it."""
-        found: dict[str, list[Table]] = {}
+    def questions(self) -> dict[tuple[str, str], list[Table]]:
+        """By question, and what to know of its answers, the leaderboards."""
+        found: dict[tuple[str, str], list[Table]] = {}
         for n, board in enumerate(boards(self.records)):
-            found.setdefault(board.question, []).append(
+            found.setdefault((board.question, board.note), []).append(
                 board_table(board, f"board-{n}", self.links)
             )
         return found
