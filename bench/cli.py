@@ -190,8 +190,9 @@ def run(
                 "--record runs one cell as it was: --task, --seeds and --limit do not go with it, "
                 "and --model says only where its model lies"
             )
-        planned, store = _plan_again(record, model[0] if model else None, data, device, out)
+        before, planned, store = _plan_again(record, model[0] if model else None, data, device, out)
     else:
+        before = None
         planned, store = _plan(str(suite), task, model, data, device, seeds, limit, out)
     name = planned.suite.name if suite is None else suite
     with Live(console, len(planned.cells)) as live:
@@ -204,6 +205,10 @@ def run(
         if out is None
         else f"{len(records)} cells in {store.folder}."
     )
+    if before is not None:
+        from bench.again import compared
+
+        console.print(_escaped(compared(before, records[0])))
     if bad or broken:
         for failed in bad:
             console.print(
@@ -589,14 +594,14 @@ def _plan(
 
 def _plan_again(
     key: str, model: str | None, data: Path | None, device: str, out: Path | None
-) -> tuple[Plan, Store]:
+) -> tuple[Record, Plan, Store]:
     from bench.again import find, plan_again
     from bench.store import Store
 
     record = find(key, [PUBLISHED, LOCAL])
     with console.status("loading data and models"):
         planned = plan_again(record, data, _device(device), model)
-    return planned, Store(out or LOCAL / planned.suite.name)
+    return record, planned, Store(out or LOCAL / planned.suite.name)
 
 
 def _records(source: str) -> list[Record]:

@@ -55,7 +55,7 @@ def hostile_records():
     return [
         record(EVIL, {EVIL: EVIL, "eta": 1}, 0, 0.8, evil, EVIL, EVIL, utility_metric=EVIL),
         record(PATHS, {"eta": 2}, 0, 0.7, [leak(0.3)], PATHS, PATHS),
-        record("none", {}, 1, None, [], status="failed", reason=EVIL),
+        record("none", {}, 7, None, [], status="failed", reason=EVIL),
     ]
 
 
@@ -77,6 +77,13 @@ def site(tmp_path_factory, sources):
     to = tmp_path_factory.mktemp("www") / "site"
     publish(sources, to)
     return to
+
+
+@pytest.fixture
+def other(tmp_path, monkeypatch):
+    """Few records, of which a site is built quickly, without figures for papers."""
+    monkeypatch.setattr(build.charts, "files", lambda *_: [])
+    return [kept(tmp_path.with_name(f"{tmp_path.name}-records"), [record()])]
 
 
 @pytest.fixture
@@ -163,16 +170,16 @@ def test_what_failed_is_on_the_front_page(site):
     assert "What failed (2)" in page
 
 
-def test_a_new_site_takes_the_place_of_an_old_one_and_leaves_nothing_beside(copied, sources):
+def test_a_new_site_takes_the_place_of_an_old_one_and_leaves_nothing_beside(copied, other):
     (copied / "index.html").write_text("old")
-    publish(sources[:1], copied)
+    publish(other, copied)
     assert "What private fine-tuning leaks" in (copied / "index.html").read_text("utf-8")
     assert not (copied / "defenses" / f"{slug(PATHS)}.html").exists()
     assert [path.name for path in copied.parent.iterdir()] == ["site"]
 
 
 @pytest.mark.parametrize("where", ["export", "get_plotlyjs", "_swap"])
-def test_a_build_that_fails_leaves_the_old_site_whole(copied, sources, monkeypatch, where):
+def test_a_build_that_fails_leaves_the_old_site_whole(copied, other, monkeypatch, where):
     before = digests(copied)
 
     def full(*_):
@@ -180,7 +187,7 @@ def test_a_build_that_fails_leaves_the_old_site_whole(copied, sources, monkeypat
 
     monkeypatch.setattr(build, where, full)
     with pytest.raises(LeakboardError, match="No space left"):
-        publish(sources[:1], copied)
+        publish(other, copied)
     assert digests(copied) == before
     assert [path.name for path in copied.parent.iterdir()] == ["site"]
 
@@ -253,7 +260,7 @@ def test_the_attacks_of_one_cell_in_two_folders_are_joined(tmp_path):
     assert found.folders(found.records[0].key) == ["a", "b"]
 
 
-def test_a_suite_without_utility_and_several_schemas_are_noted(tmp_path):
+def test_a_suite_without_utility_and_several_schemas_are_noted(tmp_path, other):
     a = kept(tmp_path / "a", [record(utility=None, utility_metric="")])
     old = record(seed=1)
     b = kept(tmp_path / "b", [old.model_copy(update={"schema_version": 0})])

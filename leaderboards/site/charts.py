@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from html import escape as escaped
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -146,8 +147,12 @@ def over_steps(record: Record) -> Chart | None:
 
 
 def files(points: pd.DataFrame, out: Path, title: str) -> list[Path]:
-    """The figure for a paper, as SVG, PNG and PDF."""
-    return tradeoff(points, out, title)
+    """The figure for a paper, as SVG, PNG and PDF; texts that would push it off the page are cut."""
+    texts = ["task", "attribute", "metric", "utility_metric"]
+    cut = {
+        name: points[name].map(lambda text: shorten(text, 40, placeholder=" …")) for name in texts
+    }
+    return tradeoff(points.assign(**cut), out, title)
 
 
 def _trace(curve: Curve, keys: dict[tuple[Any, ...], str], root: str) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Table:
     @property
     def filtered(self) -> bool:
         """Whether it is long enough to need filters."""
-        return len(self.rows) > 12
+        return len(self.rows) > 8
 
 
 def number(value: Any, low: Any = None, high: Any = None) -> Cell:

@@ -99,6 +99,8 @@ function sortable(table) {
   }));
 }
 
+const plain = (text) => text.toLowerCase().replace(/\s+/g, " ").trim();
+
 function filterable(form) {
   const rows = [...document.getElementById(form.dataset.for).querySelectorAll("tbody tr")];
   const text = (row, column) => row.cells[column].textContent.trim();
@@ -110,11 +112,11 @@ function filterable(form) {
     }
   }
   const apply = () => {
-    const words = search.value.toLowerCase().split(/\s+/);
+    const wanted = plain(search.value);
     let shown = 0;
     for (const row of rows) {
       const fits = selects.every((s) => !s.value || text(row, Number(s.dataset.column)) === s.value);
-      row.hidden = !(fits && words.every((word) => row.textContent.toLowerCase().includes(word)));
+      row.hidden = !(fits && plain(row.textContent).includes(wanted));
       shown += !row.hidden;
     }
     form.querySelector("output").value = `${shown} of ${rows.length}`;
