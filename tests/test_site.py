@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+import re
 import shutil
+import sys
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import pytest
 
+from bench import cli
 from bench.errors import LeakboardError
 from bench.record import Point
 from bench.store import Store, to_text
@@ -141,6 +144,18 @@ def test_nothing_is_loaded_from_elsewhere(site):
         assert '<link rel="stylesheet" href="http' not in text
 
 
+def test_figures_hold_no_markup_from_records(site):
+    page = (site / "index.html").read_text("utf-8")
+    figures = re.findall(r'<script type="application/json" data-plot=[^>]*>(.*?)</script>', page)
+    texts = []
+    for figure in map(json.loads, figures):
+        texts += [figure["layout"]["yaxis"]["title"]["text"]]
+        for trace in figure["data"]:
+            texts += [trace.get("name", ""), *trace.get("hovertext", [])]
+    assert any("&lt;img src=x" in text for text in texts)
+    assert not any("<" in re.sub("</?b>|<br>", "", text) for text in texts)
+
+
 def test_pages_bear_no_names_from_records(site):
     assert slug("sap-cti") == "sap-cti"
     for name in (EVIL, PATHS, "", "Sap", "a/b", "..", "a" * 200):
@@ -219,6 +234,22 @@ def test_a_link_or_a_file_in_the_place_of_the_site_is_refused(tmp_path, sources,
     for name in ("link", "file"):
         with pytest.raises(LeakboardError, match="is not a folder"):
             publish(sources, tmp_path / name)
+
+
+def test_the_command_publishes_all_folders_of_results_published(
+    tmp_path, other, monkeypatch, capsys
+):
+    kept(tmp_path / "published" / "a", [record(seed=1)])
+    kept(tmp_path / "published" / "b", [record(seed=2)])
+    (tmp_path / "published" / "picture.png").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "PUBLISHED", tmp_path / "published")
+    monkeypatch.setattr(sys, "argv", ["leakboard", "publish"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+    assert "site/index.html" in capsys.readouterr().out
+    assert len(list((tmp_path / "site" / "records").glob("*.html"))) == 2
 
 
 def test_no_records_and_damaged_records_are_errors(tmp_path):
