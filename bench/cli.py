@@ -654,14 +654,10 @@ def _suite(source: str) -> Suite | None:
 
 def _printed(source: str) -> tuple[pd.DataFrame | None, str]:
     """What the paper that a suite mirrors prints, and what differs; None where it mirrors none."""
-    from leaderboards.published import published
+    from leaderboards.published import mirrored
 
     suite = _suite(source)
-    if suite is None or (paper := suite.paper) is None:
-        return None, ""
-    known = published(paper.paper, paper.artefact, paper.model)
-    theirs = {printed: ours for ours, printed in paper.task.items()}
-    return known.assign(task=known["task"].replace(theirs)), paper.note
+    return (mirrored(suite.paper), suite.paper.note) if suite and suite.paper else (None, "")
 
 
 def _numbers(text: str | None) -> list[int] | None:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import pandas as pd
+
 from leaderboards.board_tables import claimed
 from leaderboards.boards import Board
 from leaderboards.looks import look
@@ -60,6 +62,20 @@ def board_table(board: Board, id: str, links: Mapping[str, str]) -> Table:
     rows = [[_entry(column, str(row[column.name]), links) for column in columns] for row in found]
     title = f"{board.goal} · {board.task} · {board.model} · {board.words}"
     return Table(id, title, columns, rows)
+
+
+def papers_table(
+    name: str, pairs: pd.DataFrame, note: str, id: str, links: Mapping[str, str]
+) -> Table:
+    """What was measured here beside what a paper prints, as `leaderboards.beside` pairs them."""
+    columns = [
+        Column(name, number=name.endswith((" printed", " here"))) for name in map(str, pairs)
+    ]
+    rows = [
+        [_entry(column, str(row[column.name]), links) for column in columns]
+        for row in pairs.to_dict("records")
+    ]
+    return Table(id, name, columns, rows, [note] if note else [])
 
 
 def _entry(column: Column, text: str, links: Mapping[str, str]) -> Cell:

@@ -17,14 +17,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from bench import __version__, registry
 from bench.checks import FLAGS, flags
 from bench.record import MethodSpec, Record
+from bench.suite import load_suite, suite_names
 from bench.types import Attack, Defense, Goal, Method
+from leaderboards.beside import beside
 from leaderboards.boards import boards
 from leaderboards.frame import frame
 from leaderboards.frontier import SETTING
 from leaderboards.looks import look, settings, varying
 from leaderboards.matrix import BUDGET, matrices
+from leaderboards.published import mirrored
 from leaderboards.site import charts
-from leaderboards.site.answers import board_table, matrix_table
+from leaderboards.site.answers import board_table, matrix_table, papers_table
 from leaderboards.site.reading import Collection
 from leaderboards.site.rows import (
     Table,
@@ -87,7 +90,10 @@ class Pages:
                 "records.html", "", listed=records_table(self.records, self.words, self.links)
             ),
         )
-        yield "boards.html", self._page("boards.html", "", questions=self.questions)
+        yield (
+            "boards.html",
+            self._page("boards.html", "", questions=self.questions, papers=self.papers),
+        )
         yield "about.html", self._page("about.html", "", flags=FLAGS)
         for kind in KINDS:
             for name in self._named(kind):
@@ -106,6 +112,7 @@ class Pages:
             ],
             budget=f"{BUDGET:g}",
             questions=self.questions,
+            papers=self.papers,
             tasks=self.tasks,
             panels=self.panels,
             figures={name: charts.chart(rows, self.keys) for name, rows in self.panels.items()},
@@ -174,6 +181,20 @@ class Pages:
             found.setdefault((board.question, board.note), []).append(
                 board_table(board, f"board-{n}", self.links)
             )
+        return found
+
+    @cached_property
+    def papers(self) -> list[Table]:
+        """For each folder of a suite that mirrors a paper: ours beside the paper's numbers."""
+        found = []
+        names = {name for record in self.records for name in self.collection.folders(record.key)}
+        for name in sorted(names & set(suite_names())):
+            keys = {r.key for r in self.records if name in self.collection.folders(r.key)}
+            if (paper := load_suite(name).paper) is None:
+                continue
+            pairs = beside(self.frame[self.frame["key"].isin(keys)], mirrored(paper))
+            if len(pairs):
+                found.append(papers_table(name, pairs, paper.note, f"paper-{name}", self.links))
         return found
 
     @cached_property
