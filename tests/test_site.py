@@ -15,6 +15,8 @@ from bench.errors import LeakboardError
 from bench.record import Point
 from bench.store import Store, to_text
 from bench.types import Goal
+from leaderboards.boards import QUESTIONS
+from leaderboards.matrix import matrices
 from leaderboards.site import build
 from leaderboards.site.build import publish
 from leaderboards.site.pages import slug
@@ -38,7 +40,14 @@ def plain_records():
         for eta, utility, success in ((None, 0.9, 0.99), (75.0, 0.8, 0.5), (50.0, 0.7, 0.2)):
             leaks = [
                 leak(success + jitter, certificate=eta is None),
-                leak(0.9, "logit-gradient", Goal.LABEL, 0.5, view="worst", curve=curve()),
+                leak(
+                    0.9,
+                    "logit-gradient",
+                    Goal.LABEL,
+                    0.5,
+                    view="worst",
+                    curve=[] if seed else curve(),
+                ),
             ]
             undefended = eta is None
             found.append(
@@ -57,7 +66,7 @@ def hostile_records():
     ]
     return [
         record(EVIL, {EVIL: EVIL, "eta": 1}, 0, 0.8, evil, EVIL, EVIL, utility_metric=EVIL),
-        record(PATHS, {"eta": 2}, 0, 0.7, [leak(0.3)], PATHS, PATHS),
+        record(PATHS, {"eta": 2}, 0, None, [leak(0.3)], PATHS, PATHS),
         record("none", {}, 7, None, [], status="failed", reason=EVIL),
     ]
 
@@ -171,6 +180,19 @@ def test_each_record_can_be_run_again_from_its_page(site):
     assert f"leakboard run --record {one.key}" in page
     assert one.cell.data_hash in page
     assert (site / "records" / f"{one.key}.json").read_text("utf-8") == to_text(one)
+
+
+def test_the_front_page_starts_with_the_matrix_and_the_questions(site, sources):
+    page = (site / "index.html").read_text("utf-8")
+    [matrix] = matrices([one for one in plain_records() if one.cell.task == "reviews"])
+    shown = page[page.index('id="matrix-0"') : page.index('class="task"')]
+    for line in matrix.lines:
+        kept_there = line.shields["inversion", ""].kept
+        assert f'--kept: {100 * kept_there:.0f}%">{kept_there:.2f} ' in shown
+    boards = (site / "boards.html").read_text("utf-8")
+    for name, question, *_ in QUESTIONS:
+        assert (question in shown) == (question in boards), name
+    assert QUESTIONS[1][1] in boards
 
 
 def test_one_seed_is_told_where_its_number_stands(site):
