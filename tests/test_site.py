@@ -188,7 +188,8 @@ def test_the_front_page_starts_with_the_matrix_and_the_questions(site, sources):
     shown = page[page.index('id="matrix-0"') : page.index('class="task"')]
     for line in matrix.lines:
         kept_there = line.shields["inversion", ""].kept
-        assert f'--kept: {100 * kept_there:.0f}%">{kept_there:.2f} ' in shown
+        shade = f'--kept: {100 * kept_there:.0f}%" data-sort="{kept_there!r}">{kept_there:.2f} '
+        assert shade in shown
     boards = (site / "boards.html").read_text("utf-8")
     for name, question, *_ in QUESTIONS:
         assert (question in shown) == (question in boards), name
