@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from bench import __version__, registry
 from bench.checks import FLAGS, flags
 from bench.record import MethodSpec, Record
 from bench.suite import load_suite, suite_names
-from bench.types import Attack, Defense, Goal, Method
+from bench.types import Goal
 from leaderboards.beside import beside
 from leaderboards.boards import boards
 from leaderboards.frame import frame
@@ -27,6 +26,7 @@ from leaderboards.looks import look, settings, varying
 from leaderboards.matrix import BUDGET, matrices
 from leaderboards.published import mirrored
 from leaderboards.site import charts
+from leaderboards.site.about import about
 from leaderboards.site.answers import board_table, matrix_table, papers_table
 from leaderboards.site.reading import Collection
 from leaderboards.site.rows import (
@@ -144,7 +144,7 @@ class Pages:
             "../",
             kind=kind,
             name=name,
-            about=_about(cls) if cls else None,
+            about=about(cls) if cls else None,
             listed=settings_table(rows, self.keys, self.links, "../") if len(rows) else None,
             records=records_table(records, self.words, self.links, "../") if records else None,
             flags={flag: (raised.count(flag), FLAGS[flag]) for flag in FLAGS if flag in raised},
@@ -258,43 +258,3 @@ def _methods(record: Record, kind: str) -> set[str]:
         [record.cell.defense] if kind == "defense" else [leak.attack for leak in record.leaks]
     )
     return {spec.name for spec in specs}
-
-
-def _about(cls: type[Method]) -> dict[str, Any]:
-    """What a method's class says of itself."""
-    threat: dict[str, str] = {}
-    if issubclass(cls, Attack):
-        threat = {
-            "guesses": _listed(cls.threat.goals),
-            "reads any of": _listed(cls.threat.reads) or "nothing",
-            "knows": _listed(cls.threat.knows) or "nothing else",
-        }
-    elif issubclass(cls, Defense):
-        by = [f"{goal}: {', '.join(names)}" for goal, names in cls.measured_by.items()]
-        threat = {
-            "the other party sees": _listed(cls.emits),
-            "trains for": _listed(cls.objectives),
-            "its authors measure it by": "; ".join(by) or "–",
-        }
-    paragraphs = inspect.cleandoc(cls.__doc__ or "").split("\n\n")
-    return {
-        "paragraphs": [" ".join(paragraph.split()) for paragraph in paragraphs],
-        "source": cls.source,
-        "version": cls.version,
-        "costly": issubclass(cls, Attack) and cls.costly,
-        "threat": threat,
-        "parameters": [
-            (name, _default(field.get_default()), " ".join((field.description or "").split()))
-            for name, field in cls.model_fields.items()
-        ],
-    }
-
-
-def _default(value: Any) -> str:
-    if value is None:
-        return "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _listed(names: Any) -> str:
-    return ", ".join(sorted(names))
