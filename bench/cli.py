@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bench.store import Store
     from bench.suite import Suite
 
-LOCAL = Path("results/local")
+LOCAL, PUBLISHED = Path("results/local"), Path("results/published")
 INTERRUPTED = 130
 """The exit code that typer makes of Ctrl-C."""
 console = Console()
@@ -148,7 +148,12 @@ def plan(
 
 @app.command()
 def run(
-    suite: SuiteName,
+    suite: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SUITE", help="A built-in suite (see `leakboard list`) or a YAML file."
+        ),
+    ] = None,
     task: Tasks = None,
     model: Models = None,
     data: Data = None,
@@ -160,32 +165,57 @@ def run(
         Path | None,
         typer.Option(help="Keep the transcript of each cell that is run here, for `attack`."),
     ] = None,
+    record: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Instead of a suite: exactly the cell of this record in results/, with its attacks.",
+        ),
+    ] = None,
 ) -> None:
     """Run what is missing of a suite. Interrupt it at will; the same command goes on.
 
     Examples: leakboard run smoke
 
     leakboard run sap-figure2 --data ~/datasets --task sst2 --limit 6000 --seeds 0,1,2
+
+    leakboard run --record 03d21b1d59c3490c --data ~/datasets
     """
     from bench.progress import Live
     from bench.runner import Runner
 
-    planned, store = _plan(suite, task, model, data, device, seeds, limit, out)
+    if (suite is None) == (record is None):
+        raise LeakboardError("give a SUITE, or --record KEY, and not both")
+    if record is not None:
+        if task or seeds or limit is not None or len(model or []) > 1:
+            raise LeakboardError(
+                "--record runs one cell as it was: --task, --seeds and --limit do not go with it, "
+                "and --model says only where its model lies"
+            )
+        before, planned, store = _plan_again(record, model[0] if model else None, data, device, out)
+    else:
+        before = None
+        planned, store = _plan(str(suite), task, model, data, device, seeds, limit, out)
+    name = planned.suite.name if suite is None else suite
     with Live(console, len(planned.cells)) as live:
         records = Runner(planned, store, live, transcripts).run()
     bad = [r for r in records if r.status not in ("ok", "skipped")]
     broken = [leak for r in records for leak in r.leaks if leak.status not in ("ok", "skipped")]
     console.print(
         f"{len(records)} cells in {store.folder}. "
-        f"See them with [bold]leakboard show {suite}[/] and [bold]leakboard plot {suite}[/]."
+        f"See them with [bold]leakboard show {name}[/] and [bold]leakboard plot {name}[/]."
         if out is None
         else f"{len(records)} cells in {store.folder}."
     )
+    if before is not None:
+        from bench.again import compared
+
+        console.print(_escaped(compared(before, records[0])))
     if bad or broken:
-        for record in bad:
-            name = record.cell.defense.name
+        for failed in bad:
             console.print(
-                f"[yellow]{record.key} {name}: {record.status}[/] {_escaped(record.reason)}"
+                f"[yellow]{failed.key} {failed.cell.defense.name}: {failed.status}[/] "
+                f"{_escaped(failed.reason)}"
             )
         for leak in broken:
             console.print(f"[yellow]{leak.attack.name}: {leak.status}[/] {_escaped(leak.reason)}")
@@ -312,6 +342,33 @@ def export(
 
 
 @app.command()
+def publish(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SUITE|DIR]...",
+            help="Suites that were run, or folders of records [default: all of results/published].",
+        ),
+    ] = None,
+    to: Annotated[Path, typer.Option(help="Folder of the site.")] = Path("site"),
+) -> None:
+    """Build the leaderboard as a static site, which opens from disk: no server, no network.
+
+    Examples: leakboard publish
+
+    leakboard publish smoke --to /tmp/site
+    """
+    from leaderboards.site.build import publish as build
+
+    folders = [_folder(source) for source in sources or []]
+    if not folders:
+        folders = sorted(path for path in PUBLISHED.glob("*") if any(path.glob("*.json")))
+    with console.status("building"):
+        pages = build(folders, to)
+    console.print(f"{pages} pages; open {to / 'index.html'}", highlight=False)
+
+
+@app.command()
 def plot(
     what: Annotated[
         list[str],
@@ -410,7 +467,7 @@ def board(
 ) -> None:
     """Show what each defense protects, what it does not and what it costs; or one leaderboard.
 
-    Examples: leakboard board results/published/*
+    Examples: leakboard board results/published/*/
 
     leakboard board sap-figure2 --question best-privacy
     """
@@ -555,13 +612,23 @@ def _plan(
     return planned, Store(folder)
 
 
+def _plan_again(
+    key: str, model: str | None, data: Path | None, device: str, out: Path | None
+) -> tuple[Record, Plan, Store]:
+    from bench.again import find, plan_again
+    from bench.store import Store
+
+    record = find(key, [PUBLISHED, LOCAL])
+    with console.status("loading data and models"):
+        planned = plan_again(record, data, _device(device), model)
+    return record, planned, Store(out or LOCAL / planned.suite.name)
+
+
 def _records(source: str) -> list[Record]:
     from bench.store import Store
     from leaderboards.frame import in_order
 
-    folder = Path(source) if Path(source).is_dir() else LOCAL / _name(source)
-    if not folder.is_dir():
-        raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
+    folder = _folder(source)
     store = Store(folder)
     records = store.read_all()
     for problem in store.problems:
@@ -569,6 +636,14 @@ def _records(source: str) -> list[Record]:
     if not records:
         raise LeakboardError(f"{folder} holds no records. Run the suite first")
     return in_order(records)
+
+
+def _folder(source: str) -> Path:
+    """The folder of records that is meant by its path or by the name of its suite."""
+    folder = Path(source) if Path(source).is_dir() else LOCAL / _name(source)
+    if not folder.is_dir():
+        raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
+    return folder
 
 
 def _name(source: str) -> str:
@@ -591,14 +666,10 @@ def _suite(source: str) -> Suite | None:
 
 def _printed(source: str) -> tuple[pd.DataFrame | None, str]:
     """What the paper that a suite mirrors prints, and what differs; None where it mirrors none."""
-    from leaderboards.published import published
+    from leaderboards.published import mirrored
 
     suite = _suite(source)
-    if suite is None or (paper := suite.paper) is None:
-        return None, ""
-    known = published(paper.paper, paper.artefact, paper.model)
-    theirs = {printed: ours for ours, printed in paper.task.items()}
-    return known.assign(task=known["task"].replace(theirs)), paper.note
+    return (mirrored(suite.paper), suite.paper.note) if suite and suite.paper else (None, "")
 
 
 def _numbers(text: str | None) -> list[int] | None:
