@@ -363,5 +363,6 @@ def _measured(points: pd.DataFrame) -> str:
     limits = points["limit"].dropna().unique()
     data = f"at most {max(limits):,} examples per split" if len(limits) else "all examples"
     models = ", ".join(dict.fromkeys(points["model"]))
-    seeds = int(points["n_seeds"].max())
-    return f"Measured: {models}, {data}; {seeds} seed{'s' * (seeds > 1)}, 95 % intervals."
+    few, many = int(points["n_seeds"].min()), int(points["n_seeds"].max())
+    seeds = f"{many} seed{'s' * (many > 1)}" if few == many else f"{few} to {many} seeds"
+    return f"Measured: {models}, {data}; {seeds}, 95 % intervals."

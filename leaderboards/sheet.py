@@ -31,5 +31,6 @@ class Sheet:
         """Shows the entries of one panel, which stand for those of all."""
         handles, names = ax.get_legend_handles_labels()
         if len(names) > 0:
-            place = {"loc": "upper center", "bbox_to_anchor": (0.5, 1.0)}
+            # Long enough that a dash shows beside the marker.
+            place = {"loc": "upper center", "bbox_to_anchor": (0.5, 1.0), "handlelength": 3.6}
             self._below.legend(handles, names, ncols=min(self._columns, len(names)), **place)
