@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bench.store import Store
     from bench.suite import Suite
 
-LOCAL = Path("results/local")
+LOCAL, PUBLISHED = Path("results/local"), Path("results/published")
 INTERRUPTED = 130
 """The exit code that typer makes of Ctrl-C."""
 console = Console()
@@ -146,7 +146,12 @@ def plan(
 
 @app.command()
 def run(
-    suite: SuiteName,
+    suite: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SUITE", help="A built-in suite (see `leakboard list`) or a YAML file."
+        ),
+    ] = None,
     task: Tasks = None,
     model: Models = None,
     data: Data = None,
@@ -158,32 +163,52 @@ def run(
         Path | None,
         typer.Option(help="Keep the transcript of each cell that is run here, for `attack`."),
     ] = None,
+    record: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Instead of a suite: exactly the cell of this record in results/, with its attacks.",
+        ),
+    ] = None,
 ) -> None:
     """Run what is missing of a suite. Interrupt it at will; the same command goes on.
 
     Examples: leakboard run smoke
 
     leakboard run sap-figure2 --data ~/datasets --task sst2 --limit 6000 --seeds 0,1,2
+
+    leakboard run --record 03d21b1d59c3490c --data ~/datasets
     """
     from bench.progress import Live
     from bench.runner import Runner
 
-    planned, store = _plan(suite, task, model, data, device, seeds, limit, out)
+    if (suite is None) == (record is None):
+        raise LeakboardError("give a SUITE, or --record KEY, and not both")
+    if record is not None:
+        if task or seeds or limit is not None or len(model or []) > 1:
+            raise LeakboardError(
+                "--record runs one cell as it was: --task, --seeds and --limit do not go with it, "
+                "and --model says only where its model lies"
+            )
+        planned, store = _plan_again(record, model[0] if model else None, data, device, out)
+    else:
+        planned, store = _plan(str(suite), task, model, data, device, seeds, limit, out)
+    name = planned.suite.name if suite is None else suite
     with Live(console, len(planned.cells)) as live:
         records = Runner(planned, store, live, transcripts).run()
     bad = [r for r in records if r.status not in ("ok", "skipped")]
     broken = [leak for r in records for leak in r.leaks if leak.status not in ("ok", "skipped")]
     console.print(
         f"{len(records)} cells in {store.folder}. "
-        f"See them with [bold]leakboard show {suite}[/] and [bold]leakboard plot {suite}[/]."
+        f"See them with [bold]leakboard show {name}[/] and [bold]leakboard plot {name}[/]."
         if out is None
         else f"{len(records)} cells in {store.folder}."
     )
     if bad or broken:
-        for record in bad:
-            name = record.cell.defense.name
+        for failed in bad:
             console.print(
-                f"[yellow]{record.key} {name}: {record.status}[/] {_escaped(record.reason)}"
+                f"[yellow]{failed.key} {failed.cell.defense.name}: {failed.status}[/] "
+                f"{_escaped(failed.reason)}"
             )
         for leak in broken:
             console.print(f"[yellow]{leak.attack.name}: {leak.status}[/] {_escaped(leak.reason)}")
@@ -533,6 +558,18 @@ def _plan(
     with console.status("loading data and models"):
         planned = make_plan(loaded, data, _device(device))
     return planned, Store(folder)
+
+
+def _plan_again(
+    key: str, model: str | None, data: Path | None, device: str, out: Path | None
+) -> tuple[Plan, Store]:
+    from bench.again import find, plan_again
+    from bench.store import Store
+
+    record = find(key, [PUBLISHED, LOCAL])
+    with console.status("loading data and models"):
+        planned = plan_again(record, data, _device(device), model)
+    return planned, Store(out or LOCAL / planned.suite.name)
 
 
 def _records(source: str) -> list[Record]:

@@ -67,6 +67,18 @@ class Store:
         path = self.path(key)
         return from_text(path) if path.is_file() else None
 
+    def require(self, key: str) -> Record:
+        """The record of a cell that has one.
+
+        Raises:
+            LeakboardError: the file is missing or damaged, or was written by a later version.
+        """
+        path = self.path(key)
+        try:
+            return from_text(path)
+        except (Corrupt, FileNotFoundError) as error:
+            raise LeakboardError(f"{path}: {error}. Restore the file") from error
+
     def read_all(self) -> list[Record]:
         """All readable records, ordered by file name; what is damaged is told in `problems`."""
         self.problems = []
