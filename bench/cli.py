@@ -13,6 +13,8 @@ from bench import __version__
 from bench.errors import LeakboardError, did_you_mean
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bench.plan import Plan
     from bench.record import Record
     from bench.store import Store
@@ -373,7 +375,6 @@ def plot(
     from leaderboards.label_leak import KINDS as LABEL_KINDS
     from leaderboards.label_leak import draw
     from leaderboards.plots import tradeoff
-    from leaderboards.published import published
     from leaderboards.sweep_plot import sweep
     from leaderboards.sweeps import swept
 
@@ -385,12 +386,7 @@ def plot(
         raise LeakboardError(f"--goal: unknown '{goal}'. {did_you_mean(goal, Goal)}")
     records = _records(source)
     rows = frame(records)
-    known, more = None, ""
-    suite = _suite(source)
-    if suite and (paper := suite.paper):
-        known = published(paper.paper, paper.artefact, paper.model)
-        theirs = {printed: ours for ours, printed in paper.task.items()}
-        known["task"], more = known["task"].replace(theirs), paper.note
+    known, more = _printed(source)
     if kind != "tradeoff":
         for path in draw(kind, records, rows, known, out, _name(source)):
             console.print(str(path), highlight=False)
@@ -416,7 +412,9 @@ def board(
     ],
     question: Annotated[
         str | None,
-        typer.Option(help="best-privacy, front, hypervolume or cost, instead of the matrix."),
+        typer.Option(
+            help="best-privacy, front, hypervolume, cost or papers, instead of the matrix."
+        ),
     ] = None,
     budget: Annotated[
         float, typer.Option(help="Points of utility that a defense may lose in the matrix.")
@@ -430,15 +428,25 @@ def board(
     leakboard board sap-figure2 --question best-privacy
     """
     from leaderboards import board_tables
-    from leaderboards.boards import QUESTIONS, boards
+    from leaderboards.boards import PAPERS, QUESTIONS, boards
+    from leaderboards.frame import frame
     from leaderboards.matrix import matrices
 
-    names = [name for name, *_ in QUESTIONS]
+    names = [*[name for name, *_ in QUESTIONS], PAPERS]
     if question is not None and question not in names:
         raise LeakboardError(f"--question: unknown '{question}'. {did_you_mean(question, names)}")
     records = [record for source in sources for record in _records(source)]
     if question is None:
         parts = [part for one in matrices(records, budget) for part in board_tables.matrix(one)]
+    elif question == PAPERS:
+        parts = [
+            part
+            for source in sources
+            if (printed := _printed(source))[0] is not None
+            for part in board_tables.papers(_name(source), frame(_records(source)), *printed)
+        ]
+        if not parts:
+            raise LeakboardError("none of these suites mirrors a paper")
     else:
         found = [one for one in boards(records, attack) if one.name == question]
         parts = [part for one in found for part in board_tables.board(one)]
@@ -604,6 +612,18 @@ def _suite(source: str) -> Suite | None:
     name = Path(source).resolve().name if folder else source
     is_file = not folder and Path(source).suffix in (".yaml", ".yml")
     return load_suite(name) if is_file or name in suite_names() else None
+
+
+def _printed(source: str) -> tuple[pd.DataFrame | None, str]:
+    """What the paper that a suite mirrors prints, and what differs; None where it mirrors none."""
+    from leaderboards.published import published
+
+    suite = _suite(source)
+    if suite is None or (paper := suite.paper) is None:
+        return None, ""
+    known = published(paper.paper, paper.artefact, paper.model)
+    theirs = {printed: ours for ours, printed in paper.task.items()}
+    return known.assign(task=known["task"].replace(theirs)), paper.note
 
 
 def _numbers(text: str | None) -> list[int] | None:

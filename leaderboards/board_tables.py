@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from leaderboards.beside import beside
 from leaderboards.boards import Board
 from leaderboards.looks import SYMBOLS
 from leaderboards.matrix import Line, Matrix, Shield
@@ -40,15 +42,33 @@ def matrix(found: Matrix) -> list[RenderableType]:
     return [*parts, Text(about + beyond, style="dim")]
 
 
+def papers(
+    name: str, rows: pd.DataFrame, printed: pd.DataFrame | None, note: str
+) -> list[RenderableType]:
+    """What a paper prints, and what was measured here at the same settings."""
+    pairs = beside(rows, printed) if printed is not None else pd.DataFrame()
+    if pairs.empty:
+        return [Text(f"{name}: at none of the printed settings was anything measured")]
+    more = f" {note}" if note else ""
+    about = (
+        f"Both by the paper's own attacks; the models differ, so the numbers need not agree.{more}"
+    )
+    return [_rows(f"{name}: ours beside the paper's numbers", pairs), Text(about, style="dim")]
+
+
 def board(found: Board) -> list[RenderableType]:
     """The question, its answer as a table, and what to know about it."""
     title = f"{found.question}\n{found.goal} · {found.task} · {found.model} · {found.words}"
+    return [_rows(title, found.rows), Text(found.note, style="dim")]
+
+
+def _rows(title: str, rows: pd.DataFrame) -> Table:
     table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for name in found.rows.columns:
-        table.add_column(name, no_wrap=name in ("rank", "privacy"))
-    for row in found.rows.itertuples(index=False):
+    for name in rows.columns:
+        table.add_column(str(name), no_wrap=name in ("rank", "privacy"))
+    for row in rows.itertuples(index=False):
         table.add_row(*(Text(str(value)) for value in row))
-    return [table, Text(found.note, style="dim")]
+    return table
 
 
 def _named(line: Line) -> str:

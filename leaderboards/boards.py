@@ -15,6 +15,8 @@ from leaderboards.comparisons import Comparison, comparisons
 from leaderboards.frontier import SETTING, STRONGEST, average, deciding, labelled
 from leaderboards.ranks import Contender, clearly_better, ranks, spelled
 
+PAPERS = "papers"
+"""The board that stands apart: ours beside what a paper prints, see `leaderboards.beside`."""
 FREE_LOSS = 1.0
 """Points of utility that the question of the best privacy grants."""
 Entry = dict[str, Any]

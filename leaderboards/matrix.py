@@ -198,9 +198,10 @@ def _why(goal: str, rows: pd.DataFrame, defense: str) -> str:
 
 def _local(record: Record) -> str:
     known = defenses().get(record.cell.defense.name)
-    if known is not None and known.emits == {Channel.MODEL}:
+    emits = known.emits if known else frozenset()
+    if emits == {Channel.MODEL}:
         return "trains the whole model"
     bottom = record.cost and record.cost.bottom
-    if not bottom or not bottom.parameters:
-        return "sends tokens"
-    return f"{bottom.parameters / 1e6:.3g} M parameters, {bottom.flops / 1e6:.3g} MFLOP per example"
+    if bottom and bottom.parameters:
+        return f"{bottom.parameters / 1e6:.3g} M parameters, {bottom.flops / 1e6:.3g} MFLOP per example"
+    return "sends tokens" if Channel.TOKENS in emits else "runs the part below the cut"

@@ -9,9 +9,12 @@ from test_cli import run
 
 from bench.store import Store
 from bench.types import Channel, Goal
+from leaderboards.beside import beside
 from leaderboards.boards import boards
 from leaderboards.comparisons import comparisons, paired
+from leaderboards.frame import frame
 from leaderboards.matrix import matrices
+from leaderboards.published import published
 from leaderboards.ranks import Contender, clearly_better, ranks, spelled
 
 CHANCE = 0.2
@@ -268,3 +271,35 @@ def test_one_defense_alone_is_no_board(tmp_path, monkeypatch, capsys):
     code, _, err = run(monkeypatch, capsys, "board", str(store.folder))
     assert code == 2
     assert "a board needs two defenses" in " ".join(err.split())
+
+
+def test_papers_numbers_stand_beside_what_their_own_attacks_found_here():
+    stated = {"eta": 50.0, "bottom": "frozen"}
+    stronger = leak(0.9, "eia-map", chance=CHANCE)
+    ours = cell("sap", success=0.4, params=stated, cut=4, task="sst2", more=[stronger])
+    other = cell("sap", success=0.3, params=stated, cut=3, task="sst2")
+    rows = beside(frame([ours, other]), published("SAP", ["Table 4"]))
+    (row,) = rows.to_dict("records")
+    assert row["setting"] == "η = 50, cut 4"
+    assert row["ep printed"] == "0.385"
+    assert row["ep here"].startswith("0.600")  # eia-map is not the paper's
+    label = [leak(0.7, "kmeans", Goal.LABEL, 0.5, channel=Channel.ACTIVATIONS)]
+    label += [leak(1.0, "spectral", Goal.LABEL, 0.5, channel=Channel.GRADIENTS)]
+    label += [leak(0.9, "xgboost", Goal.LABEL, 0.5, channel=Channel.ACTIVATIONS)]
+    baseline = cell("none", success=None, task="sst2", more=label)
+    rows = beside(frame([baseline]), published("P3EFT", ["later submission table"], "llama-2-7b"))
+    (row,) = rows.to_dict("records")
+    # Baselines are measured as the paper measures them: its attacks, on activations.
+    assert (row["ep printed"], row["ep here"][:5]) == ("0.007", "0.300")
+
+
+def test_the_command_lays_ours_beside_the_papers(tmp_path, monkeypatch, capsys):
+    store = Store(tmp_path / "sap-table4")
+    store.write(
+        cell("sap", success=0.4, params={"eta": 50.0, "bottom": "frozen"}, cut=4, task="sst2")
+    )
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = run(monkeypatch, capsys, "board", str(store.folder), "--question", "papers")
+    assert code == 0
+    assert "0.385" in out
+    assert "0.600" in out
