@@ -51,7 +51,7 @@ class Live:
     def started(self, planned: Planned) -> None:
         cell = planned.cell
         self.name = escape(f"{cell.task} seed {cell.seed} {planned.defense}")
-        self.bars.update(self.cells, description=str(planned.defense))
+        self.bars.update(self.cells, description=escape(str(planned.defense)))
 
     def track(self, what: str, items: Iterable[Any], total: int) -> Iterator[Any]:
         self.bars.reset(self.inner, description=f"  {what}", total=total, visible=True)

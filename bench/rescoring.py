@@ -13,6 +13,7 @@ import numpy as np
 
 from bench import memory, metrics, moments, one_run
 from bench.errors import LeakboardError
+from bench.planting import DIGITS
 from bench.record import Estimate, Leak, Record
 from bench.types import Goal, Guess, Ints, Measure
 
@@ -55,7 +56,7 @@ class Rescored:
 def rescored(record: Record) -> Rescored:
     """Computes every success and the utility of a record again."""
     found: list[Mismatch] = []
-    unchecked = {f"the measure {name}, since losses are not kept" for name in record.measures}
+    unchecked = {f"measure {name}" for name in record.measures}
     numbers = 0
     delta = record.claim.parameters.get("delta", 0.0) if record.claim else 0.0
     for name, stated, again in _all(record, delta):
@@ -66,8 +67,7 @@ def rescored(record: Record) -> Rescored:
             continue
         numbers += len(recomputed)
         unchecked |= {
-            f"{what} of {name.split(' ')[0]}, which depends on more than the raw guesses"
-            for what in stated.keys() - recomputed.keys()
+            f"{what} of {name.split(' ')[0]}" for what in stated.keys() - recomputed.keys()
         }
         found += [
             Mismatch(record.key, name, what, stated[what], value)
@@ -76,7 +76,7 @@ def rescored(record: Record) -> Rescored:
         ]
     for leak in record.leaks:
         if leak.curve and leak.success is not None:
-            unchecked.add(f"moments of the curve of {leak.attack.name} but the one that counts")
+            unchecked.add(f"moments of {leak.attack.name} but the one that counts")
             found += _beside_its_curve(record.key, leak, leak.success)
     return Rescored(found, numbers, unchecked)
 
@@ -193,8 +193,8 @@ def _canaries(raw: Raw, metric: str) -> Numbers:
         found, ceiling = memory.estimate(hit.astype(float), "extraction"), 1.0
     else:
         (ranks,) = _ints(raw, "twice_rank")
-        if ranks.min() < 2 or ranks.max() > 2 * 10**memory.DIGITS:
-            raise Impossible(f"ranks are from 1 to 10^{memory.DIGITS}")
+        if ranks.min() < 2 or ranks.max() > 2 * 10**DIGITS:
+            raise Impossible(f"ranks are from 1 to 10^{DIGITS}")
         ceiling = memory.CEILING
         found = memory.estimate(ceiling - np.log2(ranks / 2), "exposure")
     return _plain(found) | {"units": float(found.n), "ceiling": ceiling}
