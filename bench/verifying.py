@@ -29,7 +29,7 @@ from bench.suite import load_suite, suite_names
 METHOD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9_.-]+)?")
 """A task, a model of the hub, or the name of a folder."""
-MOST_LINES = 20
+MOST_LINES = 50
 """Lines shown of one kind; the others are counted."""
 Outcome = Literal["held", "note", "refused"]
 STYLES = {"held": "green", "note": "yellow", "refused": "bold red"}
@@ -119,9 +119,9 @@ def examine(
     report.settle("completeness", wrong, "every setting has every seed and every attack")
     report.settle("consistency", _contradictions(report.records), "records agree with each other")
     _rescore(report)
-    report.add("plausibility", "note", _flagged(report.records))
-    report.add("plausibility", "note", _odd(report.records))
-    report.settle("plausibility", (), "no flag")
+    report.add("flags", "note", _flagged(report.records))
+    report.settle("flags", (), "none")
+    report.add("records", "note", _odd(report.records))
     if again is None:
         report.add("another run", "note", ["no cell was run again"])
     elif report.accepted:
@@ -271,14 +271,16 @@ def _rescore(report: Report) -> None:
 
 def _flagged(records: Sequence[Record]) -> Iterator[str]:
     by_key = {record.key: record for record in records}
-    where: dict[tuple[str, str], set[str]] = {}
+    where: dict[tuple[str, str], Counter[str]] = {}
     for (key, i), found in flags(records).items():
         record = by_key[key]
-        what = f"{record.leaks[i].attack.name} on " if i >= 0 else ""
+        what = record.leaks[i].attack.name if i >= 0 else "transcript"
         for flag in found:
-            where.setdefault((flag, f"{what}{record.cell.defense.name}"), set()).add(key)
-    for (flag, what), keys in where.items():
-        yield f"{flag}: {what} ({len(keys)} records): {FLAGS[flag]}"
+            where.setdefault((flag, what), Counter())[record.cell.defense.name] += 1
+    for (flag, what), on in sorted(where.items()):
+        told = ", ".join(f"{defense} ({count})" for defense, count in on.items())
+        yield f"{flag}: {what} on {told}"
+    yield from (f"{flag}: {FLAGS[flag]}" for flag in sorted({flag for flag, _ in where}))
 
 
 def _odd(records: Sequence[Record]) -> Iterator[str]:
