@@ -439,7 +439,7 @@ BOMB = b"0" * (submissions.MEMBER + 2**20)
 
 
 def test_a_bomb_is_stopped_while_it_is_read(place):
-    named = members(raw(RECORDS[:1]))[:1] + [("records/" + "0" * 16 + ".json", BOMB)]
+    named = [*members(raw(RECORDS[:1]))[:1], ("records/" + "0" * 16 + ".json", BOMB)]
     packed = zipped(named)
     assert len(packed) < 10**6
     assert "unpacks to more than" in why(verdict(place, packed))
