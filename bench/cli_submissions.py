@@ -24,10 +24,10 @@ def submit(
         typer.Argument(metavar="SUITE|DIR...", help="Suites that were run, or folders of records."),
     ],
     to: Annotated[
-        Path | None, typer.Option("--to", help="The file to write [default: METHOD.zip].")
+        Path | None, typer.Option("--to", help="The file to write; METHOD.zip without it.")
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="What is submitted [default: name of the suite].")
+        str | None, typer.Option(help="What is submitted; the suite without it.")
     ] = None,
     link: Annotated[str, typer.Option(help="Where more is said about it: https://…")] = "",
     note: Annotated[str, typer.Option(help="A line about it.")] = "",
@@ -74,7 +74,7 @@ def verify(
         str, typer.Option(metavar="N|none", help="How many cells are run again.")
     ] = "1",
     seed: Annotated[
-        int | None, typer.Option(help="Draws these cells [default: another each time].", min=0)
+        int | None, typer.Option(help="Draws these cells; other ones each time without it.", min=0)
     ] = None,
     accept: Annotated[
         bool, typer.Option("--accept", help="Then put its records into results/published/METHOD.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from collections.abc import Iterator
+from itertools import chain
 from math import isfinite
 from typing import Any
 
@@ -45,19 +47,21 @@ def parsed(raw: bytes, what: str) -> Any:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise Refused(f"{what} is not JSON ({error})") from error
-    left: list[tuple[Any, int]] = [(value, 0)]
-    while left:
-        at, depth = left.pop()
-        if depth > DEEPEST:
-            raise Refused(f"{what} is nested more than {DEEPEST} levels deep")
-        if isinstance(at, dict):
-            left += [(x, depth + 1) for pair in at.items() for x in pair]
-        elif isinstance(at, list):
-            left += [(x, depth + 1) for x in at]
-        elif isinstance(at, str):
-            _bounded(at, what)
-        elif isinstance(at, int | float) and not (isfinite(at) and abs(at) < 2**63):
-            raise Refused(f"{what} holds a number that is not finite or has more than 64 bits")
+    # A stack of iterators: a list of ten million numbers costs nothing more.
+    inside: list[Iterator[Any]] = [iter([value])]
+    while inside:
+        for at in inside[-1]:
+            if isinstance(at, dict | list):
+                if len(inside) > DEEPEST:
+                    raise Refused(f"{what} is nested more than {DEEPEST} levels deep")
+                inside.append(chain(at, at.values()) if isinstance(at, dict) else iter(at))
+                break
+            if isinstance(at, str):
+                _bounded(at, what)
+            elif isinstance(at, int | float) and not (isfinite(at) and abs(at) < 2**63):
+                raise Refused(f"{what} holds a number that is not finite or has more than 64 bits")
+        else:
+            inside.pop()
     return value
 
 

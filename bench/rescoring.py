@@ -19,8 +19,8 @@ from bench.types import Goal, Guess, Ints, Measure
 
 TOLERANCE = 1e-6
 """Between what two machines make of the same guesses; a difference that a table shows is larger."""
-LONGEST, MOST_CLASSES = 100_000, 1000
-"""Examples and classes of one leak beyond which nothing is computed again: memory has an end."""
+LONGEST, LARGEST = 100_000, 10**7
+"""Examples of one leak, and these times its classes, beyond which nothing is computed: memory ends."""
 Raw = dict[str, list[int]]
 Numbers = dict[str, float]
 
@@ -164,10 +164,10 @@ def _accuracy(raw: Raw, mine: str) -> Numbers:
 def _labels(raw: Raw, measure: Measure) -> Numbers:
     values, truth = _ints(raw, "guess", "truth")
     classes = int(truth.max()) + 1
-    if truth.min() < 0 or classes > MOST_CLASSES or len(np.unique(truth)) < classes:
+    if truth.min() < 0 or classes * len(truth) > LARGEST or len(np.unique(truth)) < classes:
         raise Impossible("a moment counts only where every class is there")
-    if measure == "matching" and not 0 <= values.min() <= values.max() < MOST_CLASSES:
-        raise Impossible("clusters are numbered from 0")
+    if measure == "matching" and not 0 <= values.min() <= values.max() < LARGEST // len(truth):
+        raise Impossible("clusters are numbered from 0, and few")
     guess = Guess(Goal.LABEL, None, "train", np.arange(len(truth)), values, measure=measure)
     look = moments.Look(guess, 0, values, truth, np.zeros((0, len(truth)), np.int16))
     value = float(moments.MEASURES[measure](values, truth[None], classes)[0])

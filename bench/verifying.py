@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
@@ -250,11 +249,11 @@ def _contradictions(records: Sequence[Record]) -> Iterator[str]:
         known_here = registry.defenses().get(cell.defense.name)
         if known_here and known_here.version == cell.defense.version:
             try:
-                defense = known_here(**cell.defense.params)
-            except ValidationError:
-                yield f"{record.key}: {cell.defense.name} takes no such parameters"
+                undefended = known_here(**cell.defense.params).undefended
+            except Exception as error:  # whatever its validators raise
+                yield f"{record.key}: {cell.defense.name} takes no such parameters: {error}"
                 continue
-            if defense.undefended != record.undefended:
+            if undefended != record.undefended:
                 yield f"{record.key}: says the wrong thing about whether it is defended"
 
 

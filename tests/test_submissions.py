@@ -241,6 +241,18 @@ def test_raw_guesses_that_cannot_be_are_refused(place, guesses):
     assert "the raw guesses give nothing" in why(report)
 
 
+def test_labels_that_would_fill_the_memory_are_not_scored():
+    huge = {"guess": [0, 10**9], "truth": [0, 1]}
+    label = {"attack": "kmeans", "goal": Goal.LABEL, "view": "worst"}
+    for metric, values in (
+        ("matched accuracy", huge),
+        ("AUC (sign-free)", huge | {"truth": [0, 10**9]}),
+    ):
+        lied = leak(raw=values, **label).model_copy(update={"metric": metric})
+        (mismatch,) = rescored(record(leaks=[lied], utility=None)).mismatches
+        assert str(mismatch.recomputed).startswith("nothing")
+
+
 def test_a_metric_that_is_not_known_is_not_passed_over(place):
     report = verdict(place, changed(lambda content: content["leaks"][0].update(metric="my score")))
     assert "knows no inversion by 'my score'" in why(report)
