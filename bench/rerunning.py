@@ -50,7 +50,8 @@ class Again:
                 reasons[f"{record.cell.defense.name}: {error}"] = None
                 continue
             done += 1
-            yield compared(record, again)
+            outcome, what = compared(record, again)
+            yield outcome, f"{what} (drawn by --seed {self.seed})"
         if done < self.count:
             yield "note", f"{done} of {self.count} cells could be run again here (seed {self.seed})"
             yield from (("note", f"not run again: {reason}") for reason in reasons)

@@ -457,6 +457,18 @@ def test_a_bomb_is_stopped_while_it_is_read(place):
     assert "unpacks to more than" in why(verdict(place, packed))
 
 
+def test_no_more_is_unpacked_than_is_taken():
+    class Endless:
+        def read(self, size=-1):
+            assert 0 <= size <= submissions.MEMBER + 1
+            return b"0" * size
+
+    with pytest.raises(Refused, match="unpacks to more than"):
+        submissions._at_most(Endless(), 0)
+    with pytest.raises(Refused, match="128 in all"):
+        submissions._at_most(io.BytesIO(b"0" * 10), submissions.WHOLE)
+
+
 def test_a_bomb_with_a_header_that_lies_is_stopped(place):
     packed = bytearray(zipped([("manifest.json", BOMB)]))
     real, lie = struct.pack("<L", len(BOMB)), struct.pack("<L", 10)
@@ -496,6 +508,11 @@ def test_other_ways_to_compress_are_refused(place, kind):
 def test_a_directory_of_a_million_entries_is_refused_before_it_is_read(place):
     end = submissions.END.pack(b"PK\x05\x06", 0, 0, 1, 1, 2**25, 0, 0)
     assert "holds more than" in why(verdict(place, b"\0" * 2**20 + end))
+
+
+def test_a_directory_that_stands_elsewhere_is_refused_before_it_is_read(place):
+    end = submissions.END.pack(b"PK\x05\x06", 0, 0, 1, 1, 46, 0, 0)
+    assert "of a kind" in why(verdict(place, submissions.ZIP64 + b"\0" * 16 + end))
 
 
 def test_a_large_file_is_refused_unread(place):
