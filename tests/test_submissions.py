@@ -385,6 +385,16 @@ def test_what_a_released_model_remembers_is_scored_again():
         assert rescored(good.model_copy(update={"leaks": leaks})).mismatches, one.attack.name
 
 
+def test_the_moment_that_counts_is_the_worst_of_its_curve():
+    own = record(utility=None).leaks[0].success
+    for value, step, wrong in ((0.5, 3, 0), (0.6, 3, 2), (0.5, 4, 1)):
+        point = {"step": step, "part": 0, "recipient": "v"}
+        point["success"] = own.model_copy(update={"value": value})
+        told = leak(goal=Goal.LABEL, step=3, curve=[point])
+        found = [m.what for m in rescored(record(leaks=[told], utility=None)).mismatches]
+        assert len(found) == wrong + 1  # the first: it has no raw guesses
+
+
 # Another run
 
 
