@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from bench.released import Trainee, losses, restored
+from bench.ragged import Tokens
+from bench.released import Trainee, confidences, losses, restored
 from bench.training import by_length
 from bench.types import (
     Attack,
@@ -43,8 +46,9 @@ class Membership(Attack):
         frozenset({Knows.BASE_WEIGHTS}),
     )
 
-    score: Literal["calibrated", "loss"] = "calibrated"
-    """`loss`: of the released model. `calibrated`: less that of the public one."""
+    score: Literal["calibrated", "loss", "confidence"] = "calibrated"
+    """`loss`: of the released model. `calibrated`: less that of the public one. `confidence`: how sure
+    the released model is, as a number that is about normal over models."""
 
     @torch.no_grad()
     def guess(
@@ -56,11 +60,14 @@ class Membership(Attack):
             return []
         last = seen.rounds(Channel.MODEL)[-1]
         vector = torch.tensor(seen.collect(Channel.MODEL, round=last).values[0])
-        before = self._losses(knowledge.network().eval(), knowledge)
-        after = self._losses(restored(knowledge.network(), vector), knowledge)
-        calibrated = self.score == "calibrated" and not knowledge.classes
-        rows = np.arange(len(after))
-        values = before - after if calibrated else -after
+        network = restored(knowledge.network(), vector)
+        if self.score == "confidence":
+            values = _of_each(confidences, network, knowledge)
+        else:
+            values = -_of_each(losses, network, knowledge)
+        if self.score == "calibrated" and not knowledge.classes:
+            values += _of_each(losses, knowledge.network().eval(), knowledge)
+        rows = np.arange(len(values))
         return [
             Guess(
                 Goal.MEMBERSHIP,
@@ -73,11 +80,15 @@ class Membership(Attack):
             )
         ]
 
-    def _losses(self, network: Trainee, knowledge: Knowledge) -> NDArray[np.float64]:
-        candidates = knowledge.candidates
-        assert candidates is not None
-        found = np.zeros(len(candidates.tokens))
-        for rows in by_length(candidates.tokens.lengths):
-            labels = torch.from_numpy(candidates.labels)[rows]
-            found[rows.numpy()] = losses(network, candidates.tokens.take(rows), labels).cpu()
-        return found
+
+def _of_each(
+    what: Callable[[Trainee, Tokens, Tensor], Tensor], network: Trainee, knowledge: Knowledge
+) -> NDArray[np.float64]:
+    """[n] a number of each candidate."""
+    candidates = knowledge.candidates
+    assert candidates is not None
+    found = np.zeros(len(candidates.tokens))
+    for rows in by_length(candidates.tokens.lengths):
+        labels = torch.from_numpy(candidates.labels)[rows]
+        found[rows.numpy()] = what(network, candidates.tokens.take(rows), labels).cpu()
+    return found

@@ -134,6 +134,7 @@ def knowledge_for(
         vocabulary=len(backbone.embeddings),
         canaries=planned.cell.plant.canaries if planned.cell.plant else (),
         candidates=inputs.candidates,
+        shadows=planned.shadows.get(pairing.attack) if Knows.SHADOWS in knows else None,
     )
 
 

@@ -342,8 +342,8 @@ def plot(
         list[str],
         typer.Argument(
             metavar="[KIND] SUITE",
-            help="tradeoff (the default), training, sensitivity, bars or pca; then a suite or a "
-            "folder of records.",
+            help="tradeoff (the default), memory, training, sensitivity, bars or pca; then a suite or "
+            "a folder of records.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the pictures.")] = Path("plots"),
@@ -360,6 +360,8 @@ def plot(
 ) -> None:
     """Draw utility against empirical privacy, or another figure, as PNG, SVG and PDF.
 
+    Of released models: memory (exposure of canaries under every defense).
+
     Of label privacy: training (leak over the steps), sensitivity (utility against leak along the
     knob), bars (both beside the paper's), pca (what was sent, coloured by label; one seed).
 
@@ -374,17 +376,27 @@ def plot(
     from leaderboards.frontier import PAPER, STRONGEST, points
     from leaderboards.label_leak import KINDS as LABEL_KINDS
     from leaderboards.label_leak import draw
+    from leaderboards.memory_plot import memory
     from leaderboards.plots import tradeoff
+    from leaderboards.published import exposures
     from leaderboards.sweep_plot import sweep
     from leaderboards.sweeps import swept
 
-    kinds = ["tradeoff", *LABEL_KINDS]
+    kinds = ["tradeoff", "memory", *LABEL_KINDS]
     kind, source = what if len(what) == 2 else ("tradeoff", what[0])
     if len(what) > 2 or kind not in kinds:
         raise LeakboardError(f"KIND: unknown '{kind}'. {did_you_mean(kind, kinds)}")
     if goal not in list(Goal):
         raise LeakboardError(f"--goal: unknown '{goal}'. {did_you_mean(goal, Goal)}")
     records = _records(source)
+    if kind == "memory":
+        suite = _suite(source)
+        paper = suite.paper if suite else None
+        theirs = exposures(paper.paper, paper.artefact, paper.model) if paper else None
+        title = f"{_name(source)}: what the model remembers"
+        for path in memory(records, out / f"{_name(source)}-memory", title, theirs):
+            console.print(str(path), highlight=False)
+        return
     rows = frame(records)
     known, more = _printed(source)
     if kind != "tradeoff":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from bench.backbones import Backbone
 from bench.planting import Planted, planted
@@ -29,6 +30,7 @@ class Inputs:
         public: by name, the public texts that an attack may ask for.
         planted: what was planted in `task`, and what only the one who planted it knows.
         candidates: the examples of which some were trained on; None where no coin was thrown.
+        pool: the tokens of `train` and of what coins keep out of it.
     """
 
     task: Task
@@ -37,45 +39,66 @@ class Inputs:
     public: dict[str, Auxiliary]
     planted: Planted
     candidates: Auxiliary | None = None
+    pool: Tokens | None = None
 
     @staticmethod
     def identity(cell: Cell) -> tuple[Any, ...]:
-        """Equal for two cells that see the same inputs."""
+        """Equal for two cells that see the same inputs; where only the last differs, other coins fell."""
         train = (cell.train.max_length, cell.record.examples)
         which = (cell.data_hash, cell.model_hash, cell.limit, cell.seed, cell.evaluate, cell.plant)
-        return (*which, *train)
+        return (*which, *train, cell.shadow)
 
     @classmethod
     def of(
         cls, cell: Cell, task: Task, backbone: Backbone, others: Mapping[str, Task] | None = None
     ) -> Inputs:
         """What a cell needs of its task, and of `others`, by name, the public texts."""
-        seed, whole = Seeds.of(cell.seed).data, task
-        plants = planted(whole.limited(cell.limit, seed), cell.plant, seed)
-        task = plants.task
+        plants, seed = _planted(cell, task), Seeds.of(cell.seed).data
 
         def encoded(split: Split) -> Tokens:
             opened = task.objective == "language modelling"
             return backbone.encode(split.texts, split.pairs, cell.train.max_length, opened)
 
-        tokens = {name: encoded(task.splits[name]) for name in ("train", cell.evaluate)}
         public = {}
-        if "auxiliary" in task.splits:
-            own = task.splits["auxiliary"]
+        if "auxiliary" in plants.task.splits:
+            own = plants.task.splits["auxiliary"]
             public[OWN] = Auxiliary(encoded(own), own.labels, own.attributes)
         for name, other in (others or {}).items():
-            foreign = public_texts(other.limited(cell.limit, seed), whole)
+            foreign = public_texts(other.limited(cell.limit, seed), task)
             # Another task's labels and attributes mean nothing here.
             public[name] = Auxiliary(encoded(foreign), np.zeros(0, np.int64))
-        rng = np.random.default_rng(seed)
-        recorded = {
-            name: np.sort(rng.permutation(len(tokens[name]))[: cell.record.examples])
-            for name in ("train", cell.evaluate)
-        }
-        candidates, audited = None, plants.audited
-        if audited is not None and len(audited):
-            candidates = Auxiliary(encoded(audited), audited.labels)
-        return cls(task, tokens, recorded, public, plants, candidates)
+        evaluated = encoded(plants.task.splits[cell.evaluate])
+        return _fallen(cell, plants, encoded(plants.pool), evaluated, public)
+
+    def with_coins(self, cell: Cell, task: Task) -> Inputs:
+        """Those of a cell for which only other coins fell; nothing is tokenised again."""
+        assert self.pool is not None
+        return _fallen(
+            cell, _planted(cell, task), self.pool, self.tokens[cell.evaluate], self.public
+        )
+
+
+def _planted(cell: Cell, task: Task) -> Planted:
+    seed = Seeds.of(cell.seed).data
+    return planted(task.limited(cell.limit, seed), cell.plant, seed, cell.shadow)
+
+
+def _fallen(
+    cell: Cell, plants: Planted, pool: Tokens, evaluated: Tokens, public: dict[str, Auxiliary]
+) -> Inputs:
+    """What is trained on and recorded once the coins have fallen."""
+    # `train` last: it may be what utility is measured on, too.
+    tokens = {cell.evaluate: evaluated, "train": pool.take(torch.from_numpy(plants.rows))}
+    rng = np.random.default_rng(Seeds.of(cell.seed).data)
+    recorded = {
+        name: np.sort(rng.permutation(len(tokens[name]))[: cell.record.examples])
+        for name in ("train", cell.evaluate)
+    }
+    candidates = None
+    if plants.audited is not None and len(plants.audited):
+        thrown = pool.take(torch.from_numpy(plants.thrown))
+        candidates = Auxiliary(thrown, plants.audited.labels)
+    return Inputs(plants.task, tokens, recorded, public, plants, candidates, pool)
 
 
 def public_texts(other: Task, task: Task) -> Split:

@@ -19,6 +19,8 @@ from bench.types import Guess, Transcript
 CEILING = DIGITS * float(np.log2(10))
 """Exposure of a secret that the model finds the likeliest of all, in bits: 19.93."""
 
+LOW = 0.01
+"""Share of false alarms at which members are counted that an attack finds for sure."""
 VIEWS = {0: "never planted", 1: "planted once"}
 
 
@@ -72,9 +74,10 @@ def score_canaries(
 
 
 def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> list[dict[str, Any]]:
-    """The fields of the leak that one ranking of the audited examples decides.
+    """The fields of the leaks that one ranking of the audited examples decides.
 
-    AUC, with a bootstrap over examples, and what the ranking proves about ε (see `bench.one_run`).
+    AUC, with a bootstrap over examples, and what the ranking proves about ε (see `bench.one_run`);
+    then the share of members that are found while hardly anyone is wrongly taken for one.
 
     Raises:
         BadGuess: wrong shape, rows or type.
@@ -100,14 +103,21 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
             "units": len(members),
             "epsilon": one_run.audit(ranks, members, truth.delta),
             "raw": {
-                "twice_rank": np.rint(2 * ranks).astype(int).tolist(),
-                "member": members.astype(int).tolist(),
+                "twice_rank": _whole(2 * ranks),
+                "member": _whole(members.astype(int)),
+                "millionths": _whole(1e6 * values),
             },
-        }
+        },
+        {
+            "metric": f"TPR at {LOW:.0%} FPR",
+            "view": f"at {LOW:.0%} false positives",
+            "success": one_run.tpr_at(LOW, ranks, members),
+            "units": len(members),
+        },
     ]
 
 
-def _whole(values: NDArray[np.float64]) -> list[int]:
+def _whole(values: NDArray[Any]) -> list[int]:
     return [round(value) for value in values]
 
 

@@ -54,7 +54,8 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
     """Wilson's 95 % score interval of hits/n."""
     centre = (hits + Z * Z / 2) / (n + Z * Z)
     half = Z / (n + Z * Z) * math.sqrt(hits * (n - hits) / n + Z * Z / 4)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # Where all are alike an end is exactly 0 or 1, which the formula may miss by 10⁻¹⁶.
+    return (centre - half if hits else 0.0), (centre + half if hits < n else 1.0)
 
 
 def most_frequent_share(values: Ints, guesses: int = 1) -> float:

@@ -127,7 +127,8 @@ def auc(scores: NDArray[Any], member: NDArray[Any]) -> Estimate:
     Raises:
         LeakboardError: lengths that differ, or only members, or none.
     """
-    return _estimate(lambda fpr, tpr: float(np.trapezoid(tpr, fpr)), scores, member, 0.5)
+    # Rounded, since groups that are parted entirely must come to exactly 1, and not to 1 − 10⁻¹⁶.
+    return _estimate(lambda fpr, tpr: round(float(np.trapezoid(tpr, fpr)), 12), scores, member, 0.5)
 
 
 def tpr_at(fpr: float, scores: NDArray[Any], member: NDArray[Any]) -> Estimate:

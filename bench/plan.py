@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.backbones import Backbone, load_backbone
@@ -12,7 +12,7 @@ from bench.suite import Suite
 from bench.tasks import Task
 from bench.tasks.catalogue import OWN
 from bench.tasks.loading import load_task
-from bench.types import Attack, Channel, Defense, Goal, Knows, Method
+from bench.types import Attack, Channel, Defense, Goal, Knows, Method, Shadows
 
 
 def spec_of(method: Method) -> MethodSpec:
@@ -46,6 +46,8 @@ class Planned:
     pairings: tuple[Pairing, ...]
     refused: str | None
     """Why the defense cannot run here at all, or None."""
+    shadows: Mapping[Attack, Shadows] = field(default_factory=dict)
+    """What attacks measured of models of their own, once these are trained."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class Plan:
 def make_plan(suite: Suite, data: Path | None = None, device: str = "cpu") -> Plan:
     """Loads tasks and models, and lays out every cell.
 
-    Cells that share a task, a model and a seed stand together, so that texts are tokenised once.
+    Cells that share a task, a model and a seed stand together, so that texts are tokenised once; the
+    shadow models that attacks on a cell need stand before it.
 
     Raises:
         LeakboardError: a task, a split, a model or a cut that does not exist.
@@ -84,7 +87,8 @@ def make_plan(suite: Suite, data: Path | None = None, device: str = "cpu") -> Pl
                 for cut in suite.cut:
                     backbone.check_cut(cut)
                     for defense in suite.defenses:
-                        cells.append(_planned(suite, task, backbone, cut, seed, defense))
+                        target = _planned(suite, task, backbone, cut, seed, defense)
+                        cells += [*_shadows(target, task), target]
     foreign = {getattr(attack, "auxiliary", OWN) for attack in suite.attacks} - {OWN}
     public = {name: load_task(name, data, suite.base) for name in sorted(foreign)}
     return Plan(suite, tuple(cells), {task.hash: task for task in tasks}, backbones, public)
@@ -110,6 +114,20 @@ def _planned(
     pairings = tuple(pair(attack, defense, task, cut, suite.plant) for attack in suite.attacks)
     refused = _unfit(defense, task, cut, suite.train) or defense.refuses(cut)
     return Planned(cell, defense, pairings, refused)
+
+
+def _shadows(target: Planned, task: Task) -> list[Planned]:
+    """The models that attackers on a cell train themselves: cells of which only other coins fell."""
+    shadowed = [p.attack.shadowed for p in target.pairings if p.goals and not target.refused]
+    wanted = [each for each in shadowed if each]
+
+    def one(shadow: int) -> Planned:
+        cell = target.cell.model_copy(update={"shadow": shadow})
+        measures = dict.fromkeys(measure for number, measure in wanted if shadow < number)
+        pairings = (pair(m, target.defense, task, cell.cut, cell.plant) for m in measures)
+        return replace(target, cell=cell, pairings=tuple(pairings))
+
+    return [one(shadow) for shadow in range(max((number for number, _ in wanted), default=0))]
 
 
 def _unfit(defense: Defense, task: Task, cut: int, train: TrainSettings) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ class Planted:
         canaries: where each stands: row of `train` → the characters of its secret.
         audited: the examples on which a coin was thrown, members first or not in no order.
         members: [n] whether each of these is in `train`.
+        pool: `train` and what coins keep out of it; `rows` of it are `train`, `thrown` the audited.
     """
 
     task: Task
@@ -48,23 +49,29 @@ class Planted:
     canaries: dict[int, Span] | None = None
     audited: Split | None = None
     members: NDArray[np.bool_] | None = None
+    pool: Split = field(default_factory=lambda: Split((), np.zeros(0, np.int64)))
+    rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    thrown: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
-def planted(task: Task, plant: Plant | None, seed: int) -> Planted:
+def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = None) -> Planted:
     """Draws secrets and coins, and changes the split `train` accordingly.
+
+    Args:
+        shadow: with the coins of an attacker's own model of this number, and everything else alike.
 
     Raises:
         LeakboardError: canaries in a task with labels, or more examples to audit than there are.
     """
+    train = task.splits["train"]
     if plant is None:
-        return Planted(task)
+        return Planted(task, pool=train, rows=np.arange(len(train)))
     if plant.canaries and task.objective != "language modelling":
         raise LeakboardError(
             f"plant.canaries: task '{task.name}' has labels, and canaries have none; "
             "name a task of language modelling, such as dialogues"
         )
     rng = np.random.default_rng([seed, DIGITS])
-    train = task.splits["train"]
     if plant.audit > len(train):
         raise LeakboardError(
             f"plant.audit: {plant.audit} examples to audit, and task '{task.name}' trains on "
@@ -74,11 +81,22 @@ def planted(task: Task, plant: Plant | None, seed: int) -> Planted:
     audited = np.sort(order[: plant.audit])
     members = rng.random(plant.audit) < 0.5
     drawn = _drawn(plant, rng)
+    if shadow is not None:
+        members = _coins(plant.audit, seed, shadow)
     kept = np.setdiff1d(np.arange(len(train)), audited[~members])
     texts, where = _sentences(plant, drawn, len(kept))
-    changed = _with(train.take(kept), texts, list(where.values()))
-    splits = {**task.splits, "train": changed}
-    return Planted(replace(task, splits=splits), drawn, where, train.take(audited), members)
+    pool = _with(train, texts, list(where.values()))
+    rows = np.concatenate([kept, np.arange(len(train), len(pool))])
+    splits = {**task.splits, "train": pool.take(rows)}
+    changed, candidates = replace(task, splits=splits), train.take(audited)
+    return Planted(changed, drawn, where, candidates, members, pool, rows, audited)
+
+
+def _coins(n: int, seed: int, shadow: int) -> NDArray[np.bool_]:
+    """[n] fair coins of an attacker's own model. Those of an odd one are the other way round than those
+    of the one before, so that each example is in half of any even number of them."""
+    members = np.random.default_rng([seed, DIGITS, 1 + shadow // 2]).random(n) < 0.5
+    return members ^ (shadow % 2 == 1)
 
 
 def written(form: str, secret: int) -> tuple[str, Span]:

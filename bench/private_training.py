@@ -54,12 +54,14 @@ class Private(Defense):
     ) -> Claim:
         """DP-SGD on some of the training examples, and what it guarantees.
 
+        Where there are fewer of them than a batch holds, every one is in every batch.
+
         Args:
             tokens: one for each row of the session's texts.
             rows: [n] those that are trained on.
 
         Raises:
-            LeakboardError: ε or δ out of range, or fewer examples than a batch holds.
+            LeakboardError: ε or δ out of range.
         """
         n, size, epochs = len(rows), session.settings.batch_size, session.settings.epochs
         steps = math.ceil(n / size)

@@ -50,7 +50,8 @@ class Live:
 
     def started(self, planned: Planned) -> None:
         cell = planned.cell
-        self.name = escape(f"{cell.task} seed {cell.seed} {planned.defense}")
+        shadow = "" if cell.shadow is None else f", shadow model {cell.shadow + 1}"
+        self.name = escape(f"{cell.task} seed {cell.seed} {planned.defense}{shadow}")
         self.bars.update(self.cells, description=escape(str(planned.defense)))
 
     def track(self, what: str, items: Iterable[Any], total: int) -> Iterator[Any]:

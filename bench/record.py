@@ -111,6 +111,8 @@ class Cell(Part):
     record: Recording
     seed: int
     plant: Plant | None = None
+    shadow: int | None = None
+    """The number of a model that an attacker trains like this one, on coins and seeds of its own."""
 
     @property
     def key(self) -> str:
@@ -118,6 +120,8 @@ class Cell(Part):
         # Younger than the first records, whose keys must not change.
         if self.plant is None:
             del content["plant"]
+        if self.shadow is None:
+            del content["shadow"]
         if self.train.tune == "lora":
             del content["train"]["tune"]
         return digest(content)[:16]

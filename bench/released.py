@@ -46,6 +46,19 @@ def losses(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
     return cross_entropy(found, labels.to(found.device), reduction="none")
 
 
+def confidences(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
+    """[B] ln(p/(1 − p)) of each example's label; of a text the mean of ln p over its tokens.
+
+    A number that is about normally distributed over models (Carlini et al. 2022, equation 3).
+    """
+    if isinstance(network, LanguageModel):
+        return -losses(network, tokens, labels)
+    found = scores(network, tokens)
+    own = torch.nn.functional.one_hot(labels.to(found.device), found.shape[1]).bool()
+    rest = found.masked_fill(own, -torch.inf).logsumexp(1)
+    return found[own] - rest
+
+
 def train(
     session: Session,
     network: Trainee,

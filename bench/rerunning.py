@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from bench.inputs import Inputs
 from bench.record import Estimate, Leak, Record, attack_id
 from bench.rescoring import name_of
 from bench.runner import Reporter, run_cell
+from bench.shadows import with_shadows
 from bench.tasks.catalogue import GENERATED
 from bench.tasks.loading import data_folder
 from bench.verifying import Outcome
@@ -38,14 +39,15 @@ class Again:
 
     def __call__(self, records: Sequence[Record]) -> Iterator[tuple[Outcome, str]]:
         """An outcome and what there is to say for each cell that was run, and why others were not."""
-        order = [record for record in records if record.status == "ok"]
+        order = [r for r in records if r.status == "ok" and r.cell.shadow is None]
+        shadows = {r.key: r for r in records if r.cell.shadow is not None}
         random.Random(self.seed).shuffle(order)
         done, reasons = 0, dict[str, None]()
         for record in order:
             if done == self.count:
                 break
             try:
-                again = self._run(record)
+                again = self._run(record, shadows)
             except (LeakboardError, ValidationError) as error:
                 reasons[f"{record.cell.defense.name}: {error}"] = None
                 continue
@@ -56,7 +58,7 @@ class Again:
             yield "note", f"{done} of {self.count} cells could be run again here (seed {self.seed})"
             yield from (("note", f"not run again: {reason}") for reason in reasons)
 
-    def _run(self, record: Record) -> Record:
+    def _run(self, record: Record, shadows: Mapping[str, Record]) -> Record:
         cell = record.cell
         for params in (cell.defense.params, *(leak.attack.params for leak in record.leaks)):
             _no_paths(params)
@@ -67,10 +69,14 @@ class Again:
         if self.model is None and cell.model not in EMBEDDED:
             raise LeakboardError(f"its model '{cell.model}' is somewhere else; give --model FOLDER")
         plan = plan_again(record, self.data, self.device, self.model)
-        planned, backbone = plan.cells[0], plan.backbones[cell.model_hash]
+        (target,) = (planned for planned in plan.cells if planned.cell.key == record.key)
+        # Models that attackers trained themselves are those of the submission.
+        planned, pairings, idle = with_shadows(target, target.pairings, shadows.get)
+        backbone = plan.backbones[cell.model_hash]
         inputs = Inputs.of(cell, plan.tasks[cell.data_hash], backbone, plan.public)
         self.reporter.started(planned)
-        again = run_cell(planned, inputs, backbone, planned.pairings, self.reporter)
+        again = run_cell(planned, inputs, backbone, pairings, self.reporter)
+        again = again.model_copy(update={"leaks": [*again.leaks, *idle]})
         self.reporter.finished(again, reused=False)
         return again
 

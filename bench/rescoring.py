@@ -6,8 +6,9 @@ must come out again. What raw guesses do not decide is named, never passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -97,7 +98,16 @@ def _all(record: Record, delta: float) -> Iterator[tuple[str, Numbers, Callable[
             stated = _plain(leak.success) | {"units": leak.units, "ceiling": leak.ceiling}
             if leak.epsilon is not None:
                 stated["epsilon"] = leak.epsilon
-            yield name_of(leak), stated, lambda leak=leak: _success(leak, delta)  # type: ignore[misc]
+            raw = _raw_of(leak, record.leaks)
+            yield name_of(leak), stated, partial(_success, leak, raw, delta)
+
+
+def _raw_of(leak: Leak, leaks: Sequence[Leak]) -> Raw:
+    """Its raw guesses; the second measure of one ranking of members has those of the first."""
+    if leak.metric != FEW_WRONG:
+        return leak.raw
+    alike = (other for other in leaks if other.metric == "AUC" and other.attack == leak.attack)
+    return next((other.raw for other in alike), {})
 
 
 def _plain(estimate: Estimate) -> Numbers:
@@ -115,31 +125,33 @@ def _utility(metric: str, raw: Raw) -> Numbers:
     return numbers
 
 
-def _success(leak: Leak, delta: float) -> Numbers:
+def _success(leak: Leak, raw: Raw, delta: float) -> Numbers:
     if leak.goal not in METRICS.get(leak.metric, ()):
         raise Impossible(f"this version knows no {leak.goal} by '{leak.metric}'")
-    raw, numbers = leak.raw, {"ceiling": 1.0}
+    numbers = {"ceiling": 1.0}
     if leak.metric == "token accuracy":
         return numbers | _tokens(raw)
     if leak.metric == "accuracy":
         return numbers | _accuracy(raw, "guess")
     if leak.metric in LABELS:
         return numbers | _labels(raw, LABELS[leak.metric])
-    if leak.metric == "AUC":
-        numbers |= _members(raw, delta)
-        if leak.epsilon is None:
-            raise Impossible("no bound on epsilon stands beside it")
+    if leak.metric in ("AUC", FEW_WRONG):
+        numbers |= _members(raw, leak.metric, delta)
+        if (leak.epsilon is None) == ("epsilon" in numbers):
+            raise Impossible("a bound on epsilon stands beside an AUC, and there alone")
         return numbers
     return numbers | _canaries(raw, leak.metric)
 
 
 LABELS = {metric: measure for measure, metric in moments.METRICS.items()}
+FEW_WRONG = f"TPR at {memory.LOW:.0%} FPR"
 METRICS: dict[str, tuple[Goal, ...]] = {
     "token accuracy": (Goal.INVERSION,),
     "accuracy": (Goal.LABEL, Goal.ATTRIBUTE),
     "exposure": (Goal.MEMORISATION,),
     "extracted": (Goal.MEMORISATION,),
     "AUC": (Goal.MEMBERSHIP,),
+    FEW_WRONG: (Goal.MEMBERSHIP,),
     **dict.fromkeys(LABELS, (Goal.LABEL,)),
 }
 """Every metric of success and the goals that it measures."""
@@ -176,13 +188,17 @@ def _labels(raw: Raw, measure: Measure) -> Numbers:
     return {"value": value, "low": low, "high": high, "n": len(truth), "units": len(truth)}
 
 
-def _members(raw: Raw, delta: float) -> Numbers:
-    ranks, member = _ints(raw, "twice_rank", "member")
+def _members(raw: Raw, metric: str, delta: float) -> Numbers:
+    kept = {name: values for name, values in raw.items() if name != "millionths"}
+    ranks, member = _ints(kept, "twice_rank", "member")
     if not np.array_equal(np.unique(member), [0, 1]):
         raise Impossible("membership is 0 or 1, and both occur")
     scores, inside = ranks / 2, member.astype(bool)
-    numbers = _plain(one_run.auc(scores, inside)) | {"units": float(len(member))}
-    return numbers | {"epsilon": one_run.audit(scores, inside, delta)}
+    units = {"units": float(len(member))}
+    if metric == FEW_WRONG:
+        return _plain(one_run.tpr_at(memory.LOW, scores, inside)) | units
+    epsilon = one_run.audit(scores, inside, delta)
+    return _plain(one_run.auc(scores, inside)) | units | {"epsilon": epsilon}
 
 
 def _canaries(raw: Raw, metric: str) -> Numbers:

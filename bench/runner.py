@@ -25,6 +25,7 @@ from bench.record import Cell, Cost, Record, Status, attack_id
 from bench.released import Released
 from bench.seeds import Seeds
 from bench.session import Session
+from bench.shadows import with_shadows
 from bench.store import Corrupt, Store
 from bench.training import Diverged
 from bench.transcripts import write
@@ -96,16 +97,19 @@ class Runner:
         if earlier is not None and not pairings:
             self.reporter.finished(earlier, reused=True)
             return earlier
+        planned, pairings, idle = with_shadows(planned, pairings, self.store.read)
         if earlier is not None and not any(pairing.goals for pairing in pairings):
             # Nothing to attack with, so nothing to train for: the reasons are added to the record.
             reasons = [leak for pairing in pairings for leak in pairing.skipped()]
-            record = earlier.model_copy(update={"leaks": [*earlier.leaks, *reasons]})
+            record = earlier.model_copy(update={"leaks": [*reasons, *idle]}).merged(earlier)
             self.store.write(record)
             self.reporter.finished(record, reused=True)
             return record
         backbone = self.plan.backbones[planned.cell.model_hash]
         inputs = self._inputs(planned)
         record = run_cell(planned, inputs, backbone, pairings, self.reporter, self.transcripts)
+        if record.status == "ok":
+            record = record.model_copy(update={"leaks": [*record.leaks, *idle]})
         if earlier is not None:
             if record.status != "ok":  # what was measured before still stands
                 record = _unfinished(earlier, record, pairings)
@@ -121,7 +125,11 @@ class Runner:
         if self._last is None or self._last[0] != wanted:
             cell = planned.cell
             task, backbone = self.plan.tasks[cell.data_hash], self.plan.backbones[cell.model_hash]
-            self._last = wanted, Inputs.of(cell, task, backbone, self.plan.public)
+            if self._last is not None and self._last[0][:-1] == wanted[:-1]:
+                inputs = self._last[1].with_coins(cell, task)
+            else:
+                inputs = Inputs.of(cell, task, backbone, self.plan.public)
+            self._last = wanted, inputs
         return self._last[1]
 
 
@@ -212,7 +220,7 @@ def _attacked(
     start: float,
 ) -> Record:
     cell, task = planned.cell, inputs.task
-    seeds = Seeds.of(cell.seed)
+    seeds = Seeds.of(cell.seed, cell.shadow)
     wire = Wire(planned.defense.emits, inputs.recorded, cell.record.megabytes * 2**20)
     session = session_of(cell, inputs, backbone, wire, seeds, reporter.track)
     tuned = planned.defense.fine_tune(session)

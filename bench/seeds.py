@@ -27,8 +27,11 @@ class Seeds:
     attack: int
 
     @classmethod
-    def of(cls, seed: int) -> Seeds:
-        return cls(**{axis: _derive(seed, axis) for axis in cls.__dataclass_fields__})
+    def of(cls, seed: int, shadow: int | None = None) -> Seeds:
+        """Of a cell, or of a model that an attacker trains on the same data: the rest is its own."""
+        own = "" if shadow is None else f" of shadow {shadow}"
+        axes = cls.__dataclass_fields__
+        return cls(**{axis: _derive(seed, axis + own * (axis != "data")) for axis in axes})
 
 
 def _derive(seed: int, axis: str) -> int:

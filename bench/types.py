@@ -76,6 +76,8 @@ class Knows(StrEnum):
     LABELLED_SHARE = "labelled share"
     LABELS = "labels of other folds"
     COLLUSION = "collusion"
+    SHADOWS = "shadow models"
+    """Models that the attacker trains like the target, on examples of its choice."""
     QUERIES = "queries"
     """What the customer's side would send for texts of the attacker's choice, without its weights."""
 
@@ -297,6 +299,20 @@ class Labelled:
 
 
 @dataclass(frozen=True)
+class Shadows:
+    """What an attacker measured of models of its own, which it trained like the target.
+
+    Attributes:
+        scores: [S, n] of every candidate under each of S models, by the attack's measure.
+        members: [S, n] whether that model was trained on that candidate: half of them were, each on
+            its own half, by coins that have nothing to do with the target's.
+    """
+
+    scores: NDArray[np.float64]
+    members: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
 class Knowledge:
     """What an attack may use besides the transcript; fields it did not declare are None."""
 
@@ -323,6 +339,8 @@ class Knowledge:
     """Sentences with a place for {digits} that may have been trained on with some digits there."""
     candidates: Auxiliary | None = None
     """Examples of which each may have been trained on or not."""
+    shadows: Shadows | None = None
+    """Of models that the attacker trained itself, as many as `Attack.shadowed` says."""
 
 
 @dataclass(frozen=True)
@@ -482,6 +500,12 @@ class Attack(Method, ABC):
     def needs(self) -> frozenset[Knows]:
         """Those of `threat.knows` that it needs with these parameters; nothing else is granted."""
         return self.threat.knows
+
+    @property
+    def shadowed(self) -> tuple[int, Attack] | None:
+        """How many models like the target the attacker trains itself, and the attack by which it
+        measures each; an attack that does so knows `Knows.SHADOWS`. None for one that does not."""
+        return None
 
     @abstractmethod
     def guess(

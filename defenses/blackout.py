@@ -5,13 +5,21 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from bench import released
 from bench.ragged import Tokens
 from bench.session import Predictor, Session
-from bench.types import Channel, Defense, Source, Tuned
+from bench.types import Channel, Defense, Objective, Source, Tuned
+
+NOISE = 0.01
+"""Standard deviation of the noise on released weights."""
 
 
 class Blackout(Defense):
-    """Noise of the right shape on every channel; the customer predicts the most frequent class."""
+    """Noise of the right shape on every channel; the customer predicts the most frequent class.
+
+    The model that it releases is the public one with noise in what would be trained. Of texts without
+    labels it releases that and sends nothing else.
+    """
 
     name: ClassVar[str] = "blackout"
     source: ClassVar[Source] = Source("Leakboard", "control")
@@ -22,8 +30,10 @@ class Blackout(Defense):
             Channel.ACTIVATIONS,
             Channel.GRADIENTS,
             Channel.LOGIT_GRADIENTS,
+            Channel.MODEL,
         }
     )
+    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     colour: ClassVar[str] = "#000000"
     marker: ClassVar[str] = "X"
 
@@ -33,6 +43,13 @@ class Blackout(Defense):
 
         def normal(*shape: int) -> Tensor:
             return torch.from_numpy(rng.standard_normal(shape, dtype="float32"))
+
+        def release() -> Tuned:
+            network = session.trainee()
+            vector = torch.nn.utils.parameters_to_vector(network.trained()).detach().cpu()
+            noisy = vector + NOISE * normal(len(vector))
+            session.wire.release(noisy, 0, 0)
+            return released.Released(released.restored(network, noisy.to(session.device)))
 
         def send(tokens: Tokens, rows: Tensor, split: str) -> None:
             ids, n = tokens.ids, len(tokens)
@@ -48,8 +65,11 @@ class Blackout(Defense):
                 session.wire.send(Channel.GRADIENTS, normal(n, width), rows)
                 session.wire.send(Channel.LOGIT_GRADIENTS, normal(n, session.classes), rows)
 
+        if not session.classes:
+            return release()
         for rows in torch.split(session.all_rows, 512):  # in parts, to bound the memory
             send(session.train.take(rows), rows, "train")
+        release()
         shares = torch.bincount(session.labels, minlength=session.classes).float()
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:

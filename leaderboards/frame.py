@@ -92,10 +92,12 @@ def in_order(records: Sequence[Record]) -> list[Record]:
 def frame(records: Sequence[Record]) -> pd.DataFrame:
     """One row per cell and leak, in the order of the records and of their leaks.
 
-    A record without leaks gives one row with its status and reason, so that nothing vanishes.
+    A record without leaks gives one row with its status and reason, so that nothing vanishes. The
+    models that attackers train themselves are no results, and have no row.
     """
     from bench.checks import flags
 
+    records = [record for record in records if record.cell.shadow is None]
     raised = flags(records)
     rows = []
     for record in records:
@@ -234,7 +236,7 @@ def _setup(cell: Cell) -> str:
 
     Rows that differ in it must not be averaged: other data, training settings or versions.
     """
-    rest = cell.model_dump(mode="json", exclude={"task", "model", "cut", "seed"})
+    rest = cell.model_dump(mode="json", exclude={"task", "model", "cut", "seed", "shadow"})
     rest["defense"] = cell.defense.version
     return digest(rest)[:8]
 

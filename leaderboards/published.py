@@ -34,11 +34,7 @@ def published(paper: str, artefacts: Sequence[str], model: str | None = None) ->
     Raises:
         LeakboardError: the paper, an artefact or the model is not in the table.
     """
-    rows = pd.read_csv(TABLE, dtype={"value": float, "params": str}, keep_default_na=False)
-    rows = _only(rows, "paper", [paper])
-    rows = _only(rows, "artefact", artefacts)
-    if model is not None:
-        rows = _only(rows, "model", [model])
+    rows = _of(paper, artefacts, model)
     rows = rows[rows["metric"].isin(METRICS)]
     share = rows["value"] / 100
     rows = rows.assign(
@@ -52,6 +48,25 @@ def published(paper: str, artefacts: Sequence[str], model: str | None = None) ->
     order = pd.MultiIndex.from_frame(rows[POINT].drop_duplicates())
     wide = wide.reindex(index=order, columns=["utility", "ep"])
     return wide.reset_index().rename_axis(columns=None)
+
+
+def exposures(paper: str, artefacts: Sequence[str], model: str | None = None) -> pd.DataFrame:
+    """The printed exposures of canaries, in bits, as `published` finds printed points.
+
+    Returns:
+        One row per number: paper, artefact, model, task, defense, params (canonical JSON, the number
+        of copies among them) and value.
+    """
+    rows = _of(paper, artefacts, model)
+    rows = rows[rows["metric"] == "exposure"]
+    return rows.assign(params=rows["params"].map(_canonical))
+
+
+def _of(paper: str, artefacts: Sequence[str], model: str | None) -> pd.DataFrame:
+    rows = pd.read_csv(TABLE, dtype={"value": float, "params": str}, keep_default_na=False)
+    rows = _only(rows, "paper", [paper])
+    rows = _only(rows, "artefact", artefacts)
+    return rows if model is None else _only(rows, "model", [model])
 
 
 def _only(rows: pd.DataFrame, column: str, wanted: Sequence[str]) -> pd.DataFrame:

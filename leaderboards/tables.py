@@ -140,9 +140,10 @@ def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Ta
     table = Table(
         title=f"{title} · seeds: {seeds}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
     )
-    for name in ("defense", metric or "utility"):
+    # The words of a metric stand one above the other, since its numbers are short.
+    for name in ("defense", (metric or "utility").replace(" ", "\n")):
         table.add_column(name, no_wrap=True)
-    table.add_column("attack")  # the one that gives way where it is narrow
+    table.add_column("attack", overflow="fold")  # the one that gives way where it is narrow
     for name in ("EP", "chance"):
         table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     if (means["flags"] != "").any():

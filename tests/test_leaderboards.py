@@ -557,7 +557,8 @@ class TestPublished:
             published(*asked)
 
     def test_no_printed_share_is_above_one(self) -> None:
-        for paper, rows in pd.read_csv(TABLE).groupby("paper"):
+        table = pd.read_csv(TABLE)
+        for paper, rows in table[table["metric"] != "exposure"].groupby("paper"):
             numbers = published(paper, list(rows["artefact"].unique()))[
                 ["utility", "ep"]
             ].to_numpy()

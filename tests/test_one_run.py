@@ -125,6 +125,17 @@ def test_scores_that_part_the_groups_entirely_have_an_interval_all_the_same():
     assert tpr_at(0.01, scores, member).value == 1
 
 
+@pytest.mark.parametrize("wrong", [False, True])
+def test_no_interval_of_groups_that_are_parted_entirely_misses_its_value_by_rounding(wrong):
+    # 10 and 7 of them, or 61 alike, are numbers for which sums of quotients are not quite 1.
+    for n, out in ((10, 7), (17, 11), (122, 61), (8, 4)):
+        member = (np.arange(n) >= out) ^ wrong
+        for found in (auc(np.arange(n), member), tpr_at(0.01, np.arange(n), member)):
+            assert found.value == (not wrong)
+            assert found.low <= found.value <= found.high
+            assert found.high - found.low > 0.01
+
+
 def test_equal_scores_are_chance():
     member = np.arange(40) >= 20
     assert auc(np.zeros(40), member).value == 0.5

@@ -27,10 +27,11 @@ from bench.released import losses, restored
 from bench.runner import Silent, run_cell
 from bench.scoring import BadGuess, Truth
 from bench.store import from_text, to_text
-from bench.suite import Suite
+from bench.suite import Suite, load_suite
 from bench.tasks import Span, Split, Task
 from bench.tasks.reviews import reviews
 from bench.types import Channel, Defense, Goal, Guess, Message, Transcript
+from defenses.blackout import Blackout
 from defenses.crt import CRT
 from defenses.dpsgd import DPSGD
 from defenses.jft import JFT
@@ -130,7 +131,7 @@ class TestPlanting:
         cell = plan_of(DPSGD(), task=reviews()).cells[0].cell
         assert "plant" in cell.model_dump()
         bare = cell.model_dump(mode="json")
-        del bare["plant"], bare["train"]["tune"]
+        del bare["plant"], bare["shadow"], bare["train"]["tune"]
 
         assert cell.key == digest(bare)[:16]
         changed = cell.model_copy(update={"plant": Plant(audit=3)})
@@ -231,10 +232,27 @@ class TestDefenses:
         assert given["rate"] == 8 / 40
         assert given["steps"] == 5
 
-    def test_delta_that_protects_nobody_is_refused(self):
-        record = run(plan_of(DPSGD(delta=0.5)))
+    @pytest.mark.parametrize("delta", [0.5, 1 / 40])
+    def test_delta_that_protects_nobody_is_refused(self, delta):
+        record = run(plan_of(DPSGD(delta=delta)))
         assert record.status == "failed"
-        assert "delta" in record.reason
+        assert "delta: expected a number between 0 and 1/40" in record.reason
+
+    @pytest.mark.parametrize("bad", ["epsilon: 0", "epsilon: -3", "delta: 1", "clip: 0"])
+    def test_budget_that_is_none_is_refused_with_its_line(self, bad, tmp_path):
+        suite = tmp_path / "suite.yaml"
+        lines = ["name: s", "task: dialogues", "defenses:", f"  - dpsgd: {{{bad}}}", "attacks: all"]
+        suite.write_text("\n".join(lines))
+        with pytest.raises(LeakboardError, match=rf":4:.*{bad.split(':')[0]}.*(greater|less) than"):
+            load_suite(str(suite))
+
+    def test_fewer_examples_than_a_batch_holds_are_in_every_batch(self):
+        record = run(plan_of(DPSGD(epsilon=8), limit=5, epochs=3))
+        assert (record.status, record.reason) == ("ok", "")
+        claim = record.claim.parameters
+        assert (claim["rate"], claim["steps"]) == (1.0, 3)
+        # Google's accountant is asked in test_private whether such a σ spends that ε.
+        assert private.spent(claim["sigma"], 1.0, 3, claim["delta"]) <= 8 * 1.01
 
     def test_epsilon_and_sigma_together_are_refused(self):
         with pytest.raises(ValueError, match="epsilon or sigma"):
@@ -377,6 +395,42 @@ def test_attack_on_canaries_finds_what_was_planted_often_and_not_what_was_not():
     sixty, never = (leak for leak in run(plan).leaks if leak.metric == "exposure")
     assert sixty.success.value > 8
     assert never.success.low < expected_unseen(10**6) < never.success.high
+
+
+class Trained(Blackout):
+    """A control that is none."""
+
+    def fine_tune(self, session):
+        return NoDefense().fine_tune(session)
+
+
+@pytest.mark.parametrize("kind", [Blackout, Trained])
+def test_attacks_on_memory_find_nothing_in_pure_noise_and_a_flag_says_if_they_do(kind):
+    plant = Plant(canaries="my id is {digits}", copies=(40,), each=4, unseen=20, audit=40)
+    attacks, settings = (CanaryExposure(releases="last"), Membership()), {"learning_rate": 1e-2}
+    plan = plan_of(kind(), plant=plant, attacks=attacks, tune="full", epochs=4, **settings)
+    record = run(plan)
+    assert (record.status, record.reason) == ("ok", "")
+    metrics = {leak.metric for leak in record.leaks if leak.success}
+    assert metrics == {"exposure", "extracted", "AUC", "TPR at 1% FPR"}
+    assert ("leak-on-blackout" in str(flags([record]))) == (kind is Trained)
+
+
+@pytest.mark.parametrize("noise", [True, False])
+def test_canary_planted_ten_times_is_hidden_by_dpsgd_and_found_where_its_noise_is_missing(
+    noise, monkeypatch
+):
+    init = private.PrivateGradients.__init__
+
+    def drawn(self, module, clip, sigma, expected, rng):
+        init(self, module, clip, sigma if noise else 0.0, expected, rng)
+
+    monkeypatch.setattr(private.PrivateGradients, "__init__", drawn)
+    plant = Plant(canaries="my id is {digits}", copies=(10,), unseen=20)
+    settings = {"attacks": (CanaryExposure(releases="last"),), "epochs": 20, "learning_rate": 1e-2}
+    record = run(plan_of(DPSGD(epsilon=3, clip=10), plant=plant, **settings))
+    ten, never = (leak.success.value for leak in record.leaks if leak.metric == "exposure")
+    assert (ten - never <= 3) == noise
 
 
 def audited(defense: Defense, task: Task, **settings):

@@ -27,7 +27,7 @@ from bench.runner import Silent
 from bench.store import Store, to_text
 from bench.submissions import gather, opened, pack
 from bench.types import Channel, Goal
-from bench.verifying import verify
+from bench.verifying import gaps, verify
 
 RNG = np.random.default_rng(5)
 TRUTH = [0, 1] * 12
@@ -326,6 +326,14 @@ def test_incomplete_and_contradictory_records_are_refused(place, change, expecte
     assert expected in why(verdict(place, changed(change)))
 
 
+def test_what_attackers_train_themselves_need_not_meet_every_attack():
+    target = RECORDS[0]
+    cell = target.cell.model_copy(update={"shadow": 0})
+    shadow = target.model_copy(update={"cell": cell, "key": cell.key, "leaks": target.leaks[:1]})
+    assert list(gaps("mine", [target, shadow])) == []
+    assert list(gaps("mine", [target, honest().model_copy(update={"leaks": target.leaks[:1]})]))
+
+
 def test_certificate_of_a_defended_cell_is_refused(place):
     defended = honest().model_copy(update={"undefended": False})
     found = defended.leaks[0].model_copy(update={"certificate": True})
@@ -372,13 +380,21 @@ def test_what_a_released_model_remembers_is_scored_again():
             "metric": "extracted",
         }
     )
-    good = record(leaks=[members_leak, canaries, hit], utility=None)
+    few = leak(attack="membership", goal=Goal.MEMBERSHIP).model_copy(
+        update={
+            "success": one_run.tpr_at(memory.LOW, np.array(ranks) / 2, np.array(member, bool)),
+            "units": 20,
+            "metric": "TPR at 1% FPR",
+        }
+    )
+    good = record(leaks=[members_leak, canaries, hit, few], utility=None)
     assert rescored(good).mismatches == []
-    assert rescored(good).numbers == 3 * 7 + 1
+    assert rescored(good).numbers == 4 * 7 + 1
     lied = [
         members_leak.model_copy(update={"epsilon": epsilon + 0.1}),
         canaries.model_copy(update={"ceiling": 100.0}),
         hit.model_copy(update={"raw": {"hit": [1, 0, 0]}}),
+        few.model_copy(update={"epsilon": 1.0}),
     ]
     for i, one in enumerate(lied):
         leaks = [one if i == j else own for j, own in enumerate(good.leaks)]

@@ -22,6 +22,7 @@ from bench.plan import Planned, make_plan
 from bench.record import Leak, Plant, Record, Recording, TrainSettings
 from bench.runner import Silent, run_cell, session_of
 from bench.seeds import Seeds
+from bench.shadows import with_shadows
 from bench.suite import Suite
 from bench.types import (
     Attack,
@@ -39,6 +40,8 @@ from bench.wire import Wire
 
 EXAMPLES = 96
 """Of each split, and two thirds of them recorded: enough for every path of the code."""
+SHADOWS = 4
+"""Shadow models, for attacks that train some: the fewest that tell anything."""
 CANARIES = Plant(canaries=("my id is {digits}",), copies=(40,), each=8, unseen=20)
 
 M = TypeVar("M", bound=Method)
@@ -84,6 +87,10 @@ class Trial:
         Attacks on what a model remembers get dialogues with something planted, and a causal model
         that is trained for long enough to remember it.
         """
+        attacks = [
+            attack.model_copy(update={"shadows": SHADOWS}) if attack.shadowed else attack
+            for attack in attacks
+        ]
         goals = {goal for attack in attacks for goal in attack.threat.goals}
         task, plant, train = "reviews", None, TrainSettings(epochs=epochs, batch_size=16)
         if goals and goals <= {Goal.MEMORISATION, Goal.MEMBERSHIP}:
@@ -108,11 +115,19 @@ class Trial:
             attacks=tuple(attacks),
         )
         plan = make_plan(suite)
-        cells = [p for p in plan.cells if not p.refused] or list(plan.cells)
+        targets = [p for p in plan.cells if p.cell.shadow is None]
+        cells = [p for p in targets if not p.refused] or targets
         suited = [p for p in cells if any(pairing.goals for pairing in p.pairings)]
         planned = (suited or cells)[0]
         loaded = plan.tasks[planned.cell.data_hash]
-        return cls(planned, Inputs.of(planned.cell, loaded, backbone, plan.public), backbone)
+        inputs = Inputs.of(planned.cell, loaded, backbone, plan.public)
+        trained = {}
+        for p in plan.cells:
+            if p.cell.shadow is not None and p.cell.cut == planned.cell.cut:
+                own = inputs.with_coins(p.cell, loaded)
+                trained[p.cell.key] = run_cell(p, own, backbone, p.pairings, Silent())
+        planned, _, _ = with_shadows(planned, planned.pairings, trained.get)
+        return cls(planned, inputs, backbone)
 
     def fresh_backbone(self) -> Backbone:
         return replace(self.backbone, model=copy.deepcopy(self.backbone.model))

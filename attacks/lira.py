@@ -1,0 +1,90 @@
+"""lira: who was trained on? Whose score is likelier among models that were trained on it than among others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator
+from scipy.stats import norm
+
+from attacks.membership import Membership
+from bench.types import (
+    Attack,
+    Channel,
+    Goal,
+    Guess,
+    Knowledge,
+    Knows,
+    Shadows,
+    Source,
+    ThreatModel,
+    Transcript,
+)
+
+OWN = 64
+"""From so many shadow models on each candidate has variances of its own (section VI-C of the paper)."""
+
+
+class Lira(Attack):
+    """Likelihood ratio of a candidate's score under normal laws fitted to shadow models, in and out.
+
+    The strongest attacker of its kind: it trains with the defense that protects the target, on all
+    that the target was trained on but the candidates, of which each shadow model gets a half of its
+    own.
+    """
+
+    name: ClassVar[str] = "lira"
+    source: ClassVar[Source] = Source(
+        "Membership Inference Attacks From First Principles (Carlini et al. 2022)",
+        "algorithm 1, online",
+        "https://arxiv.org/abs/2112.03570",
+    )
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        frozenset({Goal.MEMBERSHIP}),
+        frozenset({Channel.MODEL}),
+        frozenset({Knows.BASE_WEIGHTS, Knows.SHADOWS}),
+    )
+    costly: ClassVar[bool] = True
+
+    shadows: int = Field(16, ge=4)
+    """Shadow models, an even number: cells of their own, each of which takes a fine-tuning."""
+
+    @field_validator("shadows")
+    @classmethod
+    def _even(cls, number: int) -> int:
+        if number % 2:
+            raise ValueError("must be even, so that each candidate is in half of the models")
+        return number
+
+    @property
+    def shadowed(self) -> tuple[int, Attack]:
+        return self.shadows, Membership(score="confidence")
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        if knowledge.shadows is None:
+            return []
+        _, measure = self.shadowed
+        return [
+            replace(guess, values=ratios(np.asarray(guess.values), knowledge.shadows))
+            for guess in measure.guess(seen, knowledge, rng)
+        ]
+
+
+def ratios(scores: NDArray[np.float64], shadows: Shadows) -> NDArray[np.float64]:
+    """[n] ln of the likelihood ratio, in against out, of the scores [n] of the target."""
+    logs = []
+    for inside in (shadows.members, ~shadows.members):
+        count = inside.sum(0)
+        mean = np.where(inside, shadows.scores, 0).sum(0) / count
+        square = np.where(inside, (shadows.scores - mean) ** 2, 0).sum(0)
+        own = square / (count - 1)
+        variance = own if len(inside) >= OWN else square.sum() / (count - 1).sum()
+        # Scores are kept to the sixth decimal, below which there is no spread to speak of.
+        logs.append(norm.logpdf(scores, mean, np.sqrt(np.maximum(variance, 1e-12))))
+    ratio: NDArray[np.float64] = logs[0] - logs[1]
+    return ratio

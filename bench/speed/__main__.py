@@ -1,0 +1,29 @@
+"""Runs the named comparisons, or all of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+import torch
+
+from bench.speed.attacks import attacks, inversion, label_attacks
+from bench.speed.sending import recording, snap
+from bench.speed.steps import dpsgd, p3eft, training
+
+KNOWN: dict[str, Callable[[], None]] = {
+    "snap": snap,
+    "training": training,
+    "attacks": attacks,
+    "inversion": inversion,
+    "label-attacks": label_attacks,
+    "p3eft": p3eft,
+    "dpsgd": dpsgd,
+    "recording": recording,
+}
+
+if __name__ == "__main__":
+    print(f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")
+    for name in sys.argv[1:] or KNOWN:
+        KNOWN[name]()

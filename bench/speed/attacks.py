@@ -1,0 +1,113 @@
+"""Attacks, against the training of the cell that they attack."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from attacks.eia_optimise import Optimise
+from bench import registry
+from bench.backbones import load_backbone
+from bench.inputs import Inputs
+from bench.plan import make_plan
+from bench.ragged import Tokens
+from bench.record import Cost, TrainSettings
+from bench.runner import Silent, run_cell
+from bench.speed import REPEATS
+from bench.suite import Suite, load_suite
+from bench.tasks.loading import load_task
+from bench.types import Channel, Goal, Ints, Knowledge, Message, Transcript
+from defenses.sap import SAP
+
+ETA = 75.0
+
+
+def attacks() -> None:
+    """Share of all attacks and scoring in the time of a cell of the smoke suite."""
+    costs = [smoke_cell() for _ in range(REPEATS)]
+    share = statistics.median(cost.attack_seconds / cost.total_seconds for cost in costs)
+    print("attacks: one cell of smoke, sap at η = 75")
+    print(f"  share of all attacks and scoring: {share:.3f}")
+
+
+def inversion(cut: int = 2, compared: int = 16) -> None:
+    """Inversion by optimisation behind two blocks, against the training of a cell of the smoke suite.
+
+    Then its search among candidates against that among all words: the words found in both.
+    """
+    data = os.environ.get("LEAKBOARD_DATA")
+    name = "sst2" if data else "reviews"
+    texts = load_task(name, Path(data) if data else None).splits["dev"].texts
+    base = load_backbone("minilm")
+    rng = np.random.default_rng(0)
+
+    def found(attack: Optimise, tokens: Tokens, eta: float | None) -> tuple[Ints, float]:
+        vectors = SAP(eta=eta).simulate(base, tokens, cut, rng)
+        assert vectors is not None
+        sent = (np.arange(len(tokens)), vectors.values.numpy(), vectors.lengths.numpy())
+        message = Message(Channel.REPRESENTATIONS, "dev", 0, "customer", "vendor", 0, *sent)
+        start = time.perf_counter()
+        (guess,) = attack.guess(
+            Transcript((message,)), Knowledge(2, "cpu", cut, base), np.random.default_rng(0)
+        )
+        return guess.values[:, 0], time.perf_counter() - start
+
+    print(f"inversion: minilm behind block {cut}, {len(texts)} sentences of {name}")
+    tokens = base.encode(texts, None, 64)
+    few = tokens.take(torch.from_numpy(rng.permutation(len(tokens))[:compared]))
+    for eta in (None, 50.0):
+        cell = smoke_cell().train_seconds
+        words, seconds = found(Optimise(), tokens, eta)
+        real = ~tokens.special.numpy()
+        right = (words == tokens.ids.values.numpy())[real].mean()
+        print(f"  η = {eta or 'none'}: {right:.2%} of tokens, {seconds / len(texts):.3f} s each")
+        print(f"    all of them, in trainings of a cell of smoke: {seconds / cell:.2f}")
+        both = []
+        for candidates in (Optimise().candidates, len(base.embeddings)):
+            rng = np.random.default_rng(1)
+            both.append(found(Optimise(candidates=candidates), few, eta))
+        (narrow, quick), (wide, slow) = both
+        same = (narrow == wide)[~few.special.numpy()].mean()
+        print(f"    as among all words: {same:.2%} of tokens of {compared}, {slow / quick:.1f}×")
+
+
+def smoke_cell() -> Cost:
+    """What a cell of the smoke suite takes: SAP at η = 75."""
+    plan = make_plan(load_suite("smoke"))
+    planned = next(p for p in plan.cells if p.defense.params.get("eta") == ETA)
+    backbone = plan.backbones[planned.cell.model_hash]
+    inputs = Inputs.of(planned.cell, plan.tasks[planned.cell.data_hash], backbone)
+    cost = run_cell(planned, inputs, backbone, planned.pairings, Silent()).cost
+    assert cost is not None
+    return cost
+
+
+def label_attacks(examples: int = 4000) -> None:
+    """Share of the label attacks over all moments in the time of an undefended cell of one epoch."""
+    data = os.environ.get("LEAKBOARD_DATA")
+    suite = Suite(
+        name="label-attacks",
+        task="sst2" if data else "reviews",
+        model="minilm",
+        limit=examples,
+        train=TrainSettings(epochs=1),
+        defenses=(registry.defense("none")(),),
+        attacks=tuple(
+            attack()
+            for attack in registry.attacks().values()
+            if Goal.LABEL in attack.threat.goals and not attack.costly
+        ),
+    )
+    plan = make_plan(suite, Path(data) if data else None)
+    (planned,) = plan.cells
+    backbone = plan.backbones[planned.cell.model_hash]
+    inputs = Inputs.of(planned.cell, plan.tasks[planned.cell.data_hash], backbone)
+    cost = run_cell(planned, inputs, backbone, planned.pairings, Silent()).cost
+    assert cost is not None
+    print(f"label attacks: {examples} examples of {planned.cell.task}, one epoch")
+    print(f"  share of all attacks and scoring: {cost.attack_seconds / cost.total_seconds:.3f}")

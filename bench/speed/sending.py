@@ -1,0 +1,117 @@
+"""Noise on tokens, and recording what is sent."""
+
+from __future__ import annotations
+
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from attacks.aia_mlp import mean_vectors
+from attacks.eia_nn import NearestNeighbour
+from bench.backbones import load_backbone
+from bench.mechanisms import dx_noise, privatise_tokens
+from bench.neighbours import Neighbours
+from bench.ragged import Ragged
+from bench.speed import interleaved
+from bench.types import Channel, Knowledge
+from bench.wire import MEMORY, Wire
+
+ETA = 75.0
+
+
+def snap(tokens: int = 65_536) -> None:
+    """Privatise and snap tokens, against FAISS's search alone and a chunked torch.cdist."""
+    embeddings = load_backbone("minilm").embeddings
+    neighbours = Neighbours(embeddings)
+    rng = np.random.default_rng(0)
+    ids = torch.from_numpy(rng.integers(len(embeddings), size=tokens))
+    noisy = embeddings.numpy()[ids.numpy()] + dx_noise(tokens, embeddings.shape[1], ETA, rng)
+
+    def by_cdist(chunk: int) -> Callable[[], object]:
+        parts = torch.split(torch.from_numpy(noisy), chunk)
+        return lambda: torch.cat([torch.cdist(part, embeddings).argmin(1) for part in parts])
+
+    chunks = (256, 1024, 4096)
+    times = interleaved(
+        lambda: privatise_tokens(ids, embeddings, neighbours, ETA, rng),
+        lambda: neighbours.index.search(noisy, 1),
+        *[by_cdist(chunk) for chunk in chunks],
+    )
+    ours, search, *cdist = times
+    print(f"snap: {tokens} tokens, V = {len(embeddings)}, d = {embeddings.shape[1]}")
+    print(f"  privatise and snap: {tokens / ours:,.0f} tokens/s")
+    print(f"  of FAISS's flat search alone: {search / ours:.2f}")
+    for chunk, seconds in zip(chunks, cdist, strict=True):
+        print(f"  times torch.cdist in chunks of {chunk}: {seconds / ours:.2f}")
+    for n in (tokens, 2 * tokens):
+        more = torch.from_numpy(rng.integers(len(embeddings), size=n))
+        tracemalloc.start()
+        privatise_tokens(more, embeddings, neighbours, ETA, rng)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        print(f"  peak of arrays at {n} tokens: {peak / 2**20:.0f} MiB")
+
+
+def recording(examples: int = 67_349, tokens: int = 13, batch: int = 32) -> None:
+    """Memory while vectors of all sentences of SST-2 are recorded, and while attacks read them.
+
+    Made-up sentences of equal length, sent as rows of E; words are as frequent as Zipf's law has it.
+    """
+    base = load_backbone("minilm")
+    wire = Wire(frozenset({Channel.REPRESENTATIONS}), {"train": np.arange(examples)}, 2**34)
+    rng = np.random.default_rng(0)
+    knowledge = Knowledge(2, "cpu", base=base)
+    read = {
+        "eia-nn": lambda: NearestNeighbour().guess(wire.transcript(), knowledge, rng),
+        "means of aia-mlp": lambda: mean_vectors(
+            wire.transcript(), Channel.REPRESENTATIONS, knowledge
+        ),
+        "a whole round": lambda: wire.transcript().collect(Channel.REPRESENTATIONS),
+    }
+
+    def send() -> None:
+        for rows in torch.split(torch.from_numpy(rng.permutation(examples)), batch):
+            words = rng.zipf(1.3, len(rows) * tokens) % len(base.embeddings)
+            vectors = base.embeddings[torch.from_numpy(words)]
+            lengths = torch.full((len(rows),), tokens)
+            wire.send(Channel.REPRESENTATIONS, Ragged(vectors, lengths), rows)
+
+    base.neighbours.nearest(base.embeddings[:100])  # loads FAISS
+    size = examples * tokens * base.width * 4 / 2**20
+    print(
+        f"recording: {examples} sentences, {size:.0f} MiB, of which {MEMORY / 2**20:.0f} may stay"
+    )
+    for what, work in ({"recording": send} | read).items():
+        start = time.perf_counter()
+        before, peak = _peak(work)
+        seconds = time.perf_counter() - start
+        print(f"  {what}: from {before:.0f} to at most {peak:.0f} MiB, {seconds:.0f} s")
+
+
+def _peak(work: Callable[[], object]) -> tuple[float, float]:
+    """MiB of memory of this process before and at most during some work, pages of files left out.
+
+    Those the system takes back when it needs them. Linux only.
+    """
+
+    def now() -> float:
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("RssAnon:")[1].split()[0]) / 1024
+
+    before, seen, done = now(), [now()], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.01):
+            seen.append(now())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    work()
+    done.set()
+    watcher.join()
+    return before, max(seen)

@@ -1,0 +1,164 @@
+"""Steps of training: plain, padded, by P³EFT and by DP-SGD."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from bench import api
+from bench.backbones import load_backbone
+from bench.private import PrivateGradients
+from bench.record import TrainSettings
+from bench.released import losses
+from bench.runner import Silent
+from bench.seeds import Seeds
+from bench.session import Network, Session
+from bench.speed import interleaved, seconds
+from bench.tasks.loading import load_task
+from bench.training import length_bucketed
+from bench.types import Defense
+from bench.wire import Wire
+from defenses.none import NoDefense
+from defenses.p3eft import P3EFT, adversarial
+
+
+def training(examples: int = 1280, padded_to: int = 64) -> None:
+    """Training steps on length-bucketed batches, against padding everything to one length."""
+    data = os.environ.get("LEAKBOARD_DATA")
+    name = "sst2" if data else "reviews"
+    task = load_task(name, Path(data) if data else None).limited(examples, 0)
+    backbone = load_backbone("minilm")
+    train = task.splits["train"]
+    tokens = backbone.encode(train.texts, train.pairs, padded_to)
+    labels = torch.from_numpy(train.labels)
+    settings = TrainSettings()
+    network = Network(backbone, 0, len(task.labels), settings, slice(None)).train()
+    bucketed = length_bucketed(tokens.lengths, settings.batch_size, np.random.default_rng(0))
+
+    def step(rows: Tensor, pad: int) -> None:
+        batch = tokens.take(rows)
+        h = batch.ids.with_values(network.embeddings(batch.ids.values))
+        network.zero_grad()
+        if pad:
+            mask = h.mask()
+            room = (0, pad - mask.shape[1])
+            wide = torch.nn.functional.pad(h.padded(), (0, 0, *room))
+            types = torch.zeros(wide.shape[:2], dtype=torch.long)
+            mask = torch.nn.functional.pad(mask, room)
+            out = network.family.top(network.encoder, wide, mask, types, 0)
+            pooled = (out * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True)
+            scores = network.head(pooled)
+        else:
+            scores = network(h, batch.types)
+        cross_entropy(scores, labels[rows]).backward()  # type: ignore[no-untyped-call]
+
+    def epoch(pad: int) -> None:
+        for rows in bucketed:
+            step(rows, pad)
+
+    fast, slow = interleaved(lambda: epoch(0), lambda: epoch(padded_to))
+    mean = float(tokens.lengths.float().mean())
+    print(f"training: {examples} examples of {name}, mean length {mean:.1f}")
+    print(f"  length-bucketed: {examples / fast:,.0f} examples/s")
+    print(f"  times padding to {padded_to}: {slow / fast:.2f}")
+
+
+def p3eft(batch: int = 32) -> None:
+    """A step of P³EFT against its own floor of n forwards and n·m backwards, and the plain step."""
+    data = os.environ.get("LEAKBOARD_DATA")
+    texts = load_task("sst2" if data else "reviews", Path(data) if data else None).splits["train"]
+    backbone = load_backbone("minilm")
+    train = backbone.encode(texts.texts[:batch], None, 64)
+    rows, labels = torch.arange(batch), torch.arange(batch) % 2
+
+    def session() -> Session:
+        return Session(
+            train=train,
+            labels=labels,
+            classes=2,
+            backbone=backbone,
+            cut=0,
+            wire=Wire(api.CHANNELS, {}),
+            seeds=Seeds.of(0),
+            settings=TrainSettings(batch_size=batch),
+            progress=Silent().track,
+        )
+
+    def step(defense: Defense) -> Callable[[], object]:
+        taken: list[Callable[[torch.Tensor, int], float]] = []
+        given = session()
+        given.fit = lambda one, *_: taken.append(one)  # type: ignore[method-assign]
+        defense.fine_tune(given)
+        return lambda: taken[0](rows, 0)
+
+    calls = P3EFT(backprop="calls")
+    client = api.Api(session(), keep=calls.adapters)
+    adapters = [client.adapter(i) for i in range(calls.adapters)]
+    server = api.Server(client.network, client.autocast, calls.adapters)
+    gradient, h = torch.ones(batch, backbone.width), torch.randn(batch, backbone.width)
+
+    def floor() -> None:
+        dropout = client.dropout()
+        for adapter in adapters:
+            server.forward(train, adapter, dropout)
+        for adapter in adapters * calls.vectors:
+            server.backward(train, adapter, gradient, dropout)
+
+    def fits() -> None:
+        for _ in adapters:
+            adversarial(h, labels)
+
+    ways = [step(calls), step(P3EFT(backprop="combined")), step(NoDefense()), floor, fits]
+    for way in ways:
+        way()
+    full, once, plain, least, fitting = interleaved(*ways, repeats=9)
+    print(f"p3eft: {calls.adapters} adapters, {calls.vectors} vectors, a batch of {batch}")
+    print(f"  step by calls, over its floor of forwards and backwards: {full / least:.2f}")
+    print(f"  step by calls, over the plain step: {full / plain:.2f}")
+    print(f"  combined step, over the plain step: {once / plain:.2f}")
+    print(
+        f"  share of the probes' fits: {fitting / full:.3f} by calls, {fitting / once:.3f} combined"
+    )
+
+
+def dpsgd(batch: int = 32, repeats: int = 15) -> None:
+    """A step of DP-SGD on LoRA and head against the plain step, on the same batch of MiniLM."""
+    data = os.environ.get("LEAKBOARD_DATA")
+    texts = load_task("sst2" if data else "reviews", Path(data) if data else None).splits["train"]
+    backbone = load_backbone("minilm")
+    tokens = backbone.encode(texts.texts[:batch], None, 64)
+    labels = torch.arange(batch) % 2
+
+    def made() -> tuple[Network, torch.optim.Optimizer]:
+        network = Network(backbone, 0, 2, TrainSettings(), slice(None)).train()
+        return network, torch.optim.AdamW(network.trained(), 1e-3)
+
+    (ours, own), (theirs, other) = made(), made()
+    with PrivateGradients(ours, 1.0, 1.0, batch, np.random.default_rng(0)) as gradients:
+
+        def private() -> None:
+            gradients.add(losses(ours, tokens, labels))
+            gradients.release()
+            own.step()
+            own.zero_grad()
+
+        def plain() -> None:
+            losses(theirs, tokens, labels).mean().backward()  # type: ignore[no-untyped-call]
+            other.step()
+            other.zero_grad()
+
+        seconds(private, plain)
+        taken = seconds(private, plain, repeats=repeats)
+    ratios = sorted(one / two for one, two in zip(*taken, strict=True))
+    print(f"dpsgd: a batch of {batch}, mean length {float(tokens.lengths.float().mean()):.1f}")
+    print(
+        f"  step by DP-SGD, over the plain step: {statistics.median(ratios):.2f} "
+        f"(quarters of {repeats} repeats: {ratios[repeats // 4]:.2f}, {ratios[-repeats // 4]:.2f})"
+    )

@@ -1,0 +1,141 @@
+"""The figure of exposure: each sign stands where the records have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from records import leak, record
+from typer.testing import CliRunner
+
+from bench.cli import app
+from bench.errors import LeakboardError
+from bench.memory import CEILING
+from bench.record import Estimate, Leak, Plant, Record
+from bench.store import Store
+from bench.suite import load_suite
+from bench.types import Claim, Goal
+from leaderboards import memory_plot
+from leaderboards.memory_plot import memory
+from leaderboards.published import exposures
+
+
+def exposed(bits: float, view: str, n: int = 1, half: float = 0.0) -> Leak:
+    low, high = (bits - half, bits + half) if n > 1 else (0.0, CEILING)
+    return leak(0.5, "canary-exposure", Goal.MEMORISATION).model_copy(
+        update={
+            "metric": "exposure",
+            "view": view,
+            "ceiling": CEILING,
+            "success": Estimate(value=bits, low=low, high=high, n=n, chance=1.443),
+        }
+    )
+
+
+def remembered(defense: str, ten: float, params: dict[str, Any], **fields: Any) -> Record:
+    leaks = [exposed(ten, "planted 10 times"), exposed(1.4, "never planted", 100, 0.3)]
+    return record(defense, params, leaks=leaks, task="wikitext2", **fields)
+
+
+JFT = {"phase1": "direct", "detector": "patterns", "epsilon": 3.0}
+RECORDS = [
+    remembered("none", 12.0, {}, undefended=True),
+    *(
+        remembered(
+            "jft",
+            bits,
+            JFT | {"canaries": canaries},
+            claim=Claim(guarantee="dp", parameters={"epsilon": 3.0}, covers="texts"),
+        )
+        for bits, canaries in ((2.0, "masked"), (5.0, "missed"))
+    ),
+]
+
+
+@pytest.fixture
+def drawn(monkeypatch) -> list[Figure]:
+    figures: list[Figure] = []
+
+    def kept(figure: Figure, out: object) -> list[object]:
+        figure.draw_without_rendering()
+        figures.append(figure)
+        return []
+
+    monkeypatch.setattr(memory_plot, "save", kept)
+    return figures
+
+
+def panel(figure: Figure) -> Any:
+    return next(ax for part in figure.subfigs for ax in part.axes)
+
+
+def signs(ax: Any, marker: str) -> list[tuple[float, int]]:
+    """Value and row of each sign."""
+    found = (line for line in ax.lines if line.get_marker() == marker)
+    return [(float(x), round(float(y))) for line in found for x, y in line.get_xydata()]
+
+
+def test_each_setting_has_its_row_with_its_value_and_its_claim(drawn, tmp_path):
+    memory(RECORDS, tmp_path / "m", "title")
+    ax = panel(drawn[0])
+    assert signs(ax, "o") == [(12.0, 0), (2.0, 1), (5.0, 2)]
+    assert signs(ax, "|") == [(1.4, 0), (1.4, 1), (1.4, 2)]
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names == ["none", "jft, masked\nclaims ε = 3", "jft, missed\nclaims ε = 3"]
+
+
+def test_a_single_canary_has_no_interval_and_a_hundred_have(drawn, tmp_path):
+    memory(RECORDS[:1], tmp_path / "m", "title")
+    (bars,) = panel(drawn[0]).collections
+    ((start, end),) = bars.get_segments()
+    assert (start[0], end[0]) == pytest.approx((1.1, 1.7))
+
+
+def test_models_of_attackers_are_not_drawn_nor_counted(drawn, tmp_path):
+    cell = RECORDS[0].cell.model_copy(update={"shadow": 0, "plant": Plant(audit=4)})
+    shadow = RECORDS[0].model_copy(update={"cell": cell, "key": cell.key})
+    memory([*RECORDS, shadow], tmp_path / "m", "title")
+    assert len(signs(panel(drawn[0]), "o")) == 3
+
+
+def test_printed_numbers_stand_in_the_rows_that_agree_with_all_they_state(drawn, tmp_path):
+    theirs = exposures("JFT", ["released result files"])
+    memory(RECORDS, tmp_path / "m", "title", theirs)
+    hollow = [line for line in panel(drawn[0]).lines if line.get_markerfacecolor() == "white"]
+    at = [(float(line.get_xdata()[0]), round(float(line.get_ydata()[0]))) for line in hollow]
+    assert at == [(8.03, 0), (0.55, 1), (2.79, 2)]
+    text = " ".join(t.get_text() for part in drawn[0].subfigs for t in part.texts)
+    assert "printed by JFT for gpt2" in text.replace("\n", " ")
+
+
+def test_the_suite_of_the_paper_names_its_numbers():
+    paper = load_suite("jft-wikitext2").paper
+    assert paper is not None
+    assert len(exposures(paper.paper, paper.artefact, paper.model)) == 8
+
+
+def test_records_without_exposures_are_refused_with_the_way_to_get_some(tmp_path):
+    with pytest.raises(LeakboardError, match=r"plant canaries"):
+        memory([record()], tmp_path / "m", "title")
+
+
+def test_the_command_draws_the_same_file_twice(tmp_path):
+    store = Store(tmp_path / "mine")
+    for one in RECORDS:
+        store.write(one)
+    files = []
+    for folder in ("a", "b"):
+        said = CliRunner().invoke(
+            app, ["plot", "memory", str(tmp_path / "mine"), "--out", str(tmp_path / folder)]
+        )
+        assert said.exit_code == 0, said.output
+        files.append((tmp_path / folder / "mine-memory.png").read_bytes())
+    assert files[0] == files[1]
+
+
+def test_printed_exposures_are_no_shares(tmp_path):
+    rows: pd.DataFrame = exposures("JFT", ["released result files"])
+    assert rows["value"].between(0, CEILING).all()
+    assert rows["value"].max() > 1
