@@ -192,8 +192,9 @@ def run(
                 "--record runs one cell as it was: --task, --seeds and --limit do not go with it, "
                 "and --model says only where its model lies"
             )
-        planned, store = _plan_again(record, model[0] if model else None, data, device, out)
+        before, planned, store = _plan_again(record, model[0] if model else None, data, device, out)
     else:
+        before = None
         planned, store = _plan(str(suite), task, model, data, device, seeds, limit, out)
     name = planned.suite.name if suite is None else suite
     with Live(console, len(planned.cells)) as live:
@@ -206,6 +207,10 @@ def run(
         if out is None
         else f"{len(records)} cells in {store.folder}."
     )
+    if before is not None:
+        from bench.again import compared
+
+        console.print(_escaped(compared(before, records[0])))
     if bad or broken:
         for failed in bad:
             console.print(
@@ -337,6 +342,33 @@ def export(
 
 
 @app.command()
+def publish(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SUITE|DIR]...",
+            help="Suites that were run, or folders of records [default: all of results/published].",
+        ),
+    ] = None,
+    to: Annotated[Path, typer.Option(help="Folder of the site.")] = Path("site"),
+) -> None:
+    """Build the leaderboard as a static site, which opens from disk: no server, no network.
+
+    Examples: leakboard publish
+
+    leakboard publish smoke --to /tmp/site
+    """
+    from leaderboards.site.build import publish as build
+
+    folders = [_folder(source) for source in sources or []]
+    if not folders:
+        folders = sorted(path for path in PUBLISHED.glob("*") if any(path.glob("*.json")))
+    with console.status("building"):
+        pages = build(folders, to)
+    console.print(f"{pages} pages; open {to / 'index.html'}", highlight=False)
+
+
+@app.command()
 def plot(
     what: Annotated[
         list[str],
@@ -435,7 +467,7 @@ def board(
 ) -> None:
     """Show what each defense protects, what it does not and what it costs; or one leaderboard.
 
-    Examples: leakboard board results/published/*
+    Examples: leakboard board results/published/*/
 
     leakboard board sap-figure2 --question best-privacy
     """
@@ -582,23 +614,21 @@ def _plan(
 
 def _plan_again(
     key: str, model: str | None, data: Path | None, device: str, out: Path | None
-) -> tuple[Plan, Store]:
+) -> tuple[Record, Plan, Store]:
     from bench.again import find, plan_again
     from bench.store import Store
 
     record = find(key, [PUBLISHED, LOCAL])
     with console.status("loading data and models"):
         planned = plan_again(record, data, _device(device), model)
-    return planned, Store(out or LOCAL / planned.suite.name)
+    return record, planned, Store(out or LOCAL / planned.suite.name)
 
 
 def _records(source: str) -> list[Record]:
     from bench.store import Store
     from leaderboards.frame import in_order
 
-    folder = Path(source) if Path(source).is_dir() else LOCAL / _name(source)
-    if not folder.is_dir():
-        raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
+    folder = _folder(source)
     store = Store(folder)
     records = store.read_all()
     for problem in store.problems:
@@ -606,6 +636,14 @@ def _records(source: str) -> list[Record]:
     if not records:
         raise LeakboardError(f"{folder} holds no records. Run the suite first")
     return in_order(records)
+
+
+def _folder(source: str) -> Path:
+    """The folder of records that is meant by its path or by the name of its suite."""
+    folder = Path(source) if Path(source).is_dir() else LOCAL / _name(source)
+    if not folder.is_dir():
+        raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
+    return folder
 
 
 def _name(source: str) -> str:
@@ -628,14 +666,10 @@ def _suite(source: str) -> Suite | None:
 
 def _printed(source: str) -> tuple[pd.DataFrame | None, str]:
     """What the paper that a suite mirrors prints, and what differs; None where it mirrors none."""
-    from leaderboards.published import published
+    from leaderboards.published import mirrored
 
     suite = _suite(source)
-    if suite is None or (paper := suite.paper) is None:
-        return None, ""
-    known = published(paper.paper, paper.artefact, paper.model)
-    theirs = {printed: ours for ours, printed in paper.task.items()}
-    return known.assign(task=known["task"].replace(theirs)), paper.note
+    return (mirrored(suite.paper), suite.paper.note) if suite and suite.paper else (None, "")
 
 
 def _numbers(text: str | None) -> list[int] | None:

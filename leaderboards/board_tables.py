@@ -31,7 +31,7 @@ def matrix(found: Matrix) -> list[RenderableType]:
     notes = dict[str, int]()
     for line in found.lines:
         cells = [_cell(line.shields[aim], notes) for aim in found.aims]
-        claim = _claim(line)
+        claim = claimed(line)
         sent = "–" if line.sent is None else f"{line.sent:.3g}"
         table.add_row(Text(_named(line)), Text(_lost(line)), *cells, Text(claim), Text(sent))
     over = any(not line.within for line in found.lines)
@@ -81,7 +81,8 @@ def _lost(line: Line) -> str:
     return f"{line.lost['points']:.1f} [{low:.1f}, {high:.1f}]" + "!" * (not line.within)
 
 
-def _claim(line: Line) -> str:
+def claimed(line: Line) -> str:
+    """The parameters of the formal guarantee in words, or '–'."""
     if line.claim is None:
         return "–"
     formal = {n: v for n, v in line.claim.parameters.items() if n in ("epsilon", "delta", "eta")}

@@ -65,6 +65,8 @@ RC = {
     # Without a salt the ids in an SVG are random; fonttype 42 keeps the text of a PDF searchable.
     "svg.hashsalt": "leakboard",
     "pdf.fonttype": 42,
+    # Names come from records; a dollar in one is a dollar.
+    "text.parse_math": False,
 }
 
 

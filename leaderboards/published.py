@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from bench.errors import LeakboardError, did_you_mean
+from bench.suite import Printed
 from leaderboards.frame import canonical
 
 TABLE = Path(__file__).with_name("published.csv")
@@ -67,6 +68,13 @@ def _of(paper: str, artefacts: Sequence[str], model: str | None) -> pd.DataFrame
     rows = _only(rows, "paper", [paper])
     rows = _only(rows, "artefact", artefacts)
     return rows if model is None else _only(rows, "model", [model])
+
+
+def mirrored(paper: Printed) -> pd.DataFrame:
+    """What the paper that a suite mirrors prints, its tasks by the names that the suite has for them."""
+    known = published(paper.paper, paper.artefact, paper.model)
+    theirs = {printed: ours for ours, printed in paper.task.items()}
+    return known.assign(task=known["task"].replace(theirs))
 
 
 def _only(rows: pd.DataFrame, column: str, wanted: Sequence[str]) -> pd.DataFrame:

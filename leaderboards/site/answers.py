@@ -1,0 +1,105 @@
+"""The matrix and the leaderboards as tables of the site."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from leaderboards.board_tables import claimed
+from leaderboards.boards import Board
+from leaderboards.looks import look
+from leaderboards.matrix import Line, Matrix, Shield
+from leaderboards.site.rows import Cell, Column, Table, number
+
+NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?: (\[.*\]))?")
+"""A number of a board, which may have its interval behind it."""
+
+
+def matrix_table(matrix: Matrix, id: str, links: Mapping[str, str]) -> Table:
+    """One row per defense: what it loses, what it keeps against each goal, what it costs."""
+    one = matrix.comparison
+    columns = [
+        Column("defense"),
+        Column("points of utility lost", number=True),
+        *(Column(f"{goal} {attribute}".strip(), number=True) for goal, attribute in matrix.aims),
+        Column("claims"),
+        Column("MB per epoch", number=True, about="crossing the trust boundary, both ways"),
+        Column("the customer computes"),
+    ]
+    notes = dict[str, int]()
+    rows = [
+        [
+            Cell(
+                line.defense,
+                "" if line.label == line.defense else line.label,
+                href=links[f"defense {line.defense}"],
+                look=look(line.defense),
+            ),
+            _lost(line),
+            *(_shield(line.shields[aim], notes) for aim in matrix.aims),
+            Cell(claimed(line)),
+            number(None) if line.sent is None else Cell(f"{line.sent:.3g}", sort=line.sent),
+            Cell(line.local),
+        ]
+        for line in matrix.lines
+    ]
+    title = f"{one.task} · {one.model} · {one.words}"
+    return Table(id, title, columns, rows, [f"({n}) {why}" for why, n in notes.items()])
+
+
+def board_table(board: Board, id: str, links: Mapping[str, str]) -> Table:
+    """The rows of a board; its numbers sort as numbers."""
+    found = board.rows.to_dict("records")
+    columns = []
+    for name in map(str, board.rows.columns):
+        texts = [str(row[name]) for row in found]
+        numeric = all(text in ("–", "") or NUMBER.fullmatch(text) for text in texts)
+        columns.append(Column(name, number=numeric and any(texts)))
+    rows = [[_entry(column, str(row[column.name]), links) for column in columns] for row in found]
+    title = f"{board.goal} · {board.task} · {board.model} · {board.words}"
+    return Table(id, title, columns, rows)
+
+
+def papers_table(
+    name: str, pairs: pd.DataFrame, note: str, id: str, links: Mapping[str, str]
+) -> Table:
+    """What was measured here beside what a paper prints, as `leaderboards.beside` pairs them."""
+    columns = [
+        Column(name, number=name.endswith((" printed", " here"))) for name in map(str, pairs)
+    ]
+    rows = [
+        [_entry(column, str(row[column.name]), links) for column in columns]
+        for row in pairs.to_dict("records")
+    ]
+    return Table(id, name, columns, rows, [note] if note else [])
+
+
+def _entry(column: Column, text: str, links: Mapping[str, str]) -> Cell:
+    if column.name == "defense":
+        return Cell(text, href=links[f"defense {text}"], look=look(text))
+    if column.name == "attack":
+        return Cell(text, href=links[f"attack {text}"])
+    match = NUMBER.fullmatch(text) if column.number else None
+    if match is None:
+        return Cell(text, sort=math.nan if column.number else None)
+    return Cell(match[1], match[2] or "", float(match[1]))
+
+
+def _lost(line: Line) -> Cell:
+    row: Mapping[Any, Any] = line.lost
+    mark = "" if line.within else " !"
+    return Cell(
+        f"{row['points']:.1f}{mark}", f"[{row['low']:.1f}, {row['high']:.1f}]", float(row["points"])
+    )
+
+
+def _shield(shield: Shield, notes: dict[str, int]) -> Cell:
+    if shield.kept is None:
+        return Cell(f"({notes.setdefault(shield.why, len(notes) + 1)})", sort=math.nan)
+    return Cell(
+        f"{shield.kept:.2f}", str(shield.row["attack"]), float(shield.kept), kept=float(shield.kept)
+    )

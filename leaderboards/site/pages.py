@@ -1,0 +1,260 @@
+"""The pages of the site: what stands on each, and under which path."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from bench import __version__, registry
+from bench.checks import FLAGS, flags
+from bench.record import MethodSpec, Record
+from bench.suite import load_suite, suite_names
+from bench.types import Goal
+from leaderboards.beside import beside
+from leaderboards.boards import boards
+from leaderboards.frame import frame
+from leaderboards.frontier import SETTING
+from leaderboards.looks import look, settings, varying
+from leaderboards.matrix import BUDGET, matrices
+from leaderboards.published import mirrored
+from leaderboards.site import charts
+from leaderboards.site.about import about
+from leaderboards.site.answers import board_table, matrix_table, papers_table
+from leaderboards.site.reading import Collection
+from leaderboards.site.rows import (
+    Table,
+    leaks_table,
+    per_setting,
+    place,
+    records_table,
+    settings_table,
+)
+from leaderboards.tables import failures
+
+SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
+KINDS = ("defense", "attack")
+
+
+def slug(name: str) -> str:
+    """A file name for a method or task: its own name where that is harmless, else digits of its hash."""
+    if SAFE.fullmatch(name):
+        return name
+    return f"x-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+class Pages:
+    """All pages of one collection of records, as text by path."""
+
+    def __init__(self, collection: Collection) -> None:
+        self.records, self.collection = collection.records, collection
+        self.frame = frame(self.records)
+        self.rows = per_setting(self.frame)
+        self.flags = flags(self.records)
+        self.keys: dict[tuple[Any, ...], str] = {}
+        for row in self.frame[[*SETTING, "key"]].drop_duplicates().to_dict("records"):
+            self.keys.setdefault(place(row), row["key"])
+        self.links = {
+            f"{kind} {name}": f"{kind}s/{slug(name)}.html"
+            for kind in KINDS
+            for name in self._named(kind)
+        }
+        self._environment = Environment(
+            loader=PackageLoader("leaderboards.site"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.globals |= {
+            "look": look,
+            "outline": charts.outline,
+            "links": self.links,
+            "version": __version__,
+            "slug": slug,
+        }
+
+    def every(self) -> Iterator[tuple[str, str]]:
+        """Path and text of each page."""
+        yield "index.html", self.front()
+        yield (
+            "records.html",
+            self._page(
+                "records.html", "", listed=records_table(self.records, self.words, self.links)
+            ),
+        )
+        yield (
+            "boards.html",
+            self._page("boards.html", "", questions=self.questions, papers=self.papers),
+        )
+        yield "about.html", self._page("about.html", "", flags=FLAGS)
+        for kind in KINDS:
+            for name in self._named(kind):
+                yield self.links[f"{kind} {name}"], self.method(kind, name)
+        for record in self.records:
+            yield f"records/{record.key}.html", self.record(record)
+
+    def front(self) -> str:
+        """What the benchmark measures, the answers, the curves of each task, and all settings."""
+        return self._page(
+            "index.html",
+            "",
+            matrices=[
+                matrix_table(found, f"matrix-{n}", self.links)
+                for n, found in enumerate(matrices(self.records))
+            ],
+            budget=f"{BUDGET:g}",
+            questions=self.questions,
+            papers=self.papers,
+            tasks=self.tasks,
+            panels=self.panels,
+            figures={name: charts.chart(rows, self.keys) for name, rows in self.panels.items()},
+            settings=settings_table(self.rows, self.keys, self.links),
+            troubles=failures(self.frame),
+            notes=self.collection.notes,
+            n_records=len(self.records),
+        )
+
+    def method(self, kind: str, name: str) -> str:
+        """One defense or attack: what it is, its settings, records, flags and certificates."""
+        known: dict[str, type[Any]] = dict(
+            registry.defenses() if kind == "defense" else registry.attacks()
+        )
+        cls = known.get(name)
+        rows = self.rows[self.rows[kind] == name]
+        records = [record for record in self.records if name in _methods(record, kind)]
+        raised = [
+            flag
+            for record in records
+            for index, leak in enumerate(record.leaks)
+            if name == (leak.attack.name if kind == "attack" else record.cell.defense.name)
+            for flag in self.flags.get((record.key, index), ())
+        ]
+        if kind == "defense":
+            raised += [flag for r in records for flag in self.flags.get((r.key, -1), ())]
+        return self._page(
+            "method.html",
+            "../",
+            kind=kind,
+            name=name,
+            about=about(cls) if cls else None,
+            listed=settings_table(rows, self.keys, self.links, "../") if len(rows) else None,
+            records=records_table(records, self.words, self.links, "../") if records else None,
+            flags={flag: (raised.count(flag), FLAGS[flag]) for flag in FLAGS if flag in raised},
+            certificates=self._certificates(kind, name),
+        )
+
+    def record(self, record: Record) -> str:
+        """One record: its numbers, and everything that is needed to run it again."""
+        own = {i: names for (key, i), names in self.flags.items() if key == record.key}
+        cell = record.cell.model_dump(mode="json")
+        return self._page(
+            "record.html",
+            "../",
+            record=record,
+            words=self.words[record.key],
+            folders=self.collection.folders(record.key),
+            leaks=leaks_table(record, own, self.links, "../"),
+            figure=charts.over_steps(record),
+            flags={
+                flag: FLAGS[flag] for flag in FLAGS if any(flag in names for names in own.values())
+            },
+            whole={flag: FLAGS[flag] for flag in own.get(-1, ())},
+            as_yaml=yaml.safe_dump(cell, sort_keys=False, allow_unicode=True, width=100),
+            as_json=json.dumps(cell, indent=1, ensure_ascii=False),
+            cost=record.cost.model_dump(mode="json") if record.cost else {},
+            provenance=record.provenance.model_dump(mode="json"),
+        )
+
+    @cached_property
+    def questions(self) -> dict[tuple[str, str], list[Table]]:
+        """By question, and what to know of its answers, the leaderboards."""
+        found: dict[tuple[str, str], list[Table]] = {}
+        for n, board in enumerate(boards(self.records)):
+            found.setdefault((board.question, board.note), []).append(
+                board_table(board, f"board-{n}", self.links)
+            )
+        return found
+
+    @cached_property
+    def papers(self) -> list[Table]:
+        """For each folder of a suite that mirrors a paper: ours beside the paper's numbers."""
+        found = []
+        names = {name for record in self.records for name in self.collection.folders(record.key)}
+        for name in sorted(names & set(suite_names())):
+            keys = {r.key for r in self.records if name in self.collection.folders(r.key)}
+            if (paper := load_suite(name).paper) is None:
+                continue
+            pairs = beside(self.frame[self.frame["key"].isin(keys)], mirrored(paper))
+            if len(pairs):
+                found.append(papers_table(name, pairs, paper.note, f"paper-{name}", self.links))
+        return found
+
+    @cached_property
+    def panels(self) -> dict[str, pd.DataFrame]:
+        """By the name of its files, the points of each figure: of one task, goal and attribute."""
+        whole = self.rows.dropna(subset=["utility", "ep"])
+        found = {}
+        for names, rows in whole.groupby(["task", "attribute", "goal"], sort=False):
+            # No slug holds a dot, so no two of these names are the same.
+            found[".".join(slug(name) for name in map(str, names) if name)] = rows
+        return found
+
+    @cached_property
+    def tasks(self) -> dict[str, list[tuple[str, str]]]:
+        """Of each task the panels: name, and what is guessed."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for name, rows in self.panels.items():
+            first = rows.iloc[0]
+            what = f"{first['goal']}: {first['attribute']}" if first["attribute"] else first["goal"]
+            found.setdefault(first["task"], []).append((name, what))
+        order = [str(goal) for goal in Goal]
+        for panels in found.values():
+            panels.sort(key=lambda panel: order.index(panel[1].partition(":")[0]))
+        return found
+
+    @cached_property
+    def words(self) -> dict[str, str]:
+        """By key the parameters of the defense in words, those that vary within it."""
+        found: dict[str, str] = {}
+        for name in self._named("defense"):
+            own = [record for record in self.records if record.cell.defense.name == name]
+            told = varying(record.cell.defense.params for record in own)
+            found |= {r.key: settings(json.dumps(r.cell.defense.params), told) for r in own}
+        return found
+
+    def _named(self, kind: str) -> list[str]:
+        """All methods that are known or that have a record."""
+        known = registry.defenses() if kind == "defense" else registry.attacks()
+        return sorted({*known, *(name for r in self.records for name in _methods(r, kind))})
+
+    def _certificates(self, kind: str, name: str) -> list[tuple[str, str, str]]:
+        """(what is certified, where, key) of each certificate that the method has part in."""
+        found: dict[tuple[str, str], str] = {}
+        for record in self.records:
+            for leak in record.leaks:
+                who = leak.attack.name if kind == "attack" else record.cell.defense.name
+                if leak.certificate and who == name:
+                    goal = f"{leak.goal}: {leak.attribute}" if leak.attribute else str(leak.goal)
+                    what = f"{leak.attack.name} ({goal}, reads {leak.channel or 'nothing'})"
+                    cell = record.cell
+                    where = f"{cell.task}, {cell.model}, cut {cell.cut}, on {cell.defense.name}"
+                    found.setdefault((what, where), record.key)
+        return [(what, where, key) for (what, where), key in found.items()]
+
+    def _page(self, template: str, root: str, **content: Any) -> str:
+        return self._environment.get_template(template).render(root=root, **content)
+
+
+def _methods(record: Record, kind: str) -> set[str]:
+    specs: list[MethodSpec] = (
+        [record.cell.defense] if kind == "defense" else [leak.attack for leak in record.leaks]
+    )
+    return {spec.name for spec in specs}

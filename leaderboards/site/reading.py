@@ -1,0 +1,103 @@
+"""The records of several folders as one collection in which every cell stands once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.errors import LeakboardError
+from bench.record import Record, attack_id
+from bench.store import Store
+from leaderboards.frame import in_order
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What a site is built from.
+
+    Attributes:
+        records: each cell once, in the order of `leaderboards.frame.in_order`.
+        files: by key, the files in which the cell stands.
+        notes: what a reader has to know of the collection as a whole.
+    """
+
+    records: list[Record]
+    files: dict[str, list[Path]]
+    notes: list[str]
+
+    def folders(self, key: str) -> list[str]:
+        """The names of the folders, which are those of suites, that hold the cell."""
+        return [path.resolve().parent.name for path in self.files[key]]
+
+
+def collect(folders: Sequence[Path]) -> Collection:
+    """Reads all records of the folders; of one cell in several folders the attacks are joined.
+
+    Raises:
+        LeakboardError: no records, a damaged file, one of a later version, or two files of one key
+            that do not say the same. A site with a hole in it would not show the hole.
+    """
+    found: dict[str, Record] = {}
+    files: dict[str, list[Path]] = {}
+    notes = []
+    for folder in dict.fromkeys(folders):
+        store = Store(folder)
+        records = store.read_all()
+        if store.problems:
+            raise LeakboardError(
+                "damaged records; restore them or move them away:\n" + "\n".join(store.problems)
+            )
+        if not records:
+            raise LeakboardError(f"{folder} holds no records")
+        if all(record.utility is None for record in records):
+            notes.append(
+                f"No record of {folder.resolve().name} has a utility: its settings stand in the "
+                "tables and not in the curves."
+            )
+        for record in records:
+            path, key = store.path(record.key), record.key
+            if key in found:
+                record = _joined(found[key], files[key][0], record, path)
+            found[key] = record
+            files.setdefault(key, []).append(path)
+    versions = sorted({record.schema_version for record in found.values()})
+    if len(versions) > 1:
+        told = ", ".join(map(str, versions))
+        notes.append(
+            f"These records were written with several versions of the schema ({told}); what an "
+            "earlier one did not measure is missing."
+        )
+    if not found:
+        raise LeakboardError("nothing to publish: no folder of records was found")
+    return Collection(in_order(list(found.values())), files, notes)
+
+
+def _joined(first: Record, where: Path, second: Record, there: Path) -> Record:
+    """One record of two of the same cell, if they agree in all that both measured."""
+    a, b = _without_leaks(first), _without_leaks(second)
+    differing = [name for name in a if a[name] != b[name]]
+    ours, theirs = _leaks(first), _leaks(second)
+    differing += [
+        f"attack {leaks[0]['attack']['name']}"
+        for attack, leaks in ours.items()
+        if theirs.get(attack, leaks) != leaks
+    ]
+    if differing:
+        raise LeakboardError(
+            f"{where} and {there} are records of one cell and differ in {', '.join(differing)}. "
+            "Keep one of them"
+        )
+    return second.merged(first)
+
+
+def _without_leaks(record: Record) -> dict[str, Any]:
+    return {name: value for name, value in record.outcome().items() if name != "leaks"}
+
+
+def _leaks(record: Record) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for leak, told in zip(record.leaks, record.outcome()["leaks"], strict=True):
+        found.setdefault(attack_id(leak.attack), []).append(told)
+    return found
