@@ -66,7 +66,7 @@ def plan_again(
         attacks=tuple(_built(record, spec, registry.attack(spec.name)) for spec in _newest(record)),
     )
     plan = make_plan(suite, data, device)
-    now = plan.cells[0].cell
+    now = plan.cells[-1].cell  # what attackers train for it stands before it
     if now.key != record.key:
         raise _changed(
             record, _differences(cell.model_dump(mode="json"), now.model_dump(mode="json"))

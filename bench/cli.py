@@ -698,3 +698,7 @@ def _escaped(text: Any) -> str:
     from rich.markup import escape
 
     return escape(str(text))
+
+
+# It adds its commands to `app`, and needs what stands above.
+import bench.cli_submissions  # noqa: E402, F401

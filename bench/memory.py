@@ -49,7 +49,7 @@ def score_canaries(
     for copies in sorted({canary.copies for canary in drawn}, reverse=True):
         here = np.array([canary.copies == copies for canary in drawn])
         estimates = {
-            round: _estimate(values[here], guesses[0].measure) for round, values in found.items()
+            round: estimate(values[here], guesses[0].measure) for round, values in found.items()
         }
         told: dict[str, Any] = {"metric": "extracted", "raw": {"hit": _whole(last[here])}}
         if guesses[0].measure == "exposure":
@@ -143,7 +143,8 @@ def _extracted(guess: Guess, drawn: Sequence[Canary]) -> NDArray[np.float64]:
     return np.array([float(c.secret in guess.values[c.form]) for c in drawn])
 
 
-def _estimate(values: NDArray[np.float64], measure: str) -> Estimate:
+def estimate(values: NDArray[np.float64], measure: str) -> Estimate:
+    """Success over canaries: exposure in bits, or whether their digits were printed, [n]."""
     n = len(values)
     if measure == "extraction":
         return metrics.share(values.astype(np.int64), np.ones(n, np.int64), 10.0**-DIGITS)

@@ -74,7 +74,7 @@ def scored(looks: Sequence[Look], classes: int) -> list[dict[str, Any]]:
         values = [float(MEASURES[measure](p.values, p.truth[None], classes)[0]) for p in parts]
         null = np.max([MEASURES[measure](p.values, p.null, classes) for p in parts], axis=0)
         best = parts[int(np.argmax(values))]
-        low, high = _interval(best, max(values), classes)
+        low, high = interval(best, max(values), classes)
         estimate = Estimate(
             value=max(values), low=low, high=high, n=len(best.truth), chance=float(null.mean())
         )
@@ -161,7 +161,7 @@ def _sign_free(a: Floats) -> Floats:
     return np.maximum(a, 1 - a)
 
 
-def _interval(look: Look, value: float, classes: int) -> tuple[float, float]:
+def interval(look: Look, value: float, classes: int) -> tuple[float, float]:
     """95 % percentile bootstrap over examples of what was measured, sign and matching kept.
 
     Without the sign kept, no interval of an AUC could reach below 0.5.

@@ -52,7 +52,7 @@ class Live:
         cell = planned.cell
         shadow = "" if cell.shadow is None else f", shadow model {cell.shadow + 1}"
         self.name = escape(f"{cell.task} seed {cell.seed} {planned.defense}{shadow}")
-        self.bars.update(self.cells, description=str(planned.defense))
+        self.bars.update(self.cells, description=escape(str(planned.defense)))
 
     def track(self, what: str, items: Iterable[Any], total: int) -> Iterator[Any]:
         self.bars.reset(self.inner, description=f"  {what}", total=total, visible=True)

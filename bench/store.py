@@ -14,6 +14,9 @@ from pydantic import ValidationError
 from bench.errors import LeakboardError
 from bench.record import SCHEMA, Record, digest
 
+MANIFEST = "submission.json"
+"""Beside records that came from outside: who sent them. It is no record."""
+
 
 class Corrupt(Exception):
     """A file that is not a whole and unchanged record; the message says why."""
@@ -84,6 +87,8 @@ class Store:
         self.problems = []
         records = []
         for path in sorted(self.folder.glob("*.json")):
+            if path.name == MANIFEST:
+                continue
             try:
                 records.append(from_text(path))
             except Corrupt as error:
@@ -107,25 +112,43 @@ def to_text(record: Record) -> str:
 
 def from_text(path: Path) -> Record:
     """Reads and checks one record file; see `Store.read`."""
+    return from_bytes(path.read_bytes(), path.stem, str(path))
+
+
+def from_bytes(raw: bytes, name: str, where: str) -> Record:
+    """Checks the content of a record file.
+
+    Args:
+        name: of the file, without its suffix.
+        where: for messages.
+
+    Raises:
+        Corrupt: it is no whole and unchanged record.
+        LeakboardError: it was written by a later version.
+    """
     try:
-        content: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        content: Any = json.loads(raw.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise Corrupt(f"not whole JSON ({error})") from error
     if not isinstance(content, dict):
         raise Corrupt("not a JSON object")
     version = content.get("schema_version")
     if isinstance(version, int) and version > SCHEMA:
         raise LeakboardError(
-            f"{path}: written with record schema {version}, this version of leakboard reads up to "
+            f"{where}: written with record schema {version}, this version of leakboard reads up to "
             f"{SCHEMA}. Upgrade leakboard, or choose another folder with --out"
         )
-    if content.pop("sha256", None) != digest(content):
+    try:
+        whole = content.pop("sha256", None) == digest(content)
+    except (ValueError, RecursionError) as error:  # a lone surrogate, or nested too deeply
+        raise Corrupt(f"not text that can be hashed ({error})") from error
+    if not whole:
         raise Corrupt("its content does not match its checksum")
     try:
         record = Record.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         raise Corrupt(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    if record.key != record.cell.key or path.stem != record.key:
+    if record.key != record.cell.key or name != record.key:
         raise Corrupt("its name, its key and its cell do not belong together")
     return record

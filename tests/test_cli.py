@@ -77,7 +77,20 @@ def test_help_does_not_wait_for_torch():
 
 @pytest.mark.parametrize(
     "command",
-    ["list", "plan", "run", "attack", "show", "export", "plot", "detect", "check", "new defense"],
+    [
+        "list",
+        "plan",
+        "run",
+        "attack",
+        "show",
+        "export",
+        "plot",
+        "detect",
+        "check",
+        "new defense",
+        "submit",
+        "verify",
+    ],
 )
 def test_help_of_each_command_teaches_by_an_example(leakboard, command):
     code, out, _ = leakboard(*command.split(), "--help")
