@@ -60,7 +60,7 @@ def test_the_command_writes_into_a_folder_of_its_own(
     made, published, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "PUBLISHED", made)
+    monkeypatch.setattr("bench.cli.running.PUBLISHED", made)
     monkeypatch.setattr(sys, "argv", ["leakboard", "run", "--record", published.key])
     with pytest.raises(SystemExit) as ended:
         cli.main()

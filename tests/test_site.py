@@ -266,7 +266,7 @@ def test_the_command_publishes_all_folders_of_results_published(
     kept(tmp_path / "published" / "b", [record(seed=2)])
     (tmp_path / "published" / "picture.png").write_text("")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "PUBLISHED", tmp_path / "published")
+    monkeypatch.setattr("bench.cli.reading.PUBLISHED", tmp_path / "published")
     monkeypatch.setattr(sys, "argv", ["leakboard", "publish"])
     with pytest.raises(SystemExit) as ended:
         cli.main()

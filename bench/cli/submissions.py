@@ -1,4 +1,4 @@
-"""The commands `submit` and `verify`; they stand in the same application as those of `bench.cli`."""
+"""Commands for records from outside: packing one's own, and checking those of others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.cli import LOCAL, PUBLISHED, Data, Device, _device, _name, app, console
+from bench.cli.app import PUBLISHED, Data, Device, app, console, device_of, folder_of, name_of
 from bench.errors import LeakboardError
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def submit(
     from bench.submissions import gather, pack
     from bench.verifying import Report, examine
 
-    folders = {_name(source): _folder(source) for source in sources}
+    folders = {name_of(source): folder_of(source) for source in sources}
     if len(folders) < len(sources):
         raise LeakboardError("two of the sources have the same name; submit each by itself")
     submission = gather(folders, method, link, note)
@@ -99,7 +99,7 @@ def verify(
     count = 0 if rerun == "none" else int(rerun)
     drawn = secrets.randbelow(2**31) if seed is None else seed
     with Live(console, count) as live:
-        again = Again(count, drawn, live, data, _device(device), model) if count else None
+        again = Again(count, drawn, live, data, device_of(device), model) if count else None
         report = verified(file, again)
     for part in report.parts():
         console.print(part)
@@ -136,10 +136,3 @@ def unpack(submission: Submission, root: Path) -> Path:
     except OSError as error:
         raise LeakboardError(f"{place}: cannot be written ({error.strerror or error})") from error
     return place
-
-
-def _folder(source: str) -> Path:
-    folder = Path(source) if Path(source).is_dir() else LOCAL / _name(source)
-    if not folder.is_dir():
-        raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
-    return folder

@@ -1,0 +1,59 @@
+"""Commands for who writes a method of his own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from bench.cli.app import app, console
+
+
+@app.command()
+def check(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME|FILE", help="A registered method, or path/to/file.py.")
+    ],
+) -> None:
+    """Check that one defense or attack keeps the rules of the house, on a tiny model.
+
+    Example: leakboard check sap
+    """
+    from bench.conformance import check_method
+
+    report = check_method(name)
+    console.print(report.table())
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+new = typer.Typer(no_args_is_help=True, help="Write a working skeleton of a method and its test.")
+app.add_typer(new, name="new")
+Name = Annotated[str, typer.Argument(help="Lower case, words joined by '-', as in my-method.")]
+Where = Annotated[
+    Path | None,
+    typer.Option(
+        "--to", help="Write both files here (default: defenses/ or attacks/, and tests/)."
+    ),
+]
+
+
+@new.command("defense")
+def new_defense(name: Name, to: Where = None) -> None:
+    """Write defenses/NAME.py and tests/test_NAME.py. Example: leakboard new defense my-noise"""
+    _new("defense", name, to)
+
+
+@new.command("attack")
+def new_attack(name: Name, to: Where = None) -> None:
+    """Write attacks/NAME.py and tests/test_NAME.py. Example: leakboard new attack my-guess"""
+    _new("attack", name, to)
+
+
+def _new(kind: Literal["defense", "attack"], name: str, to: Path | None) -> None:
+    from bench.scaffold import write
+
+    for path in write(kind, name, to):
+        console.print(f"wrote {path}", highlight=False)
+    console.print(f"Next: [bold]leakboard check {path.parent / path.name if to else name}[/]")

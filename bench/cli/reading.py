@@ -1,0 +1,242 @@
+"""Commands that read records: tables, exports, figures, boards and the site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bench.cli.app import (
+    PUBLISHED,
+    Deciding,
+    Source,
+    app,
+    console,
+    folder_of,
+    name_of,
+    records_of,
+    suite_of,
+)
+from bench.errors import LeakboardError, did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@app.command()
+def show(
+    source: Source,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also the baselines that read nothing.")
+    ] = False,
+    compact: Annotated[
+        bool,
+        typer.Option(
+            "--best", help="One row per setting and goal: the paper's attack and the strongest."
+        ),
+    ] = False,
+    attack: Annotated[str | None, Deciding] = None,
+) -> None:
+    """Show the records of a suite as a table: utility, and what each attack found.
+
+    Examples: leakboard show smoke
+
+    leakboard show smoke --best
+    """
+    from leaderboards import tables
+    from leaderboards.frame import frame
+    from leaderboards.frontier import deciding
+
+    rows = frame(records_of(source))
+    if attack is not None:
+        rows = rows[rows.index.isin(deciding(rows, attack).index) | (rows["status"] != "ok")]
+    for part in tables.best(rows) if compact else tables.summary(rows, everything):
+        console.print(part)
+
+
+@app.command()
+def export(
+    source: Source,
+    file: Annotated[Path, typer.Argument(help="Ends in .csv, .parquet or .json.")],
+) -> None:
+    """Write the records of a suite as one table, a row per cell and attack.
+
+    `results/README.md` explains the columns. Example: leakboard export smoke smoke.csv
+    """
+    from leaderboards.frame import export as write
+    from leaderboards.frame import frame
+
+    table = frame(records_of(source))
+    write(table, file)
+    console.print(f"{len(table)} rows in {file}")
+
+
+@app.command()
+def plot(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[KIND] SUITE",
+            help="tradeoff (the default), memory, training, sensitivity, bars or pca; then a suite or "
+            "a folder of records.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the pictures.")] = Path("plots"),
+    goal: Annotated[
+        str, typer.Option(help="inversion, label, attribute, memorisation or membership.")
+    ] = "inversion",
+    attack: Annotated[str, Deciding] = "strongest",
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="Draw EP and utility against this instead: cut, or any parameter that was swept."
+        ),
+    ] = None,
+) -> None:
+    """Draw utility against empirical privacy, or another figure, as PNG, SVG and PDF.
+
+    Of released models: memory (exposure of canaries under every defense).
+
+    Of label privacy: training (leak over the steps), sensitivity (utility against leak along the
+    knob), bars (both beside the paper's), pca (what was sent, coloured by label; one seed).
+
+    Examples: leakboard plot smoke --goal label
+
+    leakboard plot sap-table4 --against cut
+
+    leakboard plot training p3eft-figure4
+    """
+    from bench.types import Goal
+    from leaderboards.frame import frame
+    from leaderboards.frontier import PAPER, STRONGEST, points
+    from leaderboards.label_leak import KINDS as LABEL_KINDS
+    from leaderboards.label_leak import draw
+    from leaderboards.memory_plot import memory
+    from leaderboards.plots import tradeoff
+    from leaderboards.published import exposures
+    from leaderboards.sweep_plot import sweep
+    from leaderboards.sweeps import swept
+
+    kinds = ["tradeoff", "memory", *LABEL_KINDS]
+    kind, source = what if len(what) == 2 else ("tradeoff", what[0])
+    if len(what) > 2 or kind not in kinds:
+        raise LeakboardError(f"KIND: unknown '{kind}'. {did_you_mean(kind, kinds)}")
+    if goal not in list(Goal):
+        raise LeakboardError(f"--goal: unknown '{goal}'. {did_you_mean(goal, Goal)}")
+    records = records_of(source)
+    if kind == "memory":
+        suite = suite_of(source)
+        paper = suite.paper if suite else None
+        theirs = exposures(paper.paper, paper.artefact, paper.model) if paper else None
+        title = f"{name_of(source)}: what the model remembers"
+        for path in memory(records, out / f"{name_of(source)}-memory", title, theirs):
+            console.print(str(path), highlight=False)
+        return
+    rows = frame(records)
+    known, more = printed_by(source)
+    if kind != "tradeoff":
+        for path in draw(kind, records, rows, known, out, name_of(source)):
+            console.print(str(path), highlight=False)
+        return
+    named = {STRONGEST: "the strongest attack", PAPER: "the paper's attack"}.get(attack, attack)
+    by = f"against {named}"
+    name = "-".join([name_of(source), goal, *([] if attack == STRONGEST else [attack])])
+    title = f"{name_of(source)}: {goal} {by}"
+    if against is None:
+        paths = tradeoff(points(rows, goal, attack), out / name, title, known, more)
+    else:
+        means = swept(rows, goal, against, attack)
+        paths = sweep(means, against, out / f"{name}-by-{against}", title, known, more)
+    for path in paths:
+        console.print(str(path), highlight=False)
+
+
+@app.command()
+def board(
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SUITE|DIR...", help="Suites that were run, or folders of records."),
+    ],
+    question: Annotated[
+        str | None,
+        typer.Option(
+            help="best-privacy, front, hypervolume, cost or papers, instead of the matrix."
+        ),
+    ] = None,
+    budget: Annotated[
+        float, typer.Option(help="Points of utility that a defense may lose in the matrix.")
+    ] = 3.0,
+    attack: Annotated[str, Deciding] = "strongest",
+) -> None:
+    """Show what each defense protects, what it does not and what it costs; or one leaderboard.
+
+    Examples: leakboard board results/published/*/
+
+    leakboard board sap-figure2 --question best-privacy
+    """
+    from leaderboards import board_tables
+    from leaderboards.boards import PAPERS, QUESTIONS, boards
+    from leaderboards.frame import frame
+    from leaderboards.matrix import matrices
+
+    names = [*[name for name, *_ in QUESTIONS], PAPERS]
+    if question is not None and question not in names:
+        raise LeakboardError(f"--question: unknown '{question}'. {did_you_mean(question, names)}")
+    records = [record for source in sources for record in records_of(source)]
+    if question is None:
+        parts = [part for one in matrices(records, budget) for part in board_tables.matrix(one)]
+    elif question == PAPERS:
+        parts = [
+            part
+            for source in sources
+            if (printed := printed_by(source))[0] is not None
+            for part in board_tables.papers(name_of(source), frame(records_of(source)), *printed)
+        ]
+        if not parts:
+            raise LeakboardError("none of these suites mirrors a paper")
+    else:
+        found = [one for one in boards(records, attack) if one.name == question]
+        parts = [part for one in found for part in board_tables.board(one)]
+    if not parts:
+        raise LeakboardError(
+            "nothing to compare: a board needs two defenses on one task, model and setup, and among "
+            "them one cell without protection, such as `none`"
+        )
+    for part in parts:
+        console.print(part)
+
+
+@app.command()
+def publish(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SUITE|DIR]...",
+            help="Suites that were run, or folders of records (default: all of results/published).",
+        ),
+    ] = None,
+    to: Annotated[Path, typer.Option(help="Folder of the site.")] = Path("site"),
+) -> None:
+    """Build the leaderboard as a static site, which opens from disk: no server, no network.
+
+    Examples: leakboard publish
+
+    leakboard publish smoke --to /tmp/site
+    """
+    from leaderboards.site.build import publish as build
+
+    folders = [folder_of(source) for source in sources or []]
+    if not folders:
+        folders = sorted(path for path in PUBLISHED.glob("*") if any(path.glob("*.json")))
+    with console.status("building"):
+        pages = build(folders, to)
+    console.print(f"{pages} pages; open {to / 'index.html'}", highlight=False)
+
+
+def printed_by(source: str) -> tuple[pd.DataFrame | None, str]:
+    """What the paper that a suite mirrors prints, and what differs; None where it mirrors none."""
+    from leaderboards.published import mirrored
+
+    suite = suite_of(source)
+    return (mirrored(suite.paper), suite.paper.note) if suite and suite.paper else (None, "")

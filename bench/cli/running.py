@@ -1,0 +1,292 @@
+"""Commands that measure: what there is, what would run, running it, and attacking what others sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bench.cli.app import (
+    LOCAL,
+    PUBLISHED,
+    Data,
+    Device,
+    Limit,
+    Models,
+    Out,
+    SeedList,
+    SuiteName,
+    Tasks,
+    app,
+    console,
+    device_of,
+    escaped,
+)
+from bench.errors import LeakboardError
+
+if TYPE_CHECKING:
+    from bench.plan import Plan
+    from bench.record import Record
+    from bench.store import Store
+
+
+@app.command("list")
+def list_() -> None:
+    """Show defenses, attacks, tasks, models and suites, with source and threat model.
+
+    Example: leakboard list
+    """
+    from bench import listing
+
+    for table in listing.tables():
+        console.print(table)
+
+
+@app.command()
+def plan(
+    suite: SuiteName,
+    task: Tasks = None,
+    model: Models = None,
+    data: Data = None,
+    seeds: SeedList = None,
+    limit: Limit = None,
+    out: Out = None,
+) -> None:
+    """Show the cells of a suite, the pairs that do not fit and why, and what is already done.
+
+    Example: leakboard plan smoke
+    """
+    from bench import listing
+
+    planned, store = _plan(suite, task, model, data, "cpu", seeds, limit, out)
+    for part in listing.plan(planned, store):
+        console.print(part)
+
+
+@app.command()
+def run(
+    suite: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SUITE", help="A built-in suite (see `leakboard list`) or a YAML file."
+        ),
+    ] = None,
+    task: Tasks = None,
+    model: Models = None,
+    data: Data = None,
+    device: Device = "auto",
+    seeds: SeedList = None,
+    limit: Limit = None,
+    out: Out = None,
+    transcripts: Annotated[
+        Path | None,
+        typer.Option(help="Keep the transcript of each cell that is run here, for `attack`."),
+    ] = None,
+    record: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Instead of a suite: exactly the cell of this record in results/, with its attacks.",
+        ),
+    ] = None,
+) -> None:
+    """Run what is missing of a suite. Interrupt it at will; the same command goes on.
+
+    Examples: leakboard run smoke
+
+    leakboard run sap-figure2 --data ~/datasets --task sst2 --limit 6000 --seeds 0,1,2
+
+    leakboard run --record 03d21b1d59c3490c --data ~/datasets
+    """
+    from bench.progress import Live
+    from bench.runner import Runner
+
+    if (suite is None) == (record is None):
+        raise LeakboardError("give a SUITE, or --record KEY, and not both")
+    if record is not None:
+        if task or seeds or limit is not None or len(model or []) > 1:
+            raise LeakboardError(
+                "--record runs one cell as it was: --task, --seeds and --limit do not go with it, "
+                "and --model says only where its model lies"
+            )
+        before, planned, store = _plan_again(record, model[0] if model else None, data, device, out)
+    else:
+        before = None
+        planned, store = _plan(str(suite), task, model, data, device, seeds, limit, out)
+    name = planned.suite.name if suite is None else suite
+    with Live(console, len(planned.cells)) as live:
+        records = Runner(planned, store, live, transcripts).run()
+    bad = [r for r in records if r.status not in ("ok", "skipped")]
+    broken = [leak for r in records for leak in r.leaks if leak.status not in ("ok", "skipped")]
+    console.print(
+        f"{len(records)} cells in {store.folder}. "
+        f"See them with [bold]leakboard show {name}[/] and [bold]leakboard plot {name}[/]."
+        if out is None
+        else f"{len(records)} cells in {store.folder}."
+    )
+    if before is not None:
+        from bench.again import compared
+
+        console.print(escaped(compared(before, records[0])))
+    if bad or broken:
+        for failed in bad:
+            console.print(
+                f"[yellow]{failed.key} {failed.cell.defense.name}: {failed.status}[/] "
+                f"{escaped(failed.reason)}"
+            )
+        for leak in broken:
+            console.print(f"[yellow]{leak.attack.name}: {leak.status}[/] {escaped(leak.reason)}")
+        raise typer.Exit(1)
+
+
+@app.command()
+def attack(
+    folder: Annotated[
+        Path, typer.Argument(help="A transcript; results/README.md says how to write one.")
+    ],
+    model: Annotated[
+        str,
+        typer.Option(help="The public model it came from: an embedded one, a folder, a hub id."),
+    ],
+    attacks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--attack",
+            help="Only these, written as in a suite; without it, all but the costly ones.",
+        ),
+    ] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            help="Score the guesses by this .csv, .tsv or .parquet: a line per example, in the order "
+            "of the transcript's rows, with columns text, label, split."
+        ),
+    ] = None,
+    attribute: Annotated[
+        list[str] | None, typer.Option(help="A column of the truth with a private attribute.")
+    ] = None,
+    auxiliary: Annotated[
+        str | None, typer.Option(help="A task whose public text the attacks may know.")
+    ] = None,
+    defense: Annotated[
+        str | None, typer.Option(help="The mechanism, for attacks that know it: 'sap: {eta: 75}'.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write scores or guesses here, as JSON.")] = None,
+    data: Data = None,
+    device: Device = "auto",
+    seed: Annotated[int, typer.Option(help="Of the attacks.", min=0)] = 0,
+) -> None:
+    """Attack what a system of your own has sent, recorded as a folder, without that system.
+
+    Example: leakboard attack sent/ --model minilm --truth train.csv --auxiliary sst2
+    """
+    from rich.progress import track
+
+    from bench.audit import attack_folder
+    from bench.backbones import load_backbone
+
+    if truth is None and out is None:
+        raise LeakboardError("give --truth FILE to score the guesses, or --out FILE to keep them")
+    with console.status("loading the model"):
+        backbone = load_backbone(model, device_of(device))
+    found = attack_folder(
+        folder,
+        backbone,
+        attacks or [],
+        lambda what, items, n: track(items, what, n, console=console, transient=True),
+        truth=truth,
+        attributes=attribute or [],
+        auxiliary=auxiliary,
+        defense=defense,
+        data=data,
+        seed=seed,
+    )
+    for part in found.tables():
+        console.print(part)
+    if out is not None:
+        found.write(out)
+        console.print(f"written to {out}", highlight=False)
+    if any(leak.status not in ("ok", "skipped") for leak in found.leaks):
+        raise typer.Exit(1)
+
+
+@app.command()
+def detect(
+    texts: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="presidio_synth, wnut17, a task, or a .tsv, .csv or .parquet file with a column "
+            "text and, where secrets are marked, spans.",
+        ),
+    ],
+    detector: Annotated[
+        str,
+        typer.Option(
+            help="exact, patterns, or by spaCy: low-entity, high-entity, low-contextual, "
+            "high-contextual."
+        ),
+    ],
+    spacy: Annotated[
+        str, typer.Option(help="An installed spaCy pipeline, or the folder of one.")
+    ] = "en_core_web_sm",
+    split: Annotated[
+        str | None, typer.Option(help="Of the data (default: dev; all of a file).")
+    ] = None,
+    limit: Limit = None,
+    data: Data = None,
+) -> None:
+    """Measure a secret detector: what it finds of marked secrets, and how much it masks.
+
+    `results/README.md` explains the measures. Example: leakboard detect presidio_synth --detector
+    patterns --data ~/datasets
+    """
+    from bench.detecting import measure
+
+    for part in measure(texts, detector, spacy, split, limit, data):
+        console.print(part)
+
+
+def _plan(
+    suite: str,
+    task: list[str] | None,
+    model: list[str] | None,
+    data: Path | None,
+    device: str,
+    seeds: str | None,
+    limit: int | None,
+    out: Path | None,
+) -> tuple[Plan, Store]:
+    from bench.plan import make_plan
+    from bench.store import Store
+    from bench.suite import load_suite
+
+    loaded = load_suite(suite).override(
+        task=task or None, model=model or None, seeds=_numbers(seeds), limit=limit
+    )
+    folder = out or LOCAL / loaded.name
+    with console.status("loading data and models"):
+        planned = make_plan(loaded, data, device_of(device))
+    return planned, Store(folder)
+
+
+def _plan_again(
+    key: str, model: str | None, data: Path | None, device: str, out: Path | None
+) -> tuple[Record, Plan, Store]:
+    from bench.again import find, plan_again
+    from bench.store import Store
+
+    record = find(key, [PUBLISHED, LOCAL])
+    with console.status("loading data and models"):
+        planned = plan_again(record, data, device_of(device), model)
+    return record, planned, Store(out or LOCAL / planned.suite.name)
+
+
+def _numbers(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise LeakboardError(f"--seeds: expected whole numbers as in 0,1,2, got '{text}'") from None
