@@ -91,7 +91,9 @@ def claimed(line: Line) -> str:
 
 
 def _cell(shield: Shield, notes: dict[str, int]) -> Text:
+    remarks = shield.remarks(notes)
     if shield.kept is None:
-        return Text(f"({notes.setdefault(shield.why, len(notes) + 1)})", style="dim")
+        return Text(remarks.strip(), style="dim")
     shade = next(shade for top, shade in SHADES if shield.kept <= top)
-    return Text(f"{shield.kept:.2f}", style=shade) + Text(f" {shield.row['attack']}", style="dim")
+    beside = f" {shield.row['attack']}{remarks}"
+    return Text(f"{shield.kept:.2f}", style=shade) + Text(beside, style="dim")

@@ -150,7 +150,10 @@ def _beaten(one: Setting, other: Setting, better: Any) -> bool:
 
 def hypervolume(settings: Sequence[Setting]) -> list[Entry]:
     """Per defense the area below its steps in utility (as a share of what fine-tuning gains) × privacy."""
-    plain = max((s for s in settings if s.row["undefended"]), key=lambda one: one.utility.mean)
+    without = [one for one in settings if one.row["undefended"]]
+    if not without:  # nothing tells what fine-tuning gains
+        return []
+    plain = max(without, key=lambda one: one.utility.mean)
     by_defense: dict[str, list[Setting]] = {}
     for one in settings:
         by_defense.setdefault(str(one.row["defense"]), []).append(one)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from bench.checks import FLAGS
 from bench.record import Record
 from bench.registry import attacks, defenses
 from bench.types import Channel, Claim, Goal
@@ -38,6 +39,12 @@ class Shield:
     row: Mapping[Hashable, Any]
     authors: float | None
     why: str
+
+    def remarks(self, notes: dict[str, int]) -> str:
+        """Numbers of the notes that belong to it, such as ' (1)'; new ones are added to `notes`."""
+        flags = [flag for flag in str(self.row.get("flags", "")).split(",") if flag]
+        texts = [f"{flag}: {FLAGS[flag]}" for flag in flags] or [self.why] * (self.kept is None)
+        return "".join(f" ({notes.setdefault(text, len(notes) + 1)})" for text in texts)
 
 
 @dataclass(frozen=True)

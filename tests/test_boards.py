@@ -141,6 +141,18 @@ def test_hypervolume_is_the_area_under_the_steps():
     assert rows.loc["sap", "rank"] == "–"  # one seed tells nothing about ranks
 
 
+def test_a_goal_that_no_undefended_cell_has_leaves_no_hypervolume():
+    member = leak(0.6, "membership", Goal.MEMBERSHIP, 0.5, channel=Channel.MODEL)
+    plain = cell("none", success=1.0)
+    released = [
+        cell(name, success=None, params={"epsilon": 3.0}, more=[member])
+        for name in ("dpsgd", "crt")
+    ]
+    found = {(board.name, board.goal) for board in boards([plain, *released])}
+    assert ("front", "membership") in found
+    assert ("hypervolume", "membership") not in found
+
+
 def test_matrix_stands_at_the_setting_that_keeps_most_within_the_budget():
     plain = cell("none", utility=0.90, success=1.0)
     mild = cell("sap", utility=0.89, success=0.8, params={"eta": 110.0})
@@ -204,6 +216,16 @@ def test_matrix_says_why_a_goal_was_not_tried():
     assert why["sap", "label"] == "too few rows"
     assert why["p3eft", "label"] == "not measured"
     assert why["none", "label"] == ""
+    notes = {}
+    shields = next(line.shields for line in found.lines if line.defense == "dpsgd")
+    assert shields["label", ""].remarks(notes) == " (1)"
+    # That the attack works at all was shown nowhere.
+    assert shields["membership", ""].remarks(notes) == " (2)"
+    assert [text.split(":")[0] for text in notes][1] == "uncertified-attack"
+    certified = member.model_copy(update={"certificate": True})
+    (found,) = matrices([cell("none", success=1.0, more=[certified]), *records[1:]])
+    shields = next(line.shields for line in found.lines if line.defense == "dpsgd")
+    assert shields["membership", ""].remarks({}) == ""
 
 
 def test_authors_attack_stands_beside_the_strongest():

@@ -98,8 +98,8 @@ def _lost(line: Line) -> Cell:
 
 
 def _shield(shield: Shield, notes: dict[str, int]) -> Cell:
+    remarks = shield.remarks(notes)
     if shield.kept is None:
-        return Cell(f"({notes.setdefault(shield.why, len(notes) + 1)})", sort=math.nan)
-    return Cell(
-        f"{shield.kept:.2f}", str(shield.row["attack"]), float(shield.kept), kept=float(shield.kept)
-    )
+        return Cell(remarks.strip(), sort=math.nan)
+    beneath = f"{shield.row['attack']}{remarks}"
+    return Cell(f"{shield.kept:.2f}", beneath, float(shield.kept), kept=float(shield.kept))
