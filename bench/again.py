@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from bench import registry
 from bench.errors import LeakboardError, did_you_mean
 from bench.plan import Plan, make_plan, spec_of
-from bench.record import Estimate, Leak, MethodSpec, Record, attack_id
+from bench.record import MethodSpec, Record
 from bench.store import Store
 from bench.suite import Suite
 from bench.tasks.catalogue import listing
@@ -72,37 +72,6 @@ def plan_again(
             record, _differences(cell.model_dump(mode="json"), now.model_dump(mode="json"))
         )
     return plan
-
-
-def compared(then: Record, now: Record) -> str:
-    """In a sentence whether two records of one cell have the same outcome, and where they differ."""
-    if then.outcome() == now.outcome():
-        return "The same outcome as that of the record."
-    parts = []
-    if then.utility != now.utility:
-        parts.append(f"utility {_value(then.utility)} there, {_value(now.utility)} here")
-    here = {_what(leak): leak for leak in now.leaks}
-    for old in then.leaks:
-        name, new = _named(old), here.get(_what(old))
-        if new is None:
-            parts.append(f"{name} is not here")
-        elif old.ep != new.ep:
-            parts.append(f"EP of {name} {_value(old.ep)} there, {_value(new.ep)} here")
-    told = "; ".join(parts) or "in parts other than utility and EP"
-    return f"Another outcome than that of the record: {told}."
-
-
-def _value(estimate: Estimate | None) -> str:
-    return f"{estimate.value:.3f}" if estimate else "none"
-
-
-def _named(leak: Leak) -> str:
-    where = [leak.goal, leak.attribute or "", leak.view]
-    return f"{leak.attack.name} ({', '.join(part for part in where if part)})"
-
-
-def _what(leak: Leak) -> tuple[object, ...]:
-    return attack_id(leak.attack), leak.goal, leak.attribute, leak.view, leak.channel, leak.metric
 
 
 def _newest(record: Record) -> list[MethodSpec]:

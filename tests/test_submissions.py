@@ -18,10 +18,11 @@ from rich.console import Console
 from test_cli import run
 
 from bench import metrics, submissions
+from bench.agreement import compared
 from bench.errors import LeakboardError
 from bench.foreign import Refused, parsed, visible
 from bench.record import Cell, Estimate, Record, digest
-from bench.rerunning import Again, compared
+from bench.rerunning import Again
 from bench.rescoring import rescored
 from bench.runner import Silent
 from bench.store import Store, to_text

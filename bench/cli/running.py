@@ -126,9 +126,9 @@ def run(
         else f"{len(records)} cells in {store.folder}."
     )
     if before is not None:
-        from bench.again import compared
+        from bench.agreement import compared
 
-        console.print(escaped(compared(before, records[0])))
+        console.print(escaped(compared(before, records[0])[1]))
     if bad or broken:
         for failed in bad:
             console.print(
