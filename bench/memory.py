@@ -11,17 +11,13 @@ from scipy.stats import rankdata, t
 
 from bench import metrics, one_run
 from bench.exposure import expected_unseen, exposure
-from bench.planting import DIGITS, Canary
+from bench.planting import CEILING, DIGITS, VIEWS, Canary
 from bench.record import Estimate, Point
 from bench.scoring import BadGuess, Truth
 from bench.types import Guess, Transcript
 
-CEILING = DIGITS * float(np.log2(10))
-"""Exposure of a secret that the model finds the likeliest of all, in bits: 19.93."""
-
 LOW = 0.01
 """Share of false alarms at which members are counted that an attack finds for sure."""
-VIEWS = {0: "never planted", 1: "planted once"}
 
 
 def score_canaries(

@@ -14,6 +14,10 @@ from bench.types import Ints
 
 DIGITS = 6
 """Of a secret, as in Carlini et al. 2019."""
+CEILING = DIGITS * float(np.log2(10))
+"""Exposure of a secret that a model finds the likeliest of all, in bits: 19.93."""
+VIEWS = {0: "never planted", 1: "planted once"}
+"""How canaries are called by their number of copies; others are planted so many times."""
 SLOT = "{digits}"
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bench import memory, metrics, moments, one_run
 from bench.errors import LeakboardError
-from bench.planting import DIGITS
+from bench.planting import CEILING, DIGITS
 from bench.record import Estimate, Leak, Record
 from bench.types import Goal, Guess, Ints, Measure
 
@@ -211,7 +211,7 @@ def _canaries(raw: Raw, metric: str) -> Numbers:
         (ranks,) = _ints(raw, "twice_rank")
         if ranks.min() < 2 or ranks.max() > 2 * 10**DIGITS:
             raise Impossible(f"ranks are from 1 to 10^{DIGITS}")
-        ceiling = memory.CEILING
+        ceiling = CEILING
         found = memory.estimate(ceiling - np.log2(ranks / 2), "exposure")
     return _plain(found) | {"units": float(found.n), "ceiling": ceiling}
 

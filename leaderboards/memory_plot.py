@@ -13,7 +13,7 @@ from matplotlib import style
 from matplotlib.axes import Axes
 
 from bench.errors import LeakboardError
-from bench.memory import CEILING, VIEWS
+from bench.planting import CEILING, VIEWS
 from bench.record import Record
 from leaderboards.frame import frame
 from leaderboards.frontier import SETTING, average

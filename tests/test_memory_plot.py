@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from bench.cli import app
 from bench.errors import LeakboardError
-from bench.memory import CEILING
+from bench.planting import CEILING
 from bench.record import Estimate, Leak, Plant, Record
 from bench.store import Store
 from bench.suite import load_suite

@@ -12,9 +12,10 @@ import pytest
 
 from bench import cli
 from bench.errors import LeakboardError
-from bench.record import Point
+from bench.planting import CEILING
+from bench.record import Estimate, Point
 from bench.store import Store, to_text
-from bench.types import Goal
+from bench.types import Channel, Goal
 from leaderboards.boards import QUESTIONS
 from leaderboards.matrix import matrices
 from leaderboards.site import build
@@ -58,6 +59,19 @@ def plain_records():
     return found
 
 
+def over_time():
+    """Two defenses whose label leak was followed, and a canary that one of them remembers."""
+    label = leak(
+        0.8, "spectral", Goal.LABEL, 0.5, channel=Channel.ACTIVATIONS, view="worst", curve=curve()
+    )
+    bits = Estimate(value=12.0, low=0.0, high=CEILING, n=1, chance=1.443)
+    canary = leak(0.5, "canary-exposure", Goal.MEMORISATION, channel=Channel.MODEL)
+    told = {"success": bits, "metric": "exposure", "ceiling": CEILING, "view": "planted 10 times"}
+    canary = canary.model_copy(update=told)
+    plain = record("none", leaks=[label, canary], task="sst2", undefended=True)
+    return [plain, record("p3eft", {"weight": 0.1}, leaks=[label], task="sst2")]
+
+
 def hostile_records():
     """Every text that a record may hold is an attempt to run a script, or to leave the folder."""
     evil = [
@@ -81,7 +95,8 @@ def kept(folder, records):
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory):
     place = tmp_path_factory.mktemp("records")
-    return [kept(place / "plain", plain_records()), kept(place / "hostile", hostile_records())]
+    made = {"plain": plain_records(), "hostile": hostile_records(), "time": over_time()}
+    return [kept(place / name, records) for name, records in made.items()]
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +209,21 @@ def test_the_front_page_starts_with_the_matrix_and_the_questions(site, sources):
     for name, question, *_ in QUESTIONS:
         assert (question in shown) == (question in boards), name
     assert QUESTIONS[1][1] in boards
+
+
+def test_figures_of_single_folders_answer_what_no_table_does(site):
+    text = (site / "boards.html").read_text("utf-8")
+    shown = set(re.findall(r'<img src="figures/([^"]+)\.svg"', text))
+    # The label leak of `plain` was read from representations, at one moment but for one record.
+    assert shown == {"time.training", "time.memory"}
+    for name in shown:
+        assert all(
+            (site / "figures" / f"{name}.{kind}").is_file() for kind in ("svg", "png", "pdf")
+        )
+    front = (site / "index.html").read_text("utf-8")
+    assert {"boards.html#pictures-1", "boards.html#pictures-2"} <= set(
+        re.findall(r'href="([^"]+)"', front)
+    )
 
 
 def test_one_seed_is_told_where_its_number_stands(site):

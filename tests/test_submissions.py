@@ -360,18 +360,18 @@ def test_published_records_follow_from_their_raw_guesses():
 
 
 def test_what_a_released_model_remembers_is_scored_again():
-    from bench import memory, one_run
+    from bench import memory, one_run, planting
 
     ranks, member = list(range(2, 42, 2)), [0, 1, 0, 1, 0] * 4
     auc = one_run.auc(np.array(ranks) / 2, np.array(member, bool))
     epsilon = one_run.audit(np.array(ranks) / 2, np.array(member, bool))
-    bits = memory.CEILING - np.log2(np.array([2, 20, 2000]) / 2)
+    bits = planting.CEILING - np.log2(np.array([2, 20, 2000]) / 2)
     members_leak = leak(
         attack="membership", goal=Goal.MEMBERSHIP, epsilon=epsilon,
         raw={"twice_rank": ranks, "member": member},
     ).model_copy(update={"success": auc, "units": 20, "metric": "AUC"})  # fmt: skip
     canaries = leak(
-        attack="canary-exposure", goal=Goal.MEMORISATION, ceiling=memory.CEILING,
+        attack="canary-exposure", goal=Goal.MEMORISATION, ceiling=planting.CEILING,
         raw={"twice_rank": [2, 20, 2000]},
     ).model_copy(update={"success": memory.estimate(bits, "exposure"), "units": 3, "metric": "exposure"})  # fmt: skip
     hit = leak(attack="canary-exposure", goal=Goal.MEMORISATION, raw={"hit": [1, 0, 1]}).model_copy(

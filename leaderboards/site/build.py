@@ -82,6 +82,8 @@ def _write(pages: Pages, folder: Path) -> int:
         n += 1
     for name, rows in pages.panels.items():
         charts.files(rows, folder / "figures" / name, name)
+    for picture in pages.pictures:
+        picture.draw(folder / "figures" / picture.name)
     for suffix in ("csv", "parquet"):
         export(pages.frame, folder / "data" / f"leakboard.{suffix}")
     pages.rows.to_csv(folder / "data" / "settings.csv", index=False)

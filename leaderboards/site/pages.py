@@ -28,6 +28,7 @@ from leaderboards.published import mirrored
 from leaderboards.site import charts
 from leaderboards.site.about import about
 from leaderboards.site.answers import board_table, matrix_table, papers_table
+from leaderboards.site.pictures import Picture, pictures
 from leaderboards.site.reading import Collection
 from leaderboards.site.rows import (
     Table,
@@ -92,7 +93,13 @@ class Pages:
         )
         yield (
             "boards.html",
-            self._page("boards.html", "", questions=self.questions, papers=self.papers),
+            self._page(
+                "boards.html",
+                "",
+                questions=self.questions,
+                papers=self.papers,
+                pictures=self.pictures,
+            ),
         )
         yield "about.html", self._page("about.html", "", flags=FLAGS)
         for kind in KINDS:
@@ -113,6 +120,7 @@ class Pages:
             budget=f"{BUDGET:g}",
             questions=self.questions,
             papers=self.papers,
+            pictures=self.pictures,
             tasks=self.tasks,
             panels=self.panels,
             figures={name: charts.chart(rows, self.keys) for name, rows in self.panels.items()},
@@ -182,6 +190,11 @@ class Pages:
                 board_table(board, f"board-{n}", self.links)
             )
         return found
+
+    @cached_property
+    def pictures(self) -> list[Picture]:
+        """The figures of single folders."""
+        return pictures(self.collection, slug)
 
     @cached_property
     def papers(self) -> list[Table]:

@@ -1,0 +1,58 @@
+"""Figures that answer a question no table answers: leak over training, and what a model remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bench.record import Leak, Record
+from bench.suite import load_suite, suite_names
+from leaderboards.label_leak import ATTACKS, CHANNEL, training
+from leaderboards.memory_plot import memory
+from leaderboards.published import exposures
+from leaderboards.site.reading import Collection
+
+CROWDED = 6
+"""Settings beyond which the lines of a figure over training cannot be followed."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of one folder; `draw` writes it as PNG, SVG and PDF beside the path that it is given."""
+
+    name: str
+    question: str
+    title: str
+    draw: Callable[[Path], list[Path]]
+
+
+def pictures(collection: Collection, slug: Callable[[str], str]) -> list[Picture]:
+    """The figures of all folders, those of one question beside each other."""
+    names = {name for key in collection.files for name in collection.folders(key)}
+    found = []
+    for name in sorted(names):
+        own = [r for r in collection.records if name in collection.folders(r.key)]
+        own = [record for record in own if record.cell.shadow is None]
+        if any(leak.metric == "exposure" and leak.success for r in own for leak in r.leaks):
+            suite = load_suite(name) if name in suite_names() else None
+            paper = suite.paper if suite else None
+            printed = exposures(paper.paper, paper.artefact, paper.model) if paper else None
+            draw = partial(memory, own, title=f"{name}: what the model remembers", printed=printed)
+            question = "What does a released model remember, and what does a formal ε buy?"
+            found.append(Picture(f"{slug(name)}.memory", question, name, draw))
+        curves = [record for record in own if any(map(_over_training, record.leaks))]
+        if 1 < _settings(curves) <= CROWDED:
+            draw = partial(training, curves, title=f"{name}: label leak over training")
+            question = "How does the leak of labels move while the model trains?"
+            found.append(Picture(f"{slug(name)}.training", question, name, draw))
+    return sorted(found, key=lambda picture: picture.question)
+
+
+def _over_training(leak: Leak) -> bool:
+    return leak.attack.name in ATTACKS and leak.channel == CHANNEL and len(leak.curve) > 1
+
+
+def _settings(records: Sequence[Record]) -> int:
+    return len({(r.cell.task, r.cell.cut, r.cell.defense.model_dump_json()) for r in records})
