@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from records import leak, record
 
 from bench import again, cli
 from bench.again import find, plan_again
@@ -12,7 +13,6 @@ from bench.runner import Runner
 from bench.store import Store
 from bench.suite import load_suite
 from defenses.sap import SAP
-from tests.records import leak, record
 
 SUITE = """
 name: quick

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import pytest
+from records import estimate, leak, record
 
 from bench import cli
 from bench.errors import LeakboardError
@@ -21,7 +22,6 @@ from leaderboards.matrix import matrices
 from leaderboards.site import build
 from leaderboards.site.build import publish
 from leaderboards.site.pages import slug
-from tests.records import estimate, leak, record
 
 EVIL = '</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">\' {{ 7*7 }} $a_{$'
 PATHS = "../../../../tmp/escaped"
