@@ -85,7 +85,7 @@ class Matrix:
 def matrices(records: Sequence[Record], budget: float = BUDGET) -> list[Matrix]:
     """One matrix for each comparison of several defenses.
 
-    A defense stands at one setting for all goals: of those that lose at most `budget` points of
+    A defense stands at one setting, with its protection on, for all goals: of those that lose at most `budget` points of
     utility on the mean, the one that keeps most against what its authors want to protect (against
     all goals, where it has no authors or they measure none of these).
     """
@@ -126,6 +126,9 @@ def _line(
     aims: Sequence[Aim],
     budget: float,
 ) -> Line:
+    # With its protection off it is no defense; that setting is there to certify the attacks.
+    if not settings["undefended"].all():
+        settings = settings[~settings["undefended"]]
     own = look(str(defense)).measured_by
     wanted = [aim for aim in aims if aim[0] in own] or list(aims)
     own_kept = [_kept(_of(strongest, row), wanted) for row in settings.to_dict("records")]

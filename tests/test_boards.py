@@ -174,6 +174,15 @@ def test_matrix_stands_at_the_setting_that_keeps_most_within_the_budget():
     assert shield.row["attack"] == "eia-nn"
 
 
+def test_a_defense_with_its_protection_off_does_not_stand_for_it():
+    plain = cell("none", utility=0.9, success=1.0)
+    off = cell("sap", utility=0.9, success=0.3, params={"eta": None}, undefended=True)
+    on = cell("sap", utility=0.6, success=0.3, params={"eta": 50.0})
+    (found,) = matrices([plain, off, on])
+    labels = {line.defense: (line.label, line.within, line.others) for line in found.lines}
+    assert labels == {"none": ("none", True, 0), "sap": ("η = 50", False, 0)}
+
+
 def test_what_befalls_a_defense_is_no_choice_of_its_user():
     plain = cell("none", utility=0.9, success=1.0)
     masked = cell("redacted", success=0.2, params={"canaries": "masked"})
