@@ -114,7 +114,11 @@ def average(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
     Texts that differ inside a group, such as the attack that was strongest, are joined by commas.
     """
-    found = [_mean(group) for _, group in rows.groupby(list(by), sort=False, dropna=False)]
+    groups: dict[int, list[Mapping[Hashable, Any]]] = {}
+    numbers = rows.groupby(list(by), sort=False, dropna=False).ngroup()
+    for number, row in zip(numbers, rows.to_dict("records"), strict=True):
+        groups.setdefault(number, []).append(row)
+    found = [_mean(group) for group in groups.values()]
     means = pd.DataFrame(found, columns=[*SETTING, *SUMMARY])
     return means.astype({name: kind for name, kind in COLUMNS.items() if name in means})
 
@@ -149,26 +153,27 @@ def _undominated(panel: pd.DataFrame) -> list[int]:
     return kept
 
 
-def _mean(group: pd.DataFrame) -> dict[str, object]:
+def _mean(rows: Sequence[Mapping[Hashable, Any]]) -> dict[str, object]:
     # The same cell may stand in two folders of results; it is one observation.
-    seeds = group.drop_duplicates("key")
-    first = seeds.iloc[0]
+    seeds = list({row["key"]: row for row in reversed(rows)}.values())[::-1]
+    first = seeds[0]
     row: dict[str, object] = {name: first[name] for name in SETTING}
     for name in [*TEXTS, "utility_metric", "metric"]:
-        row[name] = ", ".join(dict.fromkeys(text for text in seeds[name] if text))
-    flags = [flag for text in seeds["flags"] for flag in text.split(",") if flag]
+        row[name] = ", ".join(dict.fromkeys(seed[name] for seed in seeds if seed[name]))
+    flags = [flag for seed in seeds for flag in seed["flags"].split(",") if flag]
     row["flags"] = ",".join(dict.fromkeys(flags))
-    row["undefended"] = bool(seeds["undefended"].all())
+    row["undefended"] = all(seed["undefended"] for seed in seeds)
     for name in MEASURED:
-        known = seeds.dropna(subset=[name])
-        values = known[name].to_numpy(float)
-        row[name] = float(values.mean()) if len(values) else np.nan
-        ends = known.iloc[0] if len(values) else first
+        known = [seed for seed in seeds if not np.isnan(seed[name])]
+        values = np.array([seed[name] for seed in known])
+        row[name] = float(values.mean()) if known else np.nan
+        ends = known[0] if known else first
         row[f"{name}_low"], row[f"{name}_high"] = interval(
             values, ends[f"{name}_low"], ends[f"{name}_high"]
         )
     for name in ("chance", "ep_chance", "utility_chance"):
-        row[name] = float(seeds[name].mean())
+        told = [seed[name] for seed in seeds if not np.isnan(seed[name])]
+        row[name] = float(np.mean(told)) if told else np.nan
     row["n_seeds"] = len(seeds)
     return row
 

@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from bench.errors import LeakboardError
 from leaderboards.curves import Curve, measured, printed
@@ -277,6 +278,21 @@ def save(figure: Figure, out: Path) -> list[Path]:
     stem = out.with_suffix("") if out.suffix[1:] in METADATA else out
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in METADATA]
+    _settle(figure)
     for path, metadata in zip(paths, METADATA.values(), strict=True):
         figure.savefig(path, dpi=200, metadata=metadata)
     return paths
+
+
+def _settle(figure: Figure) -> None:
+    """Lays the figure out once for all formats, on places that do not depend on the last digits.
+
+    The layout is a solution of equations whose order differs from run to run, and with it the
+    rounding; SVG names its clip paths by a hash of these numbers.
+    """
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for part in figure.subfigs:
+        part.bbox_relative.set_points(part.bbox_relative.get_points().round(6))
+    for ax in figure.axes:
+        ax.set_position(Bbox(ax.get_position().get_points().round(6)))
