@@ -11,8 +11,8 @@ import pandas as pd
 
 from bench.record import Record
 from leaderboards.choices import choices
-from leaderboards.comparisons import Comparison, comparisons
-from leaderboards.frontier import SETTING, STRONGEST, average, deciding, labelled
+from leaderboards.comparisons import Comparison, by_setting, comparisons, setting_of
+from leaderboards.frontier import SETTING, STRONGEST, average, deciding
 from leaderboards.ranks import Contender, clearly_better, ranks, spelled
 
 PAPERS = "papers"
@@ -91,12 +91,11 @@ def _settings(
     rows = deciding(comparison.rows, attack)
     rows = rows[rows["ep_chance"] > 0]  # elsewhere there is nothing to find out
     rows = rows.assign(privacy=(rows["ep"] / rows["ep_chance"]).clip(0, 1))
-    lost = {_key(row): row for row in comparison.settings.to_dict("records")}
+    lost = {setting_of(row): row for row in comparison.settings.to_dict("records")}
     for aim, same in rows.groupby(["goal", "attribute"], sort=False):
-        found = []
-        for _, seeds in same.groupby(SETTING, sort=False, dropna=False):
-            mean = labelled(average(seeds, [*SETTING, "goal", "attribute"])).to_dict("records")[0]
-            known = lost.get(_key(mean))
+        found, seeds_of = [], by_setting(same)
+        for mean in average(same, [*SETTING, "goal", "attribute"]).to_dict("records"):
+            known, seeds = lost.get(setting_of(mean)), seeds_of[setting_of(mean)]
             if known is None:
                 continue
             found.append(
@@ -109,10 +108,6 @@ def _settings(
                 )
             )
         yield (str(aim[0]), str(aim[1])), found
-
-
-def _key(row: Row) -> tuple[Any, ...]:
-    return tuple(None if pd.isna(row[name]) else row[name] for name in SETTING)
 
 
 def _contender(seeds: pd.DataFrame, name: str, scale: float, ends: str = "") -> Contender:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,17 @@ def comparisons(records: Sequence[Record]) -> list[Comparison]:
     found = [_comparison(group, table) for group in groups.values()]
     whole = [one for one in found if len(one.settings)]
     return sorted(whole, key=lambda one: -one.rows["defense"].nunique())
+
+
+def setting_of(row: Mapping[Hashable, Any]) -> tuple[Any, ...]:
+    """What tells the setting of a row from others, missing values included."""
+    return tuple(None if pd.isna(row[name]) else row[name] for name in SETTING)
+
+
+def by_setting(rows: pd.DataFrame) -> dict[tuple[Any, ...], pd.DataFrame]:
+    """The rows of each setting."""
+    groups = rows.groupby(SETTING, sort=False, dropna=False)
+    return {setting_of(same.iloc[0].to_dict()): same for _, same in groups}
 
 
 def _key(record: Record) -> str:

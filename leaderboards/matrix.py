@@ -13,7 +13,7 @@ from bench.record import Record
 from bench.registry import attacks, defenses
 from bench.types import Channel, Claim, Goal
 from leaderboards.choices import choices
-from leaderboards.comparisons import Comparison, comparisons
+from leaderboards.comparisons import Comparison, by_setting, comparisons, setting_of
 from leaderboards.frontier import PAPER, SETTING, average, deciding
 from leaderboards.looks import look
 
@@ -21,6 +21,9 @@ BUDGET = 3.0
 """Points of utility that a defense may lose by default."""
 Aim = tuple[str, str]
 """A goal and, for attribute inference, the attribute; else ''."""
+Tables = Mapping[tuple[Any, ...], pd.DataFrame]
+"""Rows by their setting."""
+NOTHING = pd.DataFrame()
 
 
 @dataclass(frozen=True)
@@ -110,8 +113,9 @@ def _matrix(comparison: Comparison, budget: float) -> Matrix:
         (aim for aim in told.itertuples(index=False, name=None) if aim in measured),
         key=lambda aim: (order.index(aim[0]), aim[1]),
     )
+    tables = by_setting(rows), by_setting(strongest), by_setting(authors)
     lines = [
-        _line(name, settings, comparison, strongest, authors, aims, budget)
+        _line(name, settings, comparison, *tables, aims, budget)
         for name, settings in comparison.settings.groupby("defense", sort=False)
     ]
     return Matrix(comparison, budget, aims, lines)
@@ -121,8 +125,9 @@ def _line(
     defense: object,
     settings: pd.DataFrame,
     comparison: Comparison,
-    strongest: pd.DataFrame,
-    authors: pd.DataFrame,
+    rows: Tables,
+    strongest: Tables,
+    authors: Tables,
     aims: Sequence[Aim],
     budget: float,
 ) -> Line:
@@ -131,7 +136,10 @@ def _line(
         settings = settings[~settings["undefended"]]
     own = look(str(defense)).measured_by
     wanted = [aim for aim in aims if aim[0] in own] or list(aims)
-    own_kept = [_kept(_of(strongest, row), wanted) for row in settings.to_dict("records")]
+    own_kept = [
+        _kept(strongest.get(setting_of(row), NOTHING), wanted)
+        for row in settings.to_dict("records")
+    ]
     # What may befall a choice is no choice: its worst case speaks for it.
     offers = settings.assign(kept=own_kept, choice=choices(str(defense), settings["params"]))
     offer = offers.groupby(["choice", "cut", "setup"])
@@ -140,13 +148,12 @@ def _line(
     # Beyond the budget the least loss decides, inside it the protection.
     best = settings.assign(over=over, rank=lost.where(over, -worst), kept=own_kept)
     chosen = best.sort_values(["over", "rank", "kept"], kind="stable").iloc[0].to_dict()
-    mine = _of(comparison.rows, chosen)
+    mine, found, theirs = (
+        table.get(setting_of(chosen), NOTHING) for table in (rows, strongest, authors)
+    )
     keys = list(dict.fromkeys(mine["key"]))
     records = [record for record in comparison.records if record.key in keys]
-    shields = {
-        aim: _shield(aim, mine, _of(strongest, chosen), _of(authors, chosen), str(defense))
-        for aim in aims
-    }
+    shields = {aim: _shield(aim, mine, found, theirs, str(defense)) for aim in aims}
     return Line(
         defense=str(defense),
         label=str(chosen["label"]),
@@ -160,14 +167,6 @@ def _line(
         shields=shields,
         keys=keys,
     )
-
-
-def _of(rows: pd.DataFrame, setting: Mapping[Hashable, Any]) -> pd.DataFrame:
-    same = pd.Series(True, index=rows.index)
-    for name in SETTING:
-        value = setting[name]
-        same &= rows[name].isna() if pd.isna(value) else rows[name] == value
-    return rows[same]
 
 
 def _kept(means: pd.DataFrame, wanted: Sequence[Aim]) -> float:
