@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import tempfile
@@ -32,6 +33,7 @@ def publish(folders: Sequence[Path], to: Path) -> int:
     """
     check_place(to)
     pages = Pages(collect(folders))
+    gc.freeze()  # modules and records stay; to look through them again and again takes seconds
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(dir=to.parent, prefix=f".{to.name}."))
