@@ -106,7 +106,7 @@ def _planned(
         model_hash=backbone.hash,
         cut=cut,
         defense=spec_of(defense),
-        train=defense.settings(suite.train),
+        train=suite.train,
         record=suite.record,
         seed=seed,
         plant=suite.plant,

@@ -113,14 +113,19 @@ class PrivateGradients:
                 private.release()
                 optimizer.step()
 
-    Parameters that are not trained are not touched. No layer may mix examples (batch norm), and
-    each must have examples as its first dimension.
+    Parameters that are not trained are not touched. No layer may mix examples (batch norm).
+
+    Opacus's hooks find the gradients of a whole batch at once, in layers whose first dimension is that
+    of the examples. Positions have none, and what embeds words and scores them has two gradients to
+    add up: where those are trained, each loss is differentiated by itself, best right after its own
+    forward pass.
 
     Args:
         clip: C, the largest norm of one example's gradient over all trained parameters together.
         sigma: noise multiplier; the noise on the sum has the standard deviation σC.
         expected: expected size of a batch, by which the sum is divided; the actual size is private.
         rng: where the noise is drawn; by NumPy, so a seed gives the same on every device.
+        hooked: by Opacus's hooks; else one loss after the other.
     """
 
     def __init__(
@@ -130,6 +135,7 @@ class PrivateGradients:
         sigma: float,
         expected: float,
         rng: np.random.Generator,
+        hooked: bool = True,
     ) -> None:
         if not (0 < clip < math.inf and 0 <= sigma < math.inf and 0 < expected < math.inf):
             raise LeakboardError(
@@ -140,15 +146,18 @@ class PrivateGradients:
         self.trained = [p for p in module.parameters() if p.requires_grad]
         self.sums = [torch.zeros_like(p) for p in self.trained]
         # Not strict: it would refuse buffers, of which frozen layers have harmless ones.
-        self.hooks = _opacus("grad_sample").GradSampleModule(
-            module, loss_reduction="sum", strict=False
-        )
+        self.hooks: Any = None
+        if hooked:
+            self.hooks = _opacus("grad_sample").GradSampleModule(
+                module, loss_reduction="sum", strict=False
+            )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.hooks._close()
+        if self.hooks:
+            self.hooks._close()
 
     def add(self, losses: Tensor) -> None:
         """Adds the clipped gradients of examples, given their losses [B], to the sum.
@@ -168,6 +177,12 @@ class PrivateGradients:
 
     def per_example(self, losses: Tensor) -> list[Tensor]:
         """[B, …] ∂loss_b/∂parameter for every trained parameter, unclipped."""
+        if not self.hooks:
+            each = [
+                torch.autograd.grad(loss, self.trained, retain_graph=True, materialize_grads=True)
+                for loss in losses
+            ]
+            return [torch.stack(gradients) for gradients in zip(*each, strict=True)]
         with warnings.catch_warnings():
             # The first trained layer's input is frozen, which torch mentions and which is right.
             warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from bench import private, released
 from bench.ragged import Tokens
-from bench.record import TrainSettings
 from bench.released import Trainee
 from bench.session import Session
 from bench.types import Channel, Claim, Defense, Objective
@@ -38,10 +37,6 @@ class Private(Defense):
     """δ; by default a tenth of one over the number of training examples."""
     clip: float = Field(1.0, gt=0)
     """C, the largest norm of one example's gradient."""
-
-    def settings(self, train: TrainSettings) -> TrainSettings:
-        """LoRA, and the head of a classifier: gradients of single examples are costly otherwise."""
-        return train if self.undefended else train.model_copy(update={"tune": "lora"})
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Private:
@@ -106,15 +101,17 @@ def sgd(
         for _ in range(session.settings.epochs)
     ]
     network.train()
-    with private.PrivateGradients(network, clip, sigma, size, session.noise) as gradients:
+    hooked = session.settings.tune == "lora"
+    with private.PrivateGradients(network, clip, sigma, size, session.noise, hooked) as gradients:
 
         def step(batch: Tensor) -> float:
-            found = None
-            if len(batch):
+            total = 0.0
+            for part in batch.split(len(batch) if hooked else 1) if len(batch) else ():
                 with session.autocast():
-                    found = released.losses(network, tokens.take(batch), session.labels[batch])
+                    found = released.losses(network, tokens.take(part), session.labels[part])
                 gradients.add(found.float())
+                total += found.sum().item()
             gradients.release()
-            return 0.0 if found is None else found.detach().mean().item()
+            return total / max(1, len(batch))
 
         released.fit(session, network, step, tokens.lengths, drawn, release)

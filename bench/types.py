@@ -460,10 +460,6 @@ class Defense(Method, ABC):
         """Why the defense cannot run at this cut, or None."""
         return None
 
-    def settings(self, train: TrainSettings) -> TrainSettings:
-        """What it trains with, where it cannot take the suite's settings as they are."""
-        return train
-
     def simulate(
         self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
     ) -> Ragged | None:

@@ -93,16 +93,22 @@ def one_by_one(model: Classifier, batch: tuple[Tensor, ...]) -> list[list[Tensor
 
 
 def opened(
-    model: nn.Module, clip: float = 1.0, sigma: float = 0.0, n: float = 1, seed: int = 0
+    model: nn.Module,
+    clip: float = 1.0,
+    sigma: float = 0.0,
+    n: float = 1,
+    seed: int = 0,
+    hooked: bool = True,
 ) -> Any:
-    return PrivateGradients(model, clip, sigma, n, np.random.default_rng(seed))
+    return PrivateGradients(model, clip, sigma, n, np.random.default_rng(seed), hooked)
 
 
 @every_model
-def test_gradients_of_single_examples_equal_single_backward_passes(name):
+@pytest.mark.parametrize("hooked", [True, False])
+def test_gradients_of_single_examples_equal_single_backward_passes(name, hooked):
     model, batch = Classifier(name).train(), examples(6)
     known = one_by_one(model, batch)
-    with opened(model) as gradients:
+    with opened(model, hooked=hooked) as gradients:
         got = gradients.per_example(model.losses(*batch))
     for j in range(len(known[0])):
         assert got[j].shape == (6, *known[0][j].shape)

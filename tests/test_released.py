@@ -200,6 +200,7 @@ class TestLanguageModel:
 
 
 class TestDefenses:
+    @pytest.mark.parametrize("tune", ["lora", "full"])
     @pytest.mark.parametrize(
         "defense",
         [
@@ -213,9 +214,13 @@ class TestDefenses:
         ],
         ids=str,
     )
-    def test_each_trains_a_language_model_and_its_record_survives_the_disk(self, defense, tmp_path):
-        record = run(plan_of(defense, plant=Plant(canaries=FORM, copies=(2,), unseen=2)))
+    def test_each_trains_a_language_model_and_its_record_survives_the_disk(
+        self, defense, tune, tmp_path
+    ):
+        plant = Plant(canaries=FORM, copies=(2,), unseen=2)
+        record = run(plan_of(defense, plant=plant, tune=tune))
         assert (record.status, record.reason) == ("ok", "")
+        assert record.cell.train.tune == tune
         assert record.utility_metric == "next-token accuracy"
         claims = {"dpsgd", "crt", "jft"}
         assert (record.claim is not None) == (defense.name in claims)
@@ -416,14 +421,30 @@ def test_attacks_on_memory_find_nothing_in_pure_noise_and_a_flag_says_if_they_do
     assert ("leak-on-blackout" in str(flags([record]))) == (kind is Trained)
 
 
+def test_dpsgd_of_all_weights_clips_over_all_of_them_and_hides_all_of_them():
+    backbone = load_tiny("tiny-gpt2")
+    tokens = backbone.encode(["call parcel at 3"], None, 16)
+    network = LanguageModel(backbone, TrainSettings(tune="full")).train()
+    everything = list(network.parameters())
+    rng = np.random.default_rng(0)
+    with private.PrivateGradients(network, 0.1, 0.0, 1.0, rng, hooked=False) as gradients:
+        gradients.add(losses(network, tokens, torch.zeros(1)))
+        gradients.release()
+    norm = torch.cat([p.grad.flatten() for p in everything]).norm()
+    assert float(norm) == pytest.approx(0.1, rel=1e-4)
+    with private.PrivateGradients(network, 0.1, 1.0, 1.0, rng, hooked=False) as gradients:
+        gradients.release()
+    assert all(p.grad.abs().min() > 0 for p in everything)
+
+
 @pytest.mark.parametrize("noise", [True, False])
 def test_canary_planted_ten_times_is_hidden_by_dpsgd_and_found_where_its_noise_is_missing(
     noise, monkeypatch
 ):
     init = private.PrivateGradients.__init__
 
-    def drawn(self, module, clip, sigma, expected, rng):
-        init(self, module, clip, sigma if noise else 0.0, expected, rng)
+    def drawn(self, module, clip, sigma, *rest):
+        init(self, module, clip, sigma if noise else 0.0, *rest)
 
     monkeypatch.setattr(private.PrivateGradients, "__init__", drawn)
     plant = Plant(canaries="my id is {digits}", copies=(10,), unseen=20)
@@ -466,8 +487,8 @@ def test_dpsgd_without_its_noise_is_caught_by_the_audit_and_with_it_is_not(monke
     assert "claim-violated" not in str(flags([sound]))
     init = private.PrivateGradients.__init__
 
-    def silent(self, module, clip, sigma, expected, rng):
-        init(self, module, clip, 0.0, expected, rng)
+    def silent(self, module, clip, sigma, *rest):
+        init(self, module, clip, 0.0, *rest)
 
     monkeypatch.setattr(private.PrivateGradients, "__init__", silent)
     broken, leak = audited(DPSGD(epsilon=0.1, clip=10), task, **settings)
