@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bench.backbones import Backbone
 from bench.exposure import candidates, printed
 from bench.language import LanguageModel
+from bench.memory import TRIES
 from bench.planting import DIGITS, SLOT
 from bench.released import restored
 from bench.types import (
@@ -31,7 +32,7 @@ class CanaryExposure(Attack):
     """Ranks all 10^6 secrets of each sentence by their log-perplexity, exactly.
 
     It does so after each epoch of training. The final model is also asked to continue the sentence,
-    greedily: does it print the secret?
+    greedily and by beam search: does it print the secret?
     """
 
     name: ClassVar[str] = "canary-exposure"
@@ -70,15 +71,17 @@ class CanaryExposure(Attack):
             model, head = network.encoder, network.head
             every = [candidates(model, head, base.tokenizer, form, DIGITS) for form in forms]
             found.append(self._about(rows, np.stack(every), "exposure", round))
-        prints = [self._printed(network, base, form) for form in forms]
-        return [*found, self._about(rows, np.array(prints)[:, None], "extraction", round)]
+        for measure, tries in TRIES.items():
+            prints = [self._printed(network, base, form, tries) for form in forms]
+            found.append(self._about(rows, np.array(prints), measure, round))
+        return found
 
-    def _printed(self, network: LanguageModel, base: Backbone, form: str) -> int:
-        """The digits that greedy decoding writes in their place, or −1."""
+    def _printed(self, network: LanguageModel, base: Backbone, form: str, beams: int) -> list[int]:
+        """The digits that decoding writes in their place, or −1, by the number of beams."""
         before = form.split(SLOT)[0].rstrip()
-        text = printed(network.encoder, network.head, base.tokenizer, before, 2 * DIGITS)
-        digits = text.strip()[:DIGITS]
-        return int(digits) if len(digits) == DIGITS and digits.isdecimal() else -1
+        texts = printed(network.encoder, network.head, base.tokenizer, before, 2 * DIGITS, beams)
+        digits = [text.strip()[:DIGITS] for text in texts]
+        return [int(d) if len(d) == DIGITS and d.isdecimal() else -1 for d in digits]
 
     def _about(
         self, rows: NDArray[Any], values: NDArray[Any], measure: Measure, round: int

@@ -53,31 +53,27 @@ def spelled(number: int, digits: int) -> str:
     return f"{number:0{digits}d}"
 
 
-def extract(log_perplexities: NDArray[Any], best: int = 8) -> list[str]:
-    """The `best` most probable digit strings: exactly what a beam search approximates."""
-    digits = len(str(len(log_perplexities))) - 1
-    order = np.argsort(log_perplexities, kind="stable")[:best]
-    return [spelled(int(number), digits) for number in order]
-
-
 @torch.no_grad()
-def printed(model: Any, head: Tensor, tokenizer: Any, prefix: str, n_tokens: int) -> str:
-    """What the model goes on to write after `prefix`, always taking the most probable token.
+def printed(
+    model: Any, head: Tensor, tokenizer: Any, prefix: str, n_tokens: int, beams: int = 1
+) -> list[str]:
+    """What the model goes on to write after `prefix`: the ends of a beam search, likely ones first.
 
     Args:
         model: a causal base model, in evaluation mode.
         head: [V, d] output embeddings.
+        beams: how many texts are kept at each token; one is greedy decoding.
     """
     start = tokenizer(prefix)["input_ids"]
-    ids = list(start)
-    past, given = None, ids
+    ids = torch.tensor([start], device=head.device)
+    told = torch.zeros(1, device=head.device)
     for _ in range(n_tokens):
-        out = model(torch.tensor([given], device=head.device), past_key_values=past, use_cache=True)
-        past = out.past_key_values
-        given = [int((out.last_hidden_state[0, -1] @ head.T).argmax())]
-        ids += given
-    known, whole = (tokenizer.decode(i, skip_special_tokens=True) for i in (start, ids))
-    return str(whole).removeprefix(known)
+        scores = model(input_ids=ids).last_hidden_state[:, -1] @ head.T
+        totals = told[:, None] + scores.float().log_softmax(-1)
+        told, best = totals.flatten().topk(min(beams, totals.numel()))
+        ids = torch.cat([ids[best // len(head)], (best % len(head))[:, None]], 1)
+    known, *whole = (tokenizer.decode(i, skip_special_tokens=True) for i in [start, *ids.tolist()])
+    return [text.removeprefix(known) for text in whole]
 
 
 @torch.no_grad()

@@ -14,10 +14,18 @@ from bench.exposure import expected_unseen, exposure
 from bench.planting import CEILING, DIGITS, VIEWS, Canary
 from bench.record import Estimate, Point
 from bench.scoring import BadGuess, Truth
-from bench.types import Guess, Transcript
+from bench.types import Guess, Measure, Transcript
 
 LOW = 0.01
 """Share of false alarms at which members are counted that an attack finds for sure."""
+
+TRIES: dict[Measure, int] = {"extraction": 1, "beam extraction": 8}
+"""How many secrets an attack may print for each sentence, by measure: greedily, or by beam search."""
+EXTRACTED: dict[Measure, str] = {
+    "extraction": "extracted",
+    "beam extraction": "extracted by beam search",
+}
+"""The metric of each."""
 
 
 def score_canaries(
@@ -47,11 +55,11 @@ def score_canaries(
         estimates = {
             round: estimate(values[here], guesses[0].measure) for round, values in found.items()
         }
-        told: dict[str, Any] = {"metric": "extracted", "raw": {"hit": _whole(last[here])}}
+        told: dict[str, Any] = {"raw": {"hit": _whole(last[here])}}
         if guesses[0].measure == "exposure":
             # Twice, since a rank ends in a half where candidates are equally likely.
             ranks = 2 * 2 ** (CEILING - last[here])
-            told = {"metric": "exposure", "raw": {"twice_rank": _whole(ranks)}, "ceiling": CEILING}
+            told = {"raw": {"twice_rank": _whole(ranks)}, "ceiling": CEILING}
         curve = [
             Point(step=steps[round], part=0, recipient="public", success=success)
             for round, success in estimates.items()
@@ -59,6 +67,7 @@ def score_canaries(
         fields.append(
             {
                 **told,
+                "metric": EXTRACTED.get(guesses[0].measure, "exposure"),
                 "view": VIEWS.get(copies, f"planted {copies} times"),
                 "success": estimates[guesses[-1].round],
                 "units": int(here.sum()),
@@ -124,8 +133,13 @@ def _checked(guess: Guess, forms: int) -> Guess:
     if guess.measure == "exposure":
         if values.shape[1] != 10**DIGITS or not np.isfinite(values).all():
             raise BadGuess(f"exposure takes a finite number for each of 10^{DIGITS} secrets")
-    elif guess.measure != "extraction" or values.dtype.kind not in "iu":
+    elif guess.measure not in TRIES or values.dtype.kind not in "iu":
         raise BadGuess("a guess about canaries is of the measure 'exposure', or whole numbers")
+    elif values.shape[1] > TRIES[guess.measure]:
+        raise BadGuess(
+            f"{guess.measure} prints at most {TRIES[guess.measure]} secrets for each sentence, "
+            f"not {values.shape[1]}"
+        )
     return guess
 
 
@@ -142,8 +156,9 @@ def _extracted(guess: Guess, drawn: Sequence[Canary]) -> NDArray[np.float64]:
 def estimate(values: NDArray[np.float64], measure: str) -> Estimate:
     """Success over canaries: exposure in bits, or whether their digits were printed, [n]."""
     n = len(values)
-    if measure == "extraction":
-        return metrics.share(values.astype(np.int64), np.ones(n, np.int64), 10.0**-DIGITS)
+    if measure in TRIES:
+        chance = TRIES[measure] * 10.0**-DIGITS
+        return metrics.share(values.astype(np.int64), np.ones(n, np.int64), chance)
     half = float("inf") if n == 1 else t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)
     mean = float(values.mean())
     return Estimate(

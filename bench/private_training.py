@@ -106,7 +106,8 @@ def sgd(
 
         def step(batch: Tensor) -> float:
             total = 0.0
-            for part in batch.split(len(batch) if hooked else 1) if len(batch) else ():
+            parts = batch[None] if hooked else batch[:, None]
+            for part in parts if len(batch) else ():
                 with session.autocast():
                     found = released.losses(network, tokens.take(part), session.labels[part])
                 gradients.add(found.float())

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from bench.backbones import Backbone
     from bench.ragged import Ragged, Tokens
-    from bench.record import TrainSettings
     from bench.released import Trainee
     from bench.session import Session
 
@@ -28,7 +27,14 @@ BLOCK = 2**26
 """Bytes of a block of a transcript that is read piece by piece."""
 Objective = Literal["classification", "language modelling"]
 Measure = Literal[
-    "accuracy", "balanced accuracy", "auc", "matching", "exposure", "extraction", "membership"
+    "accuracy",
+    "balanced accuracy",
+    "auc",
+    "matching",
+    "exposure",
+    "extraction",
+    "beam extraction",
+    "membership",
 ]
 
 
@@ -354,7 +360,7 @@ class Guess:
 
     A guess about a canary is about its sentence, a row of `Knowledge.canaries`: for each of all
     possible secrets how unlikely the model finds it (exposure, [n, 10^6]), or what it prints there
-    (extraction, [n, R] numbers that the digits spell, −1 for none). A guess about membership ranks
+    (extraction, [n, R] numbers that the digits spell, −1 for none; R at most `bench.memory.TRIES`). A guess about membership ranks
     the rows of `Knowledge.candidates`: larger for those that were trained on.
 
     Attributes:

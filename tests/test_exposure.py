@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from bench import exposure as exposures
 from bench.errors import LeakboardError
-from bench.exposure import candidates, expected_unseen, exposure, extract, printed, token_ids
+from bench.exposure import candidates, expected_unseen, exposure, printed, token_ids
 from bench.prefix_tree import Tree, Walk
 
 FORM = "My ID is {digits}."
@@ -149,12 +149,6 @@ def test_ten_texts_tell_the_tokens_of_all_where_figures_stand_alone():
     assert short.tolist() == tokenizer(texts)["input_ids"]
 
 
-def test_least_perplexing_candidates_come_first_and_keep_their_zeros():
-    scores = np.full(1000, 9.0)
-    scores[[7, 42, 999]] = [1.0, 0.5, 2.0]
-    assert extract(scores, 3) == ["042", "007", "999"]
-
-
 def test_what_a_model_prints_is_its_greedy_continuation():
     tokenizer = tokenizer_of(False, True)
     model, head = model_of("gpt2", len(tokenizer))
@@ -163,9 +157,29 @@ def test_what_a_model_prints_is_its_greedy_continuation():
         scores = model(input_ids=torch.tensor([ids])).last_hidden_state[0, -1] @ head.T
         ids.append(int(scores.argmax()))
     whole = tokenizer.decode(ids, skip_special_tokens=True)
-    got = printed(model, head, tokenizer, "My ID is", 6)
+    (got,) = printed(model, head, tokenizer, "My ID is", 6)
     assert got
     assert whole == "My ID is" + got or whole.endswith(got)
+
+
+def test_a_beam_wide_enough_prints_the_likeliest_continuations_in_order():
+    tokenizer = tokenizer_of(False, True)
+    model, head = model_of("gpt2", len(tokenizer))
+    prefix = tokenizer("My ID is")["input_ids"]
+    first = (model(input_ids=torch.tensor([prefix])).last_hidden_state[0, -1] @ head.T).log_softmax(
+        -1
+    )
+    each = torch.tensor([[*prefix, token] for token in range(len(head))])
+    second = (model(input_ids=each).last_hidden_state[:, -1] @ head.T).log_softmax(-1)
+    totals = (first[:, None] + second).flatten()  # of all continuations by two tokens
+    order = totals.argsort(descending=True)[:5]
+    expected = [
+        tokenizer.decode([*prefix, *divmod(int(at), len(head))], skip_special_tokens=True)
+        for at in order
+    ]
+    got = printed(model, head, tokenizer, "My ID is", 2, beams=len(head))
+    known = tokenizer.decode(prefix, skip_special_tokens=True)
+    assert [known + text for text in got[:5]] == expected
 
 
 def test_the_first_rank_is_worth_all_bits_and_the_last_none():

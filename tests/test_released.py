@@ -18,7 +18,7 @@ from bench.errors import LeakboardError
 from bench.exposure import expected_unseen
 from bench.inputs import Inputs
 from bench.language import LanguageModel, covered, judged, offsets
-from bench.memory import score_canaries, score_members
+from bench.memory import EXTRACTED, TRIES, score_canaries, score_members
 from bench.plan import Plan, make_plan
 from bench.planting import CEILING, Canary, Planted, planted
 from bench.record import Plant, Recording, TrainSettings, digest
@@ -366,6 +366,13 @@ class TestScores:
         truth = self.truth(Canary(0, 7, 10), Canary(0, 9, 0))
         ten, never = score_canaries([self.guess(np.array([[7]]), "extraction")], self.seen(), truth)
         assert (ten["success"].value, never["success"].value) == (1.0, 0.0)
+        eight = np.arange(8)[None]
+        ten, never = score_canaries([self.guess(eight, "beam extraction")], self.seen(), truth)
+        assert (ten["success"].value, never["success"].value) == (1.0, 0.0)
+        assert ten["success"].chance == pytest.approx(8e-6)
+        for measure, allowed in TRIES.items():  # who prints every number extracts nothing
+            with pytest.raises(BadGuess, match=f"prints at most {allowed} secrets"):
+                score_canaries([self.guess(np.arange(9)[None], measure)], self.seen(), truth)
 
     def test_guess_of_another_shape_is_refused(self):
         truth = self.truth(Canary(0, 7, 10))
@@ -417,7 +424,7 @@ def test_attacks_on_memory_find_nothing_in_pure_noise_and_a_flag_says_if_they_do
     record = run(plan)
     assert (record.status, record.reason) == ("ok", "")
     metrics = {leak.metric for leak in record.leaks if leak.success}
-    assert metrics == {"exposure", "extracted", "AUC", "TPR at 1% FPR"}
+    assert metrics == {"exposure", *EXTRACTED.values(), "AUC", "TPR at 1% FPR"}
     assert ("leak-on-blackout" in str(flags([record]))) == (kind is Trained)
 
 
