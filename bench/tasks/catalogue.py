@@ -42,6 +42,8 @@ class Entry:
     """None: no faithful copy is on the hub, so a folder must hold it."""
     files: dict[str, str] = field(default_factory=dict)
     """Our split → the folder's file, where they are not named alike."""
+    origin: str = ""
+    """Where its files are, if not on the hub."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +215,13 @@ ENTRIES = (
             config="wikitext-2-v1",
         ),
         files={"train": "dev", "dev": "test"},
+    ),
+    # What the hub has of it was rewritten, or needs code of its own to load.
+    Entry(
+        "abcd",
+        "Language modelling of customer service by people in given roles, whose secrets are known",
+        Layout(label=None),
+        origin="https://github.com/asappresearch/abcd/raw/master/data/abcd_v1.1.json.gz",
     ),
 )
 

@@ -24,8 +24,9 @@ def load_hub(entry: Entry) -> Task:
     remedy = REMEDY.format(name=entry.name)
     hub = entry.hub
     if hub is None:
+        get = f"get {entry.origin}, " if entry.origin else ""
         raise LeakboardError(
-            f"task '{entry.name}': the hub has no faithful copy of this dataset; {remedy}"
+            f"task '{entry.name}': the hub has no faithful copy of this dataset; {get}{remedy}"
         )
     try:
         import datasets

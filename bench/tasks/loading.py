@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench.errors import LeakboardError, did_you_mean
 from bench.tasks import Task
+from bench.tasks.abcd import abcd
 from bench.tasks.assemble import assemble
 from bench.tasks.catalogue import CATALOGUE, GENERATED
 from bench.tasks.dialogues import dialogues
@@ -16,6 +17,8 @@ from bench.tasks.reviews import reviews
 
 VARIABLE = "LEAKBOARD_DATA"
 GENERATORS = {"reviews": reviews, "dialogues": dialogues}
+READERS = {"abcd": abcd}
+"""Datasets whose folder holds their authors' file instead of tables."""
 
 
 def load_task(spec: str | OwnTask, data: Path | None = None, base: Path = Path()) -> Task:
@@ -41,6 +44,8 @@ def load_task(spec: str | OwnTask, data: Path | None = None, base: Path = Path()
     folder = data_folder(data)
     if folder is None or not (folder / spec).is_dir():
         return load_hub(entry)
+    if spec in READERS:
+        return READERS[spec](folder / spec)
     tables = read_folder(folder / spec, entry.files)
     return assemble(spec, tables, entry.layout, f"folder: {folder / spec}")
 

@@ -1,0 +1,98 @@
+"""ABCD (Chen et al. 2021): people play customers and agents, and the file says what each customer hides."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from bench.errors import LeakboardError
+from bench.tasks import Span, Split, Task
+
+FILES = ("abcd_v1.1.json", "abcd_v1.1.json.gz")
+"""The authors' file, unpacked or not."""
+KINDS = {
+    "customer_name": "name",
+    "email": "email",
+    "phone": "phone",
+    "username": "username",
+    "account_id": "account",
+    "full_address": "address",
+    "street_address": "address",
+    "zip_code": "zip",
+    "order_id": "order",
+}
+"""What of a scenario is secret: field of `personal` or `order` → kind."""
+
+
+class _Scenario(BaseModel):
+    personal: dict[str, Any] = {}
+    order: dict[str, Any] = {}
+
+
+class _Conversation(BaseModel):
+    scenario: _Scenario
+    original: list[tuple[str, str]]
+
+
+_CONVERSATIONS = TypeAdapter(dict[str, list[_Conversation]])
+
+
+def abcd(folder: Path) -> Task:
+    """Conversations as texts, in the authors' splits; what the system notes in between is left out.
+
+    Secrets are the scenario's, wherever one of the two writes them out, in whatever case; of a name
+    each part by itself, too.
+
+    Raises:
+        LeakboardError: the file is not there or not theirs.
+    """
+    paths = [folder / name for name in FILES if (folder / name).is_file()]
+    if not paths:
+        raise LeakboardError(f"{folder}: expected the authors' file, {' or '.join(FILES)}")
+    path = paths[0]
+    try:
+        content = path.read_bytes()
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
+        splits = _CONVERSATIONS.validate_json(content)
+    except (OSError, EOFError, gzip.BadGzipFile) as error:
+        raise LeakboardError(f"{path}: cannot be read: {error}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise LeakboardError(f"{path}, {where}: {first['msg']}") from error
+    for name in ("train", "dev"):
+        if not splits.get(name):
+            raise LeakboardError(f"{path}: no conversations under '{name}'")
+    return Task("abcd", (), {n: _split(own) for n, own in splits.items()}, source=f"file: {path}")
+
+
+def _split(conversations: Iterable[_Conversation]) -> Split:
+    texts, secrets = [], []
+    for one in conversations:
+        said = [f"{who.title()}: {text}" for who, text in one.original if who != "action"]
+        texts.append(" ".join(" ".join(said).split()))
+        secrets.append(_secrets(texts[-1], one.scenario))
+    return Split(tuple(texts), np.zeros(len(texts), np.int64), secrets=tuple(secrets))
+
+
+def _secrets(text: str, scenario: _Scenario) -> tuple[Span, ...]:
+    kinds: dict[str, str] = {}
+    for own, kind in KINDS.items():
+        value = (scenario.personal | scenario.order).get(own)
+        words = " ".join(str(value or "").lower().split())
+        for part in [words, *(words.split() if kind == "name" else [])]:
+            if len(part) > 1:
+                kinds.setdefault(part, kind)
+    if not kinds:
+        return ()
+    # Longest first: an address before its street, a whole name before its parts.
+    longest = sorted(kinds, key=len, reverse=True)
+    pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, longest))})(?!\w)"
+    found = re.finditer(pattern, text, re.IGNORECASE)
+    return tuple(Span(m.start(), m.end(), kinds[m[0].lower()]) for m in found)
