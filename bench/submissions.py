@@ -87,6 +87,21 @@ class Submission:
     records: dict[str, bytes]
 
 
+def accepted(folder: Path) -> Manifest | None:
+    """What was said with the records of a folder, if they were submitted.
+
+    Raises:
+        LeakboardError: it is there, and no manifest.
+    """
+    path = folder / MANIFEST
+    if not path.exists():
+        return None
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise LeakboardError(f"{path}: {_first(error)}. Restore it, or remove it") from error
+
+
 def gather(sources: Mapping[str, Path], method: str | None, link: str, note: str) -> Submission:
     """The records of folders as a submission.
 

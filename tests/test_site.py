@@ -15,7 +15,8 @@ from bench import cli
 from bench.errors import LeakboardError
 from bench.planting import CEILING
 from bench.record import Estimate, Point
-from bench.store import Store, to_text
+from bench.store import MANIFEST, Store, to_text
+from bench.submissions import Entry, Manifest
 from bench.types import Channel, Goal
 from leaderboards.boards import QUESTIONS
 from leaderboards.matrix import matrices
@@ -24,6 +25,7 @@ from leaderboards.site.build import publish
 from leaderboards.site.pages import slug
 
 EVIL = '</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">\' {{ 7*7 }} $a_{$'
+LINK = "https://example.org/method?a=1"
 PATHS = "../../../../tmp/escaped"
 
 
@@ -96,7 +98,11 @@ def kept(folder, records):
 def sources(tmp_path_factory):
     place = tmp_path_factory.mktemp("records")
     made = {"plain": plain_records(), "hostile": hostile_records(), "time": over_time()}
-    return [kept(place / name, records) for name, records in made.items()]
+    folders = [kept(place / name, records) for name, records in made.items()]
+    entries = {one.key: Entry(suite="smoke", sha256="0" * 64) for one in made["hostile"]}
+    told = Manifest(method=EVIL, note=f"note {EVIL}", link=LINK, records=entries)
+    (place / "hostile" / MANIFEST).write_text(told.model_dump_json())
+    return folders
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +201,18 @@ def test_each_record_can_be_run_again_from_its_page(site):
     assert f"leakboard run --record {one.key}" in page
     assert one.cell.data_hash in page
     assert (site / "records" / f"{one.key}.json").read_text("utf-8") == to_text(one)
+
+
+def test_what_was_said_with_a_submission_stands_at_its_records_and_method(site, other):
+    for page in [*(f"records/{one.key}.html" for one in hostile_records()), "defenses/none.html"]:
+        text = (site / page).read_text("utf-8")
+        assert text.count(f'<a href="{LINK}" rel="noopener nofollow">{LINK}</a>') == 1
+        assert "note &lt;/script&gt;" in text
+    for one in plain_records():
+        assert "Submitted as" not in (site / "records" / f"{one.key}.html").read_text("utf-8")
+    (other[0] / MANIFEST).write_text('{"method": 1}')
+    with pytest.raises(LeakboardError, match=rf"{MANIFEST}: .*method"):
+        publish(other, other[0] / "site")
 
 
 def test_the_front_page_starts_with_the_matrix_and_the_questions(site, sources):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from bench import __version__, registry
 from bench.checks import FLAGS, flags
 from bench.record import MethodSpec, Record
+from bench.submissions import Manifest
 from bench.suite import load_suite, suite_names
 from bench.types import Goal
 from leaderboards.beside import beside
@@ -157,6 +158,7 @@ class Pages:
             records=records_table(records, self.words, self.links, "../") if records else None,
             flags={flag: (raised.count(flag), FLAGS[flag]) for flag in FLAGS if flag in raised},
             certificates=self._certificates(kind, name),
+            submissions=self._submissions(records),
         )
 
     def record(self, record: Record) -> str:
@@ -179,7 +181,13 @@ class Pages:
             as_json=json.dumps(cell, indent=1, ensure_ascii=False),
             cost=record.cost.model_dump(mode="json") if record.cost else {},
             provenance=record.provenance.model_dump(mode="json"),
+            submissions=self._submissions([record]),
         )
+
+    def _submissions(self, records: Sequence[Record]) -> list[Manifest]:
+        """What others said with these records, each submission once."""
+        told = (one for record in records for one in self.collection.submitted.get(record.key, ()))
+        return list({one.model_dump_json(): one for one in told}.values())
 
     @cached_property
     def questions(self) -> dict[tuple[str, str], list[Table]]:

@@ -10,6 +10,7 @@ from typing import Any
 from bench.errors import LeakboardError
 from bench.record import Record, attack_id
 from bench.store import Store
+from bench.submissions import Manifest, accepted
 from leaderboards.frame import in_order
 
 
@@ -20,11 +21,13 @@ class Collection:
     Attributes:
         records: each cell once, in the order of `leaderboards.frame.in_order`.
         files: by key, the files in which the cell stands.
+        submitted: by key, what others said when they submitted it.
         notes: what a reader has to know of the collection as a whole.
     """
 
     records: list[Record]
     files: dict[str, list[Path]]
+    submitted: dict[str, list[Manifest]]
     notes: list[str]
 
     def folders(self, key: str) -> list[str]:
@@ -36,11 +39,12 @@ def collect(folders: Sequence[Path]) -> Collection:
     """Reads all records of the folders; of one cell in several folders the attacks are joined.
 
     Raises:
-        LeakboardError: no records, a damaged file, one of a later version, or two files of one key
+        LeakboardError: no records, a damaged record or manifest, one of a later version, or two of one key
             that do not say the same. A site with a hole in it would not show the hole.
     """
     found: dict[str, Record] = {}
     files: dict[str, list[Path]] = {}
+    submitted: dict[str, list[Manifest]] = {}
     notes = []
     for folder in dict.fromkeys(folders):
         store = Store(folder)
@@ -56,7 +60,10 @@ def collect(folders: Sequence[Path]) -> Collection:
                 f"No record of {folder.resolve().name} has a utility: its settings stand in the "
                 "tables and not in the curves."
             )
+        said = accepted(folder)
         for record in records:
+            if said:
+                submitted.setdefault(record.key, []).append(said)
             path, key = store.path(record.key), record.key
             if key in found:
                 record = _joined(found[key], files[key][0], record, path)
@@ -71,7 +78,7 @@ def collect(folders: Sequence[Path]) -> Collection:
         )
     if not found:
         raise LeakboardError("nothing to publish: no folder of records was found")
-    return Collection(in_order(list(found.values())), files, notes)
+    return Collection(in_order(list(found.values())), files, submitted, notes)
 
 
 def _joined(first: Record, where: Path, second: Record, there: Path) -> Record:
