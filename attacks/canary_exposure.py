@@ -48,6 +48,7 @@ class CanaryExposure(Attack):
         frozenset({Knows.BASE_WEIGHTS}),
     )
     certified_at: ClassVar[float] = 15.0
+    version: ClassVar[int] = 2
 
     releases: Literal["all", "last"] = "all"
     """Which releases are read: that of every epoch, or the last one only."""
