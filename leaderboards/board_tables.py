@@ -33,7 +33,7 @@ def matrix(found: Matrix) -> list[RenderableType]:
         cells = [_cell(line.shields[aim], notes) for aim in found.aims]
         claim = claimed(line)
         sent = "–" if line.sent is None else f"{line.sent:.3g}"
-        table.add_row(Text(_named(line)), Text(_lost(line)), *cells, Text(claim), Text(sent))
+        table.add_row(Text(named(line)), Text(_lost(line)), *cells, Text(claim), Text(sent))
     over = any(not line.within for line in found.lines)
     parts: list[RenderableType] = [table]
     parts += [Text(f"({n}) {why}", style="dim") for why, n in notes.items()]
@@ -71,7 +71,8 @@ def _rows(title: str, rows: pd.DataFrame) -> Table:
     return table
 
 
-def _named(line: Line) -> str:
+def named(line: Line) -> str:
+    """The defense and the setting that its line stands for."""
     label = "" if line.label == line.defense else f" {line.label}".replace(" = ", "=")
     return line.defense + label
 

@@ -78,8 +78,8 @@ def plot(
         list[str],
         typer.Argument(
             metavar="[KIND] SUITE",
-            help="tradeoff (the default), memory, training, sensitivity, bars or pca; then a suite or "
-            "a folder of records.",
+            help="tradeoff (the default), goals, memory, training, sensitivity, bars or pca; then a "
+            "suite or a folder of records.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the pictures.")] = Path("plots"),
@@ -95,6 +95,8 @@ def plot(
     ] = None,
 ) -> None:
     """Draw utility against empirical privacy, or another figure, as PNG, SVG and PDF.
+
+    Of many defenses: goals (the matrix of `board`: what each protects, and what that costs).
 
     Of released models: memory (exposure of canaries under every defense).
 
@@ -112,19 +114,25 @@ def plot(
     from leaderboards.frontier import PAPER, STRONGEST, points
     from leaderboards.label_leak import KINDS as LABEL_KINDS
     from leaderboards.label_leak import draw
+    from leaderboards.matrix_plot import goals
     from leaderboards.memory_plot import memory
     from leaderboards.plots import tradeoff
     from leaderboards.published import exposures
     from leaderboards.sweep_plot import sweep
     from leaderboards.sweeps import swept
 
-    kinds = ["tradeoff", "memory", *LABEL_KINDS]
+    kinds = ["tradeoff", "goals", "memory", *LABEL_KINDS]
     kind, source = what if len(what) == 2 else ("tradeoff", what[0])
     if len(what) > 2 or kind not in kinds:
         raise LeakboardError(f"KIND: unknown '{kind}'. {did_you_mean(kind, kinds)}")
     if goal not in list(Goal):
         raise LeakboardError(f"--goal: unknown '{goal}'. {did_you_mean(goal, Goal)}")
     records = records_of(source)
+    if kind == "goals":
+        title = f"{name_of(source)}: what each defense protects, and what it costs"
+        for path in goals(records, out / f"{name_of(source)}-goals", title):
+            console.print(str(path), highlight=False)
+        return
     if kind == "memory":
         suite = suite_of(source)
         paper = suite.paper if suite else None

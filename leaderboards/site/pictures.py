@@ -10,12 +10,16 @@ from pathlib import Path
 from bench.record import Leak, Record
 from bench.suite import load_suite, suite_names
 from leaderboards.label_leak import ATTACKS, CHANNEL, training
+from leaderboards.matrix import matrices
+from leaderboards.matrix_plot import goals
 from leaderboards.memory_plot import memory
 from leaderboards.published import exposures
 from leaderboards.site.reading import Collection
 
 CROWDED = 6
 """Settings beyond which the lines of a figure over training cannot be followed."""
+MANY = 6
+"""Defenses from which on a folder is drawn as a matrix."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,10 @@ def pictures(collection: Collection, slug: Callable[[str], str]) -> list[Picture
     for name in sorted(names):
         own = [r for r in collection.records if name in collection.folders(r.key)]
         own = [record for record in own if record.cell.shadow is None]
+        if len({record.cell.defense.name for record in own}) >= MANY and matrices(own):
+            draw = partial(goals, own, title=f"{name}: what each defense protects, at what cost")
+            question = "What does each defense protect, and what does that cost?"
+            found.append(Picture(f"{slug(name)}.goals", question, name, draw))
         if any(leak.metric == "exposure" and leak.success for r in own for leak in r.leaks):
             suite = load_suite(name) if name in suite_names() else None
             paper = suite.paper if suite else None

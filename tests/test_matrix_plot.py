@@ -1,0 +1,86 @@
+"""The figure of the matrix: each field says what the matrix says."""
+
+from __future__ import annotations
+
+import pytest
+from matplotlib.figure import Figure
+from records import leak, record
+from typer.testing import CliRunner
+
+from bench.cli import app
+from bench.errors import LeakboardError
+from bench.store import Store
+from bench.types import Claim, Goal
+from leaderboards import matrix_plot
+from leaderboards.matrix import matrices
+from leaderboards.matrix_plot import goals
+
+EPSILON = Claim(guarantee="dp", parameters={"epsilon": 3.0}, covers="texts")
+
+
+def records():
+    found = []
+    for seed in range(3):
+        label = leak(0.9, "spectral", Goal.LABEL, 0.5)
+        sure = leak(1.0, certificate=True)
+        found += [
+            record("none", {}, seed, 0.9, [sure, label], undefended=True),
+            record("sap", {"eta": 90.0}, seed, 0.89, [leak(0.6), label], claim=EPSILON),
+            record("sap", {"eta": 50.0}, seed, 0.7, [leak(0.1), label]),
+            record("frozen", {}, seed, 0.6, [leak(0.7)]),
+        ]
+    return found
+
+
+@pytest.fixture
+def drawn(monkeypatch) -> list[Figure]:
+    figures: list[Figure] = []
+
+    def kept(figure: Figure, out: object) -> list[object]:
+        figure.draw_without_rendering()
+        figures.append(figure)
+        return []
+
+    monkeypatch.setattr(matrix_plot, "save", kept)
+    return figures
+
+
+def test_each_field_holds_what_is_kept_and_what_found_the_rest(drawn, tmp_path):
+    (matrix,) = matrices(records())
+    goals(records(), tmp_path / "x", "title")
+    costs, cells = (ax for top in drawn[0].subfigs for part in top.subfigs for ax in part.axes)
+    texts = {(round(t.get_position()[0]), round(t.get_position()[1])): [] for t in cells.texts}
+    for text in cells.texts:
+        x, y = text.get_position()
+        texts[round(x), round(y)].append(text.get_text())
+    assert len(texts) == len(matrix.lines) * len(matrix.aims)
+    for y, line in enumerate(matrix.lines):
+        for x, aim in enumerate(matrix.aims):
+            shield, found = line.shields[aim], texts[x, y]
+            if shield.kept is None:
+                assert found == ["–"]
+                continue
+            assert found[0].split()[0] == f"{shield.kept:.2f}"
+            # Only the nearest neighbour was shown to work without the defense.
+            assert ("?" in found[0]) == (aim[0] == "label")
+            assert found[1].startswith(shield.row["attack"])
+    names = [label.get_text() for label in costs.get_yticklabels()]
+    assert names == ["none", "sap η=90\nclaims ε = 3", "(frozen)"]
+    points = [line.get_xydata()[0, 0] for line in costs.lines if len(line.get_xydata()) == 1]
+    assert points == pytest.approx([0.0, 1.0, 30.0])
+
+
+def test_nothing_to_compare_is_an_error(tmp_path):
+    with pytest.raises(LeakboardError, match="compares several defenses"):
+        goals([record("none", {}, 0, 0.9, [leak(1.0)])], tmp_path / "x", "title")
+
+
+def test_the_command_draws_it(tmp_path):
+    store = Store(tmp_path / "matrix")
+    for one in records():
+        store.write(one)
+    words = ["plot", "goals", str(tmp_path / "matrix"), "--out", str(tmp_path / "plots")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    for suffix in ("png", "svg", "pdf"):
+        assert (tmp_path / "plots" / f"matrix-goals.{suffix}").stat().st_size > 5000
