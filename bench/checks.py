@@ -15,7 +15,8 @@ FLAGS = {
     "unseen-class": "the labelled share holds no example of some value, which the attack cannot learn",
     "truncated-transcript": "the recording budget was too small; the attacks saw less than was sent",
     "claim-violated": "an audit proves a larger epsilon than the defense claims: a fault in the defense",
-    "leak-on-blackout": "an attack found something in pure noise: a fault in the harness",
+    "leak-on-blackout": "an attack found something in noise: the number of tokens, which noise does not "
+    "hide; chance, which does so in one interval of forty; or a fault in the harness",
 }
 """Every flag with its meaning."""
 

@@ -1,4 +1,4 @@
-"""Sends nothing but noise: an attack that finds anything here has found a fault in the harness."""
+"""Sends nothing but noise: what an attack finds here is not in what was sent."""
 
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ NOISE = 0.01
 class Blackout(Defense):
     """Noise of the right shape on every channel; the customer predicts the most frequent class.
 
+    The shape is not hidden: how many tokens a text has may tell something of its label.
     The model that it releases is the public one with noise in what would be trained. Of texts without
     labels it releases that and sends nothing else.
     """
