@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from bench.backbones import Backbone
 from bench.exposure import candidates, printed
 from bench.language import LanguageModel
-from bench.memory import TRIES
-from bench.planting import DIGITS, SLOT
+from bench.planting import DIGITS, SLOT, TRIES
 from bench.released import restored
 from bench.types import (
     Attack,

@@ -11,7 +11,7 @@ from scipy.stats import rankdata, t
 
 from bench import metrics, one_run
 from bench.exposure import expected_unseen, exposure
-from bench.planting import CEILING, DIGITS, VIEWS, Canary
+from bench.planting import CEILING, DIGITS, TRIES, VIEWS, Canary
 from bench.record import Estimate, Point
 from bench.scoring import BadGuess, Truth
 from bench.types import Guess, Measure, Transcript
@@ -19,13 +19,11 @@ from bench.types import Guess, Measure, Transcript
 LOW = 0.01
 """Share of false alarms at which members are counted that an attack finds for sure."""
 
-TRIES: dict[Measure, int] = {"extraction": 1, "beam extraction": 8}
-"""How many secrets an attack may print for each sentence, by measure: greedily, or by beam search."""
 EXTRACTED: dict[Measure, str] = {
     "extraction": "extracted",
     "beam extraction": "extracted by beam search",
 }
-"""The metric of each."""
+"""The metric of what was printed, by measure."""
 
 
 def score_canaries(

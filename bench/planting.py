@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bench.errors import LeakboardError
 from bench.record import Plant
 from bench.tasks import Span, Split, Task
-from bench.types import Ints
+from bench.types import Ints, Measure
 
 DIGITS = 6
 """Of a secret, as in Carlini et al. 2019."""
@@ -19,6 +19,8 @@ CEILING = DIGITS * float(np.log2(10))
 VIEWS = {0: "never planted", 1: "planted once"}
 """How canaries are called by their number of copies; others are planted so many times."""
 SLOT = "{digits}"
+TRIES: dict[Measure, int] = {"extraction": 1, "beam extraction": 8}
+"""How many secrets an attack may print for each sentence: greedily, and by beam search."""
 
 
 @dataclass(frozen=True)

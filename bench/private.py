@@ -145,9 +145,9 @@ class PrivateGradients:
         self.clip, self.sigma, self.expected, self.rng = clip, sigma, expected, rng
         self.trained = [p for p in module.parameters() if p.requires_grad]
         self.sums = [torch.zeros_like(p) for p in self.trained]
-        # Not strict: it would refuse buffers, of which frozen layers have harmless ones.
         self.hooks: Any = None
         if hooked:
+            # Not strict: it would refuse buffers, of which frozen layers have harmless ones.
             self.hooks = _opacus("grad_sample").GradSampleModule(
                 module, loss_reduction="sum", strict=False
             )

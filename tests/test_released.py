@@ -18,9 +18,9 @@ from bench.errors import LeakboardError
 from bench.exposure import expected_unseen
 from bench.inputs import Inputs
 from bench.language import LanguageModel, covered, judged, offsets
-from bench.memory import EXTRACTED, TRIES, score_canaries, score_members
+from bench.memory import EXTRACTED, score_canaries, score_members
 from bench.plan import Plan, make_plan
-from bench.planting import CEILING, Canary, Planted, planted
+from bench.planting import CEILING, TRIES, Canary, Planted, planted
 from bench.record import Plant, Recording, TrainSettings, digest
 from bench.redaction import all_secrets, first_of_each
 from bench.released import losses, restored
