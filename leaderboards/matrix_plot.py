@@ -13,11 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from bench.errors import LeakboardError
-from bench.record import Record
 from leaderboards.board_tables import claimed, named
 from leaderboards.legend import GREY
 from leaderboards.looks import look
-from leaderboards.matrix import BUDGET, Line, Matrix, Shield, matrices
+from leaderboards.matrix import Line, Matrix, Shield
 from leaderboards.plots import RC, save
 from leaderboards.sheet import Sheet
 
@@ -35,13 +34,12 @@ NOTE = (
 )
 
 
-def goals(records: Sequence[Record], out: Path, title: str, budget: float = BUDGET) -> list[Path]:
+def goals(found: Sequence[Matrix], out: Path, title: str) -> list[Path]:
     """Draws one matrix below the other, as `leaderboards.matrix` makes them.
 
     Raises:
-        LeakboardError: no records of several defenses on one task.
+        LeakboardError: there is none.
     """
-    found = matrices(records, budget)
     if not found:
         raise LeakboardError(
             "nothing to plot: a matrix compares several defenses on one task and model, and these "
@@ -50,7 +48,7 @@ def goals(records: Sequence[Record], out: Path, title: str, budget: float = BUDG
     wide = max(len(one.aims) for one in found)
     heights = [ROW * (len(one.lines) + 2.2) for one in found]
     with style.context(["default", RC, {"axes.grid": False}]):
-        note = NOTE.format(budget=budget)
+        note = NOTE.format(budget=found[0].budget)
         sheet = Sheet(4.1 + CELL * wide, sum(heights), title, note)
         parts = sheet.above.subfigures(len(found), 1, squeeze=False, height_ratios=heights)[:, 0]
         for part, one in zip(parts, found, strict=True):

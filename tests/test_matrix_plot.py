@@ -47,7 +47,7 @@ def drawn(monkeypatch) -> list[Figure]:
 
 def test_each_field_holds_what_is_kept_and_what_found_the_rest(drawn, tmp_path):
     (matrix,) = matrices(records())
-    goals(records(), tmp_path / "x", "title")
+    goals([matrix], tmp_path / "x", "title")
     costs, cells = (ax for top in drawn[0].subfigs for part in top.subfigs for ax in part.axes)
     texts = {(round(t.get_position()[0]), round(t.get_position()[1])): [] for t in cells.texts}
     for text in cells.texts:
@@ -72,7 +72,7 @@ def test_each_field_holds_what_is_kept_and_what_found_the_rest(drawn, tmp_path):
 
 def test_nothing_to_compare_is_an_error(tmp_path):
     with pytest.raises(LeakboardError, match="compares several defenses"):
-        goals([record("none", {}, 0, 0.9, [leak(1.0)])], tmp_path / "x", "title")
+        goals(matrices([record("none", {}, 0, 0.9, [leak(1.0)])]), tmp_path / "x", "title")
 
 
 def test_the_command_draws_it(tmp_path):

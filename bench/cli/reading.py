@@ -114,6 +114,7 @@ def plot(
     from leaderboards.frontier import PAPER, STRONGEST, points
     from leaderboards.label_leak import KINDS as LABEL_KINDS
     from leaderboards.label_leak import draw
+    from leaderboards.matrix import matrices
     from leaderboards.matrix_plot import goals
     from leaderboards.memory_plot import memory
     from leaderboards.plots import tradeoff
@@ -130,7 +131,7 @@ def plot(
     records = records_of(source)
     if kind == "goals":
         title = f"{name_of(source)}: what each defense protects, and what it costs"
-        for path in goals(records, out / f"{name_of(source)}-goals", title):
+        for path in goals(matrices(records), out / f"{name_of(source)}-goals", title):
             console.print(str(path), highlight=False)
         return
     if kind == "memory":

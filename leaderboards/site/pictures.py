@@ -39,8 +39,11 @@ def pictures(collection: Collection, slug: Callable[[str], str]) -> list[Picture
     for name in sorted(names):
         own = [r for r in collection.records if name in collection.folders(r.key)]
         own = [record for record in own if record.cell.shadow is None]
-        if len({record.cell.defense.name for record in own}) >= MANY and matrices(own):
-            draw = partial(goals, own, title=f"{name}: what each defense protects, at what cost")
+        many = len({record.cell.defense.name for record in own}) >= MANY
+        if compared := matrices(own) if many else []:
+            draw = partial(
+                goals, compared, title=f"{name}: what each defense protects, at what cost"
+            )
             question = "What does each defense protect, and what does that cost?"
             found.append(Picture(f"{slug(name)}.goals", question, name, draw))
         if any(leak.metric == "exposure" and leak.success for r in own for leak in r.leaks):
