@@ -188,10 +188,9 @@ def _room(values: Sequence[float]) -> tuple[float, float]:
 
 def _chances(rows: pd.DataFrame, quantity: str) -> pd.Series:
     """The level of guessing without an observation at each value of the parameter, as JSON."""
-    name = "utility_chance" if quantity == "utility" else "chance"
+    name = {"utility": "utility_chance", "ep": "ep_chance"}.get(quantity, "chance")
     levels = rows.groupby(rows["x"].map(json.dumps), sort=False)[name].mean().dropna()
-    levels = levels.loc[[x for x in map(json.dumps, _ordered(rows["x"])) if x in levels]]
-    return 1 - levels if quantity == "ep" else levels
+    return levels.loc[[x for x in map(json.dumps, _ordered(rows["x"])) if x in levels]]
 
 
 def _ordered(values: pd.Series) -> list[Any]:

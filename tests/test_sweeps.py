@@ -9,7 +9,8 @@ import pytest
 from records import leak, record
 
 from bench.errors import LeakboardError
-from bench.record import Record
+from bench.planting import CEILING
+from bench.record import Estimate, Record
 from bench.types import Goal
 from leaderboards import sweep_plot
 from leaderboards.frame import frame
@@ -145,3 +146,17 @@ def test_values_that_are_no_numbers_stand_beside_each_other_with_none_at_the_end
     text = words_of(sweep(swept(frame(deep()), "inversion", "eta"), "eta", tmp_path / "p", "T")[1])
     assert re.search(r"\b50 none\b", text)
     assert "cut = 2" in text
+
+
+def test_chance_of_an_exposure_stands_where_guessing_leaves_it(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(sweep_plot, "save", lambda figure, out: drawn.append(figure))
+    bits = Estimate(value=9.0, low=8.0, high=10.0, n=3, chance=1.443)
+    told = {"success": bits, "metric": "exposure", "ceiling": CEILING, "view": "planted 10 times"}
+    exposed = leak(attack="canary-exposure", goal=Goal.MEMORISATION).model_copy(update=told)
+    made = [record("dpsgd", {"epsilon": e}, 0, 0.6, [exposed], "texts") for e in (1.0, 8.0)]
+    sweep(swept(frame(made), "memorisation", "epsilon"), "epsilon", tmp_path, "T", None)
+    dotted = [line for line in drawn[0].axes[0].lines if line.get_linestyle() == ":"]
+    assert [line.get_ydata().tolist() for line in dotted] == [
+        pytest.approx([1 - 1.443 / CEILING] * 2)
+    ]
