@@ -33,6 +33,7 @@ from bench.tasks.own import OwnTask, SplitFiles
 from bench.types import Attack, Defense
 
 SUITES = Path(__file__).with_name("suites")
+ALL = "all"
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
@@ -161,8 +162,7 @@ def load_suite(name_or_path: str) -> Suite:
     path = _find(name_or_path)
     page = Page(str(path), parts=PARTS)
     given = page.read(path)
-    attacks = given.get("attacks", "all")
-    attacks = _cheap() if attacks == "all" else _listed(attacks)
+    attacks = _with_all(_listed(given.get("attacks", ALL)))
     given["attacks"] = _methods(page, "attack", registry.attacks(), attacks)
     if "defenses" in given:
         defenses = _listed(given["defenses"])
@@ -197,8 +197,21 @@ def methods_named(kind: Literal["attack", "defense"], words: Sequence[str]) -> t
     return found
 
 
+def _with_all(entries: Sequence[Any]) -> Sequence[Any]:
+    """The word `all` as what it means: every attack but those beside it, and but the costly ones.
+
+    The other entries keep their places, by which mistakes are found in the file.
+    """
+    if ALL not in entries:
+        return entries
+    named = {name for entry in entries for name in (entry if isinstance(entry, dict) else [entry])}
+    meant = [name for name in _cheap() if name not in named]
+    at = entries.index(ALL)
+    return [*entries[:at], *meant[:1], *entries[at + 1 :], *meant[1:]]
+
+
 def _cheap() -> list[str]:
-    """What `attacks: all` means: every attack but the costly ones, which a suite must name."""
+    """Every attack but the costly ones, which a suite must name."""
     return [name for name, attack in registry.attacks().items() if not attack.costly]
 
 

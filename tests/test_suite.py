@@ -152,6 +152,20 @@ def test_attacks_can_be_all_or_a_list(read: Read, attacks: str) -> None:
     assert read(HEAD + f"defenses: none\nattacks: {attacks}\n").attacks == (Learned(), Prior())
 
 
+def test_all_in_a_list_stands_for_the_attacks_that_are_not_beside_it(read: Read) -> None:
+    suite = read(HEAD + "defenses: none\nattacks: [all, {aia-mlp: {labelled: [0.2, 0.5]}}]\n")
+    assert suite.attacks == (Prior(), Learned(labelled=0.2), Learned(labelled=0.5))
+    assert read(HEAD + "defenses: none\nattacks: [aia-mlp, prior, all]\n").attacks == (
+        Learned(),
+        Prior(),
+    )
+
+
+def test_mistakes_beside_all_are_found_in_their_line(read: Read) -> None:
+    with pytest.raises(LeakboardError, match=r":6:.*labeled"):
+        read(HEAD + "defenses: none\nattacks:\n  - all\n  - aia-mlp: {labeled: 0.5}\n")
+
+
 def test_one_task_of_ones_own_needs_no_list(read: Read) -> None:
     suite = read("name: x\ntask: {name: mine, path: d.csv, text: a, label: b}\ndefenses: none\n")
     assert [getattr(task, "name", task) for task in suite.task] == ["mine"]
