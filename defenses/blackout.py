@@ -1,4 +1,4 @@
-"""Sends nothing but noise: what an attack finds here is not in what was sent."""
+"""Sends nothing but noise, as many vectors as texts have tokens: an attack may find that and no more."""
 
 from typing import ClassVar
 

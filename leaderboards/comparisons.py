@@ -66,7 +66,7 @@ def by_setting(rows: pd.DataFrame) -> dict[tuple[Any, ...], pd.DataFrame]:
 
 def _key(record: Record) -> str:
     cell = record.cell.model_dump(mode="json", exclude=FREE)
-    # A defense may have settings of training of its own; the data and the epochs are the suite's.
+    # How fast it learns may be tuned for each defense; the data and the epochs have to agree.
     cell["train"] = {"epochs": cell["train"]["epochs"]}
     return digest(cell)
 

@@ -88,9 +88,9 @@ class Matrix:
 def matrices(records: Sequence[Record], budget: float = BUDGET) -> list[Matrix]:
     """One matrix for each comparison of several defenses.
 
-    A defense stands at one setting, with its protection on, for all goals: of those that lose at most `budget` points of
-    utility on the mean, the one that keeps most against what its authors want to protect (against
-    all goals, where it has no authors or they measure none of these).
+    A defense stands at one setting, with its protection on, for all goals: of those that lose at most
+    `budget` points of utility on the mean, the one that keeps most against what its authors want to
+    protect (against all goals, where it has no authors or they measure none of these).
     """
     return [_matrix(one, budget) for one in comparisons(records) if _defenses(one) > 1]
 

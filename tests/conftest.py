@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
 from cells import load_tiny
 from hypothesis import settings
+from matplotlib.figure import Figure
 
 from bench.backbones import Backbone
 
@@ -43,3 +46,21 @@ def data() -> Path:
     if not (folder / "sst2").is_dir():
         pytest.skip(f"needs the real datasets; there are none in {folder}")
     return folder
+
+
+@pytest.fixture
+def saved_by(monkeypatch) -> Callable[[ModuleType], list[Figure]]:
+    """Catches the figures that a module would write, laid out."""
+
+    def caught(module: ModuleType) -> list[Figure]:
+        figures: list[Figure] = []
+
+        def kept(figure: Figure, out: object) -> list[object]:
+            figure.draw_without_rendering()
+            figures.append(figure)
+            return []
+
+        monkeypatch.setattr(module, "save", kept)
+        return figures
+
+    return caught

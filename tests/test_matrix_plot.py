@@ -33,16 +33,8 @@ def records():
 
 
 @pytest.fixture
-def drawn(monkeypatch) -> list[Figure]:
-    figures: list[Figure] = []
-
-    def kept(figure: Figure, out: object) -> list[object]:
-        figure.draw_without_rendering()
-        figures.append(figure)
-        return []
-
-    monkeypatch.setattr(matrix_plot, "save", kept)
-    return figures
+def drawn(saved_by) -> list[Figure]:
+    return saved_by(matrix_plot)
 
 
 def test_each_field_holds_what_is_kept_and_what_found_the_rest(drawn, tmp_path):

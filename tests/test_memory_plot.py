@@ -55,16 +55,8 @@ RECORDS = [
 
 
 @pytest.fixture
-def drawn(monkeypatch) -> list[Figure]:
-    figures: list[Figure] = []
-
-    def kept(figure: Figure, out: object) -> list[object]:
-        figure.draw_without_rendering()
-        figures.append(figure)
-        return []
-
-    monkeypatch.setattr(memory_plot, "save", kept)
-    return figures
+def drawn(saved_by) -> list[Figure]:
+    return saved_by(memory_plot)
 
 
 def panel(figure: Figure) -> Any:

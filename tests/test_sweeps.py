@@ -109,9 +109,8 @@ def test_the_figure_of_cuts_shows_both_quantities_ours_and_the_papers(tmp_path):
     assert again.read_bytes() == svg.read_bytes()
 
 
-def test_no_point_is_off_its_panel_and_equal_points_stand_apart(tmp_path, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(sweep_plot, "save", lambda figure, out: drawn.append(figure))
+def test_no_point_is_off_its_panel_and_equal_points_stand_apart(tmp_path, saved_by):
+    drawn = saved_by(sweep_plot)
     same = [
         record("sap", {"eta": eta}, 0, 0.6, [leak(1.0)], "sst2", cut=cut)
         for eta in (None, 50.0)
@@ -148,9 +147,8 @@ def test_values_that_are_no_numbers_stand_beside_each_other_with_none_at_the_end
     assert "cut = 2" in text
 
 
-def test_chance_of_an_exposure_stands_where_guessing_leaves_it(tmp_path, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(sweep_plot, "save", lambda figure, out: drawn.append(figure))
+def test_chance_of_an_exposure_stands_where_guessing_leaves_it(tmp_path, saved_by):
+    drawn = saved_by(sweep_plot)
     bits = Estimate(value=9.0, low=8.0, high=10.0, n=3, chance=1.443)
     told = {"success": bits, "metric": "exposure", "ceiling": CEILING, "view": "planted 10 times"}
     exposed = leak(attack="canary-exposure", goal=Goal.MEMORISATION).model_copy(update=told)

@@ -131,32 +131,25 @@ def plot(
     records = records_of(source)
     if kind == "goals":
         title = f"{name_of(source)}: what each defense protects, and what it costs"
-        for path in goals(matrices(records), out / f"{name_of(source)}-goals", title):
-            console.print(str(path), highlight=False)
-        return
-    if kind == "memory":
+        paths = goals(matrices(records), out / f"{name_of(source)}-goals", title)
+    elif kind == "memory":
         suite = suite_of(source)
         paper = suite.paper if suite else None
         theirs = exposures(paper.paper, paper.artefact, paper.model) if paper else None
         title = f"{name_of(source)}: what the model remembers"
-        for path in memory(records, out / f"{name_of(source)}-memory", title, theirs):
-            console.print(str(path), highlight=False)
-        return
-    rows = frame(records)
-    known, more = printed_by(source)
-    if kind != "tradeoff":
-        for path in draw(kind, records, rows, known, out, name_of(source)):
-            console.print(str(path), highlight=False)
-        return
-    named = {STRONGEST: "the strongest attack", PAPER: "the paper's attack"}.get(attack, attack)
-    by = f"against {named}"
-    name = "-".join([name_of(source), goal, *([] if attack == STRONGEST else [attack])])
-    title = f"{name_of(source)}: {goal} {by}"
-    if against is None:
-        paths = tradeoff(points(rows, goal, attack), out / name, title, known, more)
+        paths = memory(records, out / f"{name_of(source)}-memory", title, theirs)
+    elif kind != "tradeoff":
+        paths = draw(kind, records, frame(records), printed_by(source)[0], out, name_of(source))
     else:
-        means = swept(rows, goal, against, attack)
-        paths = sweep(means, against, out / f"{name}-by-{against}", title, known, more)
+        rows, (known, more) = frame(records), printed_by(source)
+        named = {STRONGEST: "the strongest attack", PAPER: "the paper's attack"}.get(attack, attack)
+        name = "-".join([name_of(source), goal, *([] if attack == STRONGEST else [attack])])
+        title = f"{name_of(source)}: {goal} against {named}"
+        if against is None:
+            paths = tradeoff(points(rows, goal, attack), out / name, title, known, more)
+        else:
+            means = swept(rows, goal, against, attack)
+            paths = sweep(means, against, out / f"{name}-by-{against}", title, known, more)
     for path in paths:
         console.print(str(path), highlight=False)
 
