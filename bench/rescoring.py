@@ -144,13 +144,13 @@ def _success(leak: Leak, raw: Raw, delta: float) -> Numbers:
 
 
 LABELS = {metric: measure for measure, metric in moments.METRICS.items()}
-EXTRACTED = {metric: measure for measure, metric in memory.EXTRACTED.items()}
+PRINTED = {metric: measure for measure, metric in memory.EXTRACTED.items()}
 FEW_WRONG = f"TPR at {memory.LOW:.0%} FPR"
 METRICS: dict[str, tuple[Goal, ...]] = {
     "token accuracy": (Goal.INVERSION,),
     "accuracy": (Goal.LABEL, Goal.ATTRIBUTE),
     "exposure": (Goal.MEMORISATION,),
-    **dict.fromkeys(EXTRACTED, (Goal.MEMORISATION,)),
+    **dict.fromkeys(PRINTED, (Goal.MEMORISATION,)),
     "AUC": (Goal.MEMBERSHIP,),
     FEW_WRONG: (Goal.MEMBERSHIP,),
     **dict.fromkeys(LABELS, (Goal.LABEL,)),
@@ -203,11 +203,11 @@ def _members(raw: Raw, metric: str, delta: float) -> Numbers:
 
 
 def _canaries(raw: Raw, metric: str) -> Numbers:
-    if metric in EXTRACTED:
+    if metric in PRINTED:
         (hit,) = _ints(raw, "hit")
         if not np.isin(hit, [0, 1]).all():
             raise Impossible("a canary's digits were printed, 1, or not, 0")
-        found, ceiling = memory.estimate(hit.astype(float), EXTRACTED[metric]), 1.0
+        found, ceiling = memory.estimate(hit.astype(float), PRINTED[metric]), 1.0
     else:
         (ranks,) = _ints(raw, "twice_rank")
         if ranks.min() < 2 or ranks.max() > 2 * 10**DIGITS:

@@ -97,9 +97,9 @@ def accepted(folder: Path) -> Manifest | None:
     if not path.exists():
         return None
     try:
-        return Manifest.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise LeakboardError(f"{path}: {_first(error)}. Restore it, or remove it") from error
+        return _manifest(path.read_bytes(), str(path))
+    except Refused as error:
+        raise LeakboardError(f"{error}. Restore it, or remove it") from error
 
 
 def gather(sources: Mapping[str, Path], method: str | None, link: str, note: str) -> Submission:
@@ -180,7 +180,7 @@ def opened(path: Path) -> Submission:
         raise LeakboardError(f"{path}: cannot be read ({error.strerror or error})") from error
     if "manifest.json" not in members:
         raise Refused("holds no manifest.json")
-    manifest = _manifest(members.pop("manifest.json"))
+    manifest = _manifest(members.pop("manifest.json"), "manifest.json")
     records = {name.removeprefix("records/")[:16]: raw for name, raw in members.items()}
     if odd := sorted(records.keys() ^ manifest.records.keys()):
         raise Refused(f"record {odd[0]} stands in the manifest or beside it, but not in both")
@@ -190,11 +190,11 @@ def opened(path: Path) -> Submission:
     return Submission(manifest, records)
 
 
-def _manifest(raw: bytes) -> Manifest:
+def _manifest(raw: bytes, what: str) -> Manifest:
     try:
-        return Manifest.model_validate(parsed(raw, "manifest.json"))
+        return Manifest.model_validate(parsed(raw, what))
     except ValidationError as error:
-        raise Refused(f"manifest.json: {_first(error)}") from error
+        raise Refused(f"{what}: {_first(error)}") from error
 
 
 def _first(error: ValidationError) -> str:

@@ -360,8 +360,8 @@ class Guess:
 
     A guess about a canary is about its sentence, a row of `Knowledge.canaries`: for each of all
     possible secrets how unlikely the model finds it (exposure, [n, 10^6]), or what it prints there
-    (extraction, [n, R] numbers that the digits spell, −1 for none; R at most `bench.planting.TRIES`). A guess about membership ranks
-    the rows of `Knowledge.candidates`: larger for those that were trained on.
+    (extraction, [n, R] numbers that the digits spell, −1 for none; R at most `bench.planting.TRIES`). A
+    guess about membership ranks the rows of `Knowledge.candidates`: larger for those that were trained on.
 
     Attributes:
         rows: [n] the examples guessed about.
