@@ -5,8 +5,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 
 from bench.label_leakage import LabelAttack
 from bench.types import Measure, Source
@@ -25,6 +23,9 @@ class Clusters(LabelAttack):
     def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
         if len(x) < classes:
             return np.zeros(len(x), np.int64)
+        from sklearn.cluster import KMeans  # here, since it takes a second to load
+        from sklearn.exceptions import ConvergenceWarning
+
         found = KMeans(classes, n_init=10, random_state=int(rng.integers(2**31)))
         with warnings.catch_warnings():  # fewer distinct rows than clusters
             warnings.simplefilter("ignore", ConvergenceWarning)

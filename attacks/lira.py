@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
-from scipy.stats import norm
 
 from attacks.membership import Membership
 from bench.types import (
@@ -77,6 +76,8 @@ class Lira(Attack):
 
 def ratios(scores: NDArray[np.float64], shadows: Shadows) -> NDArray[np.float64]:
     """[n] ln of the likelihood ratio, in against out, of the scores [n] of the target."""
+    from scipy.stats import norm  # here, since it takes a second to load
+
     logs = []
     for inside in (shadows.members, ~shadows.members):
         count = inside.sum(0)

@@ -5,8 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from bench.label_leakage import ToldLabelAttack
 from bench.types import Ints, Source
@@ -34,6 +32,9 @@ class LogReg(ToldLabelAttack):
         unknown: NDArray[np.float32],
         rng: np.random.Generator,
     ) -> Ints:
+        from sklearn.exceptions import ConvergenceWarning  # here, since it takes a second to load
+        from sklearn.linear_model import LogisticRegression
+
         centre = x.mean(0)
         scale = max(float((x - centre).std()), np.finfo(np.float32).tiny)
         model = LogisticRegression(class_weight="balanced")

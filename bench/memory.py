@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata, t
+from scipy.special import stdtrit
 
 from bench import metrics, one_run
 from bench.exposure import expected_unseen, exposure
@@ -98,6 +98,8 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
         raise BadGuess("a ranking has finite numbers")
     if members.all() or not members.any():
         raise BadGuess("all coins fell alike; audit more examples")
+    from scipy.stats import rankdata  # here, since it takes a second to load
+
     ranks = rankdata(values)
     return [
         {
@@ -157,7 +159,9 @@ def estimate(values: NDArray[np.float64], measure: str) -> Estimate:
     if measure in TRIES:
         chance = TRIES[measure] * 10.0**-DIGITS
         return metrics.share(values.astype(np.int64), np.ones(n, np.int64), chance)
-    half = float("inf") if n == 1 else t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)
+    half = (
+        float("inf") if n == 1 else float(stdtrit(n - 1, 0.975)) * values.std(ddof=1) / np.sqrt(n)
+    )
     mean = float(values.mean())
     return Estimate(
         value=mean,

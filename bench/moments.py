@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from scipy.stats import rankdata
 
 from bench.metrics import RESAMPLES, resamples, wilson
 from bench.record import Estimate, Point
@@ -105,7 +104,7 @@ def ordinal(values: NDArray[Any]) -> list[int]:
     """Whole numbers in the order of `values`, equal where these are: enough to score again."""
     if values.dtype.kind in "iu":
         return [int(value) for value in values]
-    return [int(rank) for rank in rankdata(values, "dense")]
+    return [int(rank) for rank in 1 + np.unique(values, return_inverse=True)[1]]
 
 
 def auc(values: NDArray[Any], labels: NDArray[Any], classes: int) -> Floats:
@@ -140,6 +139,8 @@ MEASURES = {"auc": auc, "matching": matching, "balanced accuracy": balanced}
 
 def _aucs(values: NDArray[Any], labels: NDArray[Any], classes: int) -> list[Floats]:
     """Per class against the rest [R]; one for two classes, whose AUCs mirror each other."""
+    from scipy.stats import rankdata  # here, since it takes a second to load
+
     ranks = rankdata(values)
     found = []
     for c in range(1 if classes == 2 else 0, classes):

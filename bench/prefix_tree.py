@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import DynamicCache
 
 from bench.errors import LeakboardError
 from bench.types import Ints
@@ -119,6 +118,8 @@ class Past:
 
     def take(self, nodes: Tensor) -> Any:
         """A cache with one row per node: its ancestors and itself."""
+        from transformers import DynamicCache  # here, since it takes a second to load
+
         nodes = nodes.to(self.row.device)
         row, at = self.row[nodes], self.shared + self.column[nodes]
         cache = DynamicCache()
@@ -147,6 +148,8 @@ class Walk:
 
     def run(self) -> NDArray[np.float64]:
         """[N] −ln p of every candidate given its first token."""
+        from transformers import DynamicCache
+
         stem = torch.tensor([self.stem], device=self.head.device)
         out = self.model(input_ids=stem, past_key_values=DynamicCache(), use_cache=True)
         hidden, last = out.last_hidden_state[0], len(self.stem) - 1

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench.record import Record
 from leaderboards.choices import choices
-from leaderboards.comparisons import Comparison, by_setting, comparisons, setting_of
+from leaderboards.comparisons import Comparison, Row, by_setting, setting_of
 from leaderboards.frontier import SETTING, STRONGEST, average, deciding
 from leaderboards.ranks import Contender, clearly_better, ranks, spelled
 
@@ -20,7 +19,6 @@ PAPERS = "papers"
 FREE_LOSS = 1.0
 """Points of utility that the question of the best privacy grants."""
 Entry = dict[str, Any]
-Row = Mapping[Hashable, Any]
 
 
 @dataclass(frozen=True)
@@ -60,15 +58,15 @@ RANKED = (
 )
 
 
-def boards(records: Sequence[Record], attack: str = STRONGEST) -> list[Board]:
-    """All boards that these records can answer, comparison by comparison and goal by goal.
+def boards(compared: Sequence[Comparison], attack: str = STRONGEST) -> list[Board]:
+    """All boards that these comparisons can answer, one by one and goal by goal.
 
     Args:
         attack: the one that decides, as for `leaderboards.frontier.deciding`.
     """
     return [
         board
-        for comparison in comparisons(records)
+        for comparison in compared
         for (goal, attribute), settings in _settings(comparison, attack)
         for board in _of(comparison, f"{goal} {attribute}".strip(), settings)
     ]
@@ -103,16 +101,16 @@ def _settings(
                     row=mean | {"label": known["label"]},
                     lost=known,
                     utility=_contender(seeds, "utility", 1.0),
-                    privacy=_contender(seeds, "privacy", float(seeds["ep_chance"].mean()), "ep"),
+                    privacy=_contender(seeds, "privacy", float(mean["ep_chance"]), "ep"),
                     choice=choices(str(mean["defense"]), [str(mean["params"])])[0],
                 )
             )
         yield (str(aim[0]), str(aim[1])), found
 
 
-def _contender(seeds: pd.DataFrame, name: str, scale: float, ends: str = "") -> Contender:
-    first, ends = seeds.iloc[0], ends or name
-    values = {int(seed): float(v) for seed, v in zip(seeds["seed"], seeds[name], strict=True)}
+def _contender(seeds: Sequence[Row], name: str, scale: float, ends: str = "") -> Contender:
+    first, ends = seeds[0], ends or name
+    values = {int(row["seed"]): float(row[name]) for row in seeds}
     return Contender(values, first[f"{ends}_low"] / scale, first[f"{ends}_high"] / scale)
 
 

@@ -17,6 +17,8 @@ from leaderboards.looks import settings, setup, varying
 
 FREE = {"defense", "seed", "cut", "record", "model"}
 """What may differ inside a comparison; what of a transcript is kept changes no training."""
+Row = Mapping[Hashable, Any]
+"""A row of a table, by column."""
 
 
 @dataclass(frozen=True)
@@ -38,30 +40,35 @@ class Comparison:
     settings: pd.DataFrame
 
 
-def comparisons(records: Sequence[Record]) -> list[Comparison]:
+def comparisons(records: Sequence[Record], table: pd.DataFrame | None = None) -> list[Comparison]:
     """The records in comparable groups, those with most defenses first.
 
     A group without an undefended cell is left out: nothing there says what utility was lost.
+
+    Args:
+        table: all of them, as `leaderboards.frame.frame` builds it, where it is at hand.
     """
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(_key(record), []).append(record)
     # Certificates count beyond a group: one table of all, divided afterwards.
-    table = frame(records)
+    table = frame(records) if table is None else table
     found = [_comparison(group, table) for group in groups.values()]
     whole = [one for one in found if len(one.settings)]
     return sorted(whole, key=lambda one: -one.rows["defense"].nunique())
 
 
-def setting_of(row: Mapping[Hashable, Any]) -> tuple[Any, ...]:
+def setting_of(row: Row) -> tuple[Any, ...]:
     """What tells the setting of a row from others, missing values included."""
     return tuple(None if pd.isna(row[name]) else row[name] for name in SETTING)
 
 
-def by_setting(rows: pd.DataFrame) -> dict[tuple[Any, ...], pd.DataFrame]:
-    """The rows of each setting."""
-    groups = rows.groupby(SETTING, sort=False, dropna=False)
-    return {setting_of(same.iloc[0].to_dict()): same for _, same in groups}
+def by_setting(rows: pd.DataFrame) -> dict[tuple[Any, ...], list[Row]]:
+    """The rows of each setting, in their order."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows.to_dict("records"):
+        found.setdefault(setting_of(row), []).append(row)
+    return found
 
 
 def _key(record: Record) -> str:

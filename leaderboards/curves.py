@@ -34,10 +34,14 @@ class Curve:
 
 def measured(points: pd.DataFrame) -> list[Curve]:
     """The curves of what was measured, tasks and defenses in order of appearance."""
-    named = points.assign(variant="", rest="")
-    for _, own in points.groupby("defense", sort=False):
-        for index, variant, rest in _variants(own, several_models=points["model"].nunique() > 1):
-            named.loc[index, ["variant", "rest"]] = [variant, rest]
+    several = points["model"].nunique() > 1
+    told = {
+        index: (variant, rest)
+        for _, own in points.groupby("defense", sort=False)
+        for index, variant, rest in _variants(own, several)
+    }
+    variants, rests = zip(*(told[index] for index in points.index), strict=True)
+    named = points.assign(variant=variants, rest=rests)
     return list(_curves(named, ["model", "cut", "setup", "rest"], hollow=False))
 
 
@@ -80,11 +84,12 @@ def _curves(named: pd.DataFrame, apart: list[str], hollow: bool) -> Iterator[Cur
 def _variants(own: pd.DataFrame, several_models: bool) -> Iterator[tuple[object, str, str]]:
     """For each row of one defense: what tells its curve from the others, and the key of that."""
     shown = [p for p in varying(map(json.loads, own["params"])) if p != own["knob"].iloc[0]]
-    for (_, _), same in own.groupby(["task", "model"], sort=False):
+    several_cuts = own["cut"].nunique() > 1
+    needed = ["task", "model", "cut", "params", "knob", "limit", "epochs", "setup"]
+    for _, same in own[needed].groupby(["task", "model"], sort=False):
         for row in same.itertuples():
             parts = [str(row.model)] if several_models else []
-            if own["cut"].nunique() > 1:
-                parts.append(f"cut = {row.cut}")
+            parts += [f"cut = {row.cut}"] if several_cuts else []
             parts += [words] if (words := settings(str(row.params), shown)) else []
             parts += [words] if (words := setup(same, row.limit, row.epochs, row.setup)) else []
             yield row.Index, ", ".join(parts), _without(str(row.params), str(row.knob))

@@ -102,11 +102,11 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
     rows = []
     for record in records:
         leaks: Sequence[Leak | None] = record.leaks or [None]
-        own = raised.get((record.key, -1), ())
+        cell, own = _of_cell(record), raised.get((record.key, -1), ())
         for index, leak in enumerate(leaks):
             found = own if leak is None else (*own, *raised.get((record.key, index), ()))
             flagged = ",".join(dict.fromkeys(found))
-            rows.append({**_of_cell(record), **_of_leak(record, leak), "flags": flagged})
+            rows.append({**cell, **_of_leak(record, leak), "flags": flagged})
     return _typed(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 

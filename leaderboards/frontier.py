@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from bench.errors import LeakboardError, did_you_mean
 from leaderboards.frame import COLUMNS
@@ -128,7 +128,7 @@ def interval(values: np.ndarray, low: float, high: float) -> tuple[float, float]
     n = len(values)
     if n < 2:
         return low, high
-    half = float(student.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
+    half = float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n))
     return float(np.mean(values)) - half, float(np.mean(values)) + half
 
 

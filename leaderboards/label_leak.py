@@ -25,7 +25,7 @@ from leaderboards.frontier import SETTING, average, interval, labelled
 from leaderboards.labels import Label, place
 from leaderboards.legend import CHANCE
 from leaderboards.looks import darker, look, settings, varying
-from leaderboards.plots import RC, save
+from leaderboards.plots import RC, save, settle
 from leaderboards.sheet import Sheet
 
 ATTACKS = ("spectral", "norm", "kmeans")
@@ -150,7 +150,7 @@ def sensitivity(points: pd.DataFrame, out: Path, title: str) -> list[Path]:
             ax.set_ylabel(f"{here[0].rows['utility_metric'].iloc[0]} →")
             ax.set_title(task, loc="left", fontweight="bold")
         sheet.legend(panels[0])
-        sheet.figure.draw_without_rendering()  # labels are placed on a layout that is final
+        settle(sheet.figure)  # labels are placed in pixels
         for ax, task in zip(panels, tasks, strict=True):
             _name_points(ax, [curve for curve in curves if curve.task == task])
         return save(sheet.figure, out)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from bench.types import Goal
+from bench.types import Defense, Goal
 
 PALETTE = (
     "#332288",
@@ -37,6 +38,9 @@ SYMBOLS = {
 }
 
 
+_given: Mapping[str, Look] | None = None
+
+
 @dataclass(frozen=True)
 class Look:
     """How one defense is drawn; `knob` is the parameter that trades utility for privacy."""
@@ -55,16 +59,41 @@ def look(defense: str) -> Look:
 
     A name decides its look without regard to other names, so nothing shifts when a method is added.
     """
+    if _given is not None:
+        return _given.get(defense) or Look(*_drawn(defense), None, {})
     from bench.registry import defenses
 
-    seed = hashlib.sha256(defense.encode()).digest()
-    colour, marker = PALETTE[seed[0] % len(PALETTE)], MARKERS[seed[1] % len(MARKERS)]
-    known = defenses().get(defense)
-    if known is None:
-        return Look(colour, marker, None, {})
-    if known.colour:
-        colour, marker = known.colour, known.marker
-    return Look(colour, marker, known.knob, known.measured_by, known.measured_on)
+    cls = defenses().get(defense)
+    return _of(defense, cls) if cls else Look(*_drawn(defense), None, {})
+
+
+def declared() -> dict[str, Look]:
+    """The looks of all known defenses, by name."""
+    from bench.registry import defenses
+
+    return {name: _of(name, cls) for name, cls in defenses().items()}
+
+
+@contextmanager
+def given(looks: Mapping[str, Look]) -> Iterator[None]:
+    """Has these looks stand for the declared ones: to ask the classes loads every method."""
+    global _given
+    before, _given = _given, looks
+    try:
+        yield
+    finally:
+        _given = before
+
+
+def _of(name: str, cls: type[Defense]) -> Look:
+    colour, marker = (cls.colour, cls.marker) if cls.colour else _drawn(name)
+    return Look(colour, marker, cls.knob, dict(cls.measured_by), cls.measured_on)
+
+
+def _drawn(name: str) -> tuple[str, str]:
+    """Colour and marker."""
+    seed = hashlib.sha256(name.encode()).digest()
+    return PALETTE[seed[0] % len(PALETTE)], MARKERS[seed[1] % len(MARKERS)]
 
 
 def darker(colour: str) -> tuple[float, ...]:

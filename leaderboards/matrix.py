@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from bench.record import Record
 from bench.registry import attacks, defenses
 from bench.types import Channel, Claim, Goal
 from leaderboards.choices import choices
-from leaderboards.comparisons import Comparison, by_setting, comparisons, setting_of
+from leaderboards.comparisons import Comparison, Row, by_setting, setting_of
 from leaderboards.frontier import PAPER, SETTING, average, deciding
 from leaderboards.looks import look
 
@@ -21,9 +21,8 @@ BUDGET = 3.0
 """Points of utility that a defense may lose by default."""
 Aim = tuple[str, str]
 """A goal and, for attribute inference, the attribute; else ''."""
-Tables = Mapping[tuple[Any, ...], pd.DataFrame]
+Tables = Mapping[tuple[Any, ...], Sequence[Row]]
 """Rows by their setting."""
-NOTHING = pd.DataFrame()
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Shield:
     """
 
     kept: float | None
-    row: Mapping[Hashable, Any]
+    row: Row
     authors: float | None
     why: str
 
@@ -65,7 +64,7 @@ class Line:
     defense: str
     label: str
     params: str
-    lost: Mapping[Hashable, Any]
+    lost: Row
     within: bool
     others: int
     claim: Claim | None
@@ -85,14 +84,14 @@ class Matrix:
     lines: Sequence[Line]
 
 
-def matrices(records: Sequence[Record], budget: float = BUDGET) -> list[Matrix]:
-    """One matrix for each comparison of several defenses.
+def matrices(compared: Sequence[Comparison], budget: float = BUDGET) -> list[Matrix]:
+    """One matrix for each comparison that holds several defenses.
 
     A defense stands at one setting, with its protection on, for all goals: of those that lose at most
     `budget` points of utility on the mean, the one that keeps most against what its authors want to
     protect (against all goals, where it has no authors or they measure none of these).
     """
-    return [_matrix(one, budget) for one in comparisons(records) if _defenses(one) > 1]
+    return [_matrix(one, budget) for one in compared if _defenses(one) > 1]
 
 
 def _defenses(comparison: Comparison) -> int:
@@ -113,7 +112,8 @@ def _matrix(comparison: Comparison, budget: float) -> Matrix:
         (aim for aim in told.itertuples(index=False, name=None) if aim in measured),
         key=lambda aim: (order.index(aim[0]), aim[1]),
     )
-    tables = by_setting(rows), by_setting(strongest), by_setting(authors)
+    told_of = rows[[*SETTING, "key", "goal", "status", "reason"]]
+    tables = by_setting(told_of), by_setting(strongest), by_setting(authors)
     lines = [
         _line(name, settings, comparison, *tables, aims, budget)
         for name, settings in comparison.settings.groupby("defense", sort=False)
@@ -137,8 +137,7 @@ def _line(
     own = look(str(defense)).measured_by
     wanted = [aim for aim in aims if aim[0] in own] or list(aims)
     own_kept = [
-        _kept(strongest.get(setting_of(row), NOTHING), wanted)
-        for row in settings.to_dict("records")
+        _kept(strongest.get(setting_of(row), ()), wanted) for row in settings.to_dict("records")
     ]
     # What may befall a choice is no choice: its worst case speaks for it.
     offers = settings.assign(kept=own_kept, choice=choices(str(defense), settings["params"]))
@@ -149,9 +148,9 @@ def _line(
     best = settings.assign(over=over, rank=lost.where(over, -worst), kept=own_kept)
     chosen = best.sort_values(["over", "rank", "kept"], kind="stable").iloc[0].to_dict()
     mine, found, theirs = (
-        table.get(setting_of(chosen), NOTHING) for table in (rows, strongest, authors)
+        table.get(setting_of(chosen), ()) for table in (rows, strongest, authors)
     )
-    keys = list(dict.fromkeys(mine["key"]))
+    keys = list(dict.fromkeys(row["key"] for row in mine))
     records = [record for record in comparison.records if record.key in keys]
     shields = {aim: _shield(aim, mine, found, theirs, str(defense)) for aim in aims}
     return Line(
@@ -169,29 +168,29 @@ def _line(
     )
 
 
-def _kept(means: pd.DataFrame, wanted: Sequence[Aim]) -> float:
+def _kept(means: Sequence[Row], wanted: Sequence[Aim]) -> float:
     """The mean over the wanted goals; what was not measured there counts as nothing shown."""
-    found = {(row["goal"], row["attribute"]): row["kept"] for row in means.to_dict("records")}
+    found = {(row["goal"], row["attribute"]): row["kept"] for row in means}
     return float(sum(found.get(aim, 0.0) for aim in wanted)) / max(1, len(wanted))
 
 
 def _shield(
-    aim: Aim, rows: pd.DataFrame, strongest: pd.DataFrame, authors: pd.DataFrame, defense: str
+    aim: Aim, rows: Sequence[Row], strongest: Sequence[Row], authors: Sequence[Row], defense: str
 ) -> Shield:
-    found = [row for row in strongest.to_dict("records") if (row["goal"], row["attribute"]) == aim]
+    found = [row for row in strongest if (row["goal"], row["attribute"]) == aim]
     if not found:
         return Shield(None, {}, None, _why(aim[0], rows, defense))
     row = found[0]
     theirs = [
         other["ep"]
-        for other in authors.to_dict("records")
+        for other in authors
         if (other["goal"], other["attribute"]) == aim
         and look(defense).measured_by.get(Goal(aim[0]))
     ]
     return Shield(row["kept"], row, theirs[0] if theirs else None, "")
 
 
-def _why(goal: str, rows: pd.DataFrame, defense: str) -> str:
+def _why(goal: str, rows: Sequence[Row], defense: str) -> str:
     known = defenses().get(defense)
     if known is not None:
         readers = [kind.threat.reads for kind in attacks().values() if goal in kind.threat.goals]
@@ -201,8 +200,8 @@ def _why(goal: str, rows: pd.DataFrame, defense: str) -> str:
             if goal in (Goal.MEMBERSHIP, Goal.MEMORISATION):
                 return "no trained model is handed out"
             return "nothing that it sends is read by such an attack"
-    idle = rows[(rows["goal"] == goal) & (rows["status"] != "ok")]["reason"]
-    return next((text for text in idle if text), "not measured")
+    idle = (row["reason"] for row in rows if row["goal"] == goal and row["status"] != "ok")
+    return next(filter(None, idle), "not measured")
 
 
 def _local(record: Record) -> str:

@@ -121,9 +121,7 @@ def tradeoff(
             top = (0.5, 1 - LINE * above_it / foot)
             below.legend(handles=handles, loc="upper center", bbox_to_anchor=top, ncols=n)
         below.text(0.5, 0.03, "\n".join(text), fontsize=SMALL, color=GREY, ha="center", va="bottom")
-        # Labels are placed in pixels, so the layout has to stand first and to stay.
-        figure.draw_without_rendering()
-        figure.set_layout_engine("none")
+        settle(figure)  # labels are placed in pixels
         for ax, task, inside in zip(panels, tasks, here, strict=False):
             _name_points(ax, drawn[drawn["task"] == task], inside)
         return save(figure, out)
@@ -278,20 +276,23 @@ def save(figure: Figure, out: Path) -> list[Path]:
     stem = out.with_suffix("") if out.suffix[1:] in METADATA else out
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in METADATA]
-    _settle(figure)
+    settle(figure)
     for path, metadata in zip(paths, METADATA.values(), strict=True):
         figure.savefig(path, dpi=200, metadata=metadata)
     return paths
 
 
-def _settle(figure: Figure) -> None:
-    """Lays the figure out once for all formats, on places that do not depend on the last digits.
+def settle(figure: Figure) -> None:
+    """Lays a figure out, once: afterwards nothing moves, whatever is added, in whatever format.
 
     The layout is a solution of equations whose order differs from run to run, and with it the
-    rounding; SVG names its clip paths by a hash of these numbers.
+    rounding, so places are rounded; SVG names its clip paths by a hash of these numbers.
     """
+    if figure.get_layout_engine() is None:
+        return
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    # "none" would leave a stand-in, for whose sake each format is drawn twice.
+    figure.set_layout_engine(None)
     for part in figure.subfigs:
         part.bbox_relative.set_points(part.bbox_relative.get_points().round(6))
     for ax in figure.axes:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from leaderboards.frontier import interval
 
@@ -39,7 +39,7 @@ def clearly_better(a: Contender, b: Contender) -> bool:
     if len(common) < 2:
         return a.band[0] > b.band[1]
     gaps = np.array([a.values[seed] - b.values[seed] for seed in common])
-    needed = float(student.ppf(0.975, len(gaps) - 1)) * gaps.std(ddof=1) / np.sqrt(len(gaps))
+    needed = float(stdtrit(len(gaps) - 1, 0.975)) * gaps.std(ddof=1) / np.sqrt(len(gaps))
     return bool(gaps.mean() > max(needed, 1e-12))
 
 

@@ -34,7 +34,7 @@ def seeds(defense, utilities, successes, **fields):
 
 
 def the_board(records, name):
-    (found,) = [board for board in boards(records) if board.name == name]
+    (found,) = [board for board in boards(comparisons(records)) if board.name == name]
     return found.rows
 
 
@@ -148,7 +148,7 @@ def test_a_goal_that_no_undefended_cell_has_leaves_no_hypervolume():
         cell(name, success=None, params={"epsilon": 3.0}, more=[member])
         for name in ("dpsgd", "crt")
     ]
-    found = {(board.name, board.goal) for board in boards([plain, *released])}
+    found = {(board.name, board.goal) for board in boards(comparisons([plain, *released]))}
     assert ("front", "membership") in found
     assert ("hypervolume", "membership") not in found
 
@@ -161,7 +161,7 @@ def test_matrix_stands_at_the_setting_that_keeps_most_within_the_budget():
     records = [plain, mild, middle, strong]
 
     def sap(budget):
-        (found,) = matrices(records, budget)
+        (found,) = matrices(comparisons(records), budget)
         (line,) = [line for line in found.lines if line.defense == "sap"]
         return line
 
@@ -178,7 +178,7 @@ def test_a_defense_with_its_protection_off_does_not_stand_for_it():
     plain = cell("none", utility=0.9, success=1.0)
     off = cell("sap", utility=0.9, success=0.3, params={"eta": None}, undefended=True)
     on = cell("sap", utility=0.6, success=0.3, params={"eta": 50.0})
-    (found,) = matrices([plain, off, on])
+    (found,) = matrices(comparisons([plain, off, on]))
     labels = {line.defense: (line.label, line.within, line.others) for line in found.lines}
     assert labels == {"none": ("none", True, 0), "sap": ("η = 50", False, 0)}
 
@@ -187,7 +187,7 @@ def test_what_befalls_a_defense_is_no_choice_of_its_user():
     plain = cell("none", utility=0.9, success=1.0)
     masked = cell("redacted", success=0.2, params={"canaries": "masked"})
     missed = cell("redacted", success=0.9, params={"canaries": "missed"})
-    (found,) = matrices([plain, masked, missed])
+    (found,) = matrices(comparisons([plain, masked, missed]))
     (line,) = [line for line in found.lines if line.defense == "redacted"]
     assert line.shields["inversion", ""].kept == pytest.approx(0.1 / 0.8)
     # Of two detectors the one whose bad luck is smaller.
@@ -195,7 +195,7 @@ def test_what_befalls_a_defense_is_no_choice_of_its_user():
         cell("redacted", success=x, params={"detector": "exact", "canaries": c})
         for x, c in ((0.6, "masked"), (0.7, "missed"))
     ]
-    (found,) = matrices([plain, masked, missed, *steady])
+    (found,) = matrices(comparisons([plain, masked, missed, *steady]))
     (line,) = [line for line in found.lines if line.defense == "redacted"]
     assert line.shields["inversion", ""].kept == pytest.approx(0.3 / 0.8)
     rows = the_board([plain, *steady], "hypervolume").set_index("defense")
@@ -214,7 +214,7 @@ def test_matrix_says_why_a_goal_was_not_tried():
         cell("sap", success=0.5, params={"eta": 75.0}, more=[skipped]),
         cell("p3eft", success=0.5),
     ]
-    (found,) = matrices(records)
+    (found,) = matrices(comparisons(records))
     why = {
         (line.defense, goal): shield.why
         for line in found.lines
@@ -232,7 +232,7 @@ def test_matrix_says_why_a_goal_was_not_tried():
     assert shields["membership", ""].remarks(notes) == " (2)"
     assert [text.split(":")[0] for text in notes][1] == "uncertified-attack"
     certified = member.model_copy(update={"certificate": True})
-    (found,) = matrices([cell("none", success=1.0, more=[certified]), *records[1:]])
+    (found,) = matrices(comparisons([cell("none", success=1.0, more=[certified]), *records[1:]]))
     shields = next(line.shields for line in found.lines if line.defense == "dpsgd")
     assert shields["membership", ""].remarks({}) == ""
 
@@ -243,11 +243,11 @@ def test_authors_attack_stands_beside_the_strongest():
         cell("none", success=1.0),
         cell("sap", success=0.5, params={"eta": 75.0}, more=[stronger]),
     ]
-    (found,) = matrices(records)
+    (found,) = matrices(comparisons(records))
     (line,) = [line for line in found.lines if line.defense == "sap"]
     shield = line.shields["inversion", ""]
     assert (shield.row["attack"], shield.authors) == ("eia-map", pytest.approx(0.5))
-    rows = next(b for b in boards(records, "paper") if b.name == "front").rows
+    rows = next(b for b in boards(comparisons(records), "paper") if b.name == "front").rows
     assert set(rows["attack"]) == {"eia-nn"}
 
 

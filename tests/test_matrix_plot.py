@@ -12,6 +12,7 @@ from bench.errors import LeakboardError
 from bench.store import Store
 from bench.types import Claim, Goal
 from leaderboards import matrix_plot
+from leaderboards.comparisons import comparisons
 from leaderboards.matrix import matrices
 from leaderboards.matrix_plot import goals
 
@@ -38,7 +39,7 @@ def drawn(saved_by) -> list[Figure]:
 
 
 def test_each_field_holds_what_is_kept_and_what_found_the_rest(drawn, tmp_path):
-    (matrix,) = matrices(records())
+    (matrix,) = matrices(comparisons(records()))
     goals([matrix], tmp_path / "x", "title")
     costs, cells = (ax for top in drawn[0].subfigs for part in top.subfigs for ax in part.axes)
     texts = {(round(t.get_position()[0]), round(t.get_position()[1])): [] for t in cells.texts}
@@ -63,8 +64,9 @@ def test_each_field_holds_what_is_kept_and_what_found_the_rest(drawn, tmp_path):
 
 
 def test_nothing_to_compare_is_an_error(tmp_path):
+    alone = record("none", {}, 0, 0.9, [leak(1.0)])
     with pytest.raises(LeakboardError, match="compares several defenses"):
-        goals(matrices([record("none", {}, 0, 0.9, [leak(1.0)])]), tmp_path / "x", "title")
+        goals(matrices(comparisons([alone])), tmp_path / "x", "title")
 
 
 def test_the_command_draws_it(tmp_path):

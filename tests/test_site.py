@@ -14,15 +14,17 @@ from records import estimate, leak, record
 from bench import cli
 from bench.errors import LeakboardError
 from bench.planting import CEILING
-from bench.record import Estimate, Point
+from bench.record import Estimate, Plant, Point
 from bench.store import MANIFEST, Store, to_text
 from bench.submissions import Entry, Manifest
 from bench.types import Channel, Goal
 from leaderboards.boards import QUESTIONS
+from leaderboards.comparisons import comparisons
 from leaderboards.matrix import matrices
-from leaderboards.site import build
+from leaderboards.site import build, drawing
 from leaderboards.site.build import publish
-from leaderboards.site.pages import slug
+from leaderboards.site.pages import Pages, slug
+from leaderboards.site.reading import collect
 
 EVIL = '</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">\' {{ 7*7 }} $a_{$'
 LINK = "https://example.org/method?a=1"
@@ -115,7 +117,7 @@ def site(tmp_path_factory, sources):
 @pytest.fixture
 def other(tmp_path, monkeypatch):
     """Few records, of which a site is built quickly, without figures for papers."""
-    monkeypatch.setattr(build.charts, "files", lambda *_: [])
+    monkeypatch.setattr(drawing.charts, "files", lambda *_: [])
     return [kept(tmp_path.with_name(f"{tmp_path.name}-records"), [record()])]
 
 
@@ -217,7 +219,8 @@ def test_what_was_said_with_a_submission_stands_at_its_records_and_method(site, 
 
 def test_the_front_page_starts_with_the_matrix_and_the_questions(site, sources):
     page = (site / "index.html").read_text("utf-8")
-    [matrix] = matrices([one for one in plain_records() if one.cell.task == "reviews"])
+    reviews = [one for one in plain_records() if one.cell.task == "reviews"]
+    [matrix] = matrices(comparisons(reviews))
     shown = page[page.index('id="matrix-0"') : page.index('class="task"')]
     for line in matrix.lines:
         kept_there = line.shields["inversion", ""].kept
@@ -264,14 +267,36 @@ def test_a_new_site_takes_the_place_of_an_old_one_and_leaves_nothing_beside(copi
     assert [path.name for path in copied.parent.iterdir()] == ["site"]
 
 
-@pytest.mark.parametrize("where", ["export", "get_plotlyjs", "_swap"])
+def test_figures_drawn_beside_are_those_that_are_drawn_here(site, sources, tmp_path):
+    pages = Pages(collect(sources))
+    name, rows = next(iter(pages.panels.items()))
+    for path in drawing.charts.files(rows, tmp_path / name, name):
+        assert path.read_bytes() == (site / "figures" / path.name).read_bytes()
+
+
+def test_models_that_attackers_train_have_no_page(tmp_path, other):
+    whole = record(seed=1)
+    cell = whole.cell.model_copy(update={"shadow": 0, "plant": Plant(audit=4)})
+    shadow = whole.model_copy(update={"cell": cell, "key": cell.key})
+    publish([*other, kept(tmp_path / "shadows", [whole, shadow])], tmp_path / "site")
+    pages = {path.stem for path in (tmp_path / "site" / "records").glob("*.html")}
+    assert whole.key in pages
+    assert shadow.key not in pages
+    with pytest.raises(LeakboardError, match="all records are of shadow models"):
+        publish([kept(tmp_path / "only", [shadow])], tmp_path / "site")
+
+
+@pytest.mark.parametrize("where", ["export", "get_plotlyjs", "_swap", "charts.files"])
 def test_a_build_that_fails_leaves_the_old_site_whole(copied, other, monkeypatch, where):
     before = digests(copied)
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(build, where, full)
+    if where == "charts.files":  # in another process
+        monkeypatch.setattr(drawing.charts, "files", full)
+    else:
+        monkeypatch.setattr(build, where, full)
     with pytest.raises(LeakboardError, match="No space left"):
         publish(other, copied)
     assert digests(copied) == before

@@ -351,11 +351,13 @@ def test_published_records_follow_from_their_raw_guesses():
 
     from bench.store import from_text
 
-    metrics_seen = set()
-    for path in PUBLISHED[:: max(1, len(PUBLISHED) // 4)]:
+    metrics_seen: set[str] = set()
+    for path in PUBLISHED:
         found = from_text(path)
-        metrics_seen |= {leak.metric for leak in found.leaks}
-        assert not rescored(found).mismatches, path
+        metrics = {leak.metric for leak in found.leaks if leak.success}
+        if not metrics <= metrics_seen:
+            metrics_seen |= metrics
+            assert not rescored(found).mismatches, path
     assert {"token accuracy", "accuracy", "AUC (sign-free)", "matched accuracy"} <= metrics_seen
 
 

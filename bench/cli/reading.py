@@ -110,6 +110,7 @@ def plot(
     leakboard plot training p3eft-figure4
     """
     from bench.types import Goal
+    from leaderboards.comparisons import comparisons
     from leaderboards.frame import frame
     from leaderboards.frontier import PAPER, STRONGEST, points
     from leaderboards.label_leak import KINDS as LABEL_KINDS
@@ -131,7 +132,7 @@ def plot(
     records = records_of(source)
     if kind == "goals":
         title = f"{name_of(source)}: what each defense protects, and what it costs"
-        paths = goals(matrices(records), out / f"{name_of(source)}-goals", title)
+        paths = goals(matrices(comparisons(records)), out / f"{name_of(source)}-goals", title)
     elif kind == "memory":
         suite = suite_of(source)
         paper = suite.paper if suite else None
@@ -179,6 +180,7 @@ def board(
     """
     from leaderboards import board_tables
     from leaderboards.boards import PAPERS, QUESTIONS, boards
+    from leaderboards.comparisons import comparisons
     from leaderboards.frame import frame
     from leaderboards.matrix import matrices
 
@@ -187,7 +189,8 @@ def board(
         raise LeakboardError(f"--question: unknown '{question}'. {did_you_mean(question, names)}")
     records = [record for source in sources for record in records_of(source)]
     if question is None:
-        parts = [part for one in matrices(records, budget) for part in board_tables.matrix(one)]
+        compared = matrices(comparisons(records), budget)
+        parts = [part for one in compared for part in board_tables.matrix(one)]
     elif question == PAPERS:
         parts = [
             part
@@ -198,7 +201,7 @@ def board(
         if not parts:
             raise LeakboardError("none of these suites mirrors a paper")
     else:
-        found = [one for one in boards(records, attack) if one.name == question]
+        found = [one for one in boards(comparisons(records), attack) if one.name == question]
         parts = [part for one in found for part in board_tables.board(one)]
     if not parts:
         raise LeakboardError(

@@ -14,7 +14,7 @@ from plotly.offline import get_plotlyjs
 
 from bench.errors import LeakboardError
 from leaderboards.frame import export
-from leaderboards.site import charts
+from leaderboards.site.drawing import Drawing
 from leaderboards.site.pages import Pages
 from leaderboards.site.reading import collect
 
@@ -32,15 +32,17 @@ def publish(folders: Sequence[Path], to: Path) -> int:
         LeakboardError: as `collect` and `check_place` say, or the disk cannot be written.
     """
     check_place(to)
-    pages = Pages(collect(folders))
-    gc.freeze()  # modules and records stay; to look through them again and again takes seconds
+    collection = collect(folders)
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(dir=to.parent, prefix=f".{to.name}."))
     except OSError as error:
         raise LeakboardError(f"{to}: cannot be written ({error.strerror or error})") from error
     try:
-        n = _write(pages, new)
+        with Drawing() as drawing:
+            pages = Pages(collection)
+            gc.freeze()  # modules and records stay; to look through them again takes seconds
+            n = _write(pages, new, drawing)
         new.chmod(0o755)  # mkdtemp makes folders for their owner alone
         check_place(to)  # it may have come into being meanwhile
         _swap(new, to)
@@ -75,17 +77,14 @@ def check_place(to: Path) -> None:
         )
 
 
-def _write(pages: Pages, folder: Path) -> int:
+def _write(pages: Pages, folder: Path, drawing: Drawing) -> int:
     n = 0
+    drawing.begin(pages, folder / "figures")
     for path, text in pages.every():
         place = folder / path
         place.parent.mkdir(exist_ok=True)
         place.write_text(text, "utf-8")
         n += 1
-    for name, rows in pages.panels.items():
-        charts.files(rows, folder / "figures" / name, name)
-    for picture in pages.pictures:
-        picture.draw(folder / "figures" / picture.name)
     for suffix in ("csv", "parquet"):
         export(pages.frame, folder / "data" / f"leakboard.{suffix}")
     pages.rows.to_csv(folder / "data" / "settings.csv", index=False)
@@ -95,6 +94,7 @@ def _write(pages: Pages, folder: Path) -> int:
     with as_file(files("leaderboards.site") / "assets") as assets:
         shutil.copytree(assets, folder / "assets")
     (folder / "assets" / "plotly.min.js").write_text(get_plotlyjs(), "utf-8")
+    drawing.finish()
     written = sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
     (folder / MANIFEST).write_text(json.dumps({"files": written}, indent=0) + "\n", "utf-8")
     return n

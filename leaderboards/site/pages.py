@@ -21,10 +21,11 @@ from bench.suite import load_suite, suite_names
 from bench.types import Goal
 from leaderboards.beside import beside
 from leaderboards.boards import boards
+from leaderboards.comparisons import Comparison, comparisons
 from leaderboards.frame import frame
 from leaderboards.frontier import SETTING
 from leaderboards.looks import look, settings, varying
-from leaderboards.matrix import BUDGET, matrices
+from leaderboards.matrix import BUDGET, Matrix, matrices
 from leaderboards.published import mirrored
 from leaderboards.site import charts
 from leaderboards.site.about import about
@@ -116,7 +117,7 @@ class Pages:
             "",
             matrices=[
                 matrix_table(found, f"matrix-{n}", self.links)
-                for n, found in enumerate(matrices(self.records))
+                for n, found in enumerate(self.matrices)
             ],
             budget=f"{BUDGET:g}",
             questions=self.questions,
@@ -190,10 +191,20 @@ class Pages:
         return list({one.model_dump_json(): one for one in told}.values())
 
     @cached_property
+    def compared(self) -> list[Comparison]:
+        """What may be compared, of all records."""
+        return comparisons(self.records, self.frame)
+
+    @cached_property
+    def matrices(self) -> list[Matrix]:
+        """Defense × goal, of each comparison."""
+        return matrices(self.compared)
+
+    @cached_property
     def questions(self) -> dict[tuple[str, str], list[Table]]:
         """By question, and what to know of its answers, the leaderboards."""
         found: dict[tuple[str, str], list[Table]] = {}
-        for n, board in enumerate(boards(self.records)):
+        for n, board in enumerate(boards(self.compared)):
             found.setdefault((board.question, board.note), []).append(
                 board_table(board, f"board-{n}", self.links)
             )
@@ -201,8 +212,8 @@ class Pages:
 
     @cached_property
     def pictures(self) -> list[Picture]:
-        """The figures of single folders."""
-        return pictures(self.collection, slug)
+        """The figures of the matrices, and of single folders."""
+        return pictures(self.collection, self.matrices, slug)
 
     @cached_property
     def papers(self) -> list[Table]:

@@ -1,4 +1,4 @@
-"""Figures that answer a question no table answers: leak over training, and what a model remembers."""
+"""Figures for papers beside the tables: matrices, leak over training, and what a model remembers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.record import Leak, Record
 from bench.suite import load_suite, suite_names
 from leaderboards.label_leak import ATTACKS, CHANNEL, training
-from leaderboards.matrix import matrices
+from leaderboards.matrix import Matrix
 from leaderboards.matrix_plot import goals
 from leaderboards.memory_plot import memory
 from leaderboards.published import exposures
@@ -19,12 +19,12 @@ from leaderboards.site.reading import Collection
 CROWDED = 6
 """Settings beyond which the lines of a figure over training cannot be followed."""
 MANY = 6
-"""Defenses from which on a folder is drawn as a matrix."""
+"""Defenses from which on a matrix is drawn."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of one folder; `draw` writes it as PNG, SVG and PDF beside the path that it is given."""
+    """A figure; `draw` writes it as PNG, SVG and PDF beside the path that it is given."""
 
     name: str
     question: str
@@ -32,20 +32,27 @@ class Picture:
     draw: Callable[[Path], list[Path]]
 
 
-def pictures(collection: Collection, slug: Callable[[str], str]) -> list[Picture]:
-    """The figures of all folders, those of one question beside each other."""
-    names = {name for key in collection.files for name in collection.folders(key)}
+def pictures(
+    collection: Collection, matrices: Sequence[Matrix], slug: Callable[[str], str]
+) -> list[Picture]:
+    """The figures of the large matrices and of all folders, those of one question beside each other.
+
+    Args:
+        matrices: in the order of their tables, whose numbers their figures bear.
+        slug: makes a name that is fit for a file of any text.
+    """
     found = []
-    for name in sorted(names):
-        own = [r for r in collection.records if name in collection.folders(r.key)]
-        own = [record for record in own if record.cell.shadow is None]
-        many = len({record.cell.defense.name for record in own}) >= MANY
-        if compared := matrices(own) if many else []:
+    for n, matrix in enumerate(matrices):
+        if len(matrix.lines) >= MANY:
+            about = f"{matrix.comparison.task}, {matrix.comparison.model}"
             draw = partial(
-                goals, compared, title=f"{name}: what each defense protects, at what cost"
+                goals, [matrix], title=f"{about}: what each defense protects, and what it costs"
             )
             question = "What does each defense protect, and what does that cost?"
-            found.append(Picture(f"{slug(name)}.goals", question, name, draw))
+            found.append(Picture(f"matrix-{n}.goals", question, about, draw))
+    names = {name for key in collection.files for name in collection.folders(key)}
+    for name in sorted(names):
+        own = [r for r in collection.records if name in collection.folders(r.key)]
         if any(leak.metric == "exposure" and leak.success for r in own for leak in r.leaks):
             suite = load_suite(name) if name in suite_names() else None
             paper = suite.paper if suite else None

@@ -19,7 +19,8 @@ class Collection:
     """What a site is built from.
 
     Attributes:
-        records: each cell once, in the order of `leaderboards.frame.in_order`.
+        records: each cell once, in the order of `leaderboards.frame.in_order`; without the models that
+            attackers train themselves, which are no results.
         files: by key, the files in which the cell stands.
         submitted: by key, what others said when they submitted it.
         notes: what a reader has to know of the collection as a whole.
@@ -76,9 +77,13 @@ def collect(folders: Sequence[Path]) -> Collection:
             f"These records were written with several versions of the schema ({told}); what an "
             "earlier one did not measure is missing."
         )
-    if not found:
-        raise LeakboardError("nothing to publish: no folder of records was found")
-    return Collection(in_order(list(found.values())), files, submitted, notes)
+    shown = [record for record in found.values() if record.cell.shadow is None]
+    if not shown:
+        what = "no folder of records was found" if not found else "all records are of shadow models"
+        raise LeakboardError(f"nothing to publish: {what}")
+    return Collection(
+        in_order(shown), {record.key: files[record.key] for record in shown}, submitted, notes
+    )
 
 
 def _joined(first: Record, where: Path, second: Record, there: Path) -> Record:
