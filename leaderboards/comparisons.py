@@ -72,19 +72,22 @@ def by_setting(rows: pd.DataFrame) -> dict[tuple[Any, ...], list[Row]]:
 
 
 def _key(record: Record) -> str:
-    cell = record.cell.model_dump(mode="json", exclude=FREE)
-    # How fast it learns may be tuned for each defense; the data and the epochs have to agree.
-    cell["train"] = {"epochs": cell["train"]["epochs"]}
-    return digest(cell)
+    return digest(record.cell.model_dump(mode="json", exclude=FREE))
 
 
 def _comparison(records: Sequence[Record], table: pd.DataFrame) -> Comparison:
     cell, seeds = records[0].cell, {record.cell.seed for record in records}
     data = "all examples" if cell.limit is None else f"at most {cell.limit:,} examples per split"
     epochs = f"{cell.train.epochs} epoch{'s' * (cell.train.epochs > 1)}"
-    words = f"{data}, {epochs}, {len(seeds)} seed{'s' * (len(seeds) > 1)}"
+    words = [data]
+    words += [f"{cell.plant.audit} of them by a coin"] if cell.plant and cell.plant.audit else []
+    words += ["canaries planted"] if cell.plant and cell.plant.canaries else []
+    words += ["all weights"] if cell.train.tune == "full" else []
+    words += [epochs, f"{len(seeds)} seed{'s' * (len(seeds) > 1)}"]
     rows = table[table["key"].isin({record.key for record in records})]
-    return Comparison(cell.task, cell.model, words, records, rows, _settings(records, rows))
+    return Comparison(
+        cell.task, cell.model, ", ".join(words), records, rows, _settings(records, rows)
+    )
 
 
 def _settings(records: Sequence[Record], rows: pd.DataFrame) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import pytest
 from records import estimate, leak, record
 from test_cli import run
 
+from bench.record import TrainSettings
 from bench.store import Store
 from bench.types import Channel, Goal
 from leaderboards.beside import beside
@@ -99,9 +100,13 @@ def test_lost_utility_of_one_seed_has_the_interval_of_its_examples():
 def test_what_was_trained_differently_is_not_compared():
     short = [cell("none"), cell("sap", params={"eta": 75.0})]
     long = [cell("none", epochs=5), cell("sap", params={"eta": 50.0}, epochs=5)]
-    found = comparisons([*short, *long])
-    assert len(found) == 2
-    assert all(len(one.records) == 2 for one in found)
+    full = []
+    for one in short:
+        tuned = one.cell.model_copy(update={"train": TrainSettings(epochs=2, tune="full")})
+        full.append(one.model_copy(update={"cell": tuned, "key": tuned.key}))
+    found = comparisons([*short, *long, *full])
+    assert [len(one.records) for one in found] == [2, 2, 2]
+    assert len({one.words for one in found}) == 3
     # Without an undefended cell nobody knows what was lost.
     assert comparisons([cell("sap", params={"eta": 75.0})]) == []
 
