@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,14 +49,49 @@ def comparisons(records: Sequence[Record], table: pd.DataFrame | None = None) ->
     Args:
         table: all of them, as `leaderboards.frame.frame` builds it, where it is at hand.
     """
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(_key(record), []).append(record)
     # Certificates count beyond a group: one table of all, divided afterwards.
     table = frame(records) if table is None else table
-    found = [_comparison(group, table) for group in groups.values()]
+    groups = alike(records)
+    words = setups(groups)
+    found = [_comparison(own, words[digits], table) for digits, own in groups.items()]
     whole = [one for one in found if len(one.settings)]
     return sorted(whole, key=lambda one: -one.rows["defense"].nunique())
+
+
+def alike(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The records that may be compared, by some digits of what they share."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        shared = digest(record.cell.model_dump(mode="json", exclude=FREE))
+        found.setdefault(shared[:8], []).append(record)
+    return found
+
+
+def setups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
+    """In words the data, the training and the number of seeds that each group of `alike` shares."""
+    words = {digits: _setup(own) for digits, own in groups.items()}
+    told = {
+        digits: (own[0].cell.task, own[0].cell.model, words[digits])
+        for digits, own in groups.items()
+    }
+    times = Counter(told.values())
+    # What the words leave out, such as a learning rate, may differ as well.
+    return {
+        digits: text if times[told[digits]] == 1 else f"{text}, setup {digits}"
+        for digits, text in words.items()
+    }
+
+
+def _setup(records: Sequence[Record]) -> str:
+    cell, seeds = records[0].cell, {record.cell.seed for record in records}
+    data = "all examples" if cell.limit is None else f"at most {cell.limit:,} examples per split"
+    words = [data]
+    words += [f"{cell.plant.audit} of them by a coin"] if cell.plant and cell.plant.audit else []
+    words += ["canaries planted"] if cell.plant and cell.plant.canaries else []
+    words += ["all weights"] if cell.train.tune == "full" else []
+    words += [f"{cell.train.epochs} epoch{'s' * (cell.train.epochs > 1)}"]
+    words += [f"{len(seeds)} seed{'s' * (len(seeds) > 1)}"]
+    return ", ".join(words)
 
 
 def setting_of(row: Row) -> tuple[Any, ...]:
@@ -71,23 +107,10 @@ def by_setting(rows: pd.DataFrame) -> dict[tuple[Any, ...], list[Row]]:
     return found
 
 
-def _key(record: Record) -> str:
-    return digest(record.cell.model_dump(mode="json", exclude=FREE))
-
-
-def _comparison(records: Sequence[Record], table: pd.DataFrame) -> Comparison:
-    cell, seeds = records[0].cell, {record.cell.seed for record in records}
-    data = "all examples" if cell.limit is None else f"at most {cell.limit:,} examples per split"
-    epochs = f"{cell.train.epochs} epoch{'s' * (cell.train.epochs > 1)}"
-    words = [data]
-    words += [f"{cell.plant.audit} of them by a coin"] if cell.plant and cell.plant.audit else []
-    words += ["canaries planted"] if cell.plant and cell.plant.canaries else []
-    words += ["all weights"] if cell.train.tune == "full" else []
-    words += [epochs, f"{len(seeds)} seed{'s' * (len(seeds) > 1)}"]
+def _comparison(records: Sequence[Record], words: str, table: pd.DataFrame) -> Comparison:
+    cell = records[0].cell
     rows = table[table["key"].isin({record.key for record in records})]
-    return Comparison(
-        cell.task, cell.model, ", ".join(words), records, rows, _settings(records, rows)
-    )
+    return Comparison(cell.task, cell.model, words, records, rows, _settings(records, rows))
 
 
 def _settings(records: Sequence[Record], rows: pd.DataFrame) -> pd.DataFrame:

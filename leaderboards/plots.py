@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from textwrap import wrap
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from fontTools.subset import Options
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -277,9 +279,25 @@ def save(figure: Figure, out: Path) -> list[Path]:
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in METADATA]
     settle(figure)
-    for path, metadata in zip(paths, METADATA.values(), strict=True):
-        figure.savefig(path, dpi=200, metadata=metadata)
+    with _fonts_without_rules():
+        for path, metadata in zip(paths, METADATA.values(), strict=True):
+            figure.savefig(path, dpi=200, metadata=metadata)
     return paths
+
+
+@contextmanager
+def _fonts_without_rules() -> Iterator[None]:
+    """Spares the rules by which a typesetter joins and moves the glyphs of a font.
+
+    A PDF that places each glyph holds none of them, but to read those of DejaVu would take most of
+    the time of writing it. matplotlib offers no way to say so.
+    """
+    before = getattr(Options, "_drop_tables_default", [])
+    Options._drop_tables_default = [*before, "GDEF", "GPOS", "GSUB"]
+    try:
+        yield
+    finally:
+        Options._drop_tables_default = before
 
 
 def settle(figure: Figure) -> None:

@@ -268,10 +268,22 @@ def test_a_new_site_takes_the_place_of_an_old_one_and_leaves_nothing_beside(copi
 
 
 def test_figures_drawn_beside_are_those_that_are_drawn_here(site, sources, tmp_path):
-    pages = Pages(collect(sources))
-    name, rows = next(iter(pages.panels.items()))
-    for path in drawing.charts.files(rows, tmp_path / name, name):
+    panel = Pages(collect(sources)).panels[0]
+    title = f"{panel.task}: {panel.what}"
+    for path in drawing.charts.files(panel.rows, tmp_path / panel.name, title):
         assert path.read_bytes() == (site / "figures" / path.name).read_bytes()
+
+
+def test_what_was_trained_differently_shares_no_curves(tmp_path):
+    told = [record(), record(epochs=5)]
+    faster = told[0].cell.train.model_copy(update={"learning_rate": 1.0})
+    cell = told[0].cell.model_copy(update={"train": faster})
+    told.append(told[0].model_copy(update={"cell": cell, "key": cell.key}))
+    pages = Pages(collect([kept(tmp_path / "mine", told)]))
+    assert [len(panel.rows) for panel in pages.panels] == [1, 1, 1]
+    (groups,) = pages.tasks.values()
+    # The learning rate is told by no word, and still is no part of the same comparison.
+    assert len(groups) == 3
 
 
 def test_models_that_attackers_train_have_no_page(tmp_path, other):
@@ -436,6 +448,11 @@ def open_page(browser, site):
     assert errors == []
 
 
+def inversion(page, part="plot"):
+    """The curves, or the legend, of inversion on `reviews` under most defenses."""
+    return page.locator(f".{part}[id^='{part}-reviews.'][id$='.inversion']").first
+
+
 def drawn(page):
     page.wait_for_function(
         "[...document.querySelectorAll('.plot')].every(p => p.querySelector('.plot-container'))"
@@ -506,7 +523,7 @@ def test_filters_keep_the_rows_that_fit_all_of_them(open_page):
 def test_a_point_tells_its_numbers_and_leads_to_its_record(open_page):
     page = open_page()
     drawn(page)
-    plot = page.locator("[id='plot-reviews.inversion']")
+    plot = inversion(page)
     plot.scroll_into_view_if_needed()
     at = plot.evaluate("p => p.data.findIndex(trace => trace.name === 'sap')")
     x, y = plot.evaluate(
@@ -518,7 +535,7 @@ def test_a_point_tells_its_numbers_and_leads_to_its_record(open_page):
     )
     page.mouse.move(x - 3, y)
     page.mouse.move(x, y)
-    page.wait_for_selector("[id='plot-reviews.inversion'] .hovertext")
+    plot.locator(".hovertext").first.wait_for()
     told = plot.locator(".hovertext").inner_html()
     assert "empirical privacy" in told
     assert "3 seeds" in told or "one seed" in told
@@ -530,8 +547,8 @@ def test_a_point_tells_its_numbers_and_leads_to_its_record(open_page):
 def test_a_curve_can_be_hidden_and_stays_hidden_in_the_other_theme(open_page):
     page = open_page()
     drawn(page)
-    plot = page.locator("[id='plot-reviews.inversion']")
-    key = page.locator("[id='legend-reviews.inversion'] button", has_text="sap")
+    plot = inversion(page)
+    key = inversion(page, "legend").get_by_role("button", name="sap").first
     key.click()
     assert key.get_attribute("aria-pressed") == "false"
     lines = plot.evaluate("p => p.querySelectorAll('.scatterlayer .trace').length")

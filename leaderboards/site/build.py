@@ -6,7 +6,8 @@ import gc
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -32,25 +33,36 @@ def publish(folders: Sequence[Path], to: Path) -> int:
         LeakboardError: as `collect` and `check_place` say, or the disk cannot be written.
     """
     check_place(to)
-    collection = collect(folders)
-    try:
-        to.parent.mkdir(parents=True, exist_ok=True)
-        new = Path(tempfile.mkdtemp(dir=to.parent, prefix=f".{to.name}."))
-    except OSError as error:
-        raise LeakboardError(f"{to}: cannot be written ({error.strerror or error})") from error
-    try:
-        with Drawing() as drawing:
-            pages = Pages(collection)
-            gc.freeze()  # modules and records stay; to look through them again takes seconds
-            n = _write(pages, new, drawing)
-        new.chmod(0o755)  # mkdtemp makes folders for their owner alone
-        check_place(to)  # it may have come into being meanwhile
-        _swap(new, to)
-    except OSError as error:
-        raise LeakboardError(f"{to}: the site could not be written ({error})") from error
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
+    with _nothing_collected():
+        collection = collect(folders)
+        try:
+            to.parent.mkdir(parents=True, exist_ok=True)
+            new = Path(tempfile.mkdtemp(dir=to.parent, prefix=f".{to.name}."))
+        except OSError as error:
+            raise LeakboardError(f"{to}: cannot be written ({error.strerror or error})") from error
+        try:
+            with Drawing() as drawing:
+                n = _write(Pages(collection), new, drawing)
+            new.chmod(0o755)  # mkdtemp makes folders for their owner alone
+            check_place(to)  # it may have come into being meanwhile
+            _swap(new, to)
+        except OSError as error:
+            raise LeakboardError(f"{to}: the site could not be written ({error})") from error
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
     return n
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Without the garbage collector: all that is read stays, and to look through it takes seconds."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def check_place(to: Path) -> None:

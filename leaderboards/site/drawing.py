@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -29,15 +30,13 @@ class Drawing:
         self._processes = Parallel(
             min(cpu_count(), MOST), batch_size=1, return_as="generator_unordered"
         )
-        # The first task of a process imports this module and all that it imports.
-        self._running = self._processes(
-            delayed(_draw)({}, list) for _ in range(self._processes.n_jobs)
-        )
+        self._running = self._processes(delayed(_load)() for _ in range(self._processes.n_jobs))
 
     def begin(self, pages: Pages, folder: Path) -> None:
         """Begins to draw all figures."""
         figures: list[tuple[Callable[..., list[Path]], tuple[object, ...]]] = [
-            (charts.files, (rows, folder / name, name)) for name, rows in pages.panels.items()
+            (charts.files, (one.rows, folder / one.name, f"{one.task}: {one.what}"))
+            for one in pages.panels
         ]
         figures += [(picture.draw, (folder / picture.name,)) for picture in pages.pictures]
         # All methods are loaded here: to load them in each process would take longer than to draw.
@@ -59,6 +58,12 @@ class Drawing:
     def __exit__(self, *_: object) -> None:
         with suppress(Exception):  # the first error is the one to tell
             self.finish()
+
+
+def _load() -> None:
+    """The first task of a process, for which it imports this module and all that it imports."""
+    gc.freeze()  # these stay; to look through them again and again takes seconds
+    gc.set_threshold(100_000, 20, 20)
 
 
 def _draw(

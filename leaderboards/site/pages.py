@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +22,7 @@ from bench.suite import load_suite, suite_names
 from bench.types import Goal
 from leaderboards.beside import beside
 from leaderboards.boards import boards
-from leaderboards.comparisons import Comparison, comparisons
+from leaderboards.comparisons import Comparison, alike, comparisons, setups
 from leaderboards.frame import frame
 from leaderboards.frontier import SETTING
 from leaderboards.looks import look, settings, varying
@@ -51,6 +52,24 @@ def slug(name: str) -> str:
     if SAFE.fullmatch(name):
         return name
     return f"x-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A figure of utility against privacy.
+
+    Attributes:
+        name: of its files.
+        about: model, data and training, in words.
+        what: the attacks guess.
+        rows: its points, as `leaderboards.frontier.points` builds them.
+    """
+
+    name: str
+    task: str
+    about: str
+    what: str
+    rows: pd.DataFrame
 
 
 class Pages:
@@ -124,8 +143,7 @@ class Pages:
             papers=self.papers,
             pictures=self.pictures,
             tasks=self.tasks,
-            panels=self.panels,
-            figures={name: charts.chart(rows, self.keys) for name, rows in self.panels.items()},
+            figures={one.name: charts.chart(one.rows, self.keys) for one in self.panels},
             settings=settings_table(self.rows, self.keys, self.links),
             troubles=failures(self.frame),
             notes=self.collection.notes,
@@ -230,27 +248,39 @@ class Pages:
         return found
 
     @cached_property
-    def panels(self) -> dict[str, pd.DataFrame]:
-        """By the name of its files, the points of each figure: of one task, goal and attribute."""
+    def panels(self) -> list[Panel]:
+        """The figures of utility against privacy: of what may be compared, one per goal and attribute."""
+        groups = alike(self.records)
+        words = setups(groups)
+        group_of = {record.key: digits for digits, own in groups.items() for record in own}
         whole = self.rows.dropna(subset=["utility", "ep"])
-        found = {}
-        for names, rows in whole.groupby(["task", "attribute", "goal"], sort=False):
+        shared = [group_of[self.keys[place(row)]] for row in whole.to_dict("records")]
+        found = []
+        by = [whole["task"], pd.Series(shared, whole.index), whole["goal"], whole["attribute"]]
+        for names, rows in whole.groupby(by, sort=False):
+            task, digits, goal, attribute = map(str, names)
+            cell = groups[digits][0].cell
             # No slug holds a dot, so no two of these names are the same.
-            found[".".join(slug(name) for name in map(str, names) if name)] = rows
+            name = ".".join(slug(part) for part in (task, digits, goal, attribute) if part)
+            what = f"{goal}: {attribute}" if attribute else goal
+            about = f"{cell.model}, {words[digits]}"
+            found.append(Panel(name, task, about, what, rows))
         return found
 
     @cached_property
-    def tasks(self) -> dict[str, list[tuple[str, str]]]:
-        """Of each task the panels: name, and what is guessed."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        for name, rows in self.panels.items():
-            first = rows.iloc[0]
-            what = f"{first['goal']}: {first['attribute']}" if first["attribute"] else first["goal"]
-            found.setdefault(first["task"], []).append((name, what))
+    def tasks(self) -> dict[str, dict[str, list[Panel]]]:
+        """The panels by task and by what they share, the groups of most defenses first."""
+        found: dict[str, dict[str, list[Panel]]] = {}
+        for panel in self.panels:
+            found.setdefault(panel.task, {}).setdefault(panel.about, []).append(panel)
         order = [str(goal) for goal in Goal]
-        for panels in found.values():
-            panels.sort(key=lambda panel: order.index(panel[1].partition(":")[0]))
-        return found
+        for groups in found.values():
+            for panels in groups.values():
+                panels.sort(key=lambda panel: order.index(panel.what.partition(":")[0]))
+        return {
+            task: dict(sorted(groups.items(), key=lambda group: -_defenses(group[1])))
+            for task, groups in found.items()
+        }
 
     @cached_property
     def words(self) -> dict[str, str]:
@@ -283,6 +313,10 @@ class Pages:
 
     def _page(self, template: str, root: str, **content: Any) -> str:
         return self._environment.get_template(template).render(root=root, **content)
+
+
+def _defenses(panels: Sequence[Panel]) -> int:
+    return len({name for panel in panels for name in panel.rows["defense"]})
 
 
 def _methods(record: Record, kind: str) -> set[str]:
