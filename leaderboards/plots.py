@@ -79,6 +79,7 @@ def tradeoff(
     title: str,
     published: pd.DataFrame | None = None,
     more: str = "",
+    about: str = "",
 ) -> list[Path]:
     """Draws utility (up) against empirical privacy (right), a panel for each task and attribute.
 
@@ -89,6 +90,7 @@ def tradeoff(
         published: as `leaderboards.published.published` builds it; drawn hollow and dashed in
             the panels of tasks that were measured too.
         more: what the reader must know of the published points.
+        about: model, data, training and seeds, where all points share them.
 
     Returns:
         The files. Equal points give equal bytes.
@@ -105,7 +107,7 @@ def tradeoff(
         width, rows = WIDTHS[columns], -(-len(tasks) // columns)
         parts = [keys([*curves, *known]), references(bool(_undefended(drawn)))]
         models = words(pd.Series([m for c in known for m in c.rows["model"]], dtype="str"))
-        text = wrap(note(drawn, models, more), int(width / 0.052))
+        text = wrap(note(drawn, models, more, about), int(width / 0.052))
         columns_of = [per_row(handles, width) for handles in parts]
         lines = [-(-len(handles) // n) for handles, n in zip(parts, columns_of, strict=True)]
         foot = LINE * (sum(lines) + 0.6 + 0.75 * len(text))
@@ -244,21 +246,20 @@ def _staircase(points: pd.DataFrame) -> np.ndarray:
     return np.array([xy[0], *[corner for step in steps for corner in step]])
 
 
-def note(points: pd.DataFrame, printed_for: str = "", more: str = "") -> str:
+def note(points: pd.DataFrame, printed_for: str = "", more: str = "", about: str = "") -> str:
     """What the reader must know of the points: attack, seeds, model, data.
 
     Args:
         printed_for: the models of the printed points beside them, if there are any.
         more: what else differs between those and these.
+        about: model, data, training and seeds, where all points share them.
     """
     fewest, most = points["n_seeds"].min(), points["n_seeds"].max()
     seeds = f"{most}" if fewest == most else f"{fewest} to {most}"
     limits = points["limit"].dropna().unique()
     data = f"at most {max(limits):,} examples per split" if len(limits) else "all examples"
-    text = (
-        f"Measured: {words(points['model'])}, {data}; {seeds} seed{'s' * (seeds != '1')}, "
-        f"with 95 % intervals; attack: {words(points['attack'])}."
-    )
+    about = about or f"{words(points['model'])}, {data}; {seeds} seed{'s' * (seeds != '1')}"
+    text = f"Measured: {about}, with 95 % intervals; attack: {words(points['attack'])}."
     if printed_for:
         text += (
             f" Hollow points are as printed, for {printed_for} and the paper's own data size: "

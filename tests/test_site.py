@@ -270,7 +270,7 @@ def test_a_new_site_takes_the_place_of_an_old_one_and_leaves_nothing_beside(copi
 def test_figures_drawn_beside_are_those_that_are_drawn_here(site, sources, tmp_path):
     panel = Pages(collect(sources)).panels[0]
     title = f"{panel.task}: {panel.what}"
-    for path in drawing.charts.files(panel.rows, tmp_path / panel.name, title):
+    for path in drawing.charts.files(panel.rows, tmp_path / panel.name, title, panel.about):
         assert path.read_bytes() == (site / "figures" / path.name).read_bytes()
 
 

@@ -146,13 +146,15 @@ def over_steps(record: Record) -> Chart | None:
     return Chart(data, {**axes, "height": HEIGHT}, list(zip(names, looks, strict=True)))
 
 
-def files(points: pd.DataFrame, out: Path, title: str) -> list[Path]:
+def files(points: pd.DataFrame, out: Path, title: str, about: str) -> list[Path]:
     """The figure for a paper, as SVG, PNG and PDF; texts that would push it off the page are cut."""
-    texts = ["task", "attribute", "metric", "utility_metric"]
-    cut = {
-        name: points[name].map(lambda text: shorten(text, 40, placeholder=" …")) for name in texts
-    }
-    return tradeoff(points.assign(**cut), out, title)
+    names = ["task", "attribute", "metric", "utility_metric"]
+    cut = {name: points[name].map(lambda text: _short(text, 40)) for name in names}
+    return tradeoff(points.assign(**cut), out, _short(title, 60), about=_short(about, 200))
+
+
+def _short(text: str, most: int) -> str:
+    return shorten(text, most, placeholder=" …")
 
 
 def _trace(curve: Curve, keys: dict[tuple[Any, ...], str], root: str) -> dict[str, Any]:

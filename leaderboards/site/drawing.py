@@ -35,7 +35,7 @@ class Drawing:
     def begin(self, pages: Pages, folder: Path) -> None:
         """Begins to draw all figures."""
         figures: list[tuple[Callable[..., list[Path]], tuple[object, ...]]] = [
-            (charts.files, (one.rows, folder / one.name, f"{one.task}: {one.what}"))
+            (charts.files, (one.rows, folder / one.name, f"{one.task}: {one.what}", one.about))
             for one in pages.panels
         ]
         figures += [(picture.draw, (folder / picture.name,)) for picture in pages.pictures]
