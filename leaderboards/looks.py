@@ -59,12 +59,14 @@ def look(defense: str) -> Look:
 
     A name decides its look without regard to other names, so nothing shifts when a method is added.
     """
-    if _given is not None:
-        return _given.get(defense) or Look(*_drawn(defense), None, {})
-    from bench.registry import defenses
+    if _given is None:
+        from bench.registry import defenses
 
-    cls = defenses().get(defense)
-    return _of(defense, cls) if cls else Look(*_drawn(defense), None, {})
+        cls = defenses().get(defense)
+        known = _of(defense, cls) if cls else None
+    else:
+        known = _given.get(defense)
+    return known or Look(*_drawn(defense), None, {})
 
 
 def declared() -> dict[str, Look]:

@@ -1,5 +1,6 @@
 """The site: built whole from records, the same bytes each time, and used in a real browser."""
 
+import gc
 import hashlib
 import json
 import re
@@ -272,6 +273,14 @@ def test_figures_drawn_beside_are_those_that_are_drawn_here(site, sources, tmp_p
     title = f"{panel.task}: {panel.what}"
     for path in drawing.charts.files(panel.rows, tmp_path / panel.name, title, panel.about):
         assert path.read_bytes() == (site / "figures" / path.name).read_bytes()
+
+
+def test_one_cpu_draws_in_line_and_leaves_the_process_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "cpu_count", lambda: 1)
+    before = gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()
+    publish([kept(tmp_path / "mine", [record()])], tmp_path / "site")
+    assert (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()) == before
+    assert list((tmp_path / "site" / "figures").glob("reviews.*.svg"))
 
 
 def test_what_was_trained_differently_shares_no_curves(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +31,9 @@ class Drawing:
         self._processes = Parallel(
             min(cpu_count(), MOST), batch_size=1, return_as="generator_unordered"
         )
-        self._running = self._processes(delayed(_load)() for _ in range(self._processes.n_jobs))
+        self._running = self._processes(
+            delayed(_load)(os.getpid()) for _ in range(self._processes.n_jobs)
+        )
 
     def begin(self, pages: Pages, folder: Path) -> None:
         """Begins to draw all figures."""
@@ -60,14 +63,19 @@ class Drawing:
             self.finish()
 
 
-def _load() -> None:
-    """The first task of a process, for which it imports this module and all that it imports."""
-    gc.freeze()  # these stay; to look through them again and again takes seconds
-    gc.set_threshold(100_000, 20, 20)
+def _load(maker: int) -> None:
+    """The first task of a process, for which it imports this module and all that it imports.
+
+    Args:
+        maker: the process that asks, which draws itself where there is one CPU, and stays as it is.
+    """
+    if os.getpid() != maker:
+        gc.freeze()  # these stay; to look through them again and again takes seconds
+        gc.set_threshold(100_000, 20, 20)
 
 
 def _draw(
-    looks: Mapping[str, Look], draw: Callable[..., list[Path]], told: tuple[object, ...] = ()
+    looks: Mapping[str, Look], draw: Callable[..., list[Path]], told: tuple[object, ...]
 ) -> list[Path]:
     with given(looks):
         return draw(*told)
