@@ -90,8 +90,18 @@ def _settings(
     rows = rows[rows["ep_chance"] > 0]  # elsewhere there is nothing to find out
     rows = rows.assign(privacy=(rows["ep"] / rows["ep_chance"]).clip(0, 1))
     lost = {setting_of(row): row for row in comparison.settings.to_dict("records")}
+    told = [
+        *SETTING,
+        "seed",
+        "utility",
+        "utility_low",
+        "utility_high",
+        "privacy",
+        "ep_low",
+        "ep_high",
+    ]
     for aim, same in rows.groupby(["goal", "attribute"], sort=False):
-        found, seeds_of = [], by_setting(same)
+        found, seeds_of = [], by_setting(same[told])
         for mean in average(same, [*SETTING, "goal", "attribute"]).to_dict("records"):
             known, seeds = lost.get(setting_of(mean)), seeds_of[setting_of(mean)]
             if known is None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from bench.errors import LeakboardError, did_you_mean
 from leaderboards.frame import COLUMNS
@@ -82,7 +81,8 @@ def deciding(
     # Its first row is an attack's headline, for each attribute and channel.
     rows = rows.drop_duplicates([*method, "goal", "attribute", "channel"])
     if attack == PAPER:
-        theirs = [_is_papers(row) for row in rows.to_dict("records")]
+        told = rows[["defense", "goal", "attack", "channel"]]
+        theirs = [_is_papers(row) for row in told.to_dict("records")]
         rows = rows[np.array(theirs, dtype=bool)]
     elif attack == STRONGEST:
         # What reads nothing is no attack: where only it applies, no privacy has been shown.
@@ -116,7 +116,8 @@ def average(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """
     groups: dict[int, list[Mapping[Hashable, Any]]] = {}
     numbers = rows.groupby(list(by), sort=False, dropna=False).ngroup()
-    for number, row in zip(numbers, rows.to_dict("records"), strict=True):
+    told = rows[[*SETTING, *SUMMARY[:-1], "key"]]
+    for number, row in zip(numbers, told.to_dict("records"), strict=True):
         groups.setdefault(number, []).append(row)
     found = [_mean(group) for group in groups.values()]
     means = pd.DataFrame(found, columns=[*SETTING, *SUMMARY])
@@ -128,6 +129,8 @@ def interval(values: np.ndarray, low: float, high: float) -> tuple[float, float]
     n = len(values)
     if n < 2:
         return low, high
+    from scipy.special import stdtrit  # longer to load than a figure takes to draw
+
     half = float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n))
     return float(np.mean(values)) - half, float(np.mean(values)) + half
 

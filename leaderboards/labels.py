@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-DIRECTIONS = [(1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)]
+DIRECTIONS = np.array([(1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)])
 GAPS = (4.0, 8.0, 16.0, 24.0)
 """Distances from the point that are tried, in typographic points."""
 LEADER = 9.0
@@ -49,8 +50,7 @@ class Label:
 class Place:
     """Centre of a label in pixels from its point, and what stands in its way there."""
 
-    dx: float
-    dy: float
+    shift: Floats
     gap: float
     box: Floats
     cost: float
@@ -67,6 +67,9 @@ def place(
         lines: [m, 2] corners in data units of each line that labels should avoid.
         size: of the font, in typographic points.
     """
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
     dots = ax.transData.transform(markers)
     strokes = [_sampled(ax.transData.transform(line)) for line in lines]
     trace = np.concatenate([np.empty((0, 2)), *strokes])
@@ -79,7 +82,7 @@ def place(
         if not label.required and any(near):
             continue
         tried = [
-            (text, _best(ax, label, text, size, dots, trace, taken))
+            (text, _best(ax, label, _extent(ax, text, size, renderer), dots, trace, taken))
             for text in dict.fromkeys([label.text, label.short])
             if text
         ]
@@ -93,25 +96,25 @@ def place(
 
 
 def _best(
-    ax: Axes, label: Label, text: str, size: float, dots: Floats, trace: Floats, taken: list[Floats]
+    ax: Axes, label: Label, extent: Floats, dots: Floats, trace: Floats, taken: list[Floats]
 ) -> Place:
     point = ax.transData.transform((label.x, label.y))
-    half = _extent(ax, text, size) / 2
+    half = extent / 2
     pixels = _pixels(ax)
     frame = ax.bbox.extents
-    found = []
-    gaps = GAPS if label.required else [gap for gap in GAPS if gap < LEADER]
-    for rank, (gap, (right, up)) in enumerate((g, d) for g in gaps for d in DIRECTIONS):
-        # A diagonal neighbour stands closer, or it would look detached.
-        reach = gap * pixels * (0.6 if right and up else 1)
-        shift = np.array([right, up]) * (half + reach)
-        box = np.concatenate([point + shift - half, point + shift + half])
-        collisions = sum(_overlap(box, other) for other in taken) + _inside(dots, box, 3.0 * pixels)
-        outside = bool((box[:2] < frame[:2]).any() or (box[2:] > frame[2:]).any())
-        cost = (collisions + 20 * outside) * COLLISION
-        cost += min(_inside(trace, box, pixels), COLLISION - 2) + rank / 24
-        found.append(Place(float(shift[0]), float(shift[1]), gap, box, cost))
-    return min(found, key=lambda candidate: candidate.cost)
+    gaps = np.array([gap for gap in GAPS if label.required or gap < LEADER])
+    # A diagonal neighbour stands closer, or it would look detached.
+    reach = gaps[:, None, None] * pixels * np.where(DIRECTIONS.all(axis=1), 0.6, 1.0)[:, None]
+    shifts = (DIRECTIONS * (half + reach)).reshape(-1, 2)
+    boxes = np.concatenate([point + shifts - half, point + shifts + half], axis=1)
+    collisions = _overlapping(boxes, np.reshape(taken, (-1, 4))) + _inside(dots, boxes, 3 * pixels)
+    outside = (boxes[:, :2] < frame[:2]).any(axis=1) | (boxes[:, 2:] > frame[2:]).any(axis=1)
+    costs = (collisions + 20 * outside) * COLLISION
+    costs = costs + np.minimum(_inside(trace, boxes, pixels), COLLISION - 2)
+    costs = costs + np.arange(len(boxes)) / 24
+    best = int(costs.argmin())
+    gap = float(gaps[best // len(DIRECTIONS)])
+    return Place(shifts[best], gap, boxes[best], float(costs[best]))
 
 
 def _write(ax: Axes, label: Label, text: str, chosen: Place, size: float) -> None:
@@ -119,7 +122,7 @@ def _write(ax: Axes, label: Label, text: str, chosen: Place, size: float) -> Non
     note = ax.annotate(
         text,
         (label.x, label.y),
-        xytext=(chosen.dx / pixels, chosen.dy / pixels),
+        xytext=tuple(chosen.shift / pixels),
         textcoords="offset points",
         ha="center",
         va="center",
@@ -132,12 +135,9 @@ def _write(ax: Axes, label: Label, text: str, chosen: Place, size: float) -> Non
     note.set_in_layout(False)
 
 
-def _extent(ax: Axes, text: str, size: float) -> Floats:
+def _extent(ax: Axes, text: str, size: float, renderer: RendererBase) -> Floats:
     """Width and height of a text in pixels."""
-    figure = ax.get_figure(root=True)
-    assert figure is not None
     probe = ax.text(0, 0, text, fontsize=size, transform=None)
-    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
     box = probe.get_window_extent(renderer)
     probe.remove()
     return np.array([box.width, box.height])
@@ -156,10 +156,15 @@ def _sampled(corners: Floats, step: float = 3.0) -> Floats:
     return np.concatenate([np.empty((0, 2)), *parts])
 
 
-def _overlap(a: Floats, b: Floats) -> bool:
-    return bool((a[:2] < b[2:]).all() and (b[:2] < a[2:]).all())
+def _overlapping(boxes: Floats, others: Floats) -> NDArray[np.int_]:
+    """For each box [left, bottom, right, top] how many of the others it overlaps."""
+    a, b = boxes[:, None], others[None]
+    meet = (a[..., :2] < b[..., 2:]) & (b[..., :2] < a[..., 2:])
+    return np.asarray(meet.all(axis=-1).sum(axis=1))
 
 
-def _inside(xy: Floats, box: Floats, margin: float) -> int:
-    """How many points lie in a box widened by a margin."""
-    return int(((xy > box[:2] - margin) & (xy < box[2:] + margin)).all(axis=1).sum())
+def _inside(xy: Floats, boxes: Floats, margin: float) -> NDArray[np.int_]:
+    """For each box how many points lie in it, widened by a margin."""
+    low, high = boxes[:, None, :2] - margin, boxes[:, None, 2:] + margin
+    inside: NDArray[np.int_] = ((xy > low) & (xy < high)).all(axis=-1).sum(axis=1)
+    return inside

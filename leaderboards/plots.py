@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from fontTools.subset import Options
+from fontTools import subset
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -44,6 +44,10 @@ AGAINST = {
 }
 LINE = 0.165
 """Inches from one line of the legend to the next."""
+HEAD, PANEL = 0.3, 3.1
+"""Inches of the title, and of a panel from its own title to the words below it."""
+LEFT, RIGHT, TOP, BOTTOM = 0.64, 0.12, 0.24, 0.58
+"""Inches around the axes of a panel, for the words beside them."""
 METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "svg": {"Date": None},
@@ -57,6 +61,8 @@ RC = {
     "axes.spines.right": False,
     "axes.linewidth": 0.7,
     "axes.titlesize": 8.5,
+    # Said, for else each drawing looks for what a title might cover.
+    "axes.titley": 1.0,
     "axes.grid": True,
     "axes.axisbelow": True,
     "grid.color": "#ececec",
@@ -111,24 +117,34 @@ def tradeoff(
         columns_of = [per_row(handles, width) for handles in parts]
         lines = [-(-len(handles) // n) for handles, n in zip(parts, columns_of, strict=True)]
         foot = LINE * (sum(lines) + 0.6 + 0.75 * len(text))
-        body = 3.1 * rows + 0.3
-        figure = Figure(figsize=(width, body + foot), layout="constrained")
-        above, below = np.ravel(np.asarray(figure.subfigures(2, 1, height_ratios=[body, foot])))
-        panels = above.subplots(rows, columns, squeeze=False).flatten()
-        for ax in panels[len(tasks) :]:
-            ax.set_axis_off()
+        body = PANEL * rows + HEAD
+        figure = Figure(figsize=(width, body + foot))
+        panels = [_place(figure, n, columns) for n in range(len(tasks))]
         here = [[c for c in [*curves, *known] if c.task == task] for task in tasks]
-        for ax, task, inside in zip(panels, tasks, here, strict=False):
+        for ax, task, inside in zip(panels, tasks, here, strict=True):
             _panel(ax, drawn[drawn["task"] == task], inside)
-        above.suptitle(title, fontsize=10, fontweight="bold")
-        for handles, n, above_it in zip(parts, columns_of, (0, lines[0]), strict=True):
-            top = (0.5, 1 - LINE * above_it / foot)
-            below.legend(handles=handles, loc="upper center", bbox_to_anchor=top, ncols=n)
-        below.text(0.5, 0.03, "\n".join(text), fontsize=SMALL, color=GREY, ha="center", va="bottom")
-        settle(figure)  # labels are placed in pixels
-        for ax, task, inside in zip(panels, tasks, here, strict=False):
+        figure.suptitle(title, fontsize=10, fontweight="bold", y=1 - 0.08 / (body + foot))
+        for handles, n, above in zip(parts, columns_of, (0, lines[0]), strict=True):
+            top = (0.5, (foot - LINE * above) / (body + foot))
+            figure.legend(handles=handles, loc="upper center", bbox_to_anchor=top, ncols=n)
+        text_at = 0.03 * foot / (body + foot)
+        told: dict[str, Any] = {"fontsize": SMALL, "color": GREY, "ha": "center", "va": "bottom"}
+        figure.text(0.5, text_at, "\n".join(text), **told)
+        for ax, task, inside in zip(panels, tasks, here, strict=True):
             _name_points(ax, drawn[drawn["task"] == task], inside)
         return save(figure, out)
+
+
+def _place(figure: Figure, n: int, columns: int) -> Axes:
+    """Axes of the n-th panel; to have them and their words arranged would be to draw them once more."""
+    width, height = figure.get_size_inches()
+    wide, high = width / columns - LEFT - RIGHT, PANEL - TOP - BOTTOM
+    row, column = divmod(n, columns)
+    x, y = column * width / columns + LEFT, height - HEAD - PANEL * (row + 1) + BOTTOM
+    ax = figure.add_axes((x / width, y / height, wide / width, high / height))
+    ax.xaxis.set_label_coords(0.5, -0.23 / high)
+    ax.yaxis.set_label_coords(-0.43 / wide, 0.5)
+    return ax
 
 
 def _drawable(points: pd.DataFrame) -> pd.DataFrame:
@@ -202,7 +218,7 @@ def _name_points(ax: Axes, points: pd.DataFrame, curves: Sequence[Curve]) -> Non
     labels = []
     for curve in curves:
         last, safest = len(curve.rows) - 1, curve.rows["ep"].max()
-        for position, row in enumerate(curve.rows.itertuples()):
+        for position, row in enumerate(curve.rows[["label", "ep", "utility"]].itertuples()):
             text = str(row.label)
             value = text.rpartition("= ")[2]
             end = position in (0, last)
@@ -288,17 +304,25 @@ def save(figure: Figure, out: Path) -> list[Path]:
 
 @contextmanager
 def _fonts_without_rules() -> Iterator[None]:
-    """Spares the rules by which a typesetter joins and moves the glyphs of a font.
+    """Spares the names of the glyphs of a font, and the rules by which a typesetter moves them.
 
     A PDF that places each glyph holds none of them, but to read those of DejaVu would take most of
     the time of writing it. matplotlib offers no way to say so.
     """
-    before = getattr(Options, "_drop_tables_default", [])
-    Options._drop_tables_default = [*before, "GDEF", "GPOS", "GSUB"]
+    whole = subset.load_font
+
+    def without(*args: Any, **kwargs: Any) -> Any:
+        font = whole(*args, **kwargs, dontLoadGlyphNames=True)
+        for table in ("GDEF", "GPOS", "GSUB", "MATH"):
+            if table in font:
+                del font[table]
+        return font
+
+    subset.load_font = without
     try:
         yield
     finally:
-        Options._drop_tables_default = before
+        subset.load_font = whole
 
 
 def settle(figure: Figure) -> None:

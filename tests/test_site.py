@@ -22,7 +22,7 @@ from bench.types import Channel, Goal
 from leaderboards.boards import QUESTIONS
 from leaderboards.comparisons import comparisons
 from leaderboards.matrix import matrices
-from leaderboards.site import build, drawing
+from leaderboards.site import build, charts, drawing
 from leaderboards.site.build import publish
 from leaderboards.site.pages import Pages, slug
 from leaderboards.site.reading import collect
@@ -118,7 +118,7 @@ def site(tmp_path_factory, sources):
 @pytest.fixture
 def other(tmp_path, monkeypatch):
     """Few records, of which a site is built quickly, without figures for papers."""
-    monkeypatch.setattr(drawing.charts, "files", lambda *_: [])
+    monkeypatch.setattr(charts, "files", lambda *_: [])
     return [kept(tmp_path.with_name(f"{tmp_path.name}-records"), [record()])]
 
 
@@ -271,11 +271,11 @@ def test_a_new_site_takes_the_place_of_an_old_one_and_leaves_nothing_beside(copi
 def test_figures_drawn_beside_are_those_that_are_drawn_here(site, sources, tmp_path):
     panel = Pages(collect(sources)).panels[0]
     title = f"{panel.task}: {panel.what}"
-    for path in drawing.charts.files(panel.rows, tmp_path / panel.name, title, panel.about):
+    for path in charts.files(panel.rows, tmp_path / panel.name, title, panel.about):
         assert path.read_bytes() == (site / "figures" / path.name).read_bytes()
 
 
-def test_one_cpu_draws_in_line_and_leaves_the_process_as_it_was(tmp_path, monkeypatch):
+def test_publishing_leaves_the_process_as_it_was_even_on_one_cpu(tmp_path, monkeypatch):
     monkeypatch.setattr(drawing, "cpu_count", lambda: 1)
     before = gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()
     publish([kept(tmp_path / "mine", [record()])], tmp_path / "site")
@@ -315,7 +315,7 @@ def test_a_build_that_fails_leaves_the_old_site_whole(copied, other, monkeypatch
         raise OSError(28, "No space left on device")
 
     if where == "charts.files":  # in another process
-        monkeypatch.setattr(drawing.charts, "files", full)
+        monkeypatch.setattr(charts, "files", full)
     else:
         monkeypatch.setattr(build, where, full)
     with pytest.raises(LeakboardError, match="No space left"):

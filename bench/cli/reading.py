@@ -229,6 +229,9 @@ def publish(
 
     leakboard publish smoke --to /tmp/site
     """
+    from leaderboards.site.drawing import start
+
+    start()  # processes that draw, which load while this one does
     from leaderboards.site.build import publish as build
 
     folders = [folder_of(source) for source in sources or []]

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
 
+import pandas as pd
 from plotly.offline import get_plotlyjs
 
 from bench.errors import LeakboardError
@@ -33,7 +34,9 @@ def publish(folders: Sequence[Path], to: Path) -> int:
         LeakboardError: as `collect` and `check_place` say, or the disk cannot be written.
     """
     check_place(to)
-    with _nothing_collected():
+    # Here and there a word is read from a table: Arrow would make a Python string of it each time.
+    with _nothing_collected(), pd.option_context("mode.string_storage", "python"):
+        drawing = Drawing()
         collection = collect(folders)
         try:
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +44,7 @@ def publish(folders: Sequence[Path], to: Path) -> int:
         except OSError as error:
             raise LeakboardError(f"{to}: cannot be written ({error.strerror or error})") from error
         try:
-            with Drawing() as drawing:
+            with drawing:
                 n = _write(Pages(collection), new, drawing)
             new.chmod(0o755)  # mkdtemp makes folders for their owner alone
             check_place(to)  # it may have come into being meanwhile

@@ -14,7 +14,7 @@ import pandas as pd
 
 from bench.record import Record
 from leaderboards.curves import Curve, measured
-from leaderboards.frontier import pareto
+from leaderboards.frontier import SETTING, pareto
 from leaderboards.looks import Look, look
 from leaderboards.plots import tradeoff, words
 from leaderboards.site.rows import ONE_SEED, place
@@ -37,6 +37,20 @@ SIGNS = {
 """For each marker of matplotlib its name in plotly and its outline as an SVG path."""
 DASHES = {"-": "solid"}
 STROKES = ("solid", "dash", "dot", "dashdot", "longdash")
+HOVER = [
+    "label",
+    "utility",
+    "utility_low",
+    "utility_high",
+    "ep",
+    "ep_low",
+    "ep_high",
+    "ep_chance",
+    "attack",
+    "n_seeds",
+    "flags",
+]
+"""What is told of a point."""
 HEIGHT = 340
 """Pixels."""
 
@@ -159,7 +173,7 @@ def _short(text: str, most: int) -> str:
 
 def _trace(curve: Curve, keys: dict[tuple[Any, ...], str], root: str) -> dict[str, Any]:
     rows = curve.rows
-    found = rows.to_dict("records")
+    found = rows[[*SETTING, *HOVER]].to_dict("records")
     several = len(rows) > 1
     dash = curve.style if isinstance(curve.style, str) else _dashes(curve.style[1])
     return {

@@ -3,49 +3,51 @@
 from __future__ import annotations
 
 import gc
-import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future, wait
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from joblib import Parallel, cpu_count, delayed
-
-from leaderboards.looks import Look, declared, given
-from leaderboards.site import charts
+from loky import cpu_count, get_reusable_executor
 
 if TYPE_CHECKING:
+    from leaderboards.looks import Look
     from leaderboards.site.pages import Pages
 
 MOST = 4
 """Processes."""
+Task = tuple[Callable[..., list[Path]], tuple[object, ...]]
+"""What is to be called, and with what."""
+
+
+def start() -> Executor:
+    """The processes, which from now on load what they need; later calls return the same ones."""
+    processes = min(cpu_count(), MOST)
+    executor: Executor = get_reusable_executor(processes)
+    for _ in range(processes):
+        executor.submit(_load)
+    return executor
 
 
 class Drawing:
-    """The processes: they begin to load when this is made, and draw when they are told what.
+    """Figures that are being drawn.
 
-    As a context it leaves none at work, so that nothing is written after a build that failed.
+    As a context it leaves no process at work, so that nothing is written after a build that failed.
     """
 
     def __init__(self) -> None:
-        self._processes = Parallel(
-            min(cpu_count(), MOST), batch_size=1, return_as="generator_unordered"
-        )
-        self._running = self._processes(
-            delayed(_load)(os.getpid()) for _ in range(self._processes.n_jobs)
-        )
+        self._executor = start()
+        self._running: list[Future[list[Path]]] = []
 
     def begin(self, pages: Pages, folder: Path) -> None:
         """Begins to draw all figures."""
-        figures: list[tuple[Callable[..., list[Path]], tuple[object, ...]]] = [
-            (charts.files, (one.rows, folder / one.name, f"{one.task}: {one.what}", one.about))
-            for one in pages.panels
-        ]
-        figures += [(picture.draw, (folder / picture.name,)) for picture in pages.pictures]
+        from leaderboards.looks import declared
+
         # All methods are loaded here: to load them in each process would take longer than to draw.
         looks = declared()
-        self.finish()
-        self._running = self._processes(delayed(_draw)(looks, *told) for told in figures)
+        for draw, told in _tasks(pages, folder):
+            self._running.append(self._executor.submit(_draw, looks, draw, *told))
 
     def finish(self) -> None:
         """Waits until all is drawn.
@@ -53,29 +55,40 @@ class Drawing:
         Raises:
             Exception: what went wrong with a figure, such as a full disk.
         """
-        list(self._running)
+        for one in self._running:
+            one.result()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(Exception):  # the first error is the one to tell
-            self.finish()
+        for one in self._running:
+            one.cancel()
+        wait(self._running)
 
 
-def _load(maker: int) -> None:
-    """The first task of a process, for which it imports this module and all that it imports.
+def _tasks(pages: Pages, folder: Path) -> Iterator[Task]:
+    """Every figure: first those that are drawn while what the next ones show is still computed."""
+    from leaderboards.site import charts
 
-    Args:
-        maker: the process that asks, which draws itself where there is one CPU, and stays as it is.
-    """
-    if os.getpid() != maker:
-        gc.freeze()  # these stay; to look through them again and again takes seconds
-        gc.set_threshold(100_000, 20, 20)
+    for picture in pages.suite_pictures:
+        yield picture.draw, (folder / picture.name,)
+    for one in pages.panels:
+        title = f"{one.task}: {one.what}"
+        yield charts.files, (one.rows, folder / one.name, title, one.about)
+    for picture in pages.matrix_pictures:
+        yield picture.draw, (folder / picture.name,)
 
 
-def _draw(
-    looks: Mapping[str, Look], draw: Callable[..., list[Path]], told: tuple[object, ...]
-) -> list[Path]:
+def _load() -> None:
+    """The first task of a process."""
+    import_module("leaderboards.site.charts")
+    gc.freeze()  # these stay; to look through them again and again takes seconds
+    gc.set_threshold(100_000, 20, 20)
+
+
+def _draw(looks: Mapping[str, Look], draw: Callable[..., list[Path]], *told: object) -> list[Path]:
+    from leaderboards.looks import given
+
     with given(looks):
         return draw(*told)

@@ -15,8 +15,8 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench import __version__, registry
-from bench.checks import FLAGS, flags
-from bench.record import MethodSpec, Record
+from bench.checks import FLAGS, Flags, flags
+from bench.record import Record
 from bench.submissions import Manifest
 from bench.suite import load_suite, suite_names
 from bench.types import Goal
@@ -31,7 +31,7 @@ from leaderboards.published import mirrored
 from leaderboards.site import charts
 from leaderboards.site.about import about
 from leaderboards.site.answers import board_table, matrix_table, papers_table
-from leaderboards.site.pictures import Picture, pictures
+from leaderboards.site.pictures import Picture, of_matrices, of_suites
 from leaderboards.site.reading import Collection
 from leaderboards.site.rows import (
     Table,
@@ -45,6 +45,8 @@ from leaderboards.tables import failures
 
 SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 KINDS = ("defense", "attack")
+DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""The one in C takes a tenth of the time, where the library is there."""
 
 
 def slug(name: str) -> str:
@@ -73,35 +75,60 @@ class Panel:
 
 
 class Pages:
-    """All pages of one collection of records, as text by path."""
+    """All pages of one collection of records, as text by path; each part is made when it is needed."""
 
     def __init__(self, collection: Collection) -> None:
         self.records, self.collection = collection.records, collection
-        self.frame = frame(self.records)
-        self.rows = per_setting(self.frame)
-        self.flags = flags(self.records)
-        self.keys: dict[tuple[Any, ...], str] = {}
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """All results, as `leaderboards.frame.frame` builds them."""
+        return frame(self.records)
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """All settings, as `per_setting` builds them."""
+        return per_setting(self.frame)
+
+    @cached_property
+    def flags(self) -> Flags:
+        """What to doubt, by key and index of the leak."""
+        return flags(self.records)
+
+    @cached_property
+    def keys(self) -> dict[tuple[Any, ...], str]:
+        """For each setting the key of its first record."""
+        found: dict[tuple[Any, ...], str] = {}
         for row in self.frame[[*SETTING, "key"]].drop_duplicates().to_dict("records"):
-            self.keys.setdefault(place(row), row["key"])
-        self.links = {
+            found.setdefault(place(row), row["key"])
+        return found
+
+    @cached_property
+    def links(self) -> dict[str, str]:
+        """The page of each method, from the site's root."""
+        return {
             f"{kind} {name}": f"{kind}s/{slug(name)}.html"
             for kind in KINDS
             for name in self._named(kind)
         }
-        self._environment = Environment(
+
+    @cached_property
+    def _environment(self) -> Environment:
+        made = Environment(
             loader=PackageLoader("leaderboards.site"),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.globals |= {
+        made.globals |= {
             "look": look,
             "outline": charts.outline,
             "links": self.links,
             "version": __version__,
             "slug": slug,
         }
+        return made
 
     def every(self) -> Iterator[tuple[str, str]]:
         """Path and text of each page."""
@@ -157,7 +184,7 @@ class Pages:
         )
         cls = known.get(name)
         rows = self.rows[self.rows[kind] == name]
-        records = [record for record in self.records if name in _methods(record, kind)]
+        records = self._using[kind].get(name, [])
         raised = [
             flag
             for record in records
@@ -182,7 +209,8 @@ class Pages:
 
     def record(self, record: Record) -> str:
         """One record: its numbers, and everything that is needed to run it again."""
-        own = {i: names for (key, i), names in self.flags.items() if key == record.key}
+        places = range(-1, len(record.leaks))
+        own = {i: names for i in places if (names := self.flags.get((record.key, i)))}
         cell = record.cell.model_dump(mode="json")
         return self._page(
             "record.html",
@@ -196,7 +224,7 @@ class Pages:
                 flag: FLAGS[flag] for flag in FLAGS if any(flag in names for names in own.values())
             },
             whole={flag: FLAGS[flag] for flag in own.get(-1, ())},
-            as_yaml=yaml.safe_dump(cell, sort_keys=False, allow_unicode=True, width=100),
+            as_yaml=yaml.dump(cell, Dumper=DUMPER, sort_keys=False, allow_unicode=True, width=100),
             as_json=json.dumps(cell, indent=1, ensure_ascii=False),
             cost=record.cost.model_dump(mode="json") if record.cost else {},
             provenance=record.provenance.model_dump(mode="json"),
@@ -230,18 +258,29 @@ class Pages:
 
     @cached_property
     def pictures(self) -> list[Picture]:
-        """The figures of the matrices, and of single folders."""
-        return pictures(self.collection, self.matrices, slug)
+        """The figures of the matrices and of single folders, those of one question beside each other."""
+        every = [*self.matrix_pictures, *self.suite_pictures]
+        return sorted(every, key=lambda picture: picture.question)
+
+    @cached_property
+    def matrix_pictures(self) -> list[Picture]:
+        """The figures of the matrices."""
+        return of_matrices(self.matrices)
+
+    @cached_property
+    def suite_pictures(self) -> list[Picture]:
+        """The figures of single folders."""
+        return of_suites(self.collection, slug)
 
     @cached_property
     def papers(self) -> list[Table]:
         """For each folder of a suite that mirrors a paper: ours beside the paper's numbers."""
         found = []
-        names = {name for record in self.records for name in self.collection.folders(record.key)}
-        for name in sorted(names & set(suite_names())):
-            keys = {r.key for r in self.records if name in self.collection.folders(r.key)}
-            if (paper := load_suite(name).paper) is None:
+        for name, own in self.collection.by_folder.items():
+            paper = load_suite(name).paper if name in suite_names() else None
+            if paper is None:
                 continue
+            keys = {record.key for record in own}
             pairs = beside(self.frame[self.frame["key"].isin(keys)], mirrored(paper))
             if len(pairs):
                 found.append(papers_table(name, pairs, paper.note, f"paper-{name}", self.links))
@@ -287,7 +326,7 @@ class Pages:
         """By key the parameters of the defense in words, those that vary within it."""
         found: dict[str, str] = {}
         for name in self._named("defense"):
-            own = [record for record in self.records if record.cell.defense.name == name]
+            own = self._using["defense"].get(name, [])
             told = varying(record.cell.defense.params for record in own)
             found |= {r.key: settings(json.dumps(r.cell.defense.params), told) for r in own}
         return found
@@ -295,7 +334,17 @@ class Pages:
     def _named(self, kind: str) -> list[str]:
         """All methods that are known or that have a record."""
         known = registry.defenses() if kind == "defense" else registry.attacks()
-        return sorted({*known, *(name for r in self.records for name in _methods(r, kind))})
+        return sorted({*known, *self._using[kind]})
+
+    @cached_property
+    def _using(self) -> dict[str, dict[str, list[Record]]]:
+        """By kind and name, the records of a method."""
+        found: dict[str, dict[str, list[Record]]] = {kind: {} for kind in KINDS}
+        for record in self.records:
+            found["defense"].setdefault(record.cell.defense.name, []).append(record)
+            for name in dict.fromkeys(leak.attack.name for leak in record.leaks):
+                found["attack"].setdefault(name, []).append(record)
+        return found
 
     def _certificates(self, kind: str, name: str) -> list[tuple[str, str, str]]:
         """(what is certified, where, key) of each certificate that the method has part in."""
@@ -317,10 +366,3 @@ class Pages:
 
 def _defenses(panels: Sequence[Panel]) -> int:
     return len({name for panel in panels for name in panel.rows["defense"]})
-
-
-def _methods(record: Record, kind: str) -> set[str]:
-    specs: list[MethodSpec] = (
-        [record.cell.defense] if kind == "defense" else [leak.attack for leak in record.leaks]
-    )
-    return {spec.name for spec in specs}

@@ -32,15 +32,8 @@ class Picture:
     draw: Callable[[Path], list[Path]]
 
 
-def pictures(
-    collection: Collection, matrices: Sequence[Matrix], slug: Callable[[str], str]
-) -> list[Picture]:
-    """The figures of the large matrices and of all folders, those of one question beside each other.
-
-    Args:
-        matrices: in the order of their tables, whose numbers their figures bear.
-        slug: makes a name that is fit for a file of any text.
-    """
+def of_matrices(matrices: Sequence[Matrix]) -> list[Picture]:
+    """The figures of the large ones; `matrices` are in the order of their tables, and so are their names."""
     found = []
     for n, matrix in enumerate(matrices):
         if len(matrix.lines) >= MANY:
@@ -50,9 +43,13 @@ def pictures(
             )
             question = "What does each defense protect, and what does that cost?"
             found.append(Picture(f"matrix-{n}.goals", question, about, draw))
-    names = {name for key in collection.files for name in collection.folders(key)}
-    for name in sorted(names):
-        own = [r for r in collection.records if name in collection.folders(r.key)]
+    return found
+
+
+def of_suites(collection: Collection, slug: Callable[[str], str]) -> list[Picture]:
+    """The figures of single folders; `slug` makes of any text a name that is fit for a file."""
+    found = []
+    for name, own in collection.by_folder.items():
         if any(leak.metric == "exposure" and leak.success for r in own for leak in r.leaks):
             suite = load_suite(name) if name in suite_names() else None
             paper = suite.paper if suite else None
@@ -65,7 +62,7 @@ def pictures(
             draw = partial(training, curves, title=f"{name}: label leak over training")
             question = "How does the leak of labels move while the model trains?"
             found.append(Picture(f"{slug(name)}.training", question, name, draw))
-    return sorted(found, key=lambda picture: picture.question)
+    return found
 
 
 def _over_training(leak: Leak) -> bool:

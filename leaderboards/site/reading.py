@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,15 @@ class Collection:
     def folders(self, key: str) -> list[str]:
         """The names of the folders, which are those of suites, that hold the cell."""
         return [path.resolve().parent.name for path in self.files[key]]
+
+    @cached_property
+    def by_folder(self) -> dict[str, list[Record]]:
+        """The records of each folder."""
+        found: dict[str, list[Record]] = {}
+        for record in self.records:
+            for name in dict.fromkeys(self.folders(record.key)):
+                found.setdefault(name, []).append(record)
+        return dict(sorted(found.items()))
 
 
 def collect(folders: Sequence[Path]) -> Collection:

@@ -103,7 +103,8 @@ def per_setting(frame: pd.DataFrame) -> pd.DataFrame:
     words = pd.Series("", rows.index, dtype="str")
     for defense, own in rows.groupby("defense", sort=False):
         names = varying(map(json.loads, frame.loc[frame["defense"] == defense, "params"].unique()))
-        for _, peers in own.groupby(["task", "model", "cut"], sort=False):
+        where = ["task", "model", "cut"]
+        for _, peers in own[[*where, "params", "limit", "epochs", "setup"]].groupby(where):
             for index, row in zip(peers.index, peers.itertuples(), strict=True):
                 told = (
                     settings(str(row.params), names),
