@@ -15,6 +15,7 @@ from fontTools import subset
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
 
 from bench.errors import LeakboardError
@@ -142,6 +143,8 @@ def _place(figure: Figure, n: int, columns: int) -> Axes:
     row, column = divmod(n, columns)
     x, y = column * width / columns + LEFT, height - HEAD - PANEL * (row + 1) + BOTTOM
     ax = figure.add_axes((x / width, y / height, wide / width, high / height))
+    # So few that their numbers are short enough for the room they have.
+    ax.yaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
     ax.xaxis.set_label_coords(0.5, -0.23 / high)
     ax.yaxis.set_label_coords(-0.43 / wide, 0.5)
     return ax

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from leaderboards.frontier import interval
 
@@ -39,8 +38,7 @@ def clearly_better(a: Contender, b: Contender) -> bool:
     if len(common) < 2:
         return a.band[0] > b.band[1]
     gaps = np.array([a.values[seed] - b.values[seed] for seed in common])
-    needed = float(stdtrit(len(gaps) - 1, 0.975)) * gaps.std(ddof=1) / np.sqrt(len(gaps))
-    return bool(gaps.mean() > max(needed, 1e-12))
+    return interval(gaps, np.nan, np.nan)[0] > 1e-12
 
 
 def ranks(field: Sequence[Contender]) -> list[tuple[int, int]]:

@@ -63,15 +63,20 @@ class Panel:
     Attributes:
         name: of its files.
         about: model, data and training, in words.
-        what: the attacks guess.
         rows: its points, as `leaderboards.frontier.points` builds them.
     """
 
     name: str
     task: str
     about: str
-    what: str
+    goal: str
+    attribute: str
     rows: pd.DataFrame
+
+    @property
+    def what(self) -> str:
+        """What the attacks guess, in words."""
+        return f"{self.goal}: {self.attribute}" if self.attribute else self.goal
 
 
 class Pages:
@@ -301,9 +306,8 @@ class Pages:
             cell = groups[digits][0].cell
             # No slug holds a dot, so no two of these names are the same.
             name = ".".join(slug(part) for part in (task, digits, goal, attribute) if part)
-            what = f"{goal}: {attribute}" if attribute else goal
             about = f"{cell.model}, {words[digits]}"
-            found.append(Panel(name, task, about, what, rows))
+            found.append(Panel(name, task, about, goal, attribute, rows))
         return found
 
     @cached_property
@@ -315,7 +319,7 @@ class Pages:
         order = [str(goal) for goal in Goal]
         for groups in found.values():
             for panels in groups.values():
-                panels.sort(key=lambda panel: order.index(panel.what.partition(":")[0]))
+                panels.sort(key=lambda panel: order.index(panel.goal))
         return {
             task: dict(sorted(groups.items(), key=lambda group: -_defenses(group[1])))
             for task, groups in found.items()
