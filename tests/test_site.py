@@ -3,12 +3,16 @@
 import gc
 import hashlib
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
+import psutil
 import pytest
 from records import estimate, leak, record
 
@@ -322,6 +326,30 @@ def test_a_build_that_fails_leaves_the_old_site_whole(copied, other, monkeypatch
         publish(other, copied)
     assert digests(copied) == before
     assert [path.name for path in copied.parent.iterdir()] == ["site"]
+
+
+def test_where_a_process_that_draws_is_ended_the_old_site_stays_whole(copied, other, monkeypatch):
+    before = digests(copied)
+    monkeypatch.setattr(charts, "files", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(LeakboardError, match="ended from outside"):
+        publish(other, copied)
+    assert digests(copied) == before
+    monkeypatch.undo()
+    publish(other, copied)  # with new processes
+    assert digests(copied) != before
+
+
+def test_processes_that_draw_end_with_their_maker():
+    code = (
+        "import os, time; from leaderboards.site.drawing import start; made = start(); "
+        "print(made.submit(os.getpid).result(), flush=True); "
+        "busy = [made.submit(time.sleep, 600) for _ in range(4)]; time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as maker:
+        assert maker.stdout is not None
+        drawer = psutil.Process(int(maker.stdout.readline()))
+        maker.kill()
+    drawer.wait(timeout=60)
 
 
 def test_the_old_site_comes_back_if_the_new_one_cannot_be_moved(copied, tmp_path):

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from typing import TYPE_CHECKING, Self
 
 from loky import cpu_count, get_reusable_executor
+
+from bench.errors import LeakboardError
 
 if TYPE_CHECKING:
     from leaderboards.looks import Look
@@ -24,9 +31,10 @@ Task = tuple[Callable[..., list[Path]], tuple[object, ...]]
 def start() -> Executor:
     """The processes, which from now on load what they need; later calls return the same ones."""
     processes = min(cpu_count(), MOST)
-    executor: Executor = get_reusable_executor(processes)
-    for _ in range(processes):
-        executor.submit(_load)
+    executor: Executor = get_reusable_executor(
+        processes, initializer=_load, initargs=(os.getpid(),)
+    )
+    executor.submit(os.getpid)  # with the first task they come to life
     return executor
 
 
@@ -46,17 +54,20 @@ class Drawing:
 
         # All methods are loaded here: to load them in each process would take longer than to draw.
         looks = declared()
-        for draw, told in _tasks(pages, folder):
-            self._running.append(self._executor.submit(_draw, looks, draw, *told))
+        with _told_when_ended():
+            for draw, told in _tasks(pages, folder):
+                self._running.append(self._executor.submit(_draw, looks, draw, *told))
 
     def finish(self) -> None:
         """Waits until all is drawn.
 
         Raises:
+            LeakboardError: a process was ended from outside.
             Exception: what went wrong with a figure, such as a full disk.
         """
-        for one in self._running:
-            one.result()
+        with _told_when_ended():
+            for one in self._running:
+                one.result()
 
     def __enter__(self) -> Self:
         return self
@@ -80,11 +91,29 @@ def _tasks(pages: Pages, folder: Path) -> Iterator[Task]:
         yield picture.draw, (folder / picture.name,)
 
 
-def _load() -> None:
-    """The first task of a process."""
+@contextmanager
+def _told_when_ended() -> Iterator[None]:
+    try:
+        yield
+    except BrokenProcessPool as error:
+        raise LeakboardError(
+            "a process that drew figures was ended from outside, perhaps since memory ran out. Nothing was "
+            "replaced; publish again, where memory is short with LOKY_MAX_CPU_COUNT=1"
+        ) from error
+
+
+def _load(maker: int) -> None:
+    """Gets a process ready; it ends with its maker, who may be killed and cannot say so then."""
+    Thread(target=_end_with, args=(maker,), daemon=True).start()
     import_module("leaderboards.site.charts")
     gc.freeze()  # these stay; to look through them again and again takes seconds
     gc.set_threshold(100_000, 20, 20)
+
+
+def _end_with(maker: int) -> None:
+    while os.getppid() == maker:
+        sleep(1)
+    os._exit(1)
 
 
 def _draw(looks: Mapping[str, Look], draw: Callable[..., list[Path]], *told: object) -> list[Path]:
