@@ -349,7 +349,7 @@ def test_processes_that_draw_end_with_their_maker():
         assert maker.stdout is not None
         drawer = psutil.Process(int(maker.stdout.readline()))
         maker.kill()
-    drawer.wait(timeout=60)
+    drawer.wait(timeout=20)
 
 
 def test_the_old_site_comes_back_if_the_new_one_cannot_be_moved(copied, tmp_path):
