@@ -116,7 +116,7 @@ def average(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """
     groups: dict[int, list[Mapping[Hashable, Any]]] = {}
     numbers = rows.groupby(list(by), sort=False, dropna=False).ngroup()
-    told = rows[[*SETTING, *SUMMARY[:-1], "key"]]
+    told = rows[[*SETTING, *(name for name in SUMMARY if name != "n_seeds"), "key"]]
     for number, row in zip(numbers, told.to_dict("records"), strict=True):
         groups.setdefault(number, []).append(row)
     found = [_mean(group) for group in groups.values()]

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -67,9 +68,7 @@ def place(
         lines: [m, 2] corners in data units of each line that labels should avoid.
         size: of the font, in typographic points.
     """
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
+    renderer = FigureCanvasAgg(_figure(ax)).get_renderer()  # type: ignore[no-untyped-call]
     dots = ax.transData.transform(markers)
     strokes = [_sampled(ax.transData.transform(line)) for line in lines]
     trace = np.concatenate([np.empty((0, 2)), *strokes])
@@ -145,9 +144,13 @@ def _extent(ax: Axes, text: str, size: float, renderer: RendererBase) -> Floats:
 
 def _pixels(ax: Axes) -> float:
     """Pixels per typographic point."""
+    return float(_figure(ax).dpi / 72)
+
+
+def _figure(ax: Axes) -> Figure:
     figure = ax.get_figure(root=True)
     assert figure is not None
-    return float(figure.dpi / 72)
+    return figure
 
 
 def _sampled(corners: Floats, step: float = 3.0) -> Floats:

@@ -118,17 +118,17 @@ def tradeoff(
         columns_of = [per_row(handles, width) for handles in parts]
         lines = [-(-len(handles) // n) for handles, n in zip(parts, columns_of, strict=True)]
         foot = LINE * (sum(lines) + 0.6 + 0.75 * len(text))
-        body = PANEL * rows + HEAD
-        figure = Figure(figsize=(width, body + foot))
+        height = PANEL * rows + HEAD + foot
+        figure = Figure(figsize=(width, height))
         panels = [_place(figure, n, columns) for n in range(len(tasks))]
         here = [[c for c in [*curves, *known] if c.task == task] for task in tasks]
         for ax, task, inside in zip(panels, tasks, here, strict=True):
             _panel(ax, drawn[drawn["task"] == task], inside)
-        figure.suptitle(title, fontsize=10, fontweight="bold", y=1 - 0.08 / (body + foot))
+        figure.suptitle(title, fontsize=10, fontweight="bold", y=1 - 0.08 / height)
         for handles, n, above in zip(parts, columns_of, (0, lines[0]), strict=True):
-            top = (0.5, (foot - LINE * above) / (body + foot))
+            top = (0.5, (foot - LINE * above) / height)
             figure.legend(handles=handles, loc="upper center", bbox_to_anchor=top, ncols=n)
-        text_at = 0.03 * foot / (body + foot)
+        text_at = 0.03 * foot / height
         told: dict[str, Any] = {"fontsize": SMALL, "color": GREY, "ha": "center", "va": "bottom"}
         figure.text(0.5, text_at, "\n".join(text), **told)
         for ax, task, inside in zip(panels, tasks, here, strict=True):

@@ -231,12 +231,12 @@ def publish(
     """
     from leaderboards.site.drawing import start
 
-    start()  # processes that draw, which load while this one does
-    from leaderboards.site.build import publish as build
-
     folders = [folder_of(source) for source in sources or []]
     if not folders:
         folders = sorted(path for path in PUBLISHED.glob("*") if any(path.glob("*.json")))
+    start()  # processes that draw, which load while this one does
+    from leaderboards.site.build import publish as build
+
     with console.status("building"):
         pages = build(folders, to)
     console.print(f"{pages} pages; open {to / 'index.html'}", highlight=False)

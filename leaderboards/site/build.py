@@ -36,7 +36,6 @@ def publish(folders: Sequence[Path], to: Path) -> int:
     check_place(to)
     # Here and there a word is read from a table: Arrow would make a Python string of it each time.
     with _nothing_collected(), pd.option_context("mode.string_storage", "python"):
-        drawing = Drawing()
         collection = collect(folders)
         try:
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +43,7 @@ def publish(folders: Sequence[Path], to: Path) -> int:
         except OSError as error:
             raise LeakboardError(f"{to}: cannot be written ({error.strerror or error})") from error
         try:
-            with drawing:
+            with Drawing() as drawing:
                 n = _write(Pages(collection), new, drawing)
             new.chmod(0o755)  # mkdtemp makes folders for their owner alone
             check_place(to)  # it may have come into being meanwhile

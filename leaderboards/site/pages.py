@@ -35,6 +35,7 @@ from leaderboards.site.pictures import Picture, of_matrices, of_suites
 from leaderboards.site.reading import Collection
 from leaderboards.site.rows import (
     Table,
+    aim,
     leaks_table,
     per_setting,
     place,
@@ -76,7 +77,7 @@ class Panel:
     @property
     def what(self) -> str:
         """What the attacks guess, in words."""
-        return f"{self.goal}: {self.attribute}" if self.attribute else self.goal
+        return aim(self.goal, self.attribute)
 
 
 class Pages:
@@ -357,8 +358,8 @@ class Pages:
             for leak in record.leaks:
                 who = leak.attack.name if kind == "attack" else record.cell.defense.name
                 if leak.certificate and who == name:
-                    goal = f"{leak.goal}: {leak.attribute}" if leak.attribute else str(leak.goal)
-                    what = f"{leak.attack.name} ({goal}, reads {leak.channel or 'nothing'})"
+                    guessed = aim(leak.goal, leak.attribute)
+                    what = f"{leak.attack.name} ({guessed}, reads {leak.channel or 'nothing'})"
                     cell = record.cell
                     where = f"{cell.task}, {cell.model}, cut {cell.cut}, on {cell.defense.name}"
                     found.setdefault((what, where), record.key)

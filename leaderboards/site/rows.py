@@ -147,7 +147,6 @@ def settings_table(
     cells = []
     for row in rows.to_dict("records"):
         key = keys[place(row)]
-        goal = f"{row['goal']}: {row['attribute']}" if row["attribute"] else row["goal"]
         once = row["n_seeds"] == 1
         cells.append(
             [
@@ -160,7 +159,7 @@ def settings_table(
                 ),
                 Cell(row["words"] or "as is", href=f"{root}records/{key}.html"),
                 number(row["utility"], row["utility_low"], row["utility_high"]),
-                Cell(goal),
+                Cell(aim(row["goal"], row["attribute"])),
                 number(row["ep"], row["ep_low"], row["ep_high"]),
                 Cell(row["attack"], href=root + links[f"attack {row['attack']}"]),
                 number(row["paper_ep"], row["paper_ep_low"], row["paper_ep_high"]),
@@ -173,6 +172,11 @@ def settings_table(
     return Table(
         "settings", "Settings: what each costs and what it leaves private", columns, cells, note
     )
+
+
+def aim(goal: str, attribute: str | None) -> str:
+    """What an attack guesses, in words."""
+    return f"{goal}: {attribute}" if attribute else str(goal)
 
 
 def place(row: Mapping[Any, Any]) -> tuple[Any, ...]:
@@ -245,13 +249,12 @@ def leaks_table(
         remarks = [*(["certificate"] if leak.certificate else []), *flags.get(index, ())]
         remarks += [f"proves ε ≥ {leak.epsilon:.2f}"] if leak.epsilon is not None else []
         params = [f"{name} = {value}" for name, value in leak.attack.params.items()]
-        goal = f"{leak.goal}: {leak.attribute}" if leak.attribute else str(leak.goal)
         success = leak.success
         rows.append(
             [
                 Cell(leak.attack.name, href=root + links[f"attack {leak.attack.name}"]),
                 Cell(", ".join(params)),
-                Cell(goal),
+                Cell(aim(leak.goal, leak.attribute)),
                 Cell(leak.view),
                 Cell(leak.channel or ""),
                 estimated(success),
