@@ -79,7 +79,7 @@ def named(line: Line) -> str:
 
 def _lost(line: Line) -> str:
     low, high = line.lost["low"], line.lost["high"]
-    return f"{line.lost['points']:.1f} [{low:.1f}, {high:.1f}]" + "!" * (not line.within)
+    return f"{line.lost['points']:z.1f} [{low:z.1f}, {high:z.1f}]" + "!" * (not line.within)
 
 
 def claimed(line: Line) -> str:

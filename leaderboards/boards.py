@@ -221,7 +221,7 @@ def _described(one: Setting) -> Entry:
         "privacy": _banded(one.privacy),
         "EP": f"{row['ep']:.3f} [{row['ep_low']:.3f}, {row['ep_high']:.3f}]",
         "chance EP": f"{row['ep_chance']:.3f}",
-        "lost": f"{lost['points']:.1f} [{lost['low']:.1f}, {lost['high']:.1f}]",
+        "lost": f"{lost['points']:z.1f} [{lost['low']:z.1f}, {lost['high']:z.1f}]",
         "attack": row["attack"],
         "seeds": row["n_seeds"],
         "flags": row["flags"],

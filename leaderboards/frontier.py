@@ -61,7 +61,8 @@ def deciding(
 
     The strongest has the largest advantage over chance on the mean over the seeds on which it ran:
     EPs of attacks whose chance levels differ cannot be compared. To take the strongest of each seed
-    would pick what luck favours there, and so understate EP.
+    would pick what luck favours there, and so understate EP. One that ran on fewer seeds competes
+    with the mean of those: what leaks there leaks, and `n_seeds` says how often it was seen.
 
     Args:
         attack: 'strongest' among those that read something; 'paper', the one by which the

@@ -264,6 +264,13 @@ def test_estimates_outside_what_is_possible_stay_inside_a_board():
     assert rows.loc["sap", "privacy"].startswith("1.000")
 
 
+def test_what_rounds_to_nothing_lost_has_no_sign():
+    plain = cell("none", utility=0.9, success=1.0)
+    lucky = cell("sap", utility=0.9002, success=0.5)
+    rows = the_board([plain, lucky], "best-privacy").set_index("defense")
+    assert rows.loc["sap", "lost"].startswith("0.0 [")
+
+
 @pytest.fixture
 def folder(tmp_path):
     store = Store(tmp_path / "mine")

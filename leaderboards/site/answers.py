@@ -92,9 +92,8 @@ def _entry(column: Column, text: str, links: Mapping[str, str]) -> Cell:
 def _lost(line: Line) -> Cell:
     row: Mapping[Any, Any] = line.lost
     mark = "" if line.within else " !"
-    return Cell(
-        f"{row['points']:.1f}{mark}", f"[{row['low']:.1f}, {row['high']:.1f}]", float(row["points"])
-    )
+    between = f"[{row['low']:z.1f}, {row['high']:z.1f}]"
+    return Cell(f"{row['points']:z.1f}{mark}", between, float(row["points"]))
 
 
 def _shield(shield: Shield, notes: dict[str, int]) -> Cell:
