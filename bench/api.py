@@ -247,8 +247,10 @@ class Api:
         asked = list(recipients or [self.servers[0]] * len(gradients))
         for j, (gradient, recipient) in enumerate(zip(gradients, asked, strict=True)):
             wire.repeat(tokens.ids, *adapter.values())
-            where = {"round": round, "part": part + j, "recipient": recipient}
-            arrived.append(wire.send(Channel.GRADIENTS, gradient, rows, **where))  # type: ignore[call-overload]
+            sent = wire.send(
+                Channel.GRADIENTS, gradient, rows, round=round, part=part + j, recipient=recipient
+            )
+            arrived.append(sent)
         if once:
             whole = sum(w * g for w, g in zip(weights, arrived, strict=True))
             answers = [self._answered(tokens, adapter, whole, dropout)] * len(arrived)

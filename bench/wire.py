@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -66,36 +66,10 @@ class Wire:
         """Says where in training the next messages are sent; (−1, None) outside of it."""
         self._step, self._moment = step, moment
 
-    @overload
     def send(
         self,
         channel: Channel,
-        payload: Tensor,
-        rows: Tensor,
-        *,
-        round: int = ...,
-        split: str = ...,
-        sender: Party = ...,
-        recipient: str = ...,
-        part: int = ...,
-    ) -> Tensor: ...
-    @overload
-    def send(
-        self,
-        channel: Channel,
-        payload: Ragged,
-        rows: Tensor,
-        *,
-        round: int = ...,
-        split: str = ...,
-        sender: Party = ...,
-        recipient: str = ...,
-        part: int = ...,
-    ) -> Ragged: ...
-    def send(
-        self,
-        channel: Channel,
-        payload: Tensor | Ragged,
+        payload: Payload,
         rows: Tensor,
         *,
         round: int = 0,
@@ -103,7 +77,7 @@ class Wire:
         sender: Party = "customer",
         recipient: str = "vendor",
         part: int = 0,
-    ) -> Tensor | Ragged:
+    ) -> Payload:
         """Sends one message and returns what arrives: the same numbers, cut from the sender's graph.
 
         Args:
