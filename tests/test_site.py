@@ -213,7 +213,7 @@ def test_each_record_can_be_run_again_from_its_page(site):
 def test_what_was_said_with_a_submission_stands_at_its_records_and_method(site, other):
     for page in [*(f"records/{one.key}.html" for one in hostile_records()), "defenses/none.html"]:
         text = (site / page).read_text("utf-8")
-        assert text.count(f'<a href="{LINK}" rel="noopener nofollow">{LINK}</a>') == 1
+        assert text.count(f' <a href="{LINK}" rel="noopener nofollow">{LINK}</a>') == 1
         assert "note &lt;/script&gt;" in text
     for one in plain_records():
         assert "Submitted as" not in (site / "records" / f"{one.key}.html").read_text("utf-8")
