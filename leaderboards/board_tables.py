@@ -10,6 +10,7 @@ from rich.text import Text
 
 from leaderboards.beside import beside
 from leaderboards.boards import Board
+from leaderboards.comparisons import points_lost
 from leaderboards.looks import SYMBOLS
 from leaderboards.matrix import Line, Matrix, Shield
 
@@ -78,8 +79,8 @@ def named(line: Line) -> str:
 
 
 def _lost(line: Line) -> str:
-    low, high = line.lost["low"], line.lost["high"]
-    return f"{line.lost['points']:z.1f} [{low:z.1f}, {high:z.1f}]" + "!" * (not line.within)
+    points, between = points_lost(line.lost)
+    return f"{points} {between}" + "!" * (not line.within)
 
 
 def claimed(line: Line) -> str:

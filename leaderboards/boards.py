@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from leaderboards.choices import choices
-from leaderboards.comparisons import Comparison, Row, by_setting, setting_of
+from leaderboards.comparisons import Comparison, Row, by_setting, points_lost, setting_of
 from leaderboards.frontier import SETTING, STRONGEST, average, deciding
 from leaderboards.ranks import Contender, clearly_better, ranks, spelled
 
@@ -214,14 +214,14 @@ def _ranked(entries: Sequence[Setting], values: Sequence[Contender]) -> list[Ent
 
 
 def _described(one: Setting) -> Entry:
-    row, lost = one.row, one.lost
+    row = one.row
     return {
         "defense": row["defense"],
         "setting": row["label"],
         "privacy": _banded(one.privacy),
         "EP": f"{row['ep']:.3f} [{row['ep_low']:.3f}, {row['ep_high']:.3f}]",
         "chance EP": f"{row['ep_chance']:.3f}",
-        "lost": f"{lost['points']:z.1f} [{lost['low']:z.1f}, {lost['high']:z.1f}]",
+        "lost": " ".join(points_lost(one.lost)),
         "attack": row["attack"],
         "seeds": row["n_seeds"],
         "flags": row["flags"],

@@ -136,6 +136,11 @@ def _settings(records: Sequence[Record], rows: pd.DataFrame) -> pd.DataFrame:
     return _named(labelled(pd.DataFrame(found)))
 
 
+def points_lost(lost: Row) -> tuple[str, str]:
+    """The points of utility lost and their interval, in words; what rounds to 0 has no sign."""
+    return f"{lost['points']:z.1f}", f"[{lost['low']:z.1f}, {lost['high']:z.1f}]"
+
+
 def _named(settings_: pd.DataFrame) -> pd.DataFrame:
     """With labels that tell the settings of each defense apart, its knob first."""
     labels = settings_["label"].copy()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 
 from leaderboards.board_tables import claimed
 from leaderboards.boards import Board
+from leaderboards.comparisons import points_lost
 from leaderboards.looks import look
 from leaderboards.matrix import Line, Matrix, Shield
 from leaderboards.site.rows import Cell, Column, Table, number
@@ -90,10 +90,9 @@ def _entry(column: Column, text: str, links: Mapping[str, str]) -> Cell:
 
 
 def _lost(line: Line) -> Cell:
-    row: Mapping[Any, Any] = line.lost
+    points, between = points_lost(line.lost)
     mark = "" if line.within else " !"
-    between = f"[{row['low']:z.1f}, {row['high']:z.1f}]"
-    return Cell(f"{row['points']:z.1f}{mark}", between, float(row["points"]))
+    return Cell(f"{points}{mark}", between, float(line.lost["points"]))
 
 
 def _shield(shield: Shield, notes: dict[str, int]) -> Cell:
