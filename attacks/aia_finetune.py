@@ -11,23 +11,19 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench.ragged import Ragged
-from bench.record import TrainSettings
-from bench.session import Network
-from bench.training import by_length, fit
-from bench.types import (
-    Attack,
+from bench.backbones import Network, Ragged, by_length
+from bench.contracts import (
     Channel,
     Goal,
     Guess,
     Ints,
-    Knowledge,
     Knows,
-    Labelled,
-    Source,
     ThreatModel,
+    TrainSettings,
     Transcript,
 )
+from bench.exchange import fit
+from bench.methods import Attack, Knowledge, Labelled, Source
 
 CHANNELS = (Channel.REPRESENTATIONS, Channel.TOKENS)
 """In the order of preference; pooled activations leave no blocks to fine-tune."""

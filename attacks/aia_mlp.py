@@ -11,19 +11,8 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from bench.types import (
-    Attack,
-    Channel,
-    Collected,
-    Goal,
-    Guess,
-    Ints,
-    Knowledge,
-    Knows,
-    Source,
-    ThreatModel,
-    Transcript,
-)
+from bench.contracts import Channel, Collected, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from bench.methods import Attack, Knowledge, Source
 
 HIDDEN = 768
 """Hidden units, as in the paper."""

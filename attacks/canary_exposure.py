@@ -8,23 +8,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bench.backbones import Backbone
-from bench.exposure import candidates, printed
-from bench.language import LanguageModel
-from bench.planting import DIGITS, SLOT, TRIES
-from bench.released import restored
-from bench.types import (
-    Attack,
-    Channel,
-    Goal,
-    Guess,
-    Knowledge,
-    Knows,
-    Measure,
-    Source,
-    ThreatModel,
-    Transcript,
-)
+from bench.attacking import candidates, printed
+from bench.backbones import Backbone, LanguageModel
+from bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
+from bench.exchange import restored
+from bench.methods import Attack, Knowledge, Source
+from bench.tasks import DIGITS, SLOT, TRIES
 
 
 class CanaryExposure(Attack):

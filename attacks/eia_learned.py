@@ -10,24 +10,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bench import inverting
-from bench.inverting import Inverter, Reader
-from bench.ragged import Ragged, Tokens
-from bench.record import TrainSettings
-from bench.tasks.catalogue import OWN, PublicText
-from bench.training import by_length
-from bench.types import (
-    Attack,
-    Channel,
-    Goal,
-    Guess,
-    Knowledge,
-    Knows,
-    Query,
-    Source,
-    ThreatModel,
-    Transcript,
-)
+from bench.attacking import Inverter, Reader, inverting
+from bench.backbones import Ragged, Tokens, by_length
+from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, TrainSettings, Transcript
+from bench.methods import Attack, Knowledge, Query, Source
+from bench.tasks import OWN, PublicText
 
 BATCH = 16
 LEARNING_RATE = 1e-3

@@ -12,23 +12,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bench import inverting
-from bench.backbones import Backbone
-from bench.inverting import Inverter, Reader
-from bench.ragged import Ragged, Tokens
-from bench.record import TrainSettings
-from bench.tasks.catalogue import OWN, PublicText
-from bench.types import (
-    Attack,
-    Channel,
-    Goal,
-    Guess,
-    Knowledge,
-    Knows,
-    Source,
-    ThreatModel,
-    Transcript,
-)
+from bench.attacking import Inverter, Reader, inverting
+from bench.backbones import Backbone, Ragged, Tokens
+from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, TrainSettings, Transcript
+from bench.methods import Attack, Knowledge, Source
+from bench.tasks import OWN, PublicText
 
 BATCH = 16
 WARMUP = 0.1

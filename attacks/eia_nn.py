@@ -4,18 +4,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.types import (
-    Attack,
-    Channel,
-    Goal,
-    Guess,
-    Ints,
-    Knowledge,
-    Knows,
-    Source,
-    ThreatModel,
-    Transcript,
-)
+from bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from bench.methods import Attack, Knowledge, Source
 
 
 class NearestNeighbour(Attack):

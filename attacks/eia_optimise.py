@@ -12,24 +12,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from bench.backbones import Backbone
-from bench.discriminant import Discriminant
-from bench.ragged import Ragged
-from bench.relaxation import Choice, Logits, Vectors
-from bench.training import by_length
-from bench.types import (
-    Attack,
-    Channel,
-    Collected,
-    Goal,
-    Guess,
-    Ints,
-    Knowledge,
-    Knows,
-    Source,
-    ThreatModel,
-    Transcript,
-)
+from bench.attacking import Choice, Discriminant, Logits, Vectors
+from bench.backbones import Backbone, Ragged, by_length
+from bench.contracts import Channel, Collected, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from bench.methods import Attack, Knowledge, Source
 
 RATE = {"logits": 0.1, "embeddings": 0.2}
 """Of Adam. For `logits`, published values run from 0.005 to 0.09, with 300 to 72,000 steps; at 0.1

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.label_leakage import LabelAttack
-from bench.types import Measure, Source
+from bench.attacking import LabelAttack
+from bench.contracts import Measure
+from bench.methods import Source
 
 
 class Clusters(LabelAttack):

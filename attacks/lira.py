@@ -10,18 +10,8 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from attacks.membership import Membership
-from bench.types import (
-    Attack,
-    Channel,
-    Goal,
-    Guess,
-    Knowledge,
-    Knows,
-    Shadows,
-    Source,
-    ThreatModel,
-    Transcript,
-)
+from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from bench.methods import Attack, Knowledge, Shadows, Source
 
 OWN = 64
 """From so many shadow models on each candidate has variances of its own (section VI-C of the paper)."""

@@ -4,16 +4,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.types import (
-    Attack,
-    Channel,
-    Goal,
-    Guess,
-    Knowledge,
-    Source,
-    ThreatModel,
-    Transcript,
-)
+from bench.contracts import Channel, Goal, Guess, ThreatModel, Transcript
+from bench.methods import Attack, Knowledge, Source
 
 
 class LogitGradient(Attack):

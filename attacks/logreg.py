@@ -6,8 +6,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.label_leakage import ToldLabelAttack
-from bench.types import Ints, Source
+from bench.attacking import ToldLabelAttack
+from bench.contracts import Ints
+from bench.methods import Source
 
 
 class LogReg(ToldLabelAttack):

@@ -10,20 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bench.ragged import Tokens
-from bench.released import Trainee, confidences, losses, restored
-from bench.training import by_length
-from bench.types import (
-    Attack,
-    Channel,
-    Goal,
-    Guess,
-    Knowledge,
-    Knows,
-    Source,
-    ThreatModel,
-    Transcript,
-)
+from bench.backbones import Tokens, by_length
+from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from bench.exchange import Trainee, confidences, losses, restored
+from bench.methods import Attack, Knowledge, Source
 
 
 class Membership(Attack):

@@ -10,22 +10,11 @@ import torch
 from numpy.typing import NDArray
 
 from attacks.spectral import Spectral
-from bench.adapter_gradients import adapter_of, features
-from bench.calls import Batch, batches
-from bench.label_leakage import Matrix, few
-from bench.session import Network
-from bench.types import (
-    Attack,
-    Channel,
-    Goal,
-    Guess,
-    Knowledge,
-    Knows,
-    Measure,
-    Source,
-    ThreatModel,
-    Transcript,
-)
+from bench.attacking import Matrix, adapter_of, features, few
+from bench.backbones import Network
+from bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
+from bench.exchange import Batch, batches
+from bench.methods import Attack, Knowledge, Source
 
 MOMENTS = 5
 """At which it looks: each costs a forward and a backward pass for the one way, two forward for the

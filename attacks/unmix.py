@@ -6,19 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attacks.spectral import Spectral
-from bench.calls import batches
-from bench.label_leakage import Matrix
-from bench.types import (
-    Attack,
-    Channel,
-    Goal,
-    Guess,
-    Knowledge,
-    Measure,
-    Source,
-    ThreatModel,
-    Transcript,
-)
+from bench.attacking import Matrix
+from bench.contracts import Channel, Goal, Guess, Measure, ThreatModel, Transcript
+from bench.exchange import batches
+from bench.methods import Attack, Knowledge, Source
 
 ROUNDS = 100
 """Steps of the power iteration; it converges cubically once near."""

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.errors import MissingExtra
-from bench.label_leakage import ToldLabelAttack
-from bench.types import Ints, Source
+from bench.attacking import ToldLabelAttack
+from bench.contracts import Ints, MissingExtra
+from bench.methods import Source
 
 
 class XGBoost(ToldLabelAttack):

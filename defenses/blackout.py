@@ -5,10 +5,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench import released
-from bench.ragged import Tokens
-from bench.session import Predictor, Session
-from bench.types import Channel, Defense, Objective, Source, Tuned
+from bench.backbones import Tokens
+from bench.contracts import Channel, Objective
+from bench.exchange import Predictor, Session, Tuned, released
+from bench.methods import Defense, Source
 
 NOISE = 0.01
 """Standard deviation of the noise on released weights."""

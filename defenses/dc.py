@@ -10,9 +10,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from bench import api
-from bench.session import Session
-from bench.types import Channel, Defense, Goal, Source, Tuned
+from bench.contracts import Channel, Goal
+from bench.exchange import Session, Tuned, api
+from bench.methods import Defense, Source
 
 TINY = 1e-12
 """Below this, a squared distance covariance counts as this: its logarithm has to stay finite."""

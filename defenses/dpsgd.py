@@ -6,10 +6,9 @@ from typing import ClassVar
 
 import torch
 
-from bench import released
-from bench.private_training import Private
-from bench.session import Session
-from bench.types import Source, Tuned
+from bench.defending import Private
+from bench.exchange import Session, Tuned, released
+from bench.methods import Source
 
 
 class DPSGD(Private):

@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench.api import Api
-from bench.ragged import Tokens
-from bench.session import Predictor, Session
-from bench.training import by_length
-from bench.types import Channel, Defense, Source, Tuned
+from bench.backbones import Tokens, by_length
+from bench.contracts import Channel
+from bench.exchange import Api, Predictor, Session, Tuned
+from bench.methods import Defense, Source
 
 
 class Frozen(Defense):

@@ -8,11 +8,9 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from bench import private, released
-from bench.private_training import Private, sgd
-from bench.redaction import Redacting, all_secrets
-from bench.session import Session
-from bench.types import Source, Tuned
+from bench.defending import Private, Redacting, all_secrets, private, sgd
+from bench.exchange import Session, Tuned, released
+from bench.methods import Source
 
 
 class JFT(Redacting, Private):

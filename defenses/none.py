@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from bench import api, released
-from bench.session import Session
-from bench.types import Channel, Defense, Objective, Source, Tuned
+from bench.contracts import Channel, Objective
+from bench.exchange import Session, Tuned, api, released
+from bench.methods import Defense, Source
 
 
 class NoDefense(Defense):

@@ -11,11 +11,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from bench import api
-from bench.api import Api
-from bench.ragged import Tokens
-from bench.session import Predictor, Session
-from bench.types import Channel, Defense, Goal, Source, Tuned
+from bench.backbones import Tokens
+from bench.contracts import Channel, Goal
+from bench.exchange import Api, Predictor, Session, Tuned, api
+from bench.methods import Defense, Source
 
 
 class P3EFT(Defense):

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from bench import api
-from bench.session import Session
-from bench.types import Channel, Claim, Defense, Source, Tuned
+from bench.contracts import Channel, Claim
+from bench.exchange import Session, Tuned, api
+from bench.methods import Defense, Source
 
 
 class PSLF(Defense):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bench import released
-from bench.redaction import Redacting
-from bench.session import Session
-from bench.types import Source, Tuned
+from bench.defending import Redacting
+from bench.exchange import Session, Tuned, released
+from bench.methods import Source
 
 
 class Redacted(Redacting):

@@ -12,13 +12,11 @@ from pydantic import BeforeValidator, Field
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from bench.backbones import Backbone
-from bench.mechanisms import dx_noise, privatise_tokens
-from bench.neighbours import Neighbours
-from bench.ragged import Ragged, Tokens
-from bench.session import Network, Predictor, Session
-from bench.training import by_length
-from bench.types import Channel, Claim, Defense, Goal, Source, Tuned
+from bench.backbones import Backbone, Neighbours, Network, Ragged, Tokens, by_length
+from bench.contracts import Channel, Claim, Goal
+from bench.defending import dx_noise, privatise_tokens
+from bench.exchange import Predictor, Session, Tuned
+from bench.methods import Defense, Source
 
 Eta = Annotated[
     Annotated[float, Field(gt=0)] | None, BeforeValidator(lambda v: None if v == "none" else v)

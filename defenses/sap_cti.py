@@ -9,8 +9,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from bench.session import Session
-from bench.types import Ints, Source
+from bench.contracts import Ints
+from bench.exchange import Session
+from bench.methods import Source
 from defenses.sap import SAP
 
 SMOOTHING = 1.0

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from bench.backbones import load_backbone
-from bench.mechanisms import dx_noise, privatise_tokens
-from bench.neighbours import Neighbours
+from bench.backbones.loading import load_backbone
+from bench.backbones.neighbours import Neighbours
+from bench.defending.mechanisms import dx_noise, privatise_tokens
 
 TOKENS = 8192
 

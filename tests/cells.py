@@ -12,19 +12,25 @@ import torch
 from attacks.eia_nn import NearestNeighbour
 from attacks.logit_gradient import LogitGradient
 from attacks.prior import Prior
-from bench import plan as planning
-from bench.backbones import Backbone, load_backbone
-from bench.inputs import Inputs
-from bench.plan import Plan, Planned, make_plan
-from bench.record import Record, Recording, TrainSettings
-from bench.runner import Runner, Silent
-from bench.runner import session_of as runner_session
-from bench.seeds import Seeds
-from bench.session import Session
-from bench.store import Store
-from bench.suite import Suite
-from bench.types import Attack, Channel, Defense, Tuned
-from bench.wire import Wire
+from bench.backbones.backbone import Backbone
+from bench.backbones.loading import load_backbone
+from bench.contracts.channels import Channel
+from bench.contracts.record import Record
+from bench.contracts.seeds import Seeds
+from bench.contracts.settings import Recording, TrainSettings
+from bench.exchange.session import Session
+from bench.exchange.tuned import Tuned
+from bench.exchange.wire import Wire
+from bench.methods.attack import Attack
+from bench.methods.defense import Defense
+from bench.records.store import Store
+from bench.running import plan as planning
+from bench.running.cells import session_of as runner_session
+from bench.running.inputs import Inputs
+from bench.running.plan import Plan, Planned, make_plan
+from bench.running.reporting import Silent
+from bench.running.runner import Runner
+from bench.suites.suite import Suite
 
 load_tiny = cache(load_backbone)
 ATTACKS = (NearestNeighbour(), LogitGradient(), Prior())

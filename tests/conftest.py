@@ -14,7 +14,7 @@ from cells import load_tiny
 from hypothesis import settings
 from matplotlib.figure import Figure
 
-from bench.backbones import Backbone
+from bench.backbones.backbone import Backbone
 
 # A loaded machine must not fail a test, and a failure must come back when the test is run again.
 settings.register_profile("leakboard", deadline=None, derandomize=True)

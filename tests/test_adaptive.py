@@ -11,12 +11,16 @@ from scipy.stats import kstest
 from attacks.eia_learned import Learned, Vectorwise, codebook, framed
 from attacks.eia_map import ContextualDenoiser
 from attacks.eia_nn import NearestNeighbour
-from bench import inverting, registry
-from bench.attacking import knowledge_for
-from bench.errors import LeakboardError
-from bench.suite import load_suite
+from bench.attacking import inverting
+from bench.contracts.channels import Channel
+from bench.contracts.errors import LeakboardError
+from bench.contracts.threat import Knows
+from bench.contracts.transcript import Message, Transcript
+from bench.methods import registry
+from bench.methods.knowledge import Auxiliary, Knowledge
+from bench.running.grants import knowledge_for
+from bench.suites.suite import load_suite
 from bench.tasks.reviews import reviews
-from bench.types import Auxiliary, Channel, Knowledge, Knows, Message, Transcript
 from defenses.blackout import Blackout
 from defenses.frozen import Frozen
 from defenses.none import NoDefense

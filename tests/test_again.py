@@ -5,13 +5,14 @@ import sys
 import pytest
 from records import leak, record
 
-from bench import again, cli
-from bench.again import find, plan_again
-from bench.errors import LeakboardError
-from bench.record import MethodSpec
-from bench.runner import Runner
-from bench.store import Store
-from bench.suite import load_suite
+from bench import cli
+from bench.contracts.cell import MethodSpec
+from bench.contracts.errors import LeakboardError
+from bench.records.store import Store, find
+from bench.running import again
+from bench.running.again import plan_again
+from bench.running.runner import Runner
+from bench.suites.suite import load_suite
 
 SUITE = """
 name: quick
@@ -28,7 +29,7 @@ attacks: [eia-nn, prior]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A folder as results/published, with one record."""
-    from bench.plan import make_plan
+    from bench.running.plan import make_plan
 
     place = tmp_path_factory.mktemp("made")
     (place / "quick.yaml").write_text(SUITE)

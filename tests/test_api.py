@@ -7,8 +7,9 @@ import pytest
 import torch
 from cells import fine_tuned, run, session_of
 
-from bench.api import Api, Server, random_state
-from bench.types import Channel
+from bench.contracts.channels import Channel
+from bench.exchange.api import Api
+from bench.exchange.server import Server, random_state
 from defenses.frozen import Frozen
 from defenses.none import NoDefense
 

@@ -12,16 +12,21 @@ from sklearn.neural_network import MLPClassifier
 
 from attacks.aia_finetune import FineTune
 from attacks.aia_mlp import HIDDEN, MeanMLP, mean_vectors, standardised
-from bench import registry
-from bench.attacking import attack_all, knowledge_for
-from bench.checks import flags
-from bench.plan import pair
-from bench.runner import Silent
-from bench.scoring import Truth, score
-from bench.seeds import Seeds
-from bench.suite import load_suite
-from bench.tasks import Task
-from bench.types import Channel, Goal, Guess, Knowledge, Labelled, Message, Transcript
+from bench.contracts.channels import Channel
+from bench.contracts.guess import Guess
+from bench.contracts.seeds import Seeds
+from bench.contracts.threat import Goal
+from bench.contracts.transcript import Message, Transcript
+from bench.methods import registry
+from bench.methods.knowledge import Knowledge, Labelled
+from bench.running.attacks import attack_all
+from bench.running.grants import knowledge_for
+from bench.running.pairing import pair
+from bench.running.reporting import Silent
+from bench.scoring.checks import flags
+from bench.scoring.guesses import Truth, score
+from bench.suites.suite import load_suite
+from bench.tasks.task import Task
 from defenses.blackout import Blackout
 from defenses.none import NoDefense
 from defenses.sap import SAP

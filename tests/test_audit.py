@@ -13,13 +13,15 @@ import pytest
 from cells import leak_of
 
 from bench import cli
-from bench.plan import make_plan
-from bench.runner import Runner, Silent
-from bench.seeds import Seeds
-from bench.store import Store
-from bench.suite import load_suite
-from bench.transcripts import write
-from bench.types import Channel, Message, Transcript
+from bench.contracts.channels import Channel
+from bench.contracts.seeds import Seeds
+from bench.contracts.transcript import Message, Transcript
+from bench.exchange.transcripts import write_transcript
+from bench.records.store import Store
+from bench.running.plan import make_plan
+from bench.running.reporting import Silent
+from bench.running.runner import Runner
+from bench.suites.suite import load_suite
 
 SUITE = """
 name: sent
@@ -171,7 +173,7 @@ def test_what_was_dropped_stops_the_attacks_that_read_it(leakboard, tiny, tmp_pa
         Channel.REPRESENTATIONS, "train", 0, "customer", "vendor", 0, np.arange(2), vectors, lengths
     )
     transcript = Transcript((message,), {Channel.REPRESENTATIONS: 99})
-    write(transcript, tmp_path / "sent", tiny, 0, 2)
+    write_transcript(transcript, tmp_path / "sent", tiny, 0, 2)
     out = ["--out", tmp_path / "guesses.json", "--attack", "eia-nn"]
     code, printed, _ = leakboard("attack", tmp_path / "sent", "--model", "tiny-bert", *out)
     assert code == 0

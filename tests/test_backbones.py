@@ -11,9 +11,9 @@ import torch
 from cells import load_tiny
 from torch import nn
 
-from bench import backbones
-from bench.backbones import load_backbone, tiny
-from bench.errors import LeakboardError, MissingExtra
+from bench.backbones import loading as backbones
+from bench.backbones.loading import load_backbone, tiny
+from bench.contracts.errors import LeakboardError, MissingExtra
 
 
 def failure(name):
@@ -191,7 +191,7 @@ def test_missing_package_of_minilm_names_the_command(monkeypatch):
 
 
 def test_missing_faiss_names_the_command(monkeypatch):
-    from bench.neighbours import Neighbours
+    from bench.backbones.neighbours import Neighbours
 
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingExtra, match=r"pip install 'leakboard\[cpu\]'"):

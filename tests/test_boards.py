@@ -7,16 +7,17 @@ import pytest
 from records import estimate, leak, record
 from test_cli import run
 
-from bench.record import TrainSettings
-from bench.store import Store
-from bench.types import Channel, Goal
-from leaderboards.beside import beside
-from leaderboards.boards import boards
-from leaderboards.comparisons import comparisons, paired
-from leaderboards.frame import frame
-from leaderboards.matrix import matrices
-from leaderboards.published import published
-from leaderboards.ranks import Contender, clearly_better, ranks, spelled
+from bench.contracts.channels import Channel
+from bench.contracts.settings import TrainSettings
+from bench.contracts.threat import Goal
+from bench.records.store import Store
+from leaderboards.tables.beside import beside
+from leaderboards.tables.boards import boards
+from leaderboards.tables.comparisons import comparisons, paired
+from leaderboards.tables.frame import frame
+from leaderboards.tables.matrix import matrices
+from leaderboards.tables.published import published
+from leaderboards.tables.ranks import Contender, clearly_better, ranks, spelled
 
 CHANCE = 0.2
 

@@ -10,9 +10,9 @@ import torch
 import transformers
 from cells import load_tiny
 
-from bench.backbones import dialogue_gpt, load_backbone, tiny
 from bench.backbones.dialogue_gpt import Recipe, byte_pairs, perplexity
-from bench.errors import LeakboardError
+from bench.backbones.loading import dialogue_gpt, load_backbone, tiny
+from bench.contracts.errors import LeakboardError
 from bench.tasks.dialogues import dialogues
 
 TEXTS = ["Customer: my order is KP-904817.", "Agent: thanks", "Call 12 on May 3, 2024, please."]
@@ -171,7 +171,7 @@ def test_the_embedded_model_is_trained_once_and_for_each_recipe_and_text_anew(ca
     task = dialogues()
     public = task.split("auxiliary").take(np.arange(1, 50))
     changed = replace(task, splits=task.splits | {"auxiliary": public})
-    monkeypatch.setattr("bench.tasks.dialogues.dialogues", lambda: changed)
+    monkeypatch.setattr("bench.tasks.task.dialogues.dialogues", lambda: changed)
     assert len(made_of | {dialogue_gpt.folder(tinier)}) == 4
     assert trainings == [tinier, fewer, other, tinier]
     assert sorted(path.name[:12] for path in cache.iterdir()) == ["dialogue-gpt"] * 4

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from records import leak, record
 
-from bench.checks import FLAGS, flags
-from bench.types import Channel, Claim, Goal
+from bench.contracts.channels import Channel
+from bench.contracts.claim import Claim
+from bench.contracts.threat import Goal
+from bench.scoring.checks import FLAGS, flags
 
 
 def certificate(**fields):

@@ -14,13 +14,18 @@ from rich.console import Console
 
 from attacks.eia_nn import NearestNeighbour
 from attacks.logit_gradient import LogitGradient
-from bench import registry
-from bench.conformance import attack_rules, check_attack, check_defense, check_method
 from bench.conformance.attack_rules import AttackRules
-from bench.errors import LeakboardError
-from bench.seeds import Seeds
-from bench.session import Predictor
-from bench.types import Channel, Goal, Guess, Source, ThreatModel, Tuned
+from bench.conformance import attack_rules
+from bench.conformance.check import check_attack, check_defense, check_method
+from bench.contracts.channels import Channel
+from bench.contracts.errors import LeakboardError
+from bench.contracts.guess import Guess
+from bench.contracts.seeds import Seeds
+from bench.contracts.threat import Goal, ThreatModel
+from bench.exchange.predictor import Predictor
+from bench.exchange.tuned import Tuned
+from bench.methods import registry
+from bench.methods.method import Source
 from defenses.none import NoDefense
 from defenses.sap import SAP, Eta
 
@@ -440,7 +445,7 @@ def test_attack_that_needs_many_examples_gets_them():
 
 
 def test_attack_that_reads_what_no_undefended_defense_sends_is_told_as_not_examined(monkeypatch):
-    monkeypatch.setattr("bench.conformance.attack_rules.undefended", lambda: [SAP(eta=None)])
+    monkeypatch.setattr("bench.conformance.check.attack_rules.undefended", lambda: [SAP(eta=None)])
 
     class Elsewhere(LogitGradient):
         """Reads a channel that is not used here."""
@@ -511,8 +516,8 @@ def test_method_in_a_file_is_examined(tmp_path):
     [
         (lambda: check_method("sapp"), "Did you mean 'sap'"),
         (lambda: check_method("mine.py"), "no such Python file"),
-        (lambda: check_defense(NearestNeighbour), "no subclass of bench.types.Defense"),
-        (lambda: check_attack(SAP()), "no subclass of bench.types.Attack"),
+        (lambda: check_defense(NearestNeighbour), "no subclass of bench.methods.defense.Defense"),
+        (lambda: check_attack(SAP()), "no subclass of bench.methods.attack.Attack"),
         (lambda: check_defense(SAP, model="tiny-bart"), "Did you mean 'tiny-bert'"),
     ],
 )

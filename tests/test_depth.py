@@ -11,9 +11,11 @@ from scipy.stats import kstest
 from attacks.eia_nn import NearestNeighbour
 from attacks.eia_optimise import Optimise
 from attacks.logit_gradient import LogitGradient
-from bench.costs import bottom_cost
-from bench.record import Cost
-from bench.types import Channel, Knowledge, Message, Transcript
+from bench.backbones.costs import bottom_cost
+from bench.contracts.channels import Channel
+from bench.contracts.record import Cost
+from bench.contracts.transcript import Message, Transcript
+from bench.methods.knowledge import Knowledge
 from defenses.blackout import Blackout
 from defenses.frozen import Frozen
 from defenses.none import NoDefense

@@ -10,11 +10,11 @@ import pytest
 from pydantic import ValidationError
 from test_cli import run
 
-from bench.detecting import score
-from bench.detectors import DETECTORS, Detector, apart, masked
-from bench.errors import LeakboardError, MissingExtra
-from bench.tasks import Span
+from bench.contracts.errors import LeakboardError, MissingExtra
+from bench.defending.detectors import DETECTORS, Detector, apart, masked
+from bench.scoring.detection import score
 from bench.tasks.annotated import load_annotated, load_file
+from bench.tasks.spans import Span
 
 SENTENCE = (
     "Alice Smith sent Bob 5 euros on Monday , but Acme in Paris said she wants the car quickly"

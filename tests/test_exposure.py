@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from bench import exposure as exposures
-from bench.errors import LeakboardError
-from bench.exposure import candidates, expected_unseen, exposure, printed, token_ids
-from bench.prefix_tree import Tree, Walk
+from bench.attacking import canaries as exposures
+from bench.attacking.canaries import candidates, expected_unseen, exposure, printed, token_ids
+from bench.attacking.prefix_tree import Tree, Walk
+from bench.contracts.errors import LeakboardError
 
 FORM = "My ID is {digits}."
 WORDS = ("My", "ĠID", "Ġis", "Ġ", ".", "!")

@@ -14,12 +14,15 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch import Tensor
 
 from attacks.eia_optimise import Optimise
-from bench.backbones import Backbone, load_backbone
-from bench.errors import LeakboardError
-from bench.ragged import Ragged, Tokens
-from bench.record import TrainSettings
-from bench.session import Network
-from bench.types import Channel, Knowledge, Message, Transcript
+from bench.backbones.backbone import Backbone
+from bench.backbones.loading import load_backbone
+from bench.backbones.network import Network
+from bench.backbones.ragged import Ragged, Tokens
+from bench.contracts.channels import Channel
+from bench.contracts.errors import LeakboardError
+from bench.contracts.settings import TrainSettings
+from bench.contracts.transcript import Message, Transcript
+from bench.methods.knowledge import Knowledge
 
 WORDS = [
     "the",

@@ -13,11 +13,15 @@ import pytest
 import torch
 from cells import ATTACKS, inputs_of, leak_of, make, run, session_of
 
-from bench import runner
-from bench.attacking import attack_all
-from bench.runner import Silent
-from bench.seeds import Seeds
-from bench.types import Attack, Channel, Goal, Guess, Knows, Source, ThreatModel
+from bench.contracts.channels import Channel
+from bench.contracts.guess import Guess
+from bench.contracts.seeds import Seeds
+from bench.contracts.threat import Goal, Knows, ThreatModel
+from bench.methods.attack import Attack
+from bench.methods.method import Source
+from bench.running import runner
+from bench.running.attacks import attack_all
+from bench.running.reporting import Silent
 from defenses.sap import SAP
 
 GOALS = frozenset({Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE})
@@ -135,7 +139,7 @@ def test_attack_finds_no_secret_in_its_arguments_or_on_its_stack(limit):
 def test_stack_search_can_find_where_an_attack_is_called_directly(monkeypatch, tmp_path):
     plan = make(SAP(eta=50), attacks=[Spy()])
     Spy.secrets = Secrets(inputs_of(plan, plan.cells[0])[0])
-    monkeypatch.setattr("bench.attacking.isolated", lambda call: call())
+    monkeypatch.setattr("bench.running.failures.isolated", lambda call: call())
     runner.Runner(plan, runner.Store(tmp_path)).run()
     assert FOUND["stack"] == ["numbers", "text"]
 

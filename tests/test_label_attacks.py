@@ -18,7 +18,7 @@ from attacks.optimiser_inversion import OptimiserInversion, explained, moved, up
 from attacks.spectral import Spectral
 from attacks.unmix import Unmix, concentrated, oriented
 from attacks.xgboost import XGBoost
-from bench.adapter_gradients import (
+from bench.attacking.adapter_gradients import (
     MOMENTS,
     adapter_of,
     features,
@@ -27,12 +27,14 @@ from bench.adapter_gradients import (
     principal,
     with_adapter_gradients,
 )
-from bench.attacking import asked
-from bench.calls import batches
-from bench.errors import MissingExtra
-from bench.label_leakage import ToldLabelAttack, few, matrices
-from bench.moments import Look, permuted, scored
-from bench.types import Channel, Knowledge, Message, Transcript
+from bench.attacking.label_leakage import ToldLabelAttack, few, matrices
+from bench.contracts.channels import Channel
+from bench.contracts.errors import MissingExtra
+from bench.contracts.transcript import Message, Transcript
+from bench.exchange.calls import batches
+from bench.methods.knowledge import Knowledge
+from bench.running.attacks import asked
+from bench.scoring.moments import Look, permuted, scored
 from defenses.none import NoDefense
 
 BLIND = [Spectral(), Norm(), Clusters()]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 from records import estimate, leak, record
 
-from bench.errors import LeakboardError
-from bench.record import Point, Projection
-from bench.types import Channel, Goal
-from leaderboards import label_leak
-from leaderboards.frame import frame
-from leaderboards.published import published
+from bench.contracts.channels import Channel
+from bench.contracts.errors import LeakboardError
+from bench.contracts.estimates import Point
+from bench.contracts.record import Projection
+from bench.contracts.threat import Goal
+from leaderboards.figures import label_leak
+from leaderboards.tables.frame import frame
+from leaderboards.tables.published import published
 
 
 def found(attack, success, view="worst", channel=Channel.ACTIVATIONS, curve=()):

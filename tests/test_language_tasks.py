@@ -13,8 +13,8 @@ from pathlib import Path
 import datasets
 import pytest
 
-from bench.errors import LeakboardError
-from bench.suite import load_suite
+from bench.contracts.errors import LeakboardError
+from bench.suites.suite import load_suite
 from bench.tasks.dialogues import KINDS, SIZES, WORDS, dialogues
 from bench.tasks.loading import load_task
 from bench.tasks.own import OwnTask
@@ -51,7 +51,7 @@ def secrets_of(split):
 )
 @pytest.mark.parametrize("hash_seed", ["0", "1234"])
 def test_dialogues_are_the_same_in_every_process(hash_seed):
-    code = "from bench.tasks.dialogues import dialogues; print(dialogues().hash)"
+    code = "from bench.tasks.task.dialogues import dialogues; print(dialogues().hash)"
     env = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
     run = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True

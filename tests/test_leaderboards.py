@@ -18,19 +18,22 @@ from records import leak, record
 from rich.console import Console
 from scipy.stats import ttest_1samp
 
-import bench.checks
-import bench.record as schema
-import bench.registry
-from bench.errors import LeakboardError
-from bench.record import Record
-from bench.types import Channel, Claim, Goal
-from leaderboards import curves, looks, tables
-from leaderboards.frame import COLUMNS, export, frame, in_order, load
-from leaderboards.frontier import pareto, points
-from leaderboards.labels import Label, place
-from leaderboards.legend import keys
-from leaderboards.plots import tradeoff
-from leaderboards.published import TABLE, published
+import bench.contracts as schema
+import bench.methods.registry
+import bench.scoring.checks
+from bench.contracts.channels import Channel
+from bench.contracts.claim import Claim
+from bench.contracts.errors import LeakboardError
+from bench.contracts.record import Record
+from bench.contracts.threat import Goal
+from leaderboards.figures.labels import Label, place
+from leaderboards.figures.legend import keys
+from leaderboards.figures.tradeoff import tradeoff
+from leaderboards.tables import curves, looks
+from leaderboards.tables import summaries as tables
+from leaderboards.tables.frame import COLUMNS, export, frame, in_order, load
+from leaderboards.tables.frontier import pareto, points
+from leaderboards.tables.published import TABLE, published
 
 README = Path(__file__).parents[1] / "results" / "README.md"
 BY = {Goal.INVERSION: ("eia-nn", "eia-optimise"), Goal.ATTRIBUTE: ("aia-finetune",)}
@@ -47,7 +50,7 @@ KNOWN = {
 @pytest.fixture(autouse=True)
 def _few_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is drawn depends on these two defenses, not on those that happen to be installed."""
-    monkeypatch.setattr(bench.registry, "defenses", lambda: KNOWN)
+    monkeypatch.setattr(bench.methods.registry, "defenses", lambda: KNOWN)
 
 
 def sweep(task: str = "sst2", seeds: int = 3) -> list[Record]:
@@ -117,7 +120,7 @@ class TestFrame:
     def test_flags_of_record_and_leak_are_joined(self, monkeypatch: pytest.MonkeyPatch) -> None:
         made = record(leaks=[leak(), leak(view="dev")])
         raised = {(made.key, -1): ("a",), (made.key, 1): ("b", "a")}
-        monkeypatch.setattr(bench.checks, "flags", lambda records: raised)
+        monkeypatch.setattr(bench.scoring.checks, "flags", lambda records: raised)
         assert frame([made])["flags"].tolist() == ["a", "a,b"]
 
     def test_setups_differ_where_training_does_but_not_where_the_seed_does(self) -> None:
@@ -300,7 +303,7 @@ class TestLooks:
             ),
             **KNOWN,
         }
-        monkeypatch.setattr(bench.registry, "defenses", lambda: more)
+        monkeypatch.setattr(bench.methods.registry, "defenses", lambda: more)
         assert [looks.look(name) for name in ("sap", "mine")] == before
         assert before[0] == looks.Look("#0072b2", "o", "eta", BY, ())
         assert before[1].colour in looks.PALETTE
@@ -599,4 +602,4 @@ class TestReadme:
 
     def test_every_status_and_flag_is_explained(self) -> None:
         assert self.explained("Statuses") == list(get_args(schema.Status))
-        assert self.explained("Flags") == list(bench.checks.FLAGS)
+        assert self.explained("Flags") == list(bench.scoring.checks.FLAGS)

@@ -13,27 +13,28 @@ from scipy.stats import norm
 
 from attacks.lira import Lira, ratios
 from attacks.membership import Membership
-from bench import plan as planning
-from bench import runner as running
-from bench.attacking import attack_all
-from bench.errors import LeakboardError
-from bench.inputs import Inputs
-from bench.one_run import auc
-from bench.plan import Plan, make_plan
-from bench.planting import planted
-from bench.record import Plant, TrainSettings
-from bench.released import confidences, scores
-from bench.runner import Runner, Silent
-from bench.seeds import Seeds
-from bench.session import Network
-from bench.store import Store
-from bench.suite import Suite, load_suite
-from bench.tasks import Split, Task
-from bench.types import Shadows
-from bench.wire import Wire
+from bench.backbones.network import Network
+from bench.contracts.errors import LeakboardError
+from bench.contracts.seeds import Seeds
+from bench.contracts.settings import Plant, TrainSettings
+from bench.exchange.released import confidences, scores
+from bench.exchange.wire import Wire
+from bench.methods.knowledge import Shadows
+from bench.records.store import Store
+from bench.running import plan as planning
+from bench.running import runner as running
+from bench.running.attacks import attack_all
+from bench.running.inputs import Inputs
+from bench.running.plan import Plan, make_plan
+from bench.running.reporting import Silent
+from bench.running.runner import Runner
+from bench.scoring.one_run import auc
+from bench.suites.suite import Suite, load_suite
+from bench.tasks.planting import planted
+from bench.tasks.task import Split, Task
 from defenses.none import NoDefense
 from defenses.sap import SAP
-from leaderboards.frame import frame
+from leaderboards.tables.frame import frame
 
 N = 40
 NONE = NoDefense()

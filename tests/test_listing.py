@@ -13,13 +13,14 @@ from rich.console import Console
 from attacks.eia_nn import NearestNeighbour
 from attacks.logit_gradient import LogitGradient
 from attacks.prior import Prior
-from bench import listing, registry
-from bench.backbones import EMBEDDED
-from bench.errors import LeakboardError
-from bench.store import Store
-from bench.suite import load_suite, suite_names
+from bench.backbones.embedded import EMBEDDED
+from bench.cli import listing
+from bench.contracts.errors import LeakboardError
+from bench.methods import registry
+from bench.methods.method import Source
+from bench.records.store import Store
+from bench.suites.suite import load_suite, suite_names
 from bench.tasks.catalogue import listing as task_listing
-from bench.types import Source
 from defenses.frozen import Frozen
 from defenses.none import NoDefense
 from defenses.sap import SAP

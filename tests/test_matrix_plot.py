@@ -8,13 +8,14 @@ from records import leak, record
 from typer.testing import CliRunner
 
 from bench.cli import app
-from bench.errors import LeakboardError
-from bench.store import Store
-from bench.types import Claim, Goal
-from leaderboards import matrix_plot
-from leaderboards.comparisons import comparisons
-from leaderboards.matrix import matrices
-from leaderboards.matrix_plot import goals
+from bench.contracts.claim import Claim
+from bench.contracts.errors import LeakboardError
+from bench.contracts.threat import Goal
+from bench.records.store import Store
+from leaderboards.figures import goals as matrix_plot
+from leaderboards.figures.goals import goals
+from leaderboards.tables.comparisons import comparisons
+from leaderboards.tables.matrix import matrices
 
 EPSILON = Claim(guarantee="dp", parameters={"epsilon": 3.0}, covers="texts")
 

@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from attacks.eia_nn import NearestNeighbour
-from bench import mechanisms, neighbours
-from bench.mechanisms import dx_noise, privatise_tokens
-from bench.neighbours import Neighbours
+from bench.backbones import neighbours
+from bench.backbones.neighbours import Neighbours
+from bench.contracts.channels import Channel
+from bench.contracts.transcript import Message, Transcript
+from bench.defending import mechanisms
+from bench.defending.mechanisms import dx_noise, privatise_tokens
+from bench.methods.knowledge import Knowledge
 from bench.tasks.loading import load_task
-from bench.types import Channel, Knowledge, Message, Transcript
 
 REJECTED = 1e-4
 """A p-value below this fails; the seeds are fixed, so a law that holds passes every time."""

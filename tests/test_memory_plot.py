@@ -11,15 +11,19 @@ from records import leak, record
 from typer.testing import CliRunner
 
 from bench.cli import app
-from bench.errors import LeakboardError
-from bench.planting import CEILING
-from bench.record import Estimate, Leak, Plant, Record
-from bench.store import Store
-from bench.suite import load_suite
-from bench.types import Claim, Goal
-from leaderboards import memory_plot
-from leaderboards.memory_plot import memory
-from leaderboards.published import exposures
+from bench.contracts.claim import Claim
+from bench.contracts.errors import LeakboardError
+from bench.contracts.estimates import Estimate
+from bench.contracts.leak import Leak
+from bench.contracts.record import Record
+from bench.contracts.settings import Plant
+from bench.contracts.threat import Goal
+from bench.records.store import Store
+from bench.suites.suite import load_suite
+from bench.tasks.planting import CEILING
+from leaderboards.figures import memory as memory_plot
+from leaderboards.figures.memory import memory
+from leaderboards.tables.published import exposures
 
 
 def exposed(bits: float, view: str, n: int = 1, half: float = 0.0) -> Leak:

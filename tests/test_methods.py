@@ -8,7 +8,8 @@ import torch
 from cells import TRAIN, fine_tuned, ids_of, leak_of, run
 
 from attacks.eia_nn import NearestNeighbour
-from bench.types import Channel, Knowledge
+from bench.contracts.channels import Channel
+from bench.methods.knowledge import Knowledge
 from defenses import sap
 from defenses.blackout import Blackout
 from defenses.frozen import Frozen

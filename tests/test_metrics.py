@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.metrics import accuracy_score
 
-from bench import metrics
-from bench.metrics import most_frequent_share, share, wilson
-from bench.scoring import BadGuess, Truth, score
-from bench.types import Channel, Goal, Guess
+from bench.contracts.channels import Channel
+from bench.contracts.guess import Guess
+from bench.contracts.threat import Goal
+from bench.scoring import metrics
+from bench.scoring.guesses import BadGuess, Truth, score
+from bench.scoring.metrics import most_frequent_share, share, wilson
 from defenses.none import NoDefense
 from defenses.sap import SAP
 

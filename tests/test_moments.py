@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from bench import moments
-from bench.metrics import resamples
-from bench.moments import Look, auc, balanced, matching, permuted, scored
-from bench.training import MOMENTS, windows
-from bench.types import Channel, Goal, Guess
+from bench.contracts.channels import Channel
+from bench.contracts.guess import Guess
+from bench.contracts.threat import Goal
+from bench.exchange.training import MOMENTS, windows
+from bench.scoring import moments
+from bench.scoring.metrics import resamples
+from bench.scoring.moments import Look, auc, balanced, matching, permuted, scored
 
 
 def look(values, labels, moment=0, part=0, measure="auc", null=None, step=None):

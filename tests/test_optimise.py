@@ -9,11 +9,14 @@ from cells import load_tiny
 
 from attacks import eia_optimise
 from attacks.eia_optimise import Optimise
-from bench.backbones import Backbone
-from bench.discriminant import Discriminant
-from bench.ragged import Tokens
-from bench.relaxation import Choice, Logits, Vectors
-from bench.types import Channel, Ints, Knowledge, Message, Transcript
+from bench.attacking.discriminant import Discriminant
+from bench.attacking.relaxation import Choice, Logits, Vectors
+from bench.backbones.backbone import Backbone
+from bench.backbones.ragged import Tokens
+from bench.contracts.arrays import Ints
+from bench.contracts.channels import Channel
+from bench.contracts.transcript import Message, Transcript
+from bench.methods.knowledge import Knowledge
 from defenses.sap import SAP
 
 TEXTS = [

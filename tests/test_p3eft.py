@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from attacks.optimiser_inversion import OptimiserInversion
 from attacks.spectral import Spectral
 from attacks.unmix import Unmix
-from bench.types import Channel
+from bench.contracts.channels import Channel
 from defenses import p3eft
 from defenses.none import NoDefense
 from defenses.p3eft import P3EFT, adversarial, mixing_weights, obfuscated

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.projections import POINTS, projections
-from bench.types import Channel, Message, Transcript
+from bench.contracts.channels import Channel
+from bench.contracts.transcript import Message, Transcript
+from bench.scoring.components import POINTS, projections
 
 
 def message(moment, values, rows, part=0):

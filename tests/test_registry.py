@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import bench.registry as registry
-from bench.errors import LeakboardError
+import bench.methods.registry as registry
+from bench.contracts.errors import LeakboardError
 
 DEFENSE = """
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_a_file_in_the_folder_is_found_without_any_other_edit(folder: Path) -> N
 def test_imported_abstract_and_nameless_classes_are_not_listed(folder: Path) -> None:
     (folder / "ant.py").write_text(DEFENSE.format(cls="Ant", name="ant"))
     (folder / "parts.py").write_text(
-        "from bench.types import Defense\n"
+        "from bench.contracts.arrays import Defense\n"
         "from defenses.ant import Ant\n"
         "class Halfway(Defense):\n"
         "    name = 'halfway'\n"
@@ -142,7 +142,9 @@ def test_an_entry_point_that_fails_is_named_with_its_cause(
     assert "No module named 'no_such_module'" in str(e.value)
 
 
-@pytest.mark.parametrize("value", ["bench.types:Attack", "bench.types:Defense", "math:pi"])
+@pytest.mark.parametrize(
+    "value", ["bench.contracts.arrays:Attack", "bench.contracts.arrays:Defense", "math:pi"]
+)
 def test_an_entry_point_that_is_no_usable_defense_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
@@ -195,9 +197,7 @@ def test_a_file_that_is_not_there_is_named(
 
 
 def test_the_registry_itself_imports_nothing_heavy() -> None:
-    code = (
-        "import sys, bench.registry; sys.exit(any(m in sys.modules for m in ('torch', 'pandas')))"
-    )
+    code = "import sys, bench.methods.registry; sys.exit(any(m in sys.modules for m in ('torch', 'pandas')))"
     root = Path(registry.__file__).parents[1]
     assert subprocess.run([sys.executable, "-c", code], cwd=root).returncode == 0
 

@@ -11,26 +11,35 @@ from cells import load_tiny
 
 from attacks.canary_exposure import CanaryExposure
 from attacks.membership import Membership
-from bench import plan as planning
-from bench import private, private_training, released
-from bench.checks import flags
-from bench.errors import LeakboardError
-from bench.exposure import expected_unseen
-from bench.inputs import Inputs
-from bench.language import LanguageModel, covered, judged, offsets
-from bench.memory import EXTRACTED, score_canaries, score_members
-from bench.plan import Plan, make_plan
-from bench.planting import CEILING, TRIES, Canary, Planted, planted
-from bench.record import Plant, Recording, TrainSettings, digest
-from bench.redaction import all_secrets, first_of_each
-from bench.released import losses, restored
-from bench.runner import Silent, run_cell
-from bench.scoring import BadGuess, Truth
-from bench.store import from_text, to_text
-from bench.suite import Suite, load_suite
-from bench.tasks import Span, Split, Task
+from bench.attacking.canaries import expected_unseen
+from bench.backbones.language import LanguageModel, covered, offsets
+from bench.contracts.cell import digest
+from bench.contracts.channels import Channel
+from bench.contracts.errors import LeakboardError
+from bench.contracts.guess import Guess
+from bench.contracts.settings import Plant, Recording, TrainSettings
+from bench.contracts.threat import Goal
+from bench.contracts.transcript import Message, Transcript
+from bench.defending import private, private_training
+from bench.defending.redaction import all_secrets, first_of_each
+from bench.exchange import released
+from bench.exchange.released import losses, restored
+from bench.methods.defense import Defense
+from bench.records.store import from_text, to_text
+from bench.running import plan as planning
+from bench.running.cells import run_cell
+from bench.running.inputs import Inputs
+from bench.running.plan import Plan, make_plan
+from bench.running.reporting import Silent
+from bench.scoring.checks import flags
+from bench.scoring.guesses import BadGuess, Truth
+from bench.scoring.memory import EXTRACTED, score_canaries, score_members
+from bench.scoring.perplexity import judged
+from bench.suites.suite import Suite, load_suite
+from bench.tasks.planting import CEILING, TRIES, Canary, Planted, planted
 from bench.tasks.reviews import reviews
-from bench.types import Channel, Defense, Goal, Guess, Message, Transcript
+from bench.tasks.spans import Span
+from bench.tasks.task import Split, Task
 from defenses.blackout import Blackout
 from defenses.crt import CRT
 from defenses.dpsgd import DPSGD

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.store import Store
+from bench.records.store import Store
 
 KILLS = 10
 SUITE = """

@@ -31,7 +31,7 @@ def test_content_hash_is_pinned_so_that_old_records_stay_comparable():
 
 @pytest.mark.parametrize("hash_seed", ["0", "1234"])
 def test_content_does_not_depend_on_the_process_or_its_hash_seed(hash_seed):
-    code = "from bench.tasks.reviews import reviews; print(reviews().hash)"
+    code = "from bench.tasks.task.reviews import reviews; print(reviews().hash)"
     env = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
     run = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True

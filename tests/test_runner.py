@@ -11,14 +11,16 @@ from cells import ATTACKS, TRAIN, inputs_of, make
 
 from attacks.eia_nn import NearestNeighbour
 from attacks.logit_gradient import LogitGradient
-from bench.errors import LeakboardError, MissingExtra
-from bench.inputs import Inputs
-from bench.plan import spec_of
-from bench.record import attack_id
-from bench.runner import Runner, Silent
-from bench.seeds import Seeds
-from bench.store import Store
-from bench.types import Attack, Goal, Source, ThreatModel
+from bench.contracts.cell import attack_id
+from bench.contracts.errors import LeakboardError, MissingExtra
+from bench.contracts.seeds import Seeds
+from bench.contracts.threat import Goal, ThreatModel
+from bench.methods.attack import Attack
+from bench.methods.method import Source, spec_of
+from bench.records.store import Store
+from bench.running.inputs import Inputs
+from bench.running.reporting import Silent
+from bench.running.runner import Runner
 from defenses.blackout import Blackout
 from defenses.none import NoDefense
 from defenses.sap import SAP

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import registry, scaffold
-from bench.conformance import check_method
-from bench.errors import LeakboardError
+from bench.conformance import scaffold
+from bench.conformance.check import check_method
+from bench.contracts.errors import LeakboardError
+from bench.methods import registry
 
 ROOT = Path(__file__).parents[1]
 KINDS = ("defense", "attack")
@@ -48,12 +49,16 @@ def tree(tmp_path_factory):
 
 
 def test_skeletons_in_a_checkout_are_registered_and_pass_their_tests_and_the_linter(tree):
-    code = "from bench.scaffold import write; print(*write({!r}, {!r}))"
+    code = (
+        "from bench.conformance.scaffold import write_skeleton; print(*write_skeleton({!r}, {!r}))"
+    )
     for kind in KINDS:
         test, method = python(tree, "-c", code.format(kind, f"my-{kind}")).split()
         assert Path(test) == tree / "tests" / f"test_my_{kind}.py"
         assert Path(method) == tree / f"{kind}s" / f"my_{kind}.py"
-    found = python(tree, "-c", "from bench.registry import *; print(*defenses(), *attacks())")
+    found = python(
+        tree, "-c", "from bench.methods.registry import *; print(*defenses(), *attacks())"
+    )
     assert {"my-defense", "my-attack"} <= set(found.split())
     assert "4 passed" in python(tree, "-m", "pytest", "-q", "tests")
     files = [*tree.glob("*/my_*.py"), *tree.glob("tests/test_my_*.py")]
@@ -64,7 +69,7 @@ def test_skeletons_in_a_checkout_are_registered_and_pass_their_tests_and_the_lin
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_skeleton_elsewhere_keeps_the_rules_and_tells_how_to_register_it(tmp_path, kind):
-    test, method = scaffold.write(kind, "my-own", tmp_path / "new" / "folder")
+    test, method = scaffold.write_skeleton(kind, "my-own", tmp_path / "new" / "folder")
     assert [p.name for p in (test, method)] == ["test_my_own.py", "my_own.py"]
     check_method(str(method)).raise_if_failed()
     assert f'[project.entry-points."leakboard.{kind}s"]' in method.read_text()
@@ -73,14 +78,14 @@ def test_skeleton_elsewhere_keeps_the_rules_and_tells_how_to_register_it(tmp_pat
 
 def test_tests_of_skeletons_elsewhere_pass(tmp_path):
     for kind in KINDS:
-        scaffold.write(kind, f"my-{kind}", tmp_path)
+        scaffold.write_skeleton(kind, f"my-{kind}", tmp_path)
     out = python(tmp_path, "-m", "pytest", "-q", "-W", "error", ".")
     assert "4 passed" in out
 
 
 @pytest.mark.parametrize("name", ["session", "defense", "true", "np", "x", "a1-b2"])
 def test_no_valid_name_gives_a_class_that_clashes_with_the_skeleton(tmp_path, name):
-    _, method = scaffold.write("defense", name, tmp_path)
+    _, method = scaffold.write_skeleton("defense", name, tmp_path)
     assert registry.load_method(str(method)).name == name
 
 
@@ -103,7 +108,7 @@ def test_no_valid_name_gives_a_class_that_clashes_with_the_skeleton(tmp_path, na
 def test_bad_or_taken_name_is_refused_with_advice_and_nothing_is_written(tmp_path, name, advice):
     for kind in KINDS:
         with pytest.raises(LeakboardError, match=advice):
-            scaffold.write(kind, name, tmp_path)
+            scaffold.write_skeleton(kind, name, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -111,7 +116,7 @@ def test_bad_or_taken_name_is_refused_with_advice_and_nothing_is_written(tmp_pat
 def test_file_that_exists_is_kept_and_its_companion_is_not_written(tmp_path, file):
     (tmp_path / file).write_text("precious")
     with pytest.raises(LeakboardError, match=f"{file} exists"):
-        scaffold.write("attack", "my-own", tmp_path)
+        scaffold.write_skeleton("attack", "my-own", tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == [file]
     assert (tmp_path / file).read_text() == "precious"
 
@@ -119,11 +124,11 @@ def test_file_that_exists_is_kept_and_its_companion_is_not_written(tmp_path, fil
 def test_installed_package_asks_where_to_write(tmp_path, monkeypatch):
     monkeypatch.setattr(scaffold, "ROOT", tmp_path)
     with pytest.raises(LeakboardError, match="--to FOLDER"):
-        scaffold.write("defense", "my-own")
+        scaffold.write_skeleton("defense", "my-own")
     assert not list(tmp_path.iterdir())
 
 
 def test_folder_that_cannot_be_made_is_an_error_with_its_path(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(LeakboardError, match=r"test_my_own\.py cannot be written"):
-        scaffold.write("defense", "my-own", tmp_path / "file")
+        scaffold.write_skeleton("defense", "my-own", tmp_path / "file")

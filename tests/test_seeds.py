@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from cells import run, session_of
 
-from bench.seeds import Seeds
-from bench.types import Channel
+from bench.contracts.channels import Channel
+from bench.contracts.seeds import Seeds
 from defenses.none import NoDefense
 from defenses.sap import SAP
 from defenses.sap_cti import SAPCTI

@@ -17,19 +17,21 @@ import pytest
 from records import estimate, leak, record
 
 from bench import cli
-from bench.errors import LeakboardError
-from bench.planting import CEILING
-from bench.record import Estimate, Plant, Point
-from bench.store import MANIFEST, Store, to_text
-from bench.submissions import Entry, Manifest
-from bench.types import Channel, Goal
-from leaderboards.boards import QUESTIONS
-from leaderboards.comparisons import comparisons
-from leaderboards.matrix import matrices
+from bench.contracts.channels import Channel
+from bench.contracts.errors import LeakboardError
+from bench.contracts.estimates import Estimate, Point
+from bench.contracts.settings import Plant
+from bench.contracts.threat import Goal
+from bench.records.store import MANIFEST, Store, to_text
+from bench.submissions.packing import Entry, Manifest
+from bench.tasks.planting import CEILING
 from leaderboards.site import build, charts, drawing
 from leaderboards.site.build import publish
 from leaderboards.site.pages import Pages, slug
 from leaderboards.site.reading import collect
+from leaderboards.tables.boards import QUESTIONS
+from leaderboards.tables.comparisons import comparisons
+from leaderboards.tables.matrix import matrices
 
 EVIL = '</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">\' {{ 7*7 }} $a_{$'
 LINK = "https://example.org/method?a=1"

@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from records import estimate, leak, record
 
-from bench.errors import LeakboardError
-from bench.record import SCHEMA, Record, digest
-from bench.store import MANIFEST, Corrupt, Store, from_text, to_text
+from bench.contracts.cell import digest
+from bench.contracts.errors import LeakboardError
+from bench.contracts.record import SCHEMA, Record
+from bench.records.store import MANIFEST, Corrupt, Store, from_text, to_text
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
 PUBLISHED = sorted(

@@ -17,18 +17,22 @@ from records import leak, record
 from rich.console import Console
 from test_cli import run
 
-from bench import metrics, submissions
-from bench.agreement import compared
-from bench.errors import LeakboardError
-from bench.foreign import Refused, parsed, visible
-from bench.record import Cell, Estimate, Record, digest
-from bench.rerunning import Again
-from bench.rescoring import rescored
-from bench.runner import Silent
-from bench.store import Store, to_text
-from bench.submissions import gather, opened, pack
-from bench.types import Channel, Goal
-from bench.verifying import gaps, verify
+from bench.contracts.cell import Cell, digest
+from bench.contracts.channels import Channel
+from bench.contracts.errors import LeakboardError
+from bench.contracts.estimates import Estimate
+from bench.contracts.record import Record
+from bench.contracts.threat import Goal
+from bench.records.agreement import compared
+from bench.records.store import Store, to_text
+from bench.running.reporting import Silent
+from bench.scoring import metrics
+from bench.scoring.rescoring import rescored
+from bench.submissions import packing as submissions
+from bench.submissions.packing import gather, opened, pack
+from bench.submissions.rerunning import Again
+from bench.submissions.untrusted import Refused, parsed, visible
+from bench.submissions.verifying import gaps, verify
 
 RNG = np.random.default_rng(5)
 TRUTH = [0, 1] * 12
@@ -349,7 +353,7 @@ def test_certificate_of_a_defended_cell_is_refused(place):
 def test_published_records_follow_from_their_raw_guesses():
     from test_store import PUBLISHED
 
-    from bench.store import from_text
+    from bench.records.store import from_text
 
     metrics_seen: set[str] = set()
     for path in PUBLISHED:
@@ -362,7 +366,8 @@ def test_published_records_follow_from_their_raw_guesses():
 
 
 def test_what_a_released_model_remembers_is_scored_again():
-    from bench import memory, one_run, planting
+    from bench.scoring import memory, one_run
+    from bench.tasks import planting
 
     ranks, member = list(range(2, 42, 2)), [0, 1, 0, 1, 0] * 4
     auc = one_run.auc(np.array(ranks) / 2, np.array(member, bool))
@@ -459,7 +464,7 @@ def test_a_real_cell_runs_again_to_the_last_digit_and_a_lie_about_it_is_found(
 ):
     import cells
 
-    from bench import plan as planning
+    from bench.running import plan as planning
     from defenses.none import NoDefense
 
     monkeypatch.setattr(planning, "load_backbone", cells.load_tiny)

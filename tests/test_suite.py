@@ -13,14 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import Field, model_validator
 
-import bench.plan as planning
-import bench.registry as registry
-from bench.errors import LeakboardError
-from bench.record import Recording, TrainSettings
-from bench.suite import Suite, load_suite, suite_names
+import bench.methods.registry as registry
+import bench.running.plan as planning
+from bench.contracts.errors import LeakboardError
+from bench.contracts.settings import Recording, TrainSettings
+from bench.contracts.threat import ThreatModel
+from bench.methods.attack import Attack
+from bench.methods.defense import Defense
+from bench.methods.method import Source
+from bench.suites.suite import Suite, load_suite, suite_names
 from bench.tasks.loading import load_task
 from bench.tasks.own import OwnTask
-from bench.types import Attack, Defense, Source, ThreatModel
 
 loaded = cache(load_task)
 NEVER_ALL = {"sap-table3": {"aia-mlp"}, "sap-sst2": {"aia-mlp"}}

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 from records import leak, record
 
-from bench.errors import LeakboardError
-from bench.planting import CEILING
-from bench.record import Estimate, Record
-from bench.types import Goal
-from leaderboards import sweep_plot
-from leaderboards.frame import frame
-from leaderboards.published import published
-from leaderboards.sweep_plot import sweep
-from leaderboards.sweeps import printed, swept
+from bench.contracts.errors import LeakboardError
+from bench.contracts.estimates import Estimate
+from bench.contracts.record import Record
+from bench.contracts.threat import Goal
+from bench.tasks.planting import CEILING
+from leaderboards.figures import sweep as sweep_plot
+from leaderboards.figures.sweep import sweep
+from leaderboards.tables.frame import frame
+from leaderboards.tables.published import published
+from leaderboards.tables.sweeps import printed_sweep, swept
 
 
 def deep(seeds: int = 2) -> list[Record]:
@@ -78,14 +79,14 @@ def test_a_goal_without_results_is_told():
 
 def test_printed_cuts_are_points_of_the_lines_of_their_eta():
     means = swept(frame(deep()), "inversion", "cut")
-    known = printed(published("SAP", ["Table 4"]), "cut", means)
+    known = printed_sweep(published("SAP", ["Table 4"]), "cut", means)
     assert len(known) == 28
     line = known[known["line"] == "η = 25"].set_index("x")
     assert line["ep"].to_dict() == pytest.approx({2: 0.2397, 4: 0.4184, 6: 0.7014, 8: 0.8478})
     # Table 3 has one cut, which is no sweep; and no paper prints inversion as attribute inference.
-    assert printed(published("SAP", ["Table 3"]), "cut", means).empty
+    assert printed_sweep(published("SAP", ["Table 3"]), "cut", means).empty
     attributes = swept(frame(told()), "attribute", "cut")
-    assert printed(published("SAP", ["Table 4"]), "cut", attributes).empty
+    assert printed_sweep(published("SAP", ["Table 4"]), "cut", attributes).empty
 
 
 def test_the_figure_of_cuts_shows_both_quantities_ours_and_the_papers(tmp_path):

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from bench.errors import LeakboardError, MissingExtra
-from bench.tasks import assemble
+from bench.contracts.errors import LeakboardError, MissingExtra
 from bench.tasks.catalogue import CATALOGUE, GENERATED, listing
 from bench.tasks.loading import GENERATORS, load_task
 from bench.tasks.own import OwnTask, SplitFiles
 from bench.tasks.reviews import reviews
 from bench.tasks.table import bucket, normal, read_table
+from bench.tasks import assemble
 
 DATA = Path(os.environ.get("LEAKBOARD_DATA") or Path(__file__).parents[2] / "shared" / "data")
 needs_data = pytest.mark.skipif(

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
-from bench.record import TrainSettings
-from bench.training import MOMENTS, Diverged, by_length, fit, length_bucketed
+from bench.backbones.batches import by_length, length_bucketed
+from bench.contracts.settings import TrainSettings
+from bench.exchange.training import MOMENTS, Diverged, fit
 from defenses.blackout import Blackout
 from defenses.frozen import Frozen
 from defenses.none import NoDefense

@@ -24,14 +24,16 @@ from attacks.aia_mlp import MeanMLP
 from attacks.eia_nn import NearestNeighbour
 from attacks.logit_gradient import LogitGradient
 from attacks.prior import Prior
-from bench import runner
+from bench.backbones.ragged import Ragged
 from bench.conformance.trial import alike
-from bench.errors import LeakboardError
-from bench.ragged import Ragged
-from bench.spill import Spill
-from bench.transcripts import FORMAT, MANIFEST, read, write
-from bench.types import Auxiliary, Channel, Knowledge, Labelled, Message, Transcript
-from bench.wire import Wire
+from bench.contracts.channels import Channel
+from bench.contracts.errors import LeakboardError
+from bench.contracts.transcript import Message, Transcript
+from bench.exchange.spill import Spill
+from bench.exchange.transcripts import FORMAT, MANIFEST, read_transcript, write_transcript
+from bench.exchange.wire import Wire
+from bench.methods.knowledge import Auxiliary, Knowledge, Labelled
+from bench.running import runner
 from defenses.p3eft import P3EFT
 from defenses.sap import SAP
 
@@ -258,16 +260,16 @@ def sent():
 
 @pytest.fixture
 def folder(sent, tiny, tmp_path):
-    write(sent["sap"], tmp_path / "sent", tiny, 0, 2)
+    write_transcript(sent["sap"], tmp_path / "sent", tiny, 0, 2)
     return tmp_path / "sent"
 
 
 @pytest.mark.parametrize("name", ["sap", "p3eft"])
 def test_a_transcript_comes_back_as_it_was_written(sent, tiny, tmp_path, monkeypatch, name):
-    monkeypatch.setattr("bench.transcripts.FILE_BYTES", 2**14)
+    monkeypatch.setattr("bench.exchange.transcripts.FILE_BYTES", 2**14)
     transcript = replace(sent[name], dropped={Channel.GRADIENTS: 12})
-    written = write(transcript, tmp_path / "a", tiny, 1, 2)
-    manifest, back = read(tmp_path / "a", tiny)
+    written = write_transcript(transcript, tmp_path / "a", tiny, 1, 2)
+    manifest, back = read_transcript(tmp_path / "a", tiny)
     assert manifest == written
     assert len(manifest.files) > 1
     assert alike(transcript.messages, back.messages)
@@ -278,7 +280,7 @@ def test_a_transcript_comes_back_as_it_was_written(sent, tiny, tmp_path, monkeyp
 def test_reading_leaves_the_values_on_disk(tiny, tmp_path):
     values = np.zeros((1000, 20_000), np.float32)
     message = Message(VECTORS, "train", 0, "customer", "vendor", 0, np.arange(1000), values)
-    write(Transcript((message,)), tmp_path / "big", tiny, 0, 2)
+    write_transcript(Transcript((message,)), tmp_path / "big", tiny, 0, 2)
     status = Path("/proc/self/status")
     if not status.exists():
         pytest.skip("needs Linux to see what is in memory")
@@ -287,7 +289,7 @@ def test_reading_leaves_the_values_on_disk(tiny, tmp_path):
         return int(re.search(r"VmRSS:\s+(\d+)", status.read_text())[1]) * 1024
 
     before = resident()
-    _, back = read(tmp_path / "big", tiny)
+    _, back = read_transcript(tmp_path / "big", tiny)
     assert resident() - before < values.nbytes / 2
     assert back.messages[0].values.sum() == 0
 
@@ -364,7 +366,7 @@ def test_a_damaged_folder_is_refused_with_what_is_wrong(folder, tiny, damage):
     harm, message = DAMAGE[damage]
     harm(folder)
     with pytest.raises(LeakboardError, match=re.escape(message)) as error:
-        read(folder, tiny)
+        read_transcript(folder, tiny)
     assert str(folder) in str(error.value) or "cut" in damage
 
 
@@ -397,10 +399,10 @@ def test_what_attacks_could_not_read_is_not_written(tiny, tmp_path, mistake):
     if "values" not in changes:
         changes = changes | {"values": np.zeros((5, tiny.width), np.float32)}
     with pytest.raises(LeakboardError, match=re.escape(message)):
-        write(one(**changes), tmp_path / "a", tiny, 0, 2)
+        write_transcript(one(**changes), tmp_path / "a", tiny, 0, 2)
     assert not (tmp_path / "a").exists()
 
 
 def test_a_folder_with_a_transcript_is_not_overwritten(folder, sent, tiny):
     with pytest.raises(LeakboardError, match="already holds a transcript"):
-        write(sent["p3eft"], folder, tiny, 0, 2)
+        write_transcript(sent["p3eft"], folder, tiny, 0, 2)

@@ -9,11 +9,11 @@ from cells import leak_of, run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.checks import flags
-from bench.errors import LeakboardError
-from bench.ragged import Ragged
-from bench.types import Channel
-from bench.wire import Wire
+from bench.backbones.ragged import Ragged
+from bench.contracts.channels import Channel
+from bench.contracts.errors import LeakboardError
+from bench.exchange.wire import Wire
+from bench.scoring.checks import flags
 from defenses.frozen import Frozen
 from defenses.sap import SAP
 

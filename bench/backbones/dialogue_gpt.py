@@ -23,8 +23,9 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from bench.errors import LeakboardError
-from bench.training import length_bucketed
+from bench.backbones.batches import length_bucketed
+from bench.contracts import LeakboardError
+from bench.tasks import GENERATORS
 
 BEGIN = "<|endoftext|>"
 """Stands before and after each text, as in GPT-2."""
@@ -59,10 +60,8 @@ def folder(recipe: Recipe | None = None) -> Path:
     Raises:
         LeakboardError: the cache folder cannot be written.
     """
-    from bench.tasks.dialogues import dialogues
-
     recipe = recipe or Recipe()
-    texts = dialogues().split("auxiliary").texts[: recipe.texts]
+    texts = GENERATORS["dialogues"]().split("auxiliary").texts[: recipe.texts]
     content = json.dumps([asdict(recipe), texts])
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "leakboard"
     kept = cache / f"dialogue-gpt-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
@@ -196,13 +195,11 @@ def main() -> None:
     """Prints how well the model predicts the texts it has read and those it has not."""
     from transformers import AutoTokenizer, GPT2LMHeadModel
 
-    from bench.tasks.dialogues import dialogues
-
     kept = folder()
     model, tokenizer = GPT2LMHeadModel.from_pretrained(kept), AutoTokenizer.from_pretrained(kept)
     print(f"{kept}: {model.num_parameters():,} parameters, {len(tokenizer)} tokens")
     for split in ("auxiliary", "dev"):
-        found = perplexity(model.eval(), tokenizer, dialogues().split(split).texts)
+        found = perplexity(model.eval(), tokenizer, GENERATORS["dialogues"]().split(split).texts)
         print(f"perplexity per token on {split}: {found:.2f}")
 
 

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from bench.errors import LeakboardError
-from bench.ragged import Ragged
+from bench.backbones.ragged import Ragged
 
 
 class Family(ABC):
@@ -19,6 +18,8 @@ class Family(ABC):
     holds does not reach the real positions.
     """
 
+    model_types: ClassVar[tuple[str, ...]]
+    """What transformers calls the architectures of this family, in `config.json`."""
     lora_targets: ClassVar[tuple[str, ...]]
     """Names of the linear layers in a block that LoRA adapts: those of queries and values, as in
     the LoRA paper (Hu et al. 2022) and SAP."""
@@ -76,34 +77,3 @@ class Family(ABC):
         padded_types = vectors.with_values(types.to(mask.device)).padded()
         out = self.bottom(model, vectors.padded(), mask, padded_types, cut)
         return vectors.with_values(out[mask])
-
-
-def family_of(model_type: str, where: str) -> Family:
-    """The family of a transformers model type.
-
-    Raises:
-        LeakboardError: no family here cuts this architecture.
-    """
-    # Imported here, since they derive from Family, and transformers takes seconds to load.
-    from bench.backbones.bert import Bert
-    from bench.backbones.deberta import Deberta
-    from bench.backbones.gpt2 import GPT2
-    from bench.backbones.llama import Llama
-    from bench.backbones.roberta import Roberta
-    from bench.backbones.t5 import T5
-
-    families: dict[str, type[Family]] = {
-        "bert": Bert,
-        "deberta-v2": Deberta,
-        "gpt2": GPT2,
-        "llama": Llama,
-        "roberta": Roberta,
-        "t5": T5,
-        "xlm-roberta": Roberta,
-    }
-    if model_type not in families:
-        raise LeakboardError(
-            f"model '{where}' is of the architecture '{model_type}', which cannot be cut here yet; "
-            f"supported: {', '.join(sorted(families))}"
-        )
-    return families[model_type]()

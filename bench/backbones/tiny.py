@@ -7,6 +7,10 @@ from typing import Any
 
 import torch
 
+from bench.backbones.embedded import EMBEDDED
+from bench.contracts import LeakboardError, did_you_mean
+from bench.tasks import GENERATORS
+
 WIDTH, BLOCKS, HEADS = 32, 2, 4
 
 
@@ -76,9 +80,6 @@ def build(name: str) -> tuple[Any, Any]:
     """
     import transformers
 
-    from bench.backbones import EMBEDDED
-    from bench.errors import LeakboardError, did_you_mean
-
     if name not in KINDS:
         raise LeakboardError(f"no model '{name}'. {did_you_mean(name, EMBEDDED)}")
     kind = KINDS[name]
@@ -105,8 +106,6 @@ def build(name: str) -> tuple[Any, Any]:
 def _tokenizer(kind: Kind) -> Any:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
-
-    from bench.tasks.loading import GENERATORS
 
     split: Any = pre_tokenizers.Whitespace()
     if kind.digits:

@@ -13,11 +13,11 @@ import typer
 from rich.console import Console
 
 from bench import __version__
-from bench.errors import LeakboardError
+from bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
-    from bench.record import Record
-    from bench.suite import Suite
+    from bench.contracts import Record
+    from bench.suites import Suite
 
 LOCAL, PUBLISHED = Path("results/local"), Path("results/published")
 INTERRUPTED = 130
@@ -113,8 +113,8 @@ def _root(
 
 
 def records_of(source: str) -> list[Record]:
-    from bench.store import Store
-    from leaderboards.frame import in_order
+    from bench.records import Store
+    from leaderboards.tables import in_order
 
     folder = folder_of(source)
     store = Store(folder)
@@ -144,7 +144,7 @@ def name_of(source: str) -> str:
 
 def suite_of(source: str) -> Suite | None:
     """The suite that a name, the path of a file or the name of a folder of records means, if any."""
-    from bench.suite import load_suite, suite_names
+    from bench.suites import load_suite, suite_names
 
     folder = Path(source).is_dir()
     name = Path(source).resolve().name if folder else source

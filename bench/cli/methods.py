@@ -52,8 +52,8 @@ def new_attack(name: Name, to: Where = None) -> None:
 
 
 def _new(kind: Literal["defense", "attack"], name: str, to: Path | None) -> None:
-    from bench.scaffold import write
+    from bench.conformance import write_skeleton
 
-    for path in write(kind, name, to):
+    for path in write_skeleton(kind, name, to):
         console.print(f"wrote {path}", highlight=False)
     console.print(f"Next: [bold]leakboard check {path.parent / path.name if to else name}[/]")

@@ -18,7 +18,7 @@ from bench.cli.app import (
     records_of,
     suite_of,
 )
-from bench.errors import LeakboardError, did_you_mean
+from bench.contracts import LeakboardError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,9 +44,8 @@ def show(
 
     leakboard show smoke --best
     """
-    from leaderboards import tables
-    from leaderboards.frame import frame
-    from leaderboards.frontier import deciding
+    from leaderboards.tables import deciding, frame
+    from leaderboards.tables import summaries as tables
 
     rows = frame(records_of(source))
     if attack is not None:
@@ -64,8 +63,8 @@ def export(
 
     `results/README.md` explains the columns. Example: leakboard export smoke smoke.csv
     """
-    from leaderboards.frame import export as write
-    from leaderboards.frame import frame
+    from leaderboards.tables import export as write
+    from leaderboards.tables import frame
 
     table = frame(records_of(source))
     write(table, file)
@@ -109,19 +108,19 @@ def plot(
 
     leakboard plot training p3eft-figure4
     """
-    from bench.types import Goal
-    from leaderboards.comparisons import comparisons
-    from leaderboards.frame import frame
-    from leaderboards.frontier import PAPER, STRONGEST, points
-    from leaderboards.label_leak import KINDS as LABEL_KINDS
-    from leaderboards.label_leak import draw
-    from leaderboards.matrix import matrices
-    from leaderboards.matrix_plot import goals
-    from leaderboards.memory_plot import memory
-    from leaderboards.plots import tradeoff
-    from leaderboards.published import exposures
-    from leaderboards.sweep_plot import sweep
-    from leaderboards.sweeps import swept
+    from bench.contracts import Goal
+    from leaderboards.figures import KINDS as LABEL_KINDS
+    from leaderboards.figures import draw, goals, memory, sweep, tradeoff
+    from leaderboards.tables import (
+        PAPER,
+        STRONGEST,
+        comparisons,
+        exposures,
+        frame,
+        matrices,
+        points,
+        swept,
+    )
 
     kinds = ["tradeoff", "goals", "memory", *LABEL_KINDS]
     kind, source = what if len(what) == 2 else ("tradeoff", what[0])
@@ -178,11 +177,15 @@ def board(
 
     leakboard board sap-figure2 --question best-privacy
     """
-    from leaderboards import board_tables
-    from leaderboards.boards import PAPERS, QUESTIONS, boards
-    from leaderboards.comparisons import comparisons
-    from leaderboards.frame import frame
-    from leaderboards.matrix import matrices
+    from leaderboards.tables import (
+        PAPERS,
+        QUESTIONS,
+        board_tables,
+        boards,
+        comparisons,
+        frame,
+        matrices,
+    )
 
     names = [*[name for name, *_ in QUESTIONS], PAPERS]
     if question is not None and question not in names:
@@ -229,13 +232,13 @@ def publish(
 
     leakboard publish smoke --to /tmp/site
     """
-    from leaderboards.site.drawing import start
+    from leaderboards.site import start
 
     folders = [folder_of(source) for source in sources or []]
     if not folders:
         folders = sorted(path for path in PUBLISHED.glob("*") if any(path.glob("*.json")))
     start()  # processes that draw, which load while this one does
-    from leaderboards.site.build import publish as build
+    from leaderboards.site import publish as build
 
     with console.status("building"):
         pages = build(folders, to)
@@ -244,7 +247,7 @@ def publish(
 
 def printed_by(source: str) -> tuple[pd.DataFrame | None, str]:
     """What the paper that a suite mirrors prints, and what differs; None where it mirrors none."""
-    from leaderboards.published import mirrored
+    from leaderboards.tables import mirrored
 
     suite = suite_of(source)
     return (mirrored(suite.paper), suite.paper.note) if suite and suite.paper else (None, "")

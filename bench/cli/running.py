@@ -23,12 +23,12 @@ from bench.cli.app import (
     device_of,
     escaped,
 )
-from bench.errors import LeakboardError
+from bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
-    from bench.plan import Plan
-    from bench.record import Record
-    from bench.store import Store
+    from bench.contracts import Record
+    from bench.records import Store
+    from bench.running import Plan
 
 
 @app.command("list")
@@ -37,7 +37,7 @@ def list_() -> None:
 
     Example: leakboard list
     """
-    from bench import listing
+    from bench.cli import listing
 
     for table in listing.tables():
         console.print(table)
@@ -57,7 +57,7 @@ def plan(
 
     Example: leakboard plan smoke
     """
-    from bench import listing
+    from bench.cli import listing
 
     planned, store = _plan(suite, task, model, data, "cpu", seeds, limit, out)
     for part in listing.plan(planned, store):
@@ -99,8 +99,7 @@ def run(
 
     leakboard run --record 03d21b1d59c3490c --data ~/datasets
     """
-    from bench.progress import Live
-    from bench.runner import Runner
+    from bench.running import Live, Runner
 
     if (suite is None) == (record is None):
         raise LeakboardError("give a SUITE, or --record KEY, and not both")
@@ -126,7 +125,7 @@ def run(
         else f"{len(records)} cells in {store.folder}."
     )
     if before is not None:
-        from bench.agreement import compared
+        from bench.records import compared
 
         console.print(escaped(compared(before, records[0])[1]))
     if bad or broken:
@@ -183,8 +182,8 @@ def attack(
     """
     from rich.progress import track
 
-    from bench.audit import attack_folder
     from bench.backbones import load_backbone
+    from bench.foreign import attack_folder
 
     if truth is None and out is None:
         raise LeakboardError("give --truth FILE to score the guesses, or --out FILE to keep them")
@@ -242,9 +241,9 @@ def detect(
     `results/README.md` explains the measures. Example: leakboard detect presidio_synth --detector
     patterns --data ~/datasets
     """
-    from bench.detecting import measure
+    from bench.scoring import measure_detector
 
-    for part in measure(texts, detector, spacy, split, limit, data):
+    for part in measure_detector(texts, detector, spacy, split, limit, data):
         console.print(part)
 
 
@@ -258,9 +257,9 @@ def _plan(
     limit: int | None,
     out: Path | None,
 ) -> tuple[Plan, Store]:
-    from bench.plan import make_plan
-    from bench.store import Store
-    from bench.suite import load_suite
+    from bench.records import Store
+    from bench.running import make_plan
+    from bench.suites import load_suite
 
     loaded = load_suite(suite).override(
         task=task or None, model=model or None, seeds=_numbers(seeds), limit=limit
@@ -274,8 +273,8 @@ def _plan(
 def _plan_again(
     key: str, model: str | None, data: Path | None, device: str, out: Path | None
 ) -> tuple[Record, Plan, Store]:
-    from bench.again import find, plan_again
-    from bench.store import Store
+    from bench.records import Store, find
+    from bench.running import plan_again
 
     record = find(key, [PUBLISHED, LOCAL])
     with console.status("loading data and models"):

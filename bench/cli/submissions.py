@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bench.cli.app import PUBLISHED, Data, Device, app, console, device_of, folder_of, name_of
-from bench.errors import LeakboardError
+from bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
     from bench.submissions import Submission
@@ -37,8 +37,7 @@ def submit(
     It is checked as `verify` does it, but for running cells again. Example: leakboard submit
     my-suite --method "My noise" --link https://example.org/paper
     """
-    from bench.submissions import gather, pack
-    from bench.verifying import Report, examine
+    from bench.submissions import Report, examine, gather, pack
 
     folders = {name_of(source): folder_of(source) for source in sources}
     if len(folders) < len(sources):
@@ -90,9 +89,9 @@ def verify(
     Ends with code 0 where it is accepted, and 1 where it is refused. Nothing in it is trusted,
     followed or written, unless it is accepted. Example: leakboard verify my-noise.zip --data DIR
     """
-    from bench.progress import Live
-    from bench.rerunning import Again
-    from bench.verifying import verify as verified
+    from bench.running import Live
+    from bench.submissions import Again
+    from bench.submissions import verify as verified
 
     if rerun != "none" and not (rerun.isascii() and rerun.isdigit()):
         raise LeakboardError(f"--rerun: expected a number of cells or none, got '{rerun}'")
@@ -116,7 +115,7 @@ def unpack(submission: Submission, root: Path) -> Path:
     Raises:
         LeakboardError: the folder exists, or cannot be written.
     """
-    from bench.store import MANIFEST
+    from bench.records import MANIFEST
 
     place = root / submission.manifest.slug
     if place.exists():

@@ -7,13 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from bench import registry
 from bench.backbones import Backbone
 from bench.conformance.rules import Broken, Rules, Unfit, rule
 from bench.conformance.trial import EXAMPLES, Trial, alike, copied, fingerprint, undefended
-from bench.errors import MissingExtra
-from bench.record import Leak
-from bench.types import Attack, Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from bench.contracts import Channel, Goal, Guess, Knows, Leak, MissingExtra, ThreatModel, Transcript
+from bench.methods import Attack, registry
 
 LARGER: tuple[tuple[str | None, int, int], ...] = ((None, 1000, 3), ("minilm", 1500, 1))
 """Further chances of an attack that needs more than the small slice: model, examples, epochs.

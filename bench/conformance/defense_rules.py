@@ -6,11 +6,10 @@ from functools import cached_property
 
 import torch
 
-from bench import registry
 from bench.conformance.rules import Broken, Rules, Unfit, rule
 from bench.conformance.trial import Trained, Trial, alike, fingerprint, variants
-from bench.record import Record
-from bench.types import Channel, Defense
+from bench.contracts import Channel, Record
+from bench.methods import Defense, registry
 
 TOLERANCE = 1e-3
 """Class scores that differ by less are the same: batches of another shape round differently."""
@@ -136,7 +135,7 @@ class DefenseRules(Rules[Defense]):
         if broken:
             told = [f"{leak.attack.name}: {leak.status}, {leak.reason}" for leak in broken]
             raise Broken(
-                "send what the channel's docstring in bench.types says; " + "; ".join(told)
+                "send what the channel's docstring in leakboard.Channel says; " + "; ".join(told)
             )
         ran = sorted({leak.attack.name for leak in self.record.leaks if leak.status == "ok"})
         return ", ".join(ran) or "no attack fits"

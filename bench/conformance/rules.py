@@ -11,9 +11,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import ValidationError
 
-from bench.attacking import told
-from bench.errors import LeakboardError, MissingExtra
-from bench.types import Method, Source
+from bench.contracts import LeakboardError, MissingExtra
+from bench.methods import Method, Source
+from bench.running import told
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 """Valid names of methods."""

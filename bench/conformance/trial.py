@@ -14,29 +14,37 @@ import torch
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from bench import registry
-from bench.attacking import asked, attack_all, knowledge_for, worked_out
 from bench.backbones import Backbone, load_backbone
-from bench.inputs import Inputs
-from bench.plan import Planned, make_plan
-from bench.record import Leak, Plant, Record, Recording, TrainSettings
-from bench.runner import Silent, run_cell, session_of
-from bench.seeds import Seeds
-from bench.shadows import with_shadows
-from bench.suite import Suite
-from bench.types import (
-    Attack,
+from bench.contracts import (
     Channel,
-    Defense,
     Goal,
     Guess,
     Knows,
+    Leak,
     Message,
-    Method,
+    Plant,
+    Record,
+    Recording,
+    Seeds,
+    TrainSettings,
     Transcript,
-    Tuned,
 )
-from bench.wire import Wire
+from bench.exchange import Tuned, Wire
+from bench.methods import Attack, Defense, Method, registry
+from bench.running import (
+    Inputs,
+    Planned,
+    Silent,
+    asked,
+    attack_all,
+    knowledge_for,
+    make_plan,
+    run_cell,
+    session_of,
+    with_shadows,
+    worked_out,
+)
+from bench.suites import Suite
 
 EXAMPLES = 96
 """Of each split, and two thirds of them recorded: enough for every path of the code."""

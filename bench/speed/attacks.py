@@ -11,17 +11,13 @@ import numpy as np
 import torch
 
 from attacks.eia_optimise import Optimise
-from bench import registry
-from bench.backbones import load_backbone
-from bench.inputs import Inputs
-from bench.plan import make_plan
-from bench.ragged import Tokens
-from bench.record import Cost, TrainSettings
-from bench.runner import Silent, run_cell
+from bench.backbones import Tokens, load_backbone
+from bench.contracts import Channel, Cost, Goal, Ints, Message, TrainSettings, Transcript
+from bench.methods import Knowledge, registry
+from bench.running import Inputs, Silent, make_plan, run_cell
 from bench.speed import REPEATS
-from bench.suite import Suite, load_suite
-from bench.tasks.loading import load_task
-from bench.types import Channel, Goal, Ints, Knowledge, Message, Transcript
+from bench.suites import Suite, load_suite
+from bench.tasks import load_task
 from defenses.sap import SAP
 
 ETA = 75.0

@@ -13,13 +13,12 @@ import torch
 
 from attacks.aia_mlp import mean_vectors
 from attacks.eia_nn import NearestNeighbour
-from bench.backbones import load_backbone
-from bench.mechanisms import dx_noise, privatise_tokens
-from bench.neighbours import Neighbours
-from bench.ragged import Ragged
+from bench.backbones import Neighbours, Ragged, load_backbone
+from bench.contracts import Channel
+from bench.defending import dx_noise, privatise_tokens
+from bench.exchange import MEMORY, Wire
+from bench.methods import Knowledge
 from bench.speed import interleaved
-from bench.types import Channel, Knowledge
-from bench.wire import MEMORY, Wire
 
 ETA = 75.0
 

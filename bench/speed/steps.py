@@ -12,19 +12,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench import api
-from bench.backbones import load_backbone
-from bench.private import PrivateGradients
-from bench.record import TrainSettings
-from bench.released import losses
-from bench.runner import Silent
-from bench.seeds import Seeds
-from bench.session import Network, Session
+from bench.backbones import Network, length_bucketed, load_backbone
+from bench.contracts import Seeds, TrainSettings
+from bench.defending import PrivateGradients
+from bench.exchange import Server, Session, Wire, api, losses
+from bench.methods import Defense
+from bench.running import Silent
 from bench.speed import interleaved, seconds
-from bench.tasks.loading import load_task
-from bench.training import length_bucketed
-from bench.types import Defense
-from bench.wire import Wire
+from bench.tasks import load_task
 from defenses.none import NoDefense
 from defenses.p3eft import P3EFT, adversarial
 
@@ -101,7 +96,7 @@ def p3eft(batch: int = 32) -> None:
     calls = P3EFT(backprop="calls")
     client = api.Api(session(), keep=calls.adapters)
     adapters = [client.adapter(i) for i in range(calls.adapters)]
-    server = api.Server(client.network, client.autocast, calls.adapters)
+    server = Server(client.network, client.autocast, calls.adapters)
     gradient, h = torch.ones(batch, backbone.width), torch.randn(batch, backbone.width)
 
     def floor() -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from bench.errors import LeakboardError
-from bench.tasks import Span, Split, Task
+from bench.contracts import LeakboardError
+from bench.tasks.spans import Span
+from bench.tasks.task import Split, Task
 
 FILES = ("abcd_v1.1.json", "abcd_v1.1.json.gz")
 """The authors' file, unpacked or not."""

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bench.errors import LeakboardError, did_you_mean
-from bench.tasks import Split, Task
+from bench.contracts import Ints, LeakboardError, did_you_mean
 from bench.tasks.table import Table, fingerprint, normal
-from bench.types import Ints
+from bench.tasks.task import Split, Task
 
 AUXILIARY_SHARE = 10
 """One in so many training examples becomes public text."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from bench.errors import did_you_mean
+from bench.contracts import did_you_mean
 from bench.tasks.assemble import Attribute, Layout
 
 
@@ -248,7 +248,7 @@ def listing() -> list[Listed]:
     return [*GENERATED.values(), *(_listed(entry) for entry in ENTRIES)]
 
 
-def known(name: str) -> str:
+def known_task(name: str) -> str:
     """The name itself.
 
     Raises:
@@ -262,7 +262,7 @@ def known(name: str) -> str:
 
 OWN = "own"
 """In the place of a task's name: the public text that comes with the task itself."""
-PublicText = Annotated[str, AfterValidator(lambda name: name if name == OWN else known(name))]
+PublicText = Annotated[str, AfterValidator(lambda name: name if name == OWN else known_task(name))]
 """Whose split `auxiliary` an attack takes for its public text: that of the task, or of another."""
 
 

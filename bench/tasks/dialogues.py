@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench.tasks import Span, Split, Task
 from bench.tasks.reviews import SLOT, Dice
+from bench.tasks.spans import Span
 from bench.tasks.table import fingerprint
+from bench.tasks.task import Split, Task
 
 if TYPE_CHECKING:
     from faker import Faker

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bench.errors import LeakboardError, did_you_mean
-from bench.tasks import Task
+from bench.contracts import LeakboardError, did_you_mean
 from bench.tasks.abcd import abcd
 from bench.tasks.assemble import assemble
 from bench.tasks.catalogue import CATALOGUE, GENERATED
@@ -14,6 +13,7 @@ from bench.tasks.dialogues import dialogues
 from bench.tasks.hub import load_hub
 from bench.tasks.own import OwnTask, load_own, read_folder
 from bench.tasks.reviews import reviews
+from bench.tasks.task import Task
 
 VARIABLE = "LEAKBOARD_DATA"
 GENERATORS = {"reviews": reviews, "dialogues": dialogues}

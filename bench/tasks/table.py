@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.errors import LeakboardError, did_you_mean
+from bench.contracts import LeakboardError, did_you_mean
 
 SUFFIXES = (".tsv", ".tsv.gz", ".csv", ".csv.gz", ".parquet", ".txt")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from bench.types import Attack, Defense, Method
+from bench.methods import Attack, Defense, Method
 
 
 def about(cls: type[Method]) -> dict[str, Any]:

@@ -8,12 +8,8 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from leaderboards.board_tables import claimed
-from leaderboards.boards import Board
-from leaderboards.comparisons import points_lost
-from leaderboards.looks import look
-from leaderboards.matrix import Line, Matrix, Shield
 from leaderboards.site.rows import Cell, Column, Table, number
+from leaderboards.tables import Board, Line, Matrix, Shield, claimed, look, points_lost
 
 NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?: (\[.*\]))?")
 """A number of a board, which may have its interval behind it."""
@@ -67,7 +63,7 @@ def board_table(board: Board, id: str, links: Mapping[str, str]) -> Table:
 def papers_table(
     name: str, pairs: pd.DataFrame, note: str, id: str, links: Mapping[str, str]
 ) -> Table:
-    """What was measured here beside what a paper prints, as `leaderboards.beside` pairs them."""
+    """What was measured here beside what a paper prints, as `leaderboards.tables.beside` pairs them."""
     columns = [
         Column(name, number=name.endswith((" printed", " here"))) for name in map(str, pairs)
     ]

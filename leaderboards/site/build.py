@@ -14,11 +14,11 @@ from pathlib import Path
 import pandas as pd
 from plotly.offline import get_plotlyjs
 
-from bench.errors import LeakboardError
-from leaderboards.frame import export
+from bench.contracts import LeakboardError
 from leaderboards.site.drawing import Drawing
 from leaderboards.site.pages import Pages
 from leaderboards.site.reading import collect
+from leaderboards.tables import export
 
 MANIFEST = "leakboard-site.json"
 """Lists the files of a site; a folder without it was not built here and is never replaced."""

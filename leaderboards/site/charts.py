@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.record import Record
-from leaderboards.curves import Curve, measured
-from leaderboards.frontier import SETTING, pareto
-from leaderboards.looks import Look, look
-from leaderboards.plots import tradeoff, words
+from bench.contracts import Record
+from leaderboards.figures import tradeoff, words
 from leaderboards.site.rows import ONE_SEED, place
+from leaderboards.tables import SETTING, Curve, Look, look, measured, pareto
 
 SIGNS = {
     "o": ("circle", "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"),
@@ -82,7 +80,7 @@ def chart(points: pd.DataFrame, keys: dict[tuple[Any, ...], str], root: str = ""
     """The figure of one task, goal and attribute.
 
     Args:
-        points: as `leaderboards.frontier.points` builds them, all with both numbers.
+        points: as `leaderboards.tables.frontier.points` builds them, all with both numbers.
         keys: for each setting the key of the record to which a click on its point leads.
         root: the way from the page to the site's root.
     """

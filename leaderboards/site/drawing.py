@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Self
 
 from loky import cpu_count, get_reusable_executor
 
-from bench.errors import LeakboardError
+from bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
-    from leaderboards.looks import Look
     from leaderboards.site.pages import Pages
+    from leaderboards.tables import Look
 
 MOST = 4
 """Processes."""
@@ -50,7 +50,7 @@ class Drawing:
 
     def begin(self, pages: Pages, folder: Path) -> None:
         """Begins to draw all figures."""
-        from leaderboards.looks import declared
+        from leaderboards.tables import declared
 
         # All methods are loaded here: to load them in each process would take longer than to draw.
         looks = declared()
@@ -117,7 +117,7 @@ def _end_with(maker: int) -> None:
 
 
 def _draw(looks: Mapping[str, Look], draw: Callable[..., list[Path]], *told: object) -> list[Path]:
-    from leaderboards.looks import given
+    from leaderboards.tables import given
 
     with given(looks):
         return draw(*told)

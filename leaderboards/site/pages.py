@@ -14,20 +14,12 @@ import pandas as pd
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from bench import __version__, registry
-from bench.checks import FLAGS, Flags, flags
-from bench.record import Record
+from bench import __version__
+from bench.contracts import Goal, Record
+from bench.methods import registry
+from bench.scoring import FLAGS, Flags, flags
 from bench.submissions import Manifest
-from bench.suite import load_suite, suite_names
-from bench.types import Goal
-from leaderboards.beside import beside
-from leaderboards.boards import boards
-from leaderboards.comparisons import Comparison, alike, comparisons, setups
-from leaderboards.frame import frame
-from leaderboards.frontier import SETTING
-from leaderboards.looks import look, settings, varying
-from leaderboards.matrix import BUDGET, Matrix, matrices
-from leaderboards.published import mirrored
+from bench.suites import load_suite, suite_names
 from leaderboards.site import charts
 from leaderboards.site.about import about
 from leaderboards.site.answers import board_table, matrix_table, papers_table
@@ -42,7 +34,24 @@ from leaderboards.site.rows import (
     records_table,
     settings_table,
 )
-from leaderboards.tables import failures
+from leaderboards.tables import (
+    BUDGET,
+    SETTING,
+    Comparison,
+    Matrix,
+    alike,
+    beside,
+    boards,
+    comparisons,
+    failures,
+    frame,
+    look,
+    matrices,
+    mirrored,
+    settings,
+    setups,
+    varying,
+)
 
 SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 KINDS = ("defense", "attack")
@@ -64,7 +73,7 @@ class Panel:
     Attributes:
         name: of its files.
         about: model, data and training, in words.
-        rows: its points, as `leaderboards.frontier.points` builds them.
+        rows: its points, as `leaderboards.tables.frontier.points` builds them.
     """
 
     name: str
@@ -88,7 +97,7 @@ class Pages:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """All results, as `leaderboards.frame.frame` builds them."""
+        """All results, as `leaderboards.tables.frame.frame` builds them."""
         return frame(self.records)
 
     @cached_property

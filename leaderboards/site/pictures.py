@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bench.record import Leak, Record
-from bench.suite import load_suite, suite_names
-from leaderboards.label_leak import ATTACKS, CHANNEL, training
-from leaderboards.matrix import Matrix
-from leaderboards.matrix_plot import goals
-from leaderboards.memory_plot import memory
-from leaderboards.published import exposures
+from bench.contracts import Leak, Record
+from bench.suites import load_suite, suite_names
+from leaderboards.figures import ATTACKS, CHANNEL, goals, memory, training
 from leaderboards.site.reading import Collection
+from leaderboards.tables import Matrix, exposures
 
 CROWDED = 6
 """Settings beyond which the lines of a figure over training cannot be followed."""

@@ -8,11 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bench.errors import LeakboardError
-from bench.record import Record, attack_id
-from bench.store import Store
+from bench.contracts import LeakboardError, Record, attack_id
+from bench.records import Store
 from bench.submissions import Manifest, accepted
-from leaderboards.frame import in_order
+from leaderboards.tables import in_order
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Collection:
     """What a site is built from.
 
     Attributes:
-        records: each cell once, in the order of `leaderboards.frame.in_order`; without the models that
+        records: each cell once, in the order of `leaderboards.tables.frame.in_order`; without the models that
             attackers train themselves, which are no results.
         files: by key, the files in which the cell stands.
         submitted: by key, what others said when they submitted it.

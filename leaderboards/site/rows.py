@@ -10,10 +10,18 @@ from typing import Any
 
 import pandas as pd
 
-from bench.record import Estimate, Record
-from bench.types import Goal
-from leaderboards.frontier import PAPER, SETTING, STRONGEST, points
-from leaderboards.looks import Look, look, settings, setup, varying
+from bench.contracts import Estimate, Goal, Record
+from leaderboards.tables import (
+    PAPER,
+    SETTING,
+    STRONGEST,
+    Look,
+    look,
+    points,
+    settings,
+    setup,
+    varying,
+)
 
 ONE_SEED = "one seed: interval inside the cell"
 THEIRS = ["ep", "ep_low", "ep_high", "attack", "attack_params"]
@@ -86,7 +94,7 @@ def per_setting(frame: pd.DataFrame) -> pd.DataFrame:
     """One row per setting, goal and attribute: utility, and EP by the strongest attack and the paper's.
 
     Returns:
-        The columns of `leaderboards.frontier.points` for the strongest attack, those of THEIRS with
+        The columns of `leaderboards.tables.frontier.points` for the strongest attack, those of THEIRS with
         'paper_' before them, and `words`, the parameters that tell the setting from its peers.
     """
     same = [*SETTING, "attribute"]

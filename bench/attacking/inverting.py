@@ -1,0 +1,167 @@
+"""What attacks share that learn to invert: pairs from public text, training, a choice of readers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, embedding
+
+from bench.backbones import Backbone, Ragged, Tokens, by_length
+from bench.contracts import Channel, Goal, Guess, LeakboardError, TrainSettings, Transcript
+from bench.exchange import training
+from bench.methods import Defense, Query
+
+HELD_OUT = 0.1
+"""Share of the auxiliary texts on which readers are compared; they do not train."""
+BATCH = 16
+"""Examples read at once; each of their tokens has a score for every word of the vocabulary."""
+
+RIDGE = 1e-8
+"""Relative to the mean square of a coordinate: keeps the fit defined where vectors do not span."""
+
+Reader = Callable[[Sequence[Ragged]], Tensor]
+"""The same examples as received in each round, vectors [T, d] → one token id per position [T]."""
+
+
+class Inverter(nn.Module, ABC):
+    """Reads vectors at the cut as tokens."""
+
+    @abstractmethod
+    def forward(self, received: Ragged) -> Tensor:
+        """Scores [T, V] of every word at every position of vectors [T, d]."""
+
+    @torch.no_grad()
+    def read(self, rounds: Sequence[Ragged]) -> Tensor:
+        """[T] the most likely tokens; log-probabilities of the rounds, whose noise is independent, add up."""
+        self.eval()
+        found = torch.zeros(len(rounds[0].values), dtype=torch.long)
+        for rows in by_length(rounds[0].lengths, BATCH):
+            total = sum(self(received.take(rows)).log_softmax(1) for received in rounds)
+            assert isinstance(total, Tensor)
+            found[rounds[0].positions(rows)] = total.argmax(1).cpu()
+        return found
+
+
+def received(
+    mechanism: Defense | None, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
+) -> Ragged:
+    """Vectors [T, d] for public tokens: through the mechanism, or the initial bottom where there is none."""
+    simulated = mechanism.simulate(base, tokens, cut, rng) if mechanism else None
+    if simulated is not None:
+        return simulated
+    words = embedding(tokens.ids.values.to(base.device), base.embeddings)
+    with torch.no_grad():
+        return base.bottom(tokens.ids.with_values(words), tokens.types, cut)
+
+
+def divided(public: Tokens, sentences: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+    """At most `sentences` examples drawn from public text: those to train on, and those held out.
+
+    Raises:
+        LeakboardError: fewer than two examples.
+    """
+    if len(public) < 2:
+        raise LeakboardError(f"needs at least 2 auxiliary texts, there are {len(public)}")
+    drawn = torch.from_numpy(rng.permutation(len(public))[: max(2, sentences)])
+    held = max(1, round(HELD_OUT * len(drawn)))
+    return public.take(drawn[held:]), public.take(drawn[:held])
+
+
+def joined(parts: Sequence[Tokens]) -> Tokens:
+    """The examples of all parts, one after another."""
+    return Tokens(
+        Ragged.joined([part.ids for part in parts]),
+        torch.cat([part.types for part in parts]),
+        torch.cat([part.special for part in parts]),
+    )
+
+
+def least_squares(tokens: Tokens, codes: Tensor, query: Query, rng: np.random.Generator) -> Tensor:
+    """[d + 1, d] the affine map from received vectors to the code vectors of their tokens."""
+    d = codes.shape[1]
+    squares, products = (torch.zeros(d + 1, n, dtype=torch.float64) for n in (d + 1, d))
+    for rows in by_length(tokens.lengths):
+        batch = tokens.take(rows)
+        real = ~batch.special
+        h = query(batch, rng).values.cpu().double()[real]
+        h = torch.cat([h, h.new_ones(len(h), 1)], 1)
+        squares += h.T @ h
+        products += h.T @ codes[batch.ids.values[real].to(codes.device)].cpu().double()
+    ridge = RIDGE * squares.diagonal().mean() * torch.eye(d + 1, dtype=torch.float64)
+    found: Tensor = torch.linalg.solve(squares + ridge, products)
+    return found.float().to(codes.device)
+
+
+def fit(
+    inverter: Inverter,
+    groups: Sequence[dict[str, object]],
+    query: Query,
+    tokens: Tokens,
+    settings: TrainSettings,
+    rng: np.random.Generator,
+) -> None:
+    """Trains on public tokens and what would be received of them, with fresh noise at every batch.
+
+    The loss is the cross-entropy at the positions of tokens that are not special.
+
+    Raises:
+        Diverged: see `bench.exchange.training.fit`.
+    """
+    inverter.train()
+
+    def step(rows: Tensor, epoch: int) -> float:
+        batch = tokens.take(rows)
+        scores = inverter(query(batch, rng))
+        real = ~batch.special
+        loss = cross_entropy(
+            scores[real.to(scores.device)], batch.ids.values[real].to(scores.device)
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
+    seed, vocabulary = int(rng.integers(2**31)), int(tokens.ids.values.max()) + 1
+    training.fit(step, groups, tokens.lengths, settings, seed, vocabulary, lambda _, it, n: it)
+
+
+def best(
+    readers: Sequence[Reader], query: Query, held_out: Tokens, rounds: int, rng: np.random.Generator
+) -> Reader:
+    """The reader that is right most often on held-out public text, seen in as many rounds.
+
+    Ties go to the first, so the plain reader that stands there is replaced only by a better one.
+    """
+    seen = [query(held_out, rng) for _ in range(rounds)]
+    real, truth = ~held_out.special, held_out.ids.values
+    right = [int((reader(seen) == truth)[real].sum()) for reader in readers]
+    return readers[int(np.argmax(right))]
+
+
+def guesses(
+    seen: Transcript,
+    channel: Channel,
+    vectors: Callable[[Tensor], Tensor],
+    reader: Callable[[int], Reader],
+) -> list[Guess]:
+    """One committed guess per token of each split.
+
+    Args:
+        vectors: values as received → vectors [T, d].
+        reader: number of rounds → the reader to use.
+    """
+    found = []
+    for split in seen.splits(channel):
+        blocks = [seen.collect(channel, split, r) for r in seen.rounds(channel, split)]
+        rounds = []
+        for block in blocks:
+            assert block.lengths is not None
+            # Copied: what was recorded is read-only.
+            values = vectors(torch.from_numpy(block.values.copy()))
+            rounds.append(Ragged(values, torch.from_numpy(block.lengths.copy())))
+        words = reader(len(rounds))(rounds).numpy()
+        rows, lengths = blocks[0].rows, blocks[0].lengths
+        found.append(Guess(Goal.INVERSION, channel, split, rows, words, lengths, view=split))
+    return found

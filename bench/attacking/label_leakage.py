@@ -1,0 +1,168 @@
+"""What label attacks share: which matrices there are to look at, one row per example."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.contracts import (
+    Channel,
+    Collected,
+    Goal,
+    Guess,
+    Ints,
+    Knows,
+    Measure,
+    ThreatModel,
+    Transcript,
+)
+from bench.methods import Attack, Knowledge
+
+CHANNELS = (
+    Channel.ACTIVATIONS,
+    Channel.GRADIENTS,
+    Channel.ADAPTER_GRADIENTS,
+    Channel.LOGITS,
+    Channel.LOGIT_GRADIENTS,
+    Channel.REPRESENTATIONS,
+    Channel.CUT_GRADIENTS,
+)
+"""Channels whose rows depend on single examples; of vectors per token the mean is taken."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """What one recipient saw of one part at one moment: rows of `train`, [n, d] float32."""
+
+    channel: Channel
+    moment: int | None
+    round: int
+    part: int
+    recipient: str
+    rows: Ints
+    values: NDArray[np.float32]
+
+    def guess(self, measure: Measure, rows: Ints, values: NDArray[Any]) -> Guess:
+        """A guess about the labels of `rows`."""
+        return Guess(
+            Goal.LABEL,
+            self.channel,
+            "train",
+            rows,
+            values,
+            measure=measure,
+            moment=self.moment,
+            round=self.round,
+            part=self.part,
+            recipient=self.recipient,
+        )
+
+
+def few(moments: Sequence[int], n: int) -> list[int]:
+    """The first, the last, and some between: n of them, or all where there are fewer."""
+    places = np.linspace(0, len(moments) - 1, n).round().astype(int)
+    return [moments[place] for place in dict.fromkeys(places)] if moments else []
+
+
+def matrices(seen: Transcript, at_most: int | None = None) -> Iterator[Matrix]:
+    """All there is to look at: the moments of training, or each round where a channel has none.
+
+    Args:
+        at_most: so many moments, the first and the last among them.
+    """
+    for channel in CHANNELS:
+        moments = seen.moments(channel)
+        for moment in few(moments, at_most or len(moments)):
+            for recipient, part in seen.parts(channel, moment):
+                found = seen.collect(channel, "train", None, part, moment, recipient)
+                yield Matrix(channel, moment, 0, part, recipient, found.rows, _means(found))
+        for round in [] if moments else seen.rounds(channel):
+            for recipient, part in seen.parts(channel):
+                found = seen.collect(channel, "train", round, part, None, recipient)
+                yield Matrix(channel, None, round, part, recipient, found.rows, _means(found))
+
+
+def _means(found: Collected) -> NDArray[np.float32]:
+    values: NDArray[np.float32] = found.values.astype(np.float32, copy=False)
+    if found.lengths is None:
+        return values.reshape(len(values), -1)
+    example = np.repeat(np.arange(len(found.lengths)), found.lengths)
+    means = np.zeros((len(found.lengths), values.shape[1]), np.float32)
+    np.add.at(means, example, values)
+    means /= np.maximum(found.lengths, 1)[:, None]
+    return means
+
+
+class LabelAttack(Attack):
+    """An attack that looks at one matrix at a time; a subclass writes `read`."""
+
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.LABEL}), reads=frozenset(CHANNELS)
+    )
+    measure: ClassVar[Measure]
+    at_most: ClassVar[int | None] = None
+    """At how many moments it looks; at all of them, unless that takes long."""
+
+    @abstractmethod
+    def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
+        """[n] what the rows of `x` [n, d] tell, by the attack's measure."""
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        return [
+            matrix.guess(
+                self.measure, matrix.rows, self.read(matrix.values, knowledge.classes, rng)
+            )
+            for matrix in matrices(seen, self.at_most)
+        ]
+
+
+class ToldLabelAttack(LabelAttack):
+    """One that learns from the labels of other folds: pessimistic, since it is given labels."""
+
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.LABEL}),
+        reads=frozenset(CHANNELS),
+        knows=frozenset({Knows.LABELS}),
+    )
+    measure: ClassVar[Measure] = "balanced accuracy"
+
+    @abstractmethod
+    def learn(
+        self,
+        x: NDArray[np.float32],
+        y: Ints,
+        unknown: NDArray[np.float32],
+        rng: np.random.Generator,
+    ) -> Ints:
+        """[k] classes of the rows `unknown` [k, d].
+
+        Args:
+            x: [n, d] rows whose class is known.
+            y: [n] their classes, counted from 0 without gaps; there are two of them or more.
+        """
+
+    def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
+        raise NotImplementedError("it has to be told labels: see `learn`")
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        assert knowledge.labels is not None
+        found = []
+        for matrix in matrices(seen, self.at_most):
+            labels = knowledge.labels[matrix.rows]
+            hidden = labels < 0
+            names, y = np.unique(labels[~hidden], return_inverse=True)
+            values = np.full(int(hidden.sum()), names[0] if len(names) else 0)
+            if len(names) > 1 and len(values):
+                x = matrix.values
+                values = names[self.learn(x[~hidden], y, x[hidden], rng)]
+            found.append(matrix.guess(self.measure, matrix.rows[hidden], values))
+        return found

@@ -1,0 +1,15 @@
+from .backbone import Backbone as Backbone
+from .batches import by_length as by_length
+from .batches import length_bucketed as length_bucketed
+from .costs import bottom_cost as bottom_cost
+from .embedded import EMBEDDED as EMBEDDED
+from .language import LanguageModel as LanguageModel
+from .language import covered as covered
+from .language import offsets as offsets
+from .language import per_token as per_token
+from .loading import load_backbone as load_backbone
+from .neighbours import CHUNK as CHUNK
+from .neighbours import Neighbours as Neighbours
+from .network import Network as Network
+from .ragged import Ragged as Ragged
+from .ragged import Tokens as Tokens

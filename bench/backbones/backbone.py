@@ -1,0 +1,131 @@
+"""A public model with its initial weights, cut into a bottom and a top part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bench.backbones.family import Family
+from bench.backbones.neighbours import Neighbours
+from bench.backbones.ragged import Ragged, Tokens
+from bench.contracts import LeakboardError
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A public model with its initial weights. Everything here is known to the vendor and to attackers.
+
+    Args:
+        model: the model without its output layer, in evaluation mode, never trained in place.
+        head: of a causal language model the output layer [V, d]: last hidden states times its
+            transpose are the logits of the next token. None where the model is none.
+    """
+
+    name: str
+    hash: str
+    model: Any
+    tokenizer: Any
+    family: Family
+    device: str = "cpu"
+    head: Tensor | None = None
+
+    @property
+    def tied(self) -> bool:
+        """Whether the output layer is E itself."""
+        return self.head is not None and self.head.data_ptr() == self.embeddings.data_ptr()
+
+    @cached_property
+    def embeddings(self) -> Tensor:
+        """Word embeddings E [V, d]."""
+        return self.family.embeddings(self.model).weight.detach()
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """Exact nearest rows of E."""
+        return Neighbours(self.embeddings, self.device)
+
+    @property
+    def width(self) -> int:
+        return self.embeddings.shape[1]
+
+    @property
+    def special_ids(self) -> tuple[int, ...]:
+        """Ids of the tokens that a tokeniser adds, padding included."""
+        return tuple(sorted(set(self.tokenizer.all_special_ids)))
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None,
+        max_length: int,
+        opened: bool = False,
+    ) -> Tokens:
+        """Tokenises texts, or pairs of texts, cutting each example to `max_length` tokens.
+
+        Args:
+            opened: puts the token that begins a text (BOS) in front where the tokeniser leaves it
+                out. Language modelling of single texts needs it: the first token is then predicted,
+                too, from what GPT-2 saw before each document, its <|endoftext|>. Classifiers
+                never saw it there.
+
+        Raises:
+            LeakboardError: a text without any token.
+        """
+        out = self.tokenizer(
+            list(texts),
+            None if pairs is None else list(pairs),
+            truncation=True,
+            max_length=max_length,
+            return_special_tokens_mask=True,
+            return_token_type_ids=True,
+        )
+        if opened:
+            self._open(out, max_length)
+        ids = Ragged.of(out["input_ids"])
+        if not ids.lengths.all():
+            # Only where the tokeniser adds no special token; there is nothing to be averaged then.
+            raise LeakboardError(
+                f"model '{self.name}': {int((ids.lengths == 0).sum())} texts have no token at all. "
+                "Remove empty texts, or use a model whose tokeniser adds special tokens"
+            )
+        types = out.get("token_type_ids")
+        types = Ragged.of(types).values if types else torch.zeros_like(ids.values)
+        special = Ragged.of(out["special_tokens_mask"]).values.bool()
+        return Tokens(ids, types, special)
+
+    def _open(self, out: Any, max_length: int) -> None:
+        """Puts BOS in front of every row of the tokeniser's output that does not begin with it."""
+        first = self.tokenizer.bos_token_id
+        for row, ids in enumerate(out["input_ids"]):
+            if first is not None and ids and ids[0] != first:
+                front = {"input_ids": first, "special_tokens_mask": 1, "token_type_ids": 0}
+                for key in out.keys() & front.keys():
+                    out[key][row] = [front[key], *out[key][row]][:max_length]
+
+    @property
+    def blocks(self) -> int:
+        return self.family.blocks(self.model)
+
+    def bottom(self, vectors: Ragged, types: Tensor, cut: int) -> Ragged:
+        """Representations [T, d] at the cut from word embeddings [T, d], with the initial weights.
+
+        Differentiable in `vectors`, without dropout.
+
+        Args:
+            types: [T] segment of each token.
+        """
+        return self.family.bottom_of(self.model, vectors, types, cut)
+
+    def check_cut(self, cut: int) -> None:
+        """Raises LeakboardError where the model cannot be cut after block `cut`."""
+        deepest = self.blocks - 1
+        if not 0 <= cut <= deepest:
+            raise LeakboardError(
+                f"cut: model '{self.name}' cannot be cut at {cut}; it has {self.blocks} blocks, so "
+                f"the deepest cut is {deepest} (0 = after the embeddings)"
+            )

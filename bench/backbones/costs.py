@@ -1,0 +1,41 @@
+"""What the bottom of a cut model asks of the customer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from bench.backbones.backbone import Backbone
+from bench.backbones.ragged import Ragged
+from bench.contracts import BottomCost
+
+
+def bottom_cost(backbone: Backbone, cut: int, lengths: Tensor, batch_size: int) -> BottomCost:
+    """Measured on one example as long as the mean of `lengths` [n], so that padding has no part in it.
+
+    Parameters count where the representation depends on them.
+    """
+    tokens = max(1, round(float(lengths.float().mean())))
+    types = torch.zeros(tokens, dtype=torch.long, device=backbone.device)
+    table = backbone.family.embeddings(backbone.model)
+    parameters = list(backbone.model.parameters())
+    backbone.model.requires_grad_()
+    try:
+        # Attention as plain products: the counter does not know every fused kernel.
+        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+            words = Ragged(table(types), torch.tensor([tokens]))
+            out = backbone.bottom(words, types, cut).values
+        gradients = torch.autograd.grad(out.sum(), parameters, allow_unused=True)
+    finally:
+        backbone.model.requires_grad_(False)
+    used = [p for p, g in zip(parameters, gradients, strict=True) if g is not None]
+    size = sum(p.numel() * p.element_size() for p in used)
+    size += batch_size * out.numel() * out.element_size()
+    return BottomCost(
+        parameters=sum(p.numel() for p in used),
+        tokens=tokens,
+        flops=counter.get_total_flops(),
+        megabytes=size / 1e6,
+    )

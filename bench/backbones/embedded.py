@@ -1,0 +1,13 @@
+"""The models that come with the project or are made by it."""
+
+from __future__ import annotations
+
+EMBEDDED = {
+    "minilm": "all-MiniLM-L6-v2, a real encoder of 22.7 M parameters that needs no download",
+    "dialogue-gpt": "GPT-2 architecture, 1 M parameters, for language modelling; trained on the public "
+    "half of the task dialogues at first use, in minutes",
+    "tiny-bert": "random weights, BERT architecture, for tests",
+    "tiny-gpt2": "random weights, GPT-2 architecture, for tests",
+    "tiny-llama": "random weights, Llama architecture, for tests",
+    "tiny-roberta": "random weights, RoBERTa architecture, for tests",
+}

@@ -1,0 +1,18 @@
+"""RoBERTa: as BERT, with a single segment."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from bench.backbones.families.bert import Bert
+
+
+class Roberta(Bert):
+    model_types: ClassVar[tuple[str, ...]] = ("roberta", "xlm-roberta")
+
+    def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        # The second text of a pair is marked by tokens only; there is no embedding for type 1.
+        types = types.clamp(max=model.config.type_vocab_size - 1)
+        return super().enter(model, h, mask, types)

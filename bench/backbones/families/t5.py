@@ -1,0 +1,37 @@
+"""T5, the encoder alone: one bias for relative positions, kept in block 0 and shared by all blocks."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, cast
+
+from torch import Tensor, nn
+from transformers.masking_utils import create_bidirectional_mask
+
+from bench.backbones.family import Family
+
+
+class T5(Family):
+    model_types: ClassVar[tuple[str, ...]] = ("t5",)
+    lora_targets: ClassVar[tuple[str, ...]] = ("q", "v")
+    loader: ClassVar[str] = "T5EncoderModel"
+
+    def embeddings(self, model: Any) -> nn.Embedding:
+        return cast(nn.Embedding, model.shared)
+
+    def stack(self, model: Any) -> nn.ModuleList:
+        return cast(nn.ModuleList, model.encoder.block)
+
+    def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        return cast(Tensor, model.encoder.dropout(h))
+
+    def through(self, model: Any, x: Tensor, mask: Tensor, first: int, last: int) -> Tensor:
+        seen = create_bidirectional_mask(model.encoder.config, x, mask)
+        # It depends on the length alone, so the vendor computes it from the public weights.
+        attention = model.encoder.block[0].layer[0].SelfAttention
+        bias = attention.compute_bias(x.shape[1], x.shape[1], device=x.device)
+        for block in self.stack(model)[first:last]:
+            x, _, _ = block(x, seen, bias)
+        return x
+
+    def leave(self, model: Any, x: Tensor) -> Tensor:
+        return cast(Tensor, model.encoder.dropout(model.encoder.final_layer_norm(x)))

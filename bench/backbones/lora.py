@@ -1,0 +1,25 @@
+"""LoRA in the blocks of a model (Hu et al. 2022), by peft."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from bench.backbones.family import Family
+from bench.contracts import TrainSettings
+
+
+def inject(blocks: nn.ModuleList, family: Family, settings: TrainSettings) -> None:
+    """Adds an adapter to each block and freezes what was there; B = 0, so that nothing changes yet."""
+    if not len(blocks):
+        return
+    from peft import LoraConfig, inject_adapter_in_model
+
+    config = LoraConfig(
+        r=settings.lora_rank,
+        lora_alpha=settings.lora_alpha,
+        target_modules=list(family.lora_targets),
+        fan_in_fan_out=family.transposed,
+    )
+    # Into the blocks themselves, since peft finds a block's number by its name, which differs
+    # between families.
+    inject_adapter_in_model(config, blocks)

@@ -1,0 +1,59 @@
+"""Exact nearest rows of an embedding matrix, by FAISS's flat L2 index, on the GPU where there is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bench.contracts import Ints, MissingExtra
+
+CHUNK = 32768
+"""Queries searched at once: bounds the memory; FAISS blocks its own products below that."""
+
+
+class Neighbours:
+    """Nearest rows of `rows` [V, d] in Euclidean distance.
+
+    Raises:
+        MissingExtra: FAISS is not installed.
+    """
+
+    def __init__(self, rows: torch.Tensor, device: str = "cpu") -> None:
+        faiss = _faiss()
+        matrix = rows.detach().float().cpu().numpy()
+        index: Any = faiss.IndexFlatL2(matrix.shape[1])
+        if device.startswith("cuda") and getattr(faiss, "get_num_gpus", lambda: 0)():
+            index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index)
+        index.add(np.ascontiguousarray(matrix))
+        self.index = index
+
+    def nearest(self, queries: NDArray[Any] | torch.Tensor) -> Ints:
+        """[n] index of the nearest row to each of `queries` [n, d]."""
+        if isinstance(queries, torch.Tensor):
+            queries = queries.detach().float().cpu().numpy()
+        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        found = [
+            self.index.search(queries[at : at + CHUNK], 1)[1][:, 0]
+            for at in range(0, len(queries), CHUNK)
+        ]
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+    def nearest_repeated(self, queries: NDArray[Any]) -> Ints:
+        """The same for queries of which many are equal: each distinct one is searched once."""
+        if not len(queries):
+            return np.zeros(0, np.int64)
+        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        as_bytes = queries.view(np.dtype((np.void, queries[0].nbytes)))[:, 0]
+        _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
+        return self.nearest(queries[first])[inverse]
+
+
+def _faiss() -> Any:
+    try:
+        import faiss
+    except ImportError:
+        raise MissingExtra("FAISS (nearest-neighbour search)", "cpu") from None
+    return faiss

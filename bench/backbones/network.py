@@ -1,0 +1,63 @@
+"""A copy of a backbone that can be trained, with a head that classifies."""
+
+from __future__ import annotations
+
+import copy
+
+from torch import Tensor, nn
+
+from bench.backbones import lora
+from bench.backbones.backbone import Backbone
+from bench.backbones.ragged import Ragged
+from bench.contracts import TrainSettings
+
+
+class Network(nn.Module):
+    """A copy of the backbone that can be trained: LoRA in the blocks, a linear head on the mean.
+
+    Args:
+        cut: `bottom` ends and the top starts here.
+        adapted: which blocks LoRA adapts; the rest of the encoder stays as it is.
+    """
+
+    def __init__(
+        self, backbone: Backbone, cut: int, classes: int, settings: TrainSettings, adapted: slice
+    ) -> None:
+        super().__init__()
+        # Drawn before the adapters, so that the head starts the same with and without them.
+        head = nn.Linear(backbone.width, classes)
+        self.family = backbone.family
+        self.cut = cut
+        self.encoder = copy.deepcopy(backbone.model)
+        lora.inject(self.family.stack(self.encoder)[adapted], self.family, settings)
+        self.head = head
+        self.to(backbone.device)
+
+    @property
+    def embeddings(self) -> nn.Embedding:
+        return self.family.embeddings(self.encoder)
+
+    def trained(self) -> list[nn.Parameter]:
+        return [p for p in self.parameters() if p.requires_grad]
+
+    def bottom(self, vectors: Ragged, types: Tensor) -> Ragged:
+        """The customer's part: word embeddings [T, d] → representations at the cut [T, d]."""
+        return self.family.bottom_of(self.encoder, vectors, types, self.cut)
+
+    def features(self, h: Ragged, types: Tensor) -> Tensor:
+        """Pooled vectors [B, d]: the mean over real tokens, as MiniLM was trained.
+
+        Args:
+            h: representations at the cut, [T, d] for B examples.
+            types: [T] segment of each token.
+        """
+        mask = h.mask()
+        padded_types = h.with_values(types.to(mask.device)).padded()
+        out = self.family.top(self.encoder, h.padded(), mask, padded_types, self.cut)
+        weight = mask[:, :, None].to(out.dtype)
+        return (out * weight).sum(1) / weight.sum(1)
+
+    def forward(self, h: Ragged, types: Tensor) -> Tensor:
+        """Class scores [B, C] in float32."""
+        scores: Tensor = self.head(self.features(h, types))
+        return scores.float()

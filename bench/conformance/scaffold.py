@@ -1,0 +1,100 @@
+"""Working skeletons of new methods, to be changed into what they shall become."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import keyword
+from pathlib import Path
+from string import Template
+from typing import Literal
+
+from bench.conformance.rules import NAME
+from bench.contracts import LeakboardError
+from bench.methods import registry
+
+TEMPLATES = Path(__file__).with_name("templates")
+ROOT = Path(__file__).parents[2]
+ENTRY = """
+
+Outside the project's tree a package registers it by these lines of its pyproject.toml:
+
+    [project.entry-points."leakboard.${kind}s"]
+    $name = "my_package.$stem:$cls"
+"""
+
+
+def write_skeleton(
+    kind: Literal["defense", "attack"], name: str, to: Path | None = None
+) -> list[Path]:
+    """Writes a skeleton and its test, and returns both paths, that of the method last.
+
+    Args:
+        to: folder of both files, made if need be; without it they go to `defenses/` or `attacks/`
+            and to `tests/` of the checkout that this module belongs to.
+
+    Raises:
+        LeakboardError: a bad name or one that is taken, a file that exists, no checkout and no `to`,
+            or a folder that cannot be written. Nothing is written then, or the first file only
+            where the disk fails at the second.
+    """
+    stem = _checked(name).replace("-", "_")
+    if to is None:
+        _expect_a_checkout()
+        method, test = ROOT / f"{kind}s" / f"{stem}.py", ROOT / "tests" / f"test_{stem}.py"
+        module = f"{kind}s.{stem}"
+    else:
+        method, test = to / f"{stem}.py", to / f"test_{stem}.py"
+        module = stem
+    for path in (method, test):
+        if path.exists():
+            raise LeakboardError(f"{path} exists and is not overwritten; choose another name")
+    if to is not None and importlib.util.find_spec(stem):
+        raise LeakboardError(f"{stem}.py would hide the module '{stem}'; choose another name")
+    words = {"kind": kind, "name": name, "stem": stem, "module": module}
+    words["cls"] = _class_name(kind, stem)
+    words["entry"] = Template(ENTRY).substitute(words) if to is not None else ""
+    contents = {
+        test: Template(_template(f"test_{kind}")).substitute(words),
+        method: Template(_template(kind)).substitute(words),
+    }
+    for path, content in contents.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                file.write(content)
+        except OSError as error:
+            raise LeakboardError(f"{path} cannot be written: {error.strerror or error}") from error
+    return list(contents)
+
+
+def _checked(name: str) -> str:
+    if not NAME.fullmatch(name) or keyword.iskeyword(name):
+        raise LeakboardError(
+            f"'{name}' is no valid name: use lower-case words of letters and digits that begin "
+            "with a letter, joined by '-', as in my-noise; words of the Python language are taken"
+        )
+    for kind, known in (("defense", registry.defenses()), ("attack", registry.attacks())):
+        if name in known:
+            raise LeakboardError(f"there is {kind} '{name}' already; choose another name")
+    return name
+
+
+def _expect_a_checkout() -> None:
+    if not ((ROOT / "pyproject.toml").is_file() and (ROOT / "defenses").is_dir()):
+        raise LeakboardError(
+            "leakboard runs from an installed package here, which is not the place for new files; "
+            "say where to write with --to FOLDER"
+        )
+
+
+def _class_name(kind: str, stem: str) -> str:
+    """MyNoise for my_noise; with the kind behind it where the skeleton uses that word itself."""
+    name = "".join(part.capitalize() for part in stem.split("_"))
+    text = Template(_template(kind)).substitute(cls="Skeleton", name="", entry="")
+    taken = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    return name + kind.capitalize() if name in taken or keyword.iskeyword(name) else name
+
+
+def _template(name: str) -> str:
+    return (TEMPLATES / f"{name}.txt").read_text(encoding="utf-8")

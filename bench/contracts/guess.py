@@ -1,0 +1,59 @@
+"""What an attack says, and how it wants to be measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from bench.contracts.arrays import Ints
+from bench.contracts.channels import Channel
+from bench.contracts.threat import Goal
+
+Measure = Literal[
+    "accuracy",
+    "balanced accuracy",
+    "auc",
+    "matching",
+    "exposure",
+    "extraction",
+    "beam extraction",
+    "membership",
+]
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What an attack says, one entry per example, or per token where `lengths` is given.
+
+    A guess about a label may be of three measures: the class itself; a number that ranks the
+    examples, in either direction (AUC); or a cluster, whatever its class (matching). Guesses from
+    what was sent at several moments, in several parts or to several recipients are scored together:
+    the worst one and the last one count.
+
+    A guess about a canary is about its sentence, a row of `Knowledge.canaries`: for each of all
+    possible secrets how unlikely the model finds it (exposure, [n, 10^6]), or what it prints there
+    (extraction, [n, R] numbers that the digits spell, −1 for none; R at most `bench.tasks.planting.TRIES`). A
+    guess about membership ranks the rows of `Knowledge.candidates`: larger for those that were trained on.
+
+    Attributes:
+        rows: [n] the examples guessed about.
+        values: [n] for one guess per example, real numbers only where they rank; [T, R] for R candidates per token, of which any
+            may be right (the union over R observations); chance accounts for R.
+        view: tells the guesses of one attack apart, such as the split they are about.
+    """
+
+    goal: Goal
+    channel: Channel | None
+    split: str
+    rows: Ints
+    values: NDArray[Any]
+    lengths: Ints | None = None
+    attribute: str | None = None
+    view: str = ""
+    measure: Measure = "accuracy"
+    moment: int | None = None
+    round: int = 0
+    part: int = 0
+    recipient: str | None = None

@@ -1,0 +1,74 @@
+"""What a suite and a cell set: training, recording, planting."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from bench.contracts.parts import Part
+
+
+class TrainSettings(Part):
+    """How the model is fine-tuned; the same for every defense of a suite."""
+
+    epochs: int = Field(2, ge=1)
+    batch_size: int = Field(32, ge=1)
+    learning_rate: float = Field(1e-3, gt=0)
+    weight_decay: float = Field(0.01, ge=0)
+    warmup: float = Field(0.0, ge=0, lt=1)
+    """Share of the steps over which the learning rate rises before it falls linearly to zero."""
+    max_grad_norm: float = Field(1.0, gt=0)
+    lora_rank: int = Field(8, ge=1)
+    lora_alpha: float = Field(16.0, gt=0)
+    max_length: int = Field(128, ge=4)
+    """Tokens per example, special tokens included; longer texts are cut."""
+    tune: Literal["lora", "full"] = "lora"
+    """What is trained of a released model: LoRA (and the head of a classifier), or all of it."""
+
+
+class Recording(Part):
+    """What of the transcript is kept for the attacks; bytes are counted in full all the same."""
+
+    examples: int = Field(1000, ge=1)
+    """Examples of each split whose messages are kept, the same ones in every round."""
+    megabytes: int = Field(2048, ge=1)
+    """Upper bound of a transcript; what exceeds it is dropped and flagged. Beyond the first 256 of
+    them it lies on disk."""
+
+
+class Plant(Part):
+    """What is planted in the training texts, to see what the released model remembers of them."""
+
+    canaries: tuple[str, ...] = ()
+    """Sentences in which {digits} stands for a secret of six random digits: 'My ID is {digits}.'"""
+    copies: tuple[int, ...] = (1, 10, 100)
+    """How often a canary is repeated; there are `each` canaries of every sentence and number."""
+    each: int = Field(1, ge=1)
+    unseen: int = Field(100, ge=0)
+    """Secrets of each sentence that are drawn but not planted: the level of what was never seen."""
+    audit: int = Field(0, ge=0)
+    """Training examples for each of which a fair coin decides whether the model is trained on it."""
+
+    @field_validator("canaries", "copies", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return value if isinstance(value, list | tuple) else (value,)
+
+    @field_validator("canaries")
+    @classmethod
+    def _has_a_place(cls, forms: tuple[str, ...]) -> tuple[str, ...]:
+        for form in forms:
+            if form.count("{digits}") != 1:
+                raise ValueError(f"'{form}' must hold {{digits}} once, where the secret stands")
+        return forms
+
+    @field_validator("copies")
+    @classmethod
+    def _positive(cls, copies: tuple[int, ...]) -> tuple[int, ...]:
+        if min(copies, default=0) < 1:
+            raise ValueError("must be numbers of 1 or more; what is not planted is `unseen`")
+        return copies
+
+
+Objective = Literal["classification", "language modelling"]

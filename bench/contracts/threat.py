@@ -1,0 +1,43 @@
+"""Threat models: what an attack guesses, what it reads and what it must know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from bench.contracts.channels import Channel
+
+
+class Goal(StrEnum):
+    """What an attack guesses."""
+
+    INVERSION = "inversion"
+    ATTRIBUTE = "attribute"
+    LABEL = "label"
+    MEMORISATION = "memorisation"
+    MEMBERSHIP = "membership"
+
+
+class Knows(StrEnum):
+    """What an attack must be told besides the transcript."""
+
+    BASE_WEIGHTS = "base weights"
+    MECHANISM = "mechanism"
+    AUXILIARY_TEXT = "auxiliary text"
+    LABELLED_SHARE = "labelled share"
+    LABELS = "labels of other folds"
+    COLLUSION = "collusion"
+    SHADOWS = "shadow models"
+    """Models that the attacker trains like the target, on examples of its choice."""
+    QUERIES = "queries"
+    """What the customer's side would send for texts of the attacker's choice, without its weights."""
+
+
+@dataclass(frozen=True)
+class ThreatModel:
+    """What an attack guesses, what it reads and what it must know."""
+
+    goals: frozenset[Goal]
+    reads: frozenset[Channel]
+    """Any one of these channels is enough; an empty set reads nothing and applies everywhere."""
+    knows: frozenset[Knows] = frozenset()

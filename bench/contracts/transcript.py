@@ -1,0 +1,175 @@
+"""What the adversary saw: recorded messages, and the views of them that attacks take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.contracts.arrays import Ints
+from bench.contracts.channels import Channel, Party
+
+BLOCK = 2**26
+"""Bytes of a block of a transcript that is read piece by piece."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One recorded message. Arrays are read-only copies.
+
+    Attributes:
+        rows: [n] indices of the examples in their split.
+        values: [n, …], or [T, …] with one entry per token where `lengths` is given.
+        lengths: [n] tokens per example, T = lengths.sum().
+        step: of training; −1 outside of it.
+        moment: one of the windows of training in which every row is kept; None for the rows that
+            are recorded throughout.
+    """
+
+    channel: Channel
+    split: str
+    round: int
+    sender: Party
+    recipient: str
+    part: int
+    rows: Ints
+    values: NDArray[Any]
+    lengths: Ints | None = None
+    step: int = -1
+    moment: int | None = None
+
+
+@dataclass(frozen=True)
+class Collected:
+    """All messages of one channel and round as one block, ordered by row; fields as in `Message`."""
+
+    rows: Ints
+    values: NDArray[Any]
+    lengths: Ints | None
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """What the adversary saw, in the order in which it crossed the wire."""
+
+    messages: Sequence[Message] = ()
+    dropped: dict[Channel, int] = field(default_factory=dict)
+    """Bytes of each channel that the recording budget kept out; such a record is flagged."""
+
+    @property
+    def dropped_bytes(self) -> int:
+        return sum(self.dropped.values())
+
+    @property
+    def channels(self) -> frozenset[Channel]:
+        return frozenset(m.channel for m in self.messages)
+
+    def splits(self, channel: Channel) -> list[str]:
+        """Splits seen on a channel, in order of appearance."""
+        return list(dict.fromkeys(m.split for m in self.messages if m.channel == channel))
+
+    def rounds(self, channel: Channel, split: str = "train") -> list[int]:
+        return sorted(
+            {
+                m.round
+                for m in self.messages
+                if (m.channel, m.split, m.moment) == (channel, split, None)
+            }
+        )
+
+    def moments(self, channel: Channel) -> list[int]:
+        """Windows of training in which something was seen on a channel."""
+        found = (m.moment for m in self.messages if m.channel == channel)
+        return sorted({moment for moment in found if moment is not None})
+
+    def parts(self, channel: Channel, moment: int | None = None) -> list[tuple[str, int]]:
+        """Recipient and part of what was sent of `train`, in order of appearance."""
+        return list(
+            dict.fromkeys(
+                (m.recipient, m.part)
+                for m in self.messages
+                if (m.channel, m.split, m.moment) == (channel, "train", moment)
+            )
+        )
+
+    def only(self, channels: frozenset[Channel]) -> Transcript:
+        """The transcript of somebody who reads these channels: the others hold zeros.
+
+        Which examples were sent, and how long they are, can be seen on every channel.
+        """
+
+        def hidden(message: Message) -> Message:
+            zeros = np.broadcast_to(np.zeros((), message.values.dtype), message.values.shape)
+            return replace(message, values=zeros)
+
+        shown = (m if m.channel in channels else hidden(m) for m in self.messages)
+        return Transcript(tuple(shown), self.dropped)
+
+    def collect(
+        self,
+        channel: Channel,
+        split: str = "train",
+        round: int | None = 0,
+        part: int = 0,
+        moment: int | None = None,
+        recipient: str | None = None,
+    ) -> Collected:
+        """Joins the messages of one channel, split, round and part.
+
+        Args:
+            round: None joins all rounds.
+            moment: what was sent in this window of training, of every row.
+            recipient: None joins what all recipients saw.
+
+        Raises:
+            KeyError: nothing was recorded there.
+        """
+        return next(self.blocks(channel, split, round, part, moment, recipient, size=None))
+
+    def blocks(
+        self,
+        channel: Channel,
+        split: str = "train",
+        round: int | None = 0,
+        part: int = 0,
+        moment: int | None = None,
+        recipient: str | None = None,
+        size: int | None = BLOCK,
+    ) -> Iterator[Collected]:
+        """What `collect` joins, in the same order but in blocks, so that memory holds one at a time.
+
+        Args:
+            size: bytes of the values of a block, which holds at least one example; None for all.
+
+        Raises:
+            KeyError: nothing was recorded there.
+        """
+        found = [
+            m
+            for m in self.messages
+            if (m.channel, m.split, m.part, m.moment) == (channel, split, part, moment)
+            and round in (None, m.round)
+            and recipient in (None, m.recipient)
+        ]
+        if not found:
+            raise KeyError(f"no {channel} of {split}, round {round}, part {part} in the transcript")
+        rows = np.concatenate([m.rows for m in found])
+        order = np.argsort(rows, kind="stable")
+        sizes = [np.ones(len(m.rows), np.int64) if m.lengths is None else m.lengths for m in found]
+        lengths = np.concatenate(sizes)
+        # Where the values of each example stand: in which message, and from where to where.
+        source = np.repeat(np.arange(len(found)), [len(m.rows) for m in found])
+        stops = np.concatenate([np.cumsum(each) for each in sizes])
+        per_value = found[0].values.dtype.itemsize * int(np.prod(found[0].values.shape[1:]))
+        ends, start = np.cumsum(lengths[order]) * per_value, 0
+        while start < len(order):
+            taken = ends[start - 1] if start else 0
+            stop = len(order) if size is None else int(np.searchsorted(ends, taken + size, "right"))
+            here = order[start : max(stop, start + 1)]
+            parts = [found[source[i]].values[stops[i] - lengths[i] : stops[i]] for i in here]
+            sent = None if found[0].lengths is None else lengths[here]
+            yield Collected(rows[here], np.concatenate(parts), sent)
+            start += len(here)

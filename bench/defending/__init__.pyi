@@ -1,0 +1,11 @@
+from . import private as private
+from .detectors import Detector as Detector
+from .detectors import runs as runs
+from .mechanisms import dx_noise as dx_noise
+from .mechanisms import privatise_tokens as privatise_tokens
+from .private import PrivateGradients as PrivateGradients
+from .private_training import Private as Private
+from .private_training import sgd as sgd
+from .redaction import Redacting as Redacting
+from .redaction import all_secrets as all_secrets
+from .redaction import first_of_each as first_of_each

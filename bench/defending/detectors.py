@@ -1,0 +1,144 @@
+"""Secret detectors: from texts to the spans that must not be learned, and texts without them.
+
+They are the policy functions of selective differential privacy (Shi et al. 2022, Just Fine-tune
+Twice): what a detector finds is masked or protected, what it misses is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from bench.contracts import LeakboardError, did_you_mean
+from bench.defending import levels, patterns
+from bench.tasks import Span, check_spans
+
+MASK = "<MASK>"
+
+
+EXACT, PATTERNS = "exact", "patterns"
+
+
+DETECTORS = {
+    EXACT: "the secrets that the task marks",
+    PATTERNS: "e-mail, phone, URL, IP, card, date, money, numbers and ids, by regular expressions",
+    **{name: level.description for name, level in levels.LEVELS.items()},
+}
+
+
+def _known(name: str) -> str:
+    if name not in DETECTORS:
+        raise ValueError(f"unknown detector '{name}'. {did_you_mean(name, DETECTORS)}")
+    return name
+
+
+DetectorName = Annotated[str, AfterValidator(_known)]
+
+
+@dataclass(frozen=True)
+class Detected:
+    """What a detector makes of n texts.
+
+    Attributes:
+        spans: of each text what was found, in order and apart from each other.
+        dropped: of each text what was found and then dropped on purpose.
+    """
+
+    spans: list[tuple[Span, ...]]
+    dropped: list[tuple[Span, ...]]
+
+
+class Detector(BaseModel):
+    """Which detector, and how often it fails."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    name: DetectorName = EXACT
+    """exact, patterns, low-entity, high-entity, low-contextual or high-contextual."""
+    spacy: str = "en_core_web_sm"
+    """The installed spaCy pipeline, or the folder of one, that the last four ask."""
+    misses: float = Field(0.0, ge=0, le=1)
+    """Each found span is dropped with this probability, to study what an imperfect detector costs."""
+
+    def detect(
+        self,
+        texts: Sequence[str],
+        known: Sequence[Sequence[Span]] | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Detected:
+        """Finds the secrets of n texts.
+
+        Args:
+            known: the marked secrets, as in `Split.secrets`; only `exact` reads them.
+            rng: draws what is dropped; needed where `misses` is above 0.
+
+        Raises:
+            LeakboardError: `exact` without marked secrets or with spans outside their text, or
+                spaCy or its pipeline cannot do what the detector needs.
+        """
+        if self.name == EXACT:
+            if known is None:
+                raise LeakboardError(
+                    f"the detector '{EXACT}' needs marked secrets and these texts have none. "
+                    f"Take another one: {', '.join(name for name in DETECTORS if name != EXACT)}"
+                )
+            check_spans(texts, known, "marked secrets")
+            found = [apart(spans) for spans in known]
+        elif self.name == PATTERNS:
+            found = [patterns.find(text) for text in texts]
+        else:
+            level = levels.LEVELS[self.name]
+            found = [apart(spans) for spans in levels.find(texts, level, self.spacy)]
+        return self._thinned(found, rng)
+
+    def _thinned(self, found: list[tuple[Span, ...]], rng: np.random.Generator | None) -> Detected:
+        if not self.misses:
+            return Detected(found, [()] * len(found))
+        if rng is None:
+            raise ValueError("a detector that misses needs a generator")
+        kept, dropped = [], []
+        for spans in found:
+            gone = rng.random(len(spans)) < self.misses
+            kept.append(tuple(s for s, out in zip(spans, gone, strict=True) if not out))
+            dropped.append(tuple(s for s, out in zip(spans, gone, strict=True) if out))
+        return Detected(kept, dropped)
+
+
+def apart(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The spans in order; those that overlap become one, of the kind of the first."""
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start, -s.end)):
+        if merged and span.start < merged[-1].end:
+            last = merged[-1]
+            merged[-1] = Span(last.start, max(last.end, span.end), last.kind)
+        else:
+            merged.append(span)
+    return tuple(merged)
+
+
+def runs(text: str, spans: Sequence[Span]) -> list[tuple[int, int]]:
+    """Start and end of each mask: spans with nothing but white space between them share one.
+
+    Args:
+        spans: in order and apart from each other.
+    """
+    found: list[tuple[int, int]] = []
+    for span in spans:
+        if found and not text[found[-1][1] : span.start].strip():
+            found[-1] = (found[-1][0], span.end)
+        else:
+            found.append((span.start, span.end))
+    return found
+
+
+def masked(text: str, spans: Sequence[Span], mask: str = MASK) -> str:
+    """The text with one `mask` for each run of consecutive spans (see `runs`)."""
+    parts, at = [], 0
+    for start, end in runs(text, spans):
+        parts += [text[at:start], mask]
+        at = end
+    return "".join([*parts, text[at:]])

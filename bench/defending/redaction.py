@@ -1,0 +1,85 @@
+"""What defenses that redact share: which detector, what becomes of canaries, and the redacted texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from bench.backbones import Backbone, Tokens
+from bench.contracts import Channel, Objective
+from bench.defending.detectors import MASK, Detector, DetectorName, masked
+from bench.exchange import Session
+from bench.methods import Defense
+from bench.tasks import Span, Split
+
+Spans = list[tuple[Span, ...]]
+
+
+class Redacting(Defense):
+    """A defense that masks what a detector takes for a secret."""
+
+    emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
+    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    circumstances: ClassVar[frozenset[str]] = frozenset({"misses", "canaries"})
+
+    detector: DetectorName = "patterns"
+    """exact, patterns, low-entity, high-entity, low-contextual or high-contextual; see `leakboard detect`."""
+    spacy: str = "en_core_web_sm"
+    """The spaCy pipeline that the last four ask."""
+    misses: float = Field(0.0, ge=0, lt=1)
+    """Share of what the detector finds that it is made to miss."""
+    canaries: Literal["masked", "missed", "found"] = "found"
+    """Whether planted secrets are masked, missed, or whatever the detector does with them."""
+
+    def found(self, session: Session) -> Spans:
+        """Of each training text what is taken for a secret."""
+        assert session.texts is not None
+        split = session.texts
+        detector = Detector(name=self.detector, spacy=self.spacy, misses=self.misses)
+        spans = detector.detect(split.texts, split.secrets, session.noise).spans
+        for row, canary in session.canaries.items():
+            if self.canaries == "masked":
+                spans[row] = (canary,)
+            elif self.canaries == "missed":
+                spans[row] = tuple(s for s in spans[row] if not _overlap(s, canary))
+        return spans
+
+    def redacted(self, session: Session, spans: Spans) -> tuple[Tokens, tuple[str, ...]]:
+        """The training examples without these secrets: as tokens, and their first texts."""
+        assert session.texts is not None
+        split, backbone = session.texts, session.backbone
+        texts = _without(split.texts, spans, backbone)
+        pairs = split.pairs
+        if pairs is not None:  # nobody marks the secrets of a second text
+            detector = Detector(name=self.detector, spacy=self.spacy, misses=self.misses)
+            pairs = _without(pairs, detector.detect(pairs, None, session.noise).spans, backbone)
+        opened = not session.classes  # as the texts of language modelling are, see Inputs
+        return backbone.encode(texts, pairs, session.settings.max_length, opened), texts
+
+
+def all_secrets(split: Split, canaries: Mapping[int, Span], spans: Spans) -> Spans:
+    """What was found and, besides, every secret that is known: what a person sees who checks."""
+    known = split.secrets or [()] * len(split)
+    whole = []
+    for row, (found, marked) in enumerate(zip(spans, known, strict=True)):
+        planted = (canaries[row],) if row in canaries else ()
+        whole.append(tuple(sorted({*found, *marked, *planted}, key=lambda s: (s.start, -s.end))))
+    return whole
+
+
+def first_of_each(texts: Sequence[str]) -> np.ndarray:
+    """Sorted rows of the first example of every text: what de-duplication keeps."""
+    return np.sort(np.unique(np.array(texts, dtype=object), return_index=True)[1])
+
+
+def _without(texts: Sequence[str], spans: Spans, backbone: Backbone) -> tuple[str, ...]:
+    # A tokeniser with a mask of its own spells ours in pieces.
+    mask = backbone.tokenizer.mask_token or MASK
+    return tuple(masked(text, own, mask) for text, own in zip(texts, spans, strict=True))
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.start < other.end and other.start < one.end

@@ -1,0 +1,66 @@
+"""The backward calls of training, put together from the messages: what belongs to one batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.contracts import Channel, Ints, Message, Transcript
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one recipient was sent of one batch and one adapter.
+
+    Attributes:
+        rows: [B] of `train`.
+        parts: [m] of the gradients.
+        vectors: [m, B, d] all gradients that this recipient received.
+        activations: [B, d], or None where none were recorded.
+        tokens: the ids of the batch, which come with each call.
+        adapter: [P] θ, which comes with each call.
+    """
+
+    step: int
+    rows: Ints
+    parts: list[int]
+    vectors: NDArray[np.float32]
+    activations: NDArray[np.float32] | None
+    tokens: Message | None
+    adapter: NDArray[np.float32] | None
+
+
+def batches(seen: Transcript, moment: int) -> dict[tuple[str, int], list[Batch]]:
+    """Recipient and adapter → its batches at a moment of training, in the order of the steps.
+
+    Where a batch's gradient goes up as m vectors, those of adapter i are the parts i·m to i·m + m − 1.
+    """
+    here = [m for m in seen.messages if (m.split, m.moment) == ("train", moment)]
+    by: dict[tuple[Channel, int, int], Message] = {}
+    for message in here:
+        by.setdefault((message.channel, message.step, message.part), message)
+    sent = [message for message in here if message.channel == Channel.GRADIENTS]
+    adapters = {part for channel, _, part in by if channel == Channel.ACTIVATIONS} or {0}
+    vectors = max(1, len({message.part for message in sent}) // len(adapters))
+    together: dict[tuple[str, int], dict[int, list[Message]]] = {}
+    for message in sent:
+        place = together.setdefault((message.recipient, message.part // vectors), {})
+        place.setdefault(message.step, []).append(message)
+    found: dict[tuple[str, int], list[Batch]] = {}
+    for (recipient, adapter), steps in together.items():
+        for step, messages in sorted(steps.items()):
+            h = by.get((Channel.ACTIVATIONS, step, adapter))
+            theta = by.get((Channel.PARAMETERS, step, adapter))
+            batch = Batch(
+                step,
+                messages[0].rows,
+                [message.part for message in messages],
+                np.stack([message.values for message in messages]),
+                None if h is None else h.values,
+                by.get((Channel.TOKENS, step, 0)),
+                None if theta is None else theta.values,
+            )
+            found.setdefault((recipient, adapter), []).append(batch)
+    return found

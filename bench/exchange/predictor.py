@@ -1,0 +1,37 @@
+"""A tuned model as its customer uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from bench.backbones import Tokens, by_length
+from bench.exchange.tuned import Tuned
+
+
+class Predictor(Tuned):
+    """A predictor that runs in batches of similar length, in evaluation mode.
+
+    Args:
+        score: class scores [B, C] of some examples: (tokens, rows, split) → scores.
+        networks: set to evaluation mode.
+    """
+
+    def __init__(
+        self, score: Callable[[Tokens, Tensor, str], Tensor], *networks: nn.Module
+    ) -> None:
+        self.score = score
+        for network in networks:
+            network.eval()
+
+    @torch.inference_mode()
+    def predict(self, tokens: Tokens, split: str) -> Tensor:
+        out: Tensor | None = None
+        for rows in by_length(tokens.lengths):
+            scores = self.score(tokens.take(rows), rows, split).float().cpu()
+            out = scores.new_zeros(len(tokens), scores.shape[1]) if out is None else out
+            out[rows] = scores
+        assert out is not None, "no example to predict"
+        return out

@@ -1,0 +1,127 @@
+"""Models that are handed out: their owner trains alone, then everybody gets what was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from bench.backbones import LanguageModel, Network, Tokens
+from bench.exchange.predictor import Predictor
+from bench.exchange.session import Session
+from bench.exchange.tuned import Tuned
+
+Trainee = Network | LanguageModel
+
+
+class Released(Tuned):
+    """The released model, used as it is."""
+
+    def __init__(self, network: Trainee) -> None:
+        self.network = network.eval()
+
+    def predict(self, tokens: Tokens, split: str) -> Tensor:
+        network = self.network
+        assert isinstance(network, Network), "a language model is judged by its tokens"
+        return Predictor(lambda own, rows, name: scores(network, own), network).predict(
+            tokens, split
+        )
+
+
+def scores(network: Network, tokens: Tokens) -> Tensor:
+    """Class scores [B, C] of token ids."""
+    device = network.embeddings.weight.device
+    words = network.embeddings(tokens.ids.values.to(device))
+    return network(tokens.ids.with_values(words), tokens.types)  # type: ignore[no-any-return]
+
+
+def losses(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
+    """[B] the loss of each example; of a text the mean over its tokens."""
+    if isinstance(network, LanguageModel):
+        loss, _, mask = network.losses(tokens)
+        return loss.sum(1) / mask.sum(1).clamp(min=1)
+    found = scores(network, tokens)
+    return cross_entropy(found, labels.to(found.device), reduction="none")
+
+
+def confidences(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
+    """[B] ln(p/(1 − p)) of each example's label; of a text the mean of ln p over its tokens.
+
+    A number that is about normally distributed over models (Carlini et al. 2022, equation 3).
+    """
+    if isinstance(network, LanguageModel):
+        return -losses(network, tokens, labels)
+    found = scores(network, tokens)
+    own = torch.nn.functional.one_hot(labels.to(found.device), found.shape[1]).bool()
+    rest = found.masked_fill(own, -torch.inf).logsumexp(1)
+    return found[own] - rest
+
+
+def train(
+    session: Session,
+    network: Trainee,
+    tokens: Tokens,
+    rows: Tensor | None = None,
+    release: bool = True,
+) -> None:
+    """Ordinary training on `tokens`, one for each row of the session's texts.
+
+    Args:
+        rows: sorted, those that are trained on; None for all.
+        release: after each epoch; otherwise the model is not finished yet.
+    """
+    network.train()
+    used = session.all_rows if rows is None else rows
+    tokens, labels = tokens.take(used), session.labels[used]
+
+    def step(rows: Tensor) -> float:
+        own = tokens.take(rows)
+        with session.autocast():
+            if isinstance(network, LanguageModel):
+                loss, _, mask = network.losses(own)
+                mean = loss.sum() / mask.sum()
+            else:
+                mean = losses(network, own, labels[rows]).mean()
+        mean.backward()  # type: ignore[no-untyped-call]
+        return mean.item()
+
+    fit(session, network, step, tokens.lengths, release=release)
+
+
+def fit(
+    session: Session,
+    network: Trainee,
+    step: Callable[[Tensor], float],
+    lengths: Tensor,
+    drawn: Sequence[Sequence[Tensor]] | None = None,
+    release: bool = True,
+) -> None:
+    """The session's loop, with a release of what was trained after each epoch.
+
+    Args:
+        step, drawn: as `bench.exchange.training.fit` has them.
+    """
+    done = [0, 0]  # steps, and epochs before the one at hand
+
+    def counted(rows: Tensor, epoch: int) -> float:
+        if release and epoch > done[1]:
+            session.wire.release(_vector(network), epoch - 1, done[0])
+        done[1] = epoch
+        done[0] += 1
+        return step(rows)
+
+    session.fit(counted, {"params": network.trained()}, lengths=lengths, drawn=drawn)
+    if release:
+        session.wire.release(_vector(network), done[1], done[0])
+
+
+def restored(network: Trainee, vector: Tensor) -> Trainee:
+    """A released model from what was released: fills `network`, a fresh one, and returns it."""
+    torch.nn.utils.vector_to_parameters(vector, network.trained())
+    return network.eval()
+
+
+def _vector(network: Trainee) -> Tensor:
+    return torch.nn.utils.parameters_to_vector(network.trained()).detach()

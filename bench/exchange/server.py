@@ -1,0 +1,116 @@
+"""The vendor's side of an API: stateless, deterministic calls."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from bench.backbones import Network, Tokens
+
+Adapter = Mapping[str, Tensor]
+"""The trainable parameters θ of one adapter, by their names in the model."""
+
+
+class Features(nn.Module):
+    """The model as a function of its adapter: token ids → pooled activations."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        device = self.network.embeddings.weight.device
+        vectors = self.network.embeddings(tokens.ids.values.to(device))
+        return self.network.features(tokens.ids.with_values(vectors), tokens.types)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The arguments of a forward pass, by identity, and the state of parameters that change in place."""
+
+    tokens: Tokens
+    adapter: Adapter
+    dropout: Tensor | None
+    versions: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tokens: Tokens, adapter: Adapter, dropout: Tensor | None) -> _Call:
+        return cls(tokens, adapter, dropout, tuple(v._version for v in adapter.values()))
+
+    def same(self, other: _Call) -> bool:
+        return (
+            self.tokens is other.tokens
+            and self.adapter is other.adapter
+            and self.dropout is other.dropout
+            and self.versions == other.versions
+        )
+
+
+class Server:
+    """The vendor's model as two stateless, deterministic calls.
+
+    Args:
+        network: its LoRA parameters only say where an adapter goes; their values are not used.
+        keep: how many forward passes to remember. A backward call with the very arguments of one of
+            these saves the pass; the answer is the same without.
+    """
+
+    def __init__(self, network: Network, autocast: torch.autocast, keep: int = 1) -> None:
+        self._model = Features(network)
+        self._autocast = autocast
+        self._done: deque[tuple[_Call, Adapter, Tensor]] = deque(maxlen=keep)
+
+    def forward(self, tokens: Tokens, adapter: Adapter, dropout: Tensor | None = None) -> Tensor:
+        """h(x, θ): [B, d] activations.
+
+        Args:
+            dropout: state of the random generator from which dropout draws, a part of x; None for
+                a pass without dropout.
+        """
+        live = {name: value.detach().requires_grad_() for name, value in adapter.items()}
+        self._model.network.train(dropout is not None)
+        if dropout is not None:
+            set_random_state(dropout, self._device)
+        with self._autocast:
+            names = {f"network.{name}": value for name, value in live.items()}
+            h: Tensor = functional_call(self._model, names, (tokens,))
+        if torch.is_grad_enabled():
+            self._done.append((_Call.of(tokens, adapter, dropout), live, h))
+        return h.detach()
+
+    def backward(
+        self, tokens: Tokens, adapter: Adapter, gradient: Tensor, dropout: Tensor | None = None
+    ) -> Adapter:
+        """g_θ: the gradient of ⟨h(x, θ), `gradient`⟩, [B, d], with respect to the adapter."""
+        call = _Call.of(tokens, adapter, dropout)
+        done = next((one for one in self._done if one[0].same(call)), None)
+        if done is None:
+            before = random_state(self._device)
+            self.forward(tokens, adapter, dropout)
+            set_random_state(before, self._device)
+            done = self._done[-1]
+        _, live, h = done
+        found = torch.autograd.grad(h, list(live.values()), gradient.to(h.dtype), retain_graph=True)
+        return dict(zip(live, found, strict=True))
+
+    @property
+    def _device(self) -> str:
+        return str(self._model.network.embeddings.weight.device)
+
+
+def random_state(device: str) -> Tensor:
+    """The state of torch's generator on a device."""
+    return torch.cuda.get_rng_state(device) if device.startswith("cuda") else torch.get_rng_state()
+
+
+def set_random_state(state: Tensor, device: str) -> None:
+    """Goes back to an earlier state."""
+    if device.startswith("cuda"):
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)

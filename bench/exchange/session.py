@@ -1,0 +1,167 @@
+"""What a defense is given to fine-tune with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from bench.backbones import Backbone, LanguageModel, Neighbours, Network, Tokens
+from bench.contracts import Channel, Claim, Progress, Seeds, TrainSettings
+from bench.exchange import training
+from bench.exchange.wire import Wire
+from bench.tasks import Span, Split
+
+
+@dataclass
+class Session:
+    """One fine-tuning: the customer's data, the public model, and the wire between the parties.
+
+    Attributes:
+        train: tokenised training examples; `labels` [n] belongs to them. Both are the customer's.
+        loss: the loss curve, filled by `fit`.
+        calls: of the API that training made; `server_seconds` is what the vendor took for them, and
+            `fit_seconds` what all of `fit` took.
+        skipped_batches: in which a defense could not do its part, since a class was missing.
+        texts: of the training examples, with what was planted in them.
+        canaries: where a planted secret stands: row of `train` → its characters.
+        claim: the formal guarantee, where it depends on the data and the settings.
+    """
+
+    train: Tokens
+    labels: Tensor
+    classes: int
+    backbone: Backbone
+    cut: int
+    wire: Wire
+    seeds: Seeds
+    settings: TrainSettings
+    progress: Progress
+    loss: list[float] = field(default_factory=list)
+    trained_parameters: int = 0
+    calls: int = 0
+    server_seconds: float = 0.0
+    fit_seconds: float = 0.0
+    skipped_batches: int = 0
+    texts: Split | None = None
+    canaries: Mapping[int, Span] = field(default_factory=dict)
+    claim: Claim | None = None
+    _fitting: bool = False
+
+    @property
+    def device(self) -> str:
+        return self.backbone.device
+
+    @property
+    def all_rows(self) -> Tensor:
+        return torch.arange(len(self.train))
+
+    @cached_property
+    def noise(self) -> np.random.Generator:
+        """The stream from which a mechanism draws, and nothing else does."""
+        return np.random.default_rng(self.seeds.mechanism)
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """Exact nearest rows of the public word embeddings."""
+        return self.backbone.neighbours
+
+    def network(self, adapted: bool = True, cut: int = 0, bottom: bool = False) -> Network:
+        """A fresh trainable copy of the backbone; the same initial values for every defense.
+
+        Args:
+            adapted: with LoRA in the blocks of the top; without, only the head trains.
+            cut: the session's cut where the customer holds a bottom; 0 where the vendor gets
+                tokens and holds the whole model.
+            bottom: with LoRA in the blocks below the cut, too.
+        """
+        torch.manual_seed(self.seeds.initialisation)
+        blocks = slice(0 if bottom else cut, None if adapted else 0)
+        network = Network(self.backbone, cut, self.classes, self.settings, blocks)
+        return network.train()
+
+    def trainee(self) -> Network | LanguageModel:
+        """What an owner trains and releases: a classifier, or on texts without labels a language model.
+
+        The same initial values for every defense.
+        """
+        if self.classes:
+            return self.network()
+        torch.manual_seed(self.seeds.initialisation)
+        return LanguageModel(self.backbone, self.settings).train()
+
+    def autocast(self) -> torch.autocast:
+        """bfloat16 arithmetic on CUDA, nothing elsewhere."""
+        on_gpu = self.device.startswith("cuda")
+        return torch.autocast("cuda" if on_gpu else "cpu", torch.bfloat16, enabled=on_gpu)
+
+    def fit(
+        self,
+        step: Callable[[Tensor, int], float],
+        *groups: dict[str, object],
+        lengths: Tensor | None = None,
+        drawn: Sequence[Sequence[Tensor]] | None = None,
+    ) -> None:
+        """Runs the fine-tuning loop; `step(rows, epoch)` does a backward pass and returns the loss.
+
+        Args:
+            lengths: of what it trains on, where that is not `train`.
+            drawn: see `bench.exchange.training.fit`.
+        """
+        self.trained_parameters = sum(
+            p.numel()
+            for group in groups
+            for p in group["params"]  # type: ignore[attr-defined]
+        )
+        started = time.perf_counter()
+        self._fitting = True
+        try:
+            self.loss += training.fit(
+                step,
+                groups,
+                self.train.lengths if lengths is None else lengths,
+                self.settings,
+                self.seeds.order,
+                self.classes or len(self.backbone.embeddings),
+                self.progress,
+                self.wire.at,
+                drawn,
+            )
+        finally:
+            self._fitting = False
+            self.wire.at(-1, None)
+        self.fit_seconds += time.perf_counter() - started
+
+    def has_classes(self, labels: Tensor, least: int) -> bool:
+        """Whether so many classes occur in a batch; what needs them is skipped where not, and counted."""
+        enough = int((labels.bincount() > 0).sum()) >= least
+        self.skipped_batches += not enough
+        return enough
+
+    def served(self, seconds: float) -> None:
+        """Counts a call of the API and what the vendor took for it, while fine-tuning."""
+        if self._fitting:
+            self.calls += 1
+            self.server_seconds += seconds
+
+    def backward_through_customer(self, logits: Tensor, rows: Tensor, epoch: int) -> float:
+        """The exchange of split learning: logits to the customer, ∂loss/∂logits back to the vendor.
+
+        Args:
+            logits: [B, C] on the vendor's side, with their graph.
+
+        Returns:
+            The customer's loss.
+        """
+        scores = self.wire.send(Channel.LOGITS, logits, rows, round=epoch, sender="vendor")
+        scores.requires_grad_()
+        loss = cross_entropy(scores, self.labels[rows].to(scores.device))
+        (gradient,) = torch.autograd.grad(loss, scores)
+        logits.backward(self.wire.send(Channel.LOGIT_GRADIENTS, gradient, rows, round=epoch))  # type: ignore[no-untyped-call]
+        return loss.item()

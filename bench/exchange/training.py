@@ -1,0 +1,128 @@
+"""The one fine-tuning loop, and the batches it runs over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bench.backbones import length_bucketed
+from bench.contracts import Progress, TrainSettings
+
+MOMENTS = 20
+"""How many points of the loss curve a record keeps, and how many windows of training are recorded in
+full."""
+
+
+WINDOW_ROWS = 256
+"""Examples in such a window, where training is long enough."""
+
+
+WINDOW = 20
+"""Steps over which the loss is averaged before it is compared with the divergence bound."""
+
+
+DIVERGED = 5.0
+"""Training counts as diverged when the averaged loss exceeds so many times that of guessing."""
+
+
+class Diverged(Exception):
+    """Training left the range of useful numbers."""
+
+
+def windows(epochs: Sequence[Sequence[Tensor]]) -> dict[int, int]:
+    """Step → moment, for the steps of about 20 short windows, the first and the last one included.
+
+    Windows do not overlap, and none runs over the end of an epoch, so that no row occurs twice.
+
+    Args:
+        epochs: batches of rows.
+    """
+    ends = np.cumsum([len(batches) for batches in epochs])
+    total, shortest = int(ends[-1]), min(len(batches) for batches in epochs)
+    size = max(len(rows) for batches in epochs for rows in batches)
+    width = max(1, min(-(-WINDOW_ROWS // size), total // MOMENTS, shortest))
+    found: dict[int, int] = {}
+    for start in np.linspace(0, total - width, min(MOMENTS, total // width)).astype(int):
+        first = min(start, ends[np.searchsorted(ends, start, side="right")] - width)
+        if first not in found:
+            moment = len(set(found.values()))
+            found |= dict.fromkeys(range(first, first + width), moment)
+    return found
+
+
+def fit(
+    step: Callable[[Tensor, int], float],
+    groups: Sequence[dict[str, object]],
+    lengths: Tensor,
+    settings: TrainSettings,
+    seed: int,
+    classes: int,
+    progress: Progress,
+    at: Callable[[int, int | None], None] = lambda step, moment: None,
+    drawn: Sequence[Sequence[Tensor]] | None = None,
+) -> list[float]:
+    """Fine-tunes with AdamW and a linear schedule.
+
+    Args:
+        step: given the rows of a batch and the epoch, adds to the gradients and returns the loss.
+        groups: AdamW parameter groups; a group may set its own `lr`.
+        lengths: [n] tokens per training example.
+        seed: of the order of batches and of dropout.
+        classes: of the predictions; the loss of guessing is their logarithm.
+        at: called before each step, with its number and the moment to which it belongs, if any.
+        drawn: the batches of each epoch where the method draws its own. Its `step` then bounds the
+            gradients itself: they are not clipped a second time.
+
+    Returns:
+        Mean training loss at about 20 moments.
+
+    Raises:
+        Diverged: the loss or a gradient is not finite, or the loss is far above that of guessing.
+    """
+    parameters = [p for group in groups for p in group["params"]]  # type: ignore[attr-defined]
+    optimiser = torch.optim.AdamW(
+        [dict(group) for group in groups],
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+    )
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    epochs = drawn or [
+        length_bucketed(lengths, settings.batch_size, rng) for _ in range(settings.epochs)
+    ]
+    total = sum(map(len, epochs))
+    warm = round(settings.warmup * total)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda s: (s + 1) / warm if s < warm else (total - s) / max(1, total - warm)
+    )
+    losses: list[float] = []
+    batches = [(epoch, rows) for epoch, batches in enumerate(epochs) for rows in batches]
+    moments = windows(epochs)
+    for number, (epoch, rows) in enumerate(progress("fine-tuning", batches, total)):
+        at(number, moments.get(number))
+        optimiser.zero_grad(set_to_none=True)
+        losses.append(step(rows, epoch))
+        bound = math.inf if drawn else settings.max_grad_norm
+        norm = float(nn.utils.clip_grad_norm_(parameters, bound))
+        _check(losses, norm, classes)
+        optimiser.step()
+        schedule.step()
+    return [float(np.mean(part)) for part in np.array_split(losses, min(MOMENTS, len(losses)))]
+
+
+def _check(losses: list[float], norm: float, classes: int) -> None:
+    at = f"at step {len(losses)}"
+    if not math.isfinite(losses[-1]):
+        raise Diverged(f"loss is {losses[-1]} {at}")
+    if not math.isfinite(norm):
+        raise Diverged(f"gradient norm is {norm} {at}")
+    recent = float(np.mean(losses[-WINDOW:]))
+    bound = DIVERGED * math.log(classes)
+    if len(losses) >= WINDOW and recent > bound:
+        raise Diverged(
+            f"mean loss of the last {WINDOW} steps is {recent:.3g} {at}, above {bound:.3g}"
+        )

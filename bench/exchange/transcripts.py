@@ -1,0 +1,254 @@
+"""Transcripts as folders: what one system sent, so that it can be attacked where that system is not.
+
+A folder holds `manifest.json` and the messages in files of safetensors. Message number i has the
+tensors `i.rows`, `i.values` and, where examples differ in length, `i.lengths`; see `Message`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from bench.backbones import Backbone
+from bench.contracts import (
+    Channel,
+    LeakboardError,
+    Message,
+    Part,
+    Party,
+    TrainSettings,
+    Transcript,
+    did_you_mean,
+)
+from bench.exchange.wellformed import check, form
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+FILE_BYTES = 2**26
+"""Messages are gathered in files of about this size: so much memory does writing take."""
+
+
+class Sent(Part):
+    """One message, less its numbers; fields as in `Message`."""
+
+    channel: Channel
+    split: str
+    round: int
+    sender: Party
+    recipient: str
+    part: int
+    step: int = -1
+    moment: int | None = None
+    examples: int = Field(ge=1)
+    ragged: bool
+    """Whether examples differ in length, so that `lengths` are there."""
+    shape: list[int]
+    dtype: str
+    file: str
+
+
+class Manifest(Part):
+    """What a folder holds and which model it is about."""
+
+    format: int = FORMAT
+    model: str
+    model_hash: str
+    """Of weights and vocabulary, as `Backbone.hash`."""
+    cut: int = Field(ge=0)
+    """Blocks of the model below the trust boundary."""
+    vocabulary: int = Field(ge=1)
+    classes: int = Field(ge=2)
+    train: TrainSettings = TrainSettings.model_validate({})
+    """Where adapters were sent: how they are shaped and trained."""
+    splits: dict[str, int]
+    """Examples of each split."""
+    files: dict[str, int]
+    """Bytes of each file."""
+    dropped: dict[Channel, int] = Field(default_factory=dict)
+    """Bytes of each channel that were sent and are not here."""
+    messages: list[Sent] = Field(min_length=1)
+
+
+def write_transcript(
+    transcript: Transcript,
+    folder: Path,
+    backbone: Backbone,
+    cut: int,
+    classes: int,
+    train: TrainSettings | None = None,
+) -> Manifest:
+    """Writes a transcript into a new folder; the manifest comes last and makes it whole.
+
+    Args:
+        backbone: the public model that what was sent comes from.
+        classes: of the task's labels.
+
+    Raises:
+        LeakboardError: the folder holds a transcript, cannot be written, or a message is malformed.
+    """
+    if (folder / MANIFEST).exists():
+        raise LeakboardError(f"{folder}: already holds a transcript; choose another folder")
+    backbone.check_cut(cut)
+    rows = check(transcript, len(backbone.embeddings), backbone.width, f"{folder}")
+    sent: list[Sent] = []
+    files: dict[str, int] = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, numbered in _gathered(transcript.messages):
+            files[name] = _save(folder / name, numbered)
+            sent += [_described(message, name) for _, message in numbered]
+        manifest = Manifest(
+            model=backbone.name,
+            model_hash=backbone.hash,
+            cut=cut,
+            vocabulary=len(backbone.embeddings),
+            classes=classes,
+            train=train or TrainSettings.model_validate({}),
+            splits={split: len(each) for split, each in rows.items()},
+            files=files,
+            dropped=transcript.dropped,
+            messages=sent,
+        )
+        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise LeakboardError(
+            f"{folder}: the transcript could not be written ({error.strerror or error})"
+        ) from error
+    except ValidationError as error:
+        raise LeakboardError(f"{folder}: {_first(error)}") from error
+    return manifest
+
+
+def read_transcript(folder: Path, backbone: Backbone | None = None) -> tuple[Manifest, Transcript]:
+    """The transcript of a folder, whose values stay on disk until they are read.
+
+    Args:
+        backbone: the model that it must be about.
+
+    Raises:
+        LeakboardError: not a transcript, of a later version, damaged, malformed, or of another model.
+    """
+    manifest = _manifest(folder)
+    for name, size in manifest.files.items():
+        path = folder / name
+        if Path(name).name != name or not path.is_file():
+            raise LeakboardError(f"{path}: the manifest names this file, and it is not there")
+        if path.stat().st_size != size:
+            raise LeakboardError(
+                f"{path}: has {path.stat().st_size} bytes, the manifest says {size}. "
+                "It was cut short or changed; copy it again"
+            )
+    if backbone is not None:
+        _same_model(manifest, backbone, f"{folder / MANIFEST}")
+    transcript = Transcript(tuple(_messages(folder, manifest)), manifest.dropped)
+    check(transcript, manifest.vocabulary, backbone.width if backbone else None, f"{folder}")
+    return manifest, transcript
+
+
+def _gathered(messages: Iterable[Message]) -> Iterator[tuple[str, list[tuple[int, Message]]]]:
+    """File names, each with the numbered messages that go there."""
+    here: list[tuple[int, Message]] = []
+    files = size = 0
+    for i, message in enumerate(messages):
+        if here and size + message.values.nbytes > FILE_BYTES:
+            yield f"messages-{files:05}.safetensors", here
+            files, here, size = files + 1, [], 0
+        here.append((i, message))
+        size += message.values.nbytes
+    if here:
+        yield f"messages-{files:05}.safetensors", here
+
+
+def _save(path: Path, numbered: Iterable[tuple[int, Message]]) -> int:
+    """Writes one file and returns its size."""
+    from safetensors.numpy import save_file
+
+    tensors = {}
+    for i, message in numbered:
+        arrays = {"rows": message.rows, "values": message.values, "lengths": message.lengths}
+        for name, array in arrays.items():
+            if array is not None:
+                tensors[f"{i}.{name}"] = np.ascontiguousarray(array)
+    save_file(tensors, path)
+    return path.stat().st_size
+
+
+def _described(message: Message, file: str) -> Sent:
+    return Sent(
+        **{name: getattr(message, name) for name in Sent.model_fields if name in vars(message)},
+        examples=len(message.rows),
+        ragged=message.lengths is not None,
+        shape=list(message.values.shape),
+        dtype=str(message.values.dtype),
+        file=file,
+    )
+
+
+def _manifest(folder: Path) -> Manifest:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise LeakboardError(
+            f"{folder}: not a transcript; expected a folder with a file {MANIFEST} "
+            "(results/README.md says how to write one)"
+        )
+    try:
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise LeakboardError(f"{path}: not whole JSON ({error})") from error
+    version = content.get("format") if isinstance(content, dict) else None
+    if isinstance(version, int) and version > FORMAT:
+        raise LeakboardError(
+            f"{path}: written in format {version}, this version of leakboard reads up to {FORMAT}. "
+            "Upgrade leakboard"
+        )
+    try:
+        return Manifest.model_validate(content)
+    except ValidationError as error:
+        raise LeakboardError(f"{path}: {_first(error)}") from error
+
+
+def _messages(folder: Path, manifest: Manifest) -> Iterator[Message]:
+    from safetensors import SafetensorError, safe_open
+
+    opened: dict[str, Any] = {}
+    for i, sent in enumerate(manifest.messages):
+        if sent.file not in manifest.files:
+            hint = did_you_mean(sent.file, manifest.files)
+            raise LeakboardError(f"{folder / MANIFEST}: message {i}: no file {sent.file}. {hint}")
+        try:
+            # As tensors of torch they are mapped; as arrays of numpy they would be copied.
+            if sent.file not in opened:
+                opened[sent.file] = safe_open(folder / sent.file, "pt")
+            names = ["rows", "values", *(["lengths"] if sent.ragged else [])]
+            found = {name: opened[sent.file].get_tensor(f"{i}.{name}").numpy() for name in names}
+        except (SafetensorError, OSError) as error:
+            raise LeakboardError(f"{folder / sent.file}: message {i}: {error}") from error
+        for array in found.values():
+            array.setflags(write=False)
+        told = f"{sent.dtype} {sent.shape} of {sent.examples} examples"
+        if (has := f"{form(found['values'])} of {len(found['rows'])} examples") != told:
+            raise LeakboardError(
+                f"{folder / sent.file}: message {i}: {has}, the manifest says {told}"
+            )
+        where = sent.model_dump(exclude={"examples", "ragged", "shape", "dtype", "file"})
+        yield Message(**where, **found)
+
+
+def _same_model(manifest: Manifest, backbone: Backbone, where: str) -> None:
+    if manifest.model_hash != backbone.hash or manifest.vocabulary != len(backbone.embeddings):
+        raise LeakboardError(
+            f"{where}: was recorded with the model '{manifest.model}' (hash "
+            f"{manifest.model_hash[:12]}…), not with '{backbone.name}' ({backbone.hash[:12]}…). "
+            "Name the same model, with the same weights"
+        )
+    backbone.check_cut(manifest.cut)
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -1,0 +1,86 @@
+"""What attacks take for granted about a transcript, checked where it comes from outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.contracts import Channel, Ints, LeakboardError, Message, Transcript
+
+PER_CALL = {Channel.PARAMETERS, Channel.ADAPTER_GRADIENTS, Channel.MODEL}
+"""Channels whose values are one vector for all rows of the message together."""
+PER_TOKEN = {Channel.TOKENS, Channel.REPRESENTATIONS, Channel.CUT_GRADIENTS}
+
+
+def check(
+    transcript: Transcript, vocabulary: int, width: int | None, where: str
+) -> dict[str, Ints]:
+    """Per split the sorted rows that are recorded throughout.
+
+    Args:
+        vocabulary: token ids are below it.
+        width: of vectors at the cut, where it is known.
+        where: for messages.
+
+    Raises:
+        LeakboardError: shapes or types that do not fit, or rounds that are not about the same rows.
+    """
+    sent: dict[tuple[str, int, int, str, Channel], list[Ints]] = {}
+    for i, m in enumerate(transcript.messages):
+        wrong = _rows(m) or (m.channel not in PER_CALL and _values(m, vocabulary, width))
+        if wrong:
+            raise LeakboardError(f"{where}: message {i} ({m.channel} of {m.split}): {wrong}")
+        if m.moment is None:
+            group = (m.split, m.round, m.part, m.recipient, m.channel)
+            sent.setdefault(group, []).append(m.rows)
+    rows: dict[str, Ints] = {}
+    for split in dict.fromkeys(group[0] for group in sent):
+        parts = [part for group, each in sent.items() if group[0] == split for part in each]
+        rows[split] = np.unique(np.concatenate(parts))
+    for (split, round, part, recipient, channel), parts in sent.items():
+        found = np.sort(np.concatenate(parts))
+        if channel not in transcript.dropped and not np.array_equal(found, rows[split]):
+            raise LeakboardError(
+                f"{where}: {channel} of {split}, round {round}, part {part}, to {recipient}: each of "
+                f"the {len(rows[split])} recorded examples must be there once, as in every other "
+                f"round; there are {len(np.unique(found))} in {len(found)} rows"
+            )
+    return rows
+
+
+def form(array: NDArray[Any]) -> str:
+    """Type and shape, for messages."""
+    return f"{array.dtype} {list(array.shape)}"
+
+
+def _rows(m: Message) -> str:
+    """What is wrong with the rows and lengths, or nothing."""
+    for name, array in (("rows", m.rows), ("lengths", m.lengths)):
+        if array is not None and (array.shape != (len(m.rows),) or array.dtype != np.int64):
+            return f"{name} must be int64 [{len(m.rows)}], got {form(array)}"
+    if not len(m.rows) or m.rows.min() < 0 or len(np.unique(m.rows)) < len(m.rows):
+        return "rows must be different whole numbers from 0, at least one"
+    if m.lengths is not None and m.lengths.min() < 1:
+        return "lengths must be at least 1"
+    if m.values.dtype.kind not in "iub" and m.values.dtype != np.float32:
+        return f"values must be float32 or whole numbers, got {m.values.dtype}"
+    return ""
+
+
+def _values(m: Message, vocabulary: int, width: int | None) -> str:
+    """What is wrong with the values, of which there is one row per token or example, or nothing."""
+    if m.channel in PER_TOKEN and m.lengths is None:
+        return "expected lengths, the number of tokens of each example"
+    entries = len(m.rows) if m.lengths is None else int(m.lengths.sum())
+    ids = m.channel == Channel.TOKENS
+    expected = f"{'int64' if ids else 'float32'} [{entries}{'' if ids else ', d'}]"
+    fits = m.values.ndim == (1 if ids else 2) and len(m.values) == entries
+    if not fits or (m.values.dtype.kind in "iu") != ids:
+        return f"values must be {expected}, got {form(m.values)}"
+    if ids and not 0 <= m.values.min() <= m.values.max() < vocabulary:
+        return f"token ids must be from 0 to {vocabulary - 1}"
+    if m.channel == Channel.REPRESENTATIONS and width not in (None, m.values.shape[1]):
+        return f"vectors of this model have {width} numbers, got {form(m.values)}"
+    return ""

@@ -1,0 +1,227 @@
+"""The trust boundary. What is sent here is counted and recorded; what is not sent was not seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bench.backbones import Ragged
+from bench.contracts import Channel, Ints, LeakboardError, Message, Party, Transcript
+from bench.exchange.spill import Spill
+
+Payload = TypeVar("Payload", Tensor, Ragged)
+AT_MOMENTS = frozenset(
+    {
+        Channel.TOKENS,
+        Channel.ACTIVATIONS,
+        Channel.GRADIENTS,
+        Channel.LOGITS,
+        Channel.LOGIT_GRADIENTS,
+        Channel.PARAMETERS,
+    }
+)
+"""Channels of which every row is kept at some moments of training. Vectors of single tokens are left
+out: there are many, and what they tell of a label their means over the recorded rows tell."""
+MEMORY = 2**28
+"""Bytes of a transcript that stay in memory; the rest lies on disk and is mapped. An attack reads the
+same numbers either way, so this decides no result and is no part of a cell."""
+
+
+class Wire:
+    """Carries messages between customer and vendor.
+
+    Args:
+        emits: the channels that the defense declares; any other one is refused.
+        recorded: per split the rows whose messages are kept; every byte is counted all the same.
+        budget: bytes that the recording may take, in memory and on disk; what exceeds it is dropped.
+        memory: bytes of these that may stay in memory.
+    """
+
+    def __init__(
+        self,
+        emits: frozenset[Channel],
+        recorded: dict[str, Ints],
+        budget: int = 2**31,
+        memory: int = MEMORY,
+    ) -> None:
+        self.emits = emits
+        self.bytes_up = 0
+        self.bytes_down = 0
+        self._kept = {split: torch.from_numpy(np.sort(rows)) for split, rows in recorded.items()}
+        self._left, self._memory_left = budget, memory
+        self._dropped: Counter[Channel] = Counter()
+        self._messages: list[Message] = []
+        self._spill: Spill | None = None
+        self._spilled: list[int] = []
+        self._step, self._moment = -1, None  # type: tuple[int, int | None]
+
+    def at(self, step: int, moment: int | None) -> None:
+        """Says where in training the next messages are sent; (−1, None) outside of it."""
+        self._step, self._moment = step, moment
+
+    def send(
+        self,
+        channel: Channel,
+        payload: Payload,
+        rows: Tensor,
+        *,
+        round: int = 0,
+        split: str = "train",
+        sender: Party = "customer",
+        recipient: str = "vendor",
+        part: int = 0,
+    ) -> Payload:
+        """Sends one message and returns what arrives: the same numbers, cut from the sender's graph.
+
+        Args:
+            payload: [n, …] one row per example, or a `Ragged` with n sequences.
+            rows: [n] which examples of `split` the payload is about.
+            round: 0 for what is sent once, otherwise the epoch, from 0.
+            part: tells apart several payloads about the same rows, such as one per adapter.
+
+        Raises:
+            LeakboardError: the defense does not declare this channel, or the shapes disagree.
+        """
+        self._check(channel)
+        if len(payload) != len(rows):
+            raise LeakboardError(f"{channel}: {len(payload)} payload rows for {len(rows)} examples")
+        values = payload.values if isinstance(payload, Ragged) else payload
+        arrived = values.detach()
+        self._count(_size(payload), sender)
+        self._record(channel, payload, rows.cpu(), (round, split, sender, recipient, part))
+        return Ragged(arrived, payload.lengths) if isinstance(payload, Ragged) else arrived
+
+    def send_adapter(
+        self,
+        channel: Channel,
+        adapter: Mapping[str, Tensor],
+        rows: Tensor,
+        *,
+        round: int = 0,
+        split: str = "train",
+        sender: Party = "customer",
+        recipient: str = "vendor",
+        part: int = 0,
+    ) -> dict[str, Tensor]:
+        """Sends parameters, or their gradients, as one vector that belongs to all `rows` together.
+
+        Recorded at the moments of training only, and gradients not even there: whoever sees the
+        call can compute them.
+        """
+        self._check(channel)
+        arrived = {name: value.detach() for name, value in adapter.items()}
+        self._count(sum(map(_size, arrived.values())), sender)
+        if self._moment is not None and channel in AT_MOMENTS:
+            vector = torch.cat([value.flatten() for value in arrived.values()])
+            where = (round, split, sender, recipient, part, self._moment)
+            self._keep(channel, vector, None, rows.cpu(), where)
+        return arrived
+
+    def release(self, vector: Tensor, round: int, step: int) -> None:
+        """Hands out the model: what was trained of it, [P], after the epoch `round` and `step` steps."""
+        self._check(Channel.MODEL)
+        self._count(_size(vector), "customer")
+        before, self._step = self._step, step
+        where = (round, "train", "customer", "public", 0, None)
+        self._keep(
+            Channel.MODEL, vector[None].detach(), None, torch.zeros(1, dtype=torch.long), where
+        )
+        self._step = before
+
+    def repeat(self, *payloads: Tensor | Ragged) -> None:
+        """Counts what the customer sends once more; it tells nothing new and is not recorded."""
+        self._count(sum(map(_size, payloads)), "customer")
+
+    def _check(self, channel: Channel) -> None:
+        if channel not in self.emits:
+            raise LeakboardError(
+                f"the defense sends {channel}, which its 'emits' does not declare "
+                f"({', '.join(sorted(self.emits))}); attacks are paired by that declaration"
+            )
+
+    def _count(self, size: int, sender: Party) -> None:
+        if sender == "customer":
+            self.bytes_up += size
+        else:
+            self.bytes_down += size
+
+    def _record(
+        self, channel: Channel, payload: Tensor | Ragged, rows: Tensor, where: tuple[Any, ...]
+    ) -> None:
+        split = where[1]
+        kept = torch.isin(rows, self._kept.get(split, rows[:0])).nonzero()[:, 0]
+        if len(kept):
+            self._keep_rows(channel, payload, rows, kept, (*where, None))
+        if self._moment is not None and split == "train" and channel in AT_MOMENTS:
+            every = torch.arange(len(rows))
+            self._keep_rows(channel, payload, rows, every, (*where, self._moment))
+
+    def _keep_rows(
+        self,
+        channel: Channel,
+        payload: Tensor | Ragged,
+        rows: Tensor,
+        kept: Tensor,
+        where: tuple[Any, ...],
+    ) -> None:
+        lengths = None
+        if isinstance(payload, Ragged):
+            chosen = payload.take(kept)
+            values, lengths = chosen.values, chosen.lengths
+        else:
+            values = payload[kept]
+        self._keep(channel, values.detach(), lengths, rows[kept], where)
+
+    def _keep(
+        self,
+        channel: Channel,
+        values: Tensor,
+        lengths: Tensor | None,
+        rows: Tensor,
+        where: tuple[Any, ...],
+    ) -> None:
+        """Records one message: what is kept may not change any more."""
+        round, split, sender, recipient, part, moment = where
+        array = values.float() if values.is_floating_point() else values
+        size = array.numel() * array.element_size()
+        if size > self._left:
+            self._dropped[channel] += size
+            return
+        self._left -= size
+        arrived = array.cpu().numpy()
+        if size > self._memory_left:
+            self._spill = self._spill or Spill()
+            self._spill.append(arrived)
+            self._spilled.append(len(self._messages))
+            arrived = arrived[:0]
+        else:
+            self._memory_left -= size
+        arrived = np.array(arrived)
+        about = np.array(rows.numpy())
+        sizes = None if lengths is None else np.array(lengths.numpy())
+        for one in (arrived, about, sizes):
+            if one is not None:
+                one.setflags(write=False)
+        sent = (channel, split, round, sender, recipient, part)
+        self._messages.append(Message(*sent, about, arrived, sizes, self._step, moment))
+
+    def transcript(self) -> Transcript:
+        """All that was recorded so far."""
+        messages = list(self._messages)
+        if self._spill:
+            for i, values in zip(self._spilled, self._spill.arrays(), strict=True):
+                messages[i] = replace(messages[i], values=values)
+        return Transcript(tuple(messages), dict(self._dropped))
+
+
+def _size(payload: Tensor | Ragged) -> int:
+    """Bytes; the lengths of sequences travel too, as 32-bit integers."""
+    if isinstance(payload, Ragged):
+        return _size(payload.values) + 4 * len(payload)
+    return payload.numel() * payload.element_size()

@@ -1,0 +1,1 @@
+from .audit import attack_folder as attack_folder

@@ -1,0 +1,72 @@
+"""Which attacks fit a transcript that was recorded elsewhere, and what they would have to be granted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bench.contracts import Channel, Goal, Knows, Transcript
+from bench.foreign.truth import Known
+from bench.methods import Attack, Auxiliary, Defense
+from bench.running import Pairing
+from bench.tasks import OWN
+
+ASKED = {
+    Knows.AUXILIARY_TEXT: "public text of the customer's kind: --auxiliary TASK",
+    Knows.MECHANISM: "the mechanism: --defense 'NAME: {parameter: value}'",
+    Knows.QUERIES: "the mechanism, to ask it: --defense 'NAME: {parameter: value}'",
+    Knows.LABELLED_SHARE: "a share of the attributes: --truth FILE --attribute COLUMN",
+    Knows.LABELS: "the labels of other examples: --truth FILE with a column 'label'",
+}
+"""How to grant what an attack must know; the public model is always there."""
+UNSCORED = {
+    Goal.INVERSION: "the truth has no column 'text'",
+    Goal.LABEL: "the truth has no column 'label'",
+    Goal.ATTRIBUTE: "the truth has no private attribute: --attribute COLUMN",
+}
+
+
+def grant(
+    attack: Attack,
+    cut: int,
+    seen: Transcript,
+    truth: Known | None,
+    defense: Defense | None,
+    public: Mapping[str, Auxiliary],
+) -> Pairing:
+    """Which goals an attack can pursue with what is there, and why not the others."""
+    refused = {}
+    for goal in attack.threat.goals:
+        reason = _unfit(attack, cut, seen) or _ungranted(attack, truth, defense, public)
+        if not reason and truth and goal not in truth.goals:
+            reason = UNSCORED.get(goal, "it cannot be scored yet")
+        if reason:
+            refused[goal] = reason
+    return Pairing(attack, attack.threat.goals - refused.keys(), refused)
+
+
+def _unfit(attack: Attack, cut: int, seen: Transcript) -> str | None:
+    reads, readable = attack.threat.reads, attack.readable(cut)
+    if cut_short := (reads or set(Channel)) & seen.dropped.keys():
+        return f"the transcript is incomplete, {', '.join(sorted(cut_short))} was dropped from it"
+    if reads and not reads & seen.channels:
+        return f"the transcript holds no {' or '.join(sorted(reads))}"
+    if reads and not readable & seen.channels:
+        what = ", ".join(sorted(reads & seen.channels))
+        return f"at cut {cut} it can do nothing with {what}"
+    return attack.refuses(cut)
+
+
+def _ungranted(
+    attack: Attack, truth: Known | None, defense: Defense | None, public: Mapping[str, Auxiliary]
+) -> str | None:
+    told = truth.goals if truth and "train" in truth.task.splits else frozenset()
+    there = {
+        Knows.BASE_WEIGHTS: True,
+        Knows.MECHANISM: defense is not None,
+        Knows.QUERIES: defense is not None,
+        Knows.AUXILIARY_TEXT: getattr(attack, "auxiliary", OWN) in public,
+        Knows.LABELLED_SHARE: Goal.ATTRIBUTE in told,
+        Knows.LABELS: Goal.LABEL in told,
+    }
+    missing = [knows for knows in sorted(attack.needs) if not there.get(knows)]
+    return "it must know " + "; ".join(ASKED.get(k, k) for k in missing) if missing else None

@@ -1,0 +1,11 @@
+from . import registry as registry
+from .attack import Attack as Attack
+from .defense import Defense as Defense
+from .knowledge import Auxiliary as Auxiliary
+from .knowledge import Knowledge as Knowledge
+from .knowledge import Labelled as Labelled
+from .knowledge import Query as Query
+from .knowledge import Shadows as Shadows
+from .method import Method as Method
+from .method import Source as Source
+from .method import spec_of as spec_of

@@ -1,0 +1,55 @@
+"""What an attack is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from bench.contracts import Channel, Guess, Knows, ThreatModel, Transcript
+from bench.methods.knowledge import Knowledge
+from bench.methods.method import Method
+
+
+class Attack(Method, ABC):
+    """A way to guess what a defense should hide.
+
+    A subclass sets `name`, `source` and `threat`, declares its parameters as fields and writes `guess`.
+    """
+
+    threat: ClassVar[ThreatModel]
+    certified_at: ClassVar[float] = 0.0
+    """Success that an undefended cell must show, besides an interval clear of chance, before the
+    attack counts as evidence of privacy elsewhere."""
+    folds: ClassVar[int] = 0
+    """Where it knows labels: it is asked once per fold of the training examples, told the labels of
+    the others, and guesses about the rows of that fold."""
+    costly: ClassVar[bool] = False
+    """True where it takes a large part of the time of a cell: a suite then has to name it, since
+    `attacks: all` leaves it out."""
+
+    @property
+    def needs(self) -> frozenset[Knows]:
+        """Those of `threat.knows` that it needs with these parameters; nothing else is granted."""
+        return self.threat.knows
+
+    @property
+    def shadowed(self) -> tuple[int, Attack] | None:
+        """How many models like the target the attacker trains itself, and the attack by which it
+        measures each; an attack that does so knows `Knows.SHADOWS`. None for one that does not."""
+        return None
+
+    @abstractmethod
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        """Guesses from the transcript alone; the first guess is the headline one."""
+
+    def readable(self, cut: int) -> frozenset[Channel]:
+        """Those channels of its threat model that tell it something at this cut."""
+        return self.threat.reads
+
+    def refuses(self, cut: int) -> str | None:
+        """Why the attack cannot run at this cut, or None."""
+        return None

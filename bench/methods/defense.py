@@ -1,0 +1,72 @@
+"""What a defense is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from bench.contracts import Channel, Claim, Goal, Objective
+from bench.exchange import Tuned
+from bench.methods.method import Method
+
+if TYPE_CHECKING:
+    from bench.backbones import Backbone, Ragged, Tokens
+    from bench.exchange import Session
+
+
+class Defense(Method, ABC):
+    """A way to fine-tune that protects something of the customer's.
+
+    A subclass sets `name`, `source` and `emits`, declares its parameters as fields and writes `fine_tune`.
+    """
+
+    emits: ClassVar[frozenset[Channel]]
+    """Channels that cross the trust boundary; sending on another one is an error."""
+    knob: ClassVar[str | None] = None
+    """The parameter that trades utility for privacy; plots label points with it."""
+    colour: ClassVar[str] = ""
+    marker: ClassVar[str] = "o"
+    measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = MappingProxyType({})
+    """The attacks by which its authors measure it; of several, the one that applies at the cut."""
+    measured_on: ClassVar[frozenset[Channel]] = frozenset()
+    """The channels on which those attacks count; empty for whatever they read."""
+
+    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification"})
+    """What it can train a model for."""
+    circumstances: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that say what befalls the defense, not what its user chooses: boards take the worst."""
+
+    @abstractmethod
+    def fine_tune(self, session: Session) -> Tuned:
+        """Trains on `session.train`; all that the vendor learns goes through `session.wire`."""
+
+    @property
+    def undefended(self) -> bool:
+        """True where these parameters switch the protection off: attacks are certified on such cells."""
+        return False
+
+    def claim(self) -> Claim | None:
+        """The formal guarantee at these parameters, or None."""
+        return None
+
+    def refuses(self, cut: int) -> str | None:
+        """Why the defense cannot run at this cut, or None."""
+        return None
+
+    def simulate(
+        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
+    ) -> Ragged | None:
+        """What the vendor would receive for public `tokens`: the mechanism as an attacker's tool.
+
+        It uses what the vendor knows: the initial weights and the public parameters, with noise
+        from `rng`; what is secret in a run, such as what its texts decide, has no part in it.
+
+        Returns:
+            Vectors [T, d] at the cut, or rows of E where tokens are sent; None where there is no
+            mechanism to simulate.
+        """
+        return None

@@ -1,0 +1,9 @@
+from .agreement import Outcome as Outcome
+from .agreement import compared as compared
+from .origin import peak_megabytes as peak_megabytes
+from .origin import provenance as provenance
+from .store import MANIFEST as MANIFEST
+from .store import Corrupt as Corrupt
+from .store import Store as Store
+from .store import find as find
+from .store import from_bytes as from_bytes

@@ -1,0 +1,69 @@
+"""Whether two runs of one cell agree: to the last digit on one machine, within intervals on two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from bench.contracts import Estimate, Leak, Record, attack_id, name_of
+
+pass
+
+
+def compared(stated: Record, again: Record) -> tuple[Outcome, str]:
+    """Whether a record and another run of its cell are the same, or agree within their intervals."""
+    where = f"{stated.key} ({stated.cell.defense.name}, seed {stated.cell.seed})"
+    if stated.outcome() == again.outcome():
+        return "held", f"{where}: every number came out the same"
+    if again.status != "ok":
+        return "refused", f"{where}: ended {again.status} here: {again.reason}"
+    apart = list(_apart(stated, again))
+    if apart:
+        return "refused", f"{where}: {'; '.join(apart[:5])}{' …' if len(apart) > 5 else ''}"
+    return (
+        "held",
+        f"{where}: not the same to the last digit, as on another machine; utility and every success "
+        "lie within each other's 95 % interval",
+    )
+
+
+def _apart(stated: Record, again: Record) -> Iterator[str]:
+    """What of two records lies outside of the other's interval, or is in one of them alone."""
+    if not _agree(stated.utility, again.utility):
+        yield f"utility {_told(stated.utility)}, here {_told(again.utility)}"
+    theirs, ours = _by_what(stated), _by_what(again)
+    for what in dict.fromkeys([*theirs, *ours]):
+        one, two = theirs.get(what), ours.get(what)
+        if one is None or two is None:
+            found = one or two
+            assert found is not None
+            yield f"{name_of(found)} {'is new' if one is None else 'did not come out'} here"
+        elif one.status != two.status or not _agree(one.success, two.success):
+            yield (
+                f"{name_of(one)} {one.status} {_told(one.success)}, "
+                f"here {two.status} {_told(two.success)}"
+            )
+
+
+def _by_what(record: Record) -> dict[tuple[Any, ...], Leak]:
+    return {
+        (attack_id(k.attack), k.goal, k.view, k.attribute, k.channel, k.metric): k
+        for k in record.leaks
+    }
+
+
+def _agree(one: Estimate | None, two: Estimate | None) -> bool:
+    """Within each other's intervals; chance, which decides what a success is worth, as near as that."""
+    if one is None or two is None:
+        return one is two
+    values = one.low <= two.value <= one.high and two.low <= one.value <= two.high
+    return values and abs(one.chance - two.chance) <= max(one.high - one.low, two.high - two.low)
+
+
+def _told(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "none"
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}], chance {estimate.chance:.3f}"
+
+
+Outcome = Literal["held", "note", "refused"]

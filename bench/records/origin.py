@@ -1,0 +1,77 @@
+"""Where and with what a record is made."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+import resource
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+from bench import __version__
+from bench.contracts import Provenance
+
+PACKAGES = ("torch", "transformers", "peft", "numpy", "faiss-cpu", "faiss-gpu-cu12", "scipy")
+"""Those whose version can change a number."""
+
+
+def provenance(device: str) -> Provenance:
+    """Describes this process, its packages and its device, now."""
+    on_gpu = device.startswith("cuda")
+    commit, dirty = _commit()
+    return Provenance(
+        created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        leakboard=__version__,
+        commit=commit,
+        dirty=dirty,
+        python=platform.python_version(),
+        packages=_packages(),
+        device=torch.cuda.get_device_name() if on_gpu else "cpu",
+        precision="bfloat16 autocast" if on_gpu else "float32",
+        threads=torch.get_num_threads(),
+        platform=f"{platform.system()} {platform.machine()}",
+    )
+
+
+def peak_megabytes(device: str) -> float:
+    """Peak memory of the device where it is a GPU, else of this process since its start."""
+    if device.startswith("cuda"):
+        return torch.cuda.max_memory_allocated() / 1e6
+    # Linux counts in KiB, macOS in bytes.
+    unit = 1 if platform.system() == "Darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+@cache
+def _packages() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@cache
+def _commit() -> tuple[str, bool | None]:
+    """The commit of the source tree, and whether it has uncommitted changes; unknown when installed."""
+    root = Path(__file__).resolve().parents[2]
+    try:
+        git = ["git", "-C", str(root)]
+        tracked = subprocess.run(
+            [*git, "ls-files", "--error-unmatch", __file__], capture_output=True, check=False
+        )
+        if tracked.returncode:
+            return "", None
+        head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, check=True)
+        status = subprocess.run(
+            [*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "", None
+    return head.stdout.decode().strip(), bool(status.stdout.strip())

@@ -1,0 +1,183 @@
+"""Attacks let loose on a transcript. They see it and their knowledge; the truth stays here."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from bench.backbones import Backbone
+from bench.contracts import (
+    Channel,
+    Estimate,
+    Goal,
+    Guess,
+    Ints,
+    Leak,
+    MissingExtra,
+    Progress,
+    Seeds,
+    Transcript,
+)
+from bench.exchange import Diverged
+from bench.methods import Attack, Knowledge, Labelled, spec_of
+from bench.running.failures import failed, isolated, out_of_memory, told
+from bench.running.grants import knowledge_for
+from bench.running.inputs import Inputs
+from bench.running.pairing import Pairing
+from bench.running.plan import Planned
+from bench.scoring import Truth, score, score_canaries, score_members, score_over_training
+
+TOGETHER = {Goal.MEMORISATION: score_canaries, Goal.MEMBERSHIP: score_members}
+"""How guesses are scored that are no class, beside those about labels."""
+
+
+TRUNCATED = (
+    "the transcript exceeds the recording budget by {:.0f} MB; "
+    "lower record.examples or raise record.megabytes in the suite"
+)
+
+
+def attack_all(
+    planned: Planned,
+    transcript: Transcript,
+    inputs: Inputs,
+    backbone: Backbone,
+    pairings: Sequence[Pairing],
+    seeds: Seeds,
+    progress: Progress,
+    delta: float = 0.0,
+) -> list[Leak]:
+    """Lets every paired attack loose on a transcript and scores what it guesses.
+
+    Args:
+        delta: δ of the defense's claim; 0 where it makes none.
+    """
+    truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted, delta)
+    leaks: list[Leak] = []
+    for pairing in progress("attacking", pairings, len(pairings)):
+        reads = pairing.attack.threat.reads or set(Channel)
+        if reads & transcript.dropped.keys():
+            leaks += failed(pairing, "skipped", TRUNCATED.format(transcript.dropped_bytes / 1e6))
+        elif pairing.goals:
+            knowledge = knowledge_for(pairing, planned, inputs, backbone)
+            seen = transcript.only(pairing.attack.threat.reads)
+            leaks += _attack(pairing, seen, knowledge, truth, seeds, planned)
+        leaks += pairing.skipped()
+    return leaks
+
+
+def _attack(
+    pairing: Pairing,
+    transcript: Transcript,
+    knowledge: Knowledge,
+    truth: Truth,
+    seeds: Seeds,
+    planned: Planned,
+) -> list[Leak]:
+    attack, spec = pairing.attack, spec_of(pairing.attack)
+    rng = np.random.default_rng(seeds.attack)
+    told_rows = None if knowledge.labelled is None else knowledge.labelled.rows
+    start = time.perf_counter()
+    try:
+        train = truth.splits.get("train")
+        labels = np.zeros(0, np.int64) if train is None else train.labels
+        guesses = asked(attack, transcript, knowledge, rng, labels)
+        chosen = [g for g in guesses if g.goal in pairing.goals]
+        scored = [
+            (guess, score(guess, truth, told_rows))
+            for guess in chosen
+            if guess.measure == "accuracy"
+        ]
+        for alike in _grouped(chosen):
+            together = TOGETHER.get(alike[0].goal, score_over_training)
+            scored += [(alike[0], f) for f in together(alike, transcript, truth)]
+        seconds = time.perf_counter() - start
+        leaks = [
+            Leak(
+                attack=spec,
+                status="ok",
+                goal=guess.goal,
+                attribute=guess.attribute,
+                channel=guess.channel,
+                certificate=planned.defense.undefended and _works(attack, guess, fields["success"]),
+                told=_told(knowledge.labelled, guess.attribute),
+                seconds=seconds / len(scored),
+                **{"view": guess.view} | fields,
+            )
+            for guess, fields in scored
+        ]
+    except MissingExtra:
+        raise
+    except Diverged as error:
+        return failed(pairing, "diverged", str(error))
+    except (Exception, SystemExit) as error:  # a library under an attack may call exit()
+        return failed(pairing, "out-of-memory" if out_of_memory(error) else "failed", told(error))
+    nothing = "the transcript holds nothing to guess this from"
+    silent = pairing.goals - {leak.goal for leak in leaks}
+    leaks += [
+        Leak(attack=spec, status="skipped", reason=nothing, goal=goal) for goal in sorted(silent)
+    ]
+    return leaks
+
+
+def asked(
+    attack: Attack,
+    seen: Transcript,
+    knowledge: Knowledge,
+    rng: np.random.Generator,
+    labels: Ints,
+) -> list[Guess]:
+    """What an attack guesses, asked once per fold where it is told the labels of the others.
+
+    Args:
+        labels: [N] of all examples of `train`.
+    """
+    if not attack.folds:
+        return isolated(functools.partial(attack.guess, seen, knowledge, rng))
+    fold = rng.permutation(len(labels)) % attack.folds
+    parts: dict[tuple[object, ...], list[Guess]] = {}
+    for i in range(attack.folds):
+        told = replace(knowledge, labels=np.where(fold == i, -1, labels))
+        for guess in isolated(functools.partial(attack.guess, seen, told, rng)):
+            where = (guess.channel, guess.measure, guess.moment, guess.round)
+            parts.setdefault((*where, guess.part, guess.recipient), []).append(guess)
+    return [
+        replace(
+            guesses[0],
+            rows=np.concatenate([guess.rows for guess in guesses]),
+            values=np.concatenate([guess.values for guess in guesses]),
+        )
+        for guesses in parts.values()
+    ]
+
+
+def _works(attack: Attack, guess: Guess, success: Estimate) -> bool:
+    """Whether what an attack found without a defense is evidence that it works."""
+    # The rank of one secret among 10^6 has no interval, but says enough: one that was never seen
+    # reaches b bits with probability 2^-b.
+    clear = success.low > success.chance or guess.measure == "exposure"
+    return clear and success.value >= attack.certified_at
+
+
+def _grouped(guesses: Sequence[Guess]) -> list[list[Guess]]:
+    """Guesses that are scored together: of one channel and one measure."""
+    found: dict[tuple[object, ...], list[Guess]] = {}
+    for guess in guesses:
+        if guess.measure != "accuracy":
+            found.setdefault((guess.goal, guess.channel, guess.measure), []).append(guess)
+    return list(found.values())
+
+
+def _told(labelled: Labelled | None, attribute: str | None) -> list[int]:
+    """How many examples of each value of an attribute the attacker was told."""
+    if labelled is None or attribute not in labelled.attributes:
+        return []
+    values = labelled.attributes[attribute]
+    counts: list[int] = np.bincount(
+        values[values >= 0], minlength=labelled.values[attribute]
+    ).tolist()
+    return counts

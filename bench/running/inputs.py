@@ -1,0 +1,103 @@
+"""A task as one cell sees it: drawn under its limit, tokenised, and the part that is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench.backbones import Backbone, Tokens
+from bench.contracts import Cell, Ints, Seeds
+from bench.methods import Auxiliary
+from bench.tasks import OWN, Planted, Split, Task, normal, planted
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Texts ready for a model.
+
+    Attributes:
+        tokens: of the splits that are used: train and the evaluated one.
+        recorded: per split the sorted rows whose messages are kept, the same for every defense.
+        public: by name, the public texts that an attack may ask for.
+        planted: what was planted in `task`, and what only the one who planted it knows.
+        candidates: the examples of which some were trained on; None where no coin was thrown.
+        pool: the tokens of `train` and of what coins keep out of it.
+    """
+
+    task: Task
+    tokens: dict[str, Tokens]
+    recorded: dict[str, Ints]
+    public: dict[str, Auxiliary]
+    planted: Planted
+    candidates: Auxiliary | None = None
+    pool: Tokens | None = None
+
+    @staticmethod
+    def identity(cell: Cell) -> tuple[Any, ...]:
+        """Equal for two cells that see the same inputs; where only the last differs, other coins fell."""
+        train = (cell.train.max_length, cell.record.examples)
+        which = (cell.data_hash, cell.model_hash, cell.limit, cell.seed, cell.evaluate, cell.plant)
+        return (*which, *train, cell.shadow)
+
+    @classmethod
+    def of(
+        cls, cell: Cell, task: Task, backbone: Backbone, others: Mapping[str, Task] | None = None
+    ) -> Inputs:
+        """What a cell needs of its task, and of `others`, by name, the public texts."""
+        plants, seed = _planted(cell, task), Seeds.of(cell.seed).data
+
+        def encoded(split: Split) -> Tokens:
+            opened = task.objective == "language modelling"
+            return backbone.encode(split.texts, split.pairs, cell.train.max_length, opened)
+
+        public = {}
+        if "auxiliary" in plants.task.splits:
+            own = plants.task.splits["auxiliary"]
+            public[OWN] = Auxiliary(encoded(own), own.labels, own.attributes)
+        for name, other in (others or {}).items():
+            foreign = public_texts(other.limited(cell.limit, seed), task)
+            # Another task's labels and attributes mean nothing here.
+            public[name] = Auxiliary(encoded(foreign), np.zeros(0, np.int64))
+        evaluated = encoded(plants.task.splits[cell.evaluate])
+        return _fallen(cell, plants, encoded(plants.pool), evaluated, public)
+
+    def with_coins(self, cell: Cell, task: Task) -> Inputs:
+        """Those of a cell for which only other coins fell; nothing is tokenised again."""
+        assert self.pool is not None
+        return _fallen(
+            cell, _planted(cell, task), self.pool, self.tokens[cell.evaluate], self.public
+        )
+
+
+def _planted(cell: Cell, task: Task) -> Planted:
+    seed = Seeds.of(cell.seed).data
+    return planted(task.limited(cell.limit, seed), cell.plant, seed, cell.shadow)
+
+
+def _fallen(
+    cell: Cell, plants: Planted, pool: Tokens, evaluated: Tokens, public: dict[str, Auxiliary]
+) -> Inputs:
+    """What is trained on and recorded once the coins have fallen."""
+    # `train` last: it may be what utility is measured on, too.
+    tokens = {cell.evaluate: evaluated, "train": pool.take(torch.from_numpy(plants.rows))}
+    rng = np.random.default_rng(Seeds.of(cell.seed).data)
+    recorded = {
+        name: np.sort(rng.permutation(len(tokens[name]))[: cell.record.examples])
+        for name in ("train", cell.evaluate)
+    }
+    candidates = None
+    if plants.audited is not None and len(plants.audited):
+        thrown = pool.take(torch.from_numpy(plants.thrown))
+        candidates = Auxiliary(thrown, plants.audited.labels)
+    return Inputs(plants.task, tokens, recorded, public, plants, candidates, pool)
+
+
+def public_texts(other: Task, task: Task) -> Split:
+    """The public texts of another task, less those that the task itself has, too."""
+    split = other.split("auxiliary")
+    private = {normal(text) for own in task.splits.values() for text in own.texts}
+    return split.take(np.flatnonzero([normal(text) not in private for text in split.texts]))

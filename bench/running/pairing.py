@@ -1,0 +1,67 @@
+"""Which attacks fit which cells, by their threat models, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from bench.contracts import Goal, Knows, Leak, Plant
+from bench.methods import Attack, Defense, spec_of
+from bench.tasks import OWN, Task
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """One attack on one cell: the goals it can pursue there, and why not the others."""
+
+    attack: Attack
+    goals: frozenset[Goal]
+    refused: dict[Goal, str] = field(default_factory=dict)
+
+    def skipped(self) -> list[Leak]:
+        """A leak with its reason for each goal that does not fit."""
+        spec = spec_of(self.attack)
+        return [
+            Leak(attack=spec, status="skipped", reason=reason, goal=goal)
+            for goal, reason in sorted(self.refused.items())
+        ]
+
+
+def pair(
+    attack: Attack, defense: Defense, task: Task, cut: int, plant: Plant | None = None
+) -> Pairing:
+    """Which goals an attack can pursue on a defense, by their threat models."""
+    refused = {}
+    for goal in attack.threat.goals:
+        reason = _refusal(attack, goal, defense, task, cut, plant)
+        if reason:
+            refused[goal] = reason
+    return Pairing(attack, attack.threat.goals - refused.keys(), refused)
+
+
+def _refusal(
+    attack: Attack, goal: Goal, defense: Defense, task: Task, cut: int, plant: Plant | None
+) -> str | None:
+    reads = attack.threat.reads
+    if reads and not reads & defense.emits:
+        return f"{defense.name} does not send {_either(reads)}"
+    readable = attack.readable(cut)
+    if reads and not readable & defense.emits:
+        only = f"reads {_either(readable)} only" if readable else "reads nothing"
+        return f"at cut {cut} {attack.name} {only}, and {defense.name} sends {_either(reads & defense.emits)}"
+    if goal == Goal.LABEL and not task.labels:
+        return f"task {task.name} has no labels"
+    if goal == Goal.MEMORISATION and not (plant and plant.canaries):
+        return "nothing is planted; write `plant: {canaries: ['My ID is {digits}.']}` in the suite"
+    if goal == Goal.MEMBERSHIP and not (plant and plant.audit):
+        return "no example was left out by a coin; write `plant: {audit: 1000}` in the suite"
+    if goal == Goal.ATTRIBUTE and not task.attributes:
+        return f"task {task.name} has no private attributes"
+    own = getattr(attack, "auxiliary", OWN) == OWN
+    if own and Knows.AUXILIARY_TEXT in attack.needs and "auxiliary" not in task.splits:
+        return f"task {task.name} has no auxiliary text"
+    return attack.refuses(cut)
+
+
+def _either(names: Iterable[str]) -> str:
+    return " or ".join(sorted(names))

@@ -1,0 +1,123 @@
+"""From a suite to cells in order, each with the attacks that fit it and the reasons of those that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bench.backbones import Backbone, load_backbone
+from bench.contracts import Cell, Channel, TrainSettings
+from bench.methods import Attack, Defense, Shadows, spec_of
+from bench.running.pairing import Pairing, _either, pair
+from bench.suites import Suite
+from bench.tasks import OWN, Task, load_task
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A cell with what is needed to run it."""
+
+    cell: Cell
+    defense: Defense
+    pairings: tuple[Pairing, ...]
+    refused: str | None
+    """Why the defense cannot run here at all, or None."""
+    shadows: Mapping[Attack, Shadows] = field(default_factory=dict)
+    """What attacks measured of models of their own, once these are trained."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All cells of a suite, and the data and models that they share.
+
+    Attributes:
+        tasks: by their hash.
+        backbones: by their hash.
+        public: by name, other tasks whose texts attacks take for public ones.
+    """
+
+    suite: Suite
+    cells: tuple[Planned, ...]
+    tasks: dict[str, Task]
+    backbones: dict[str, Backbone]
+    public: dict[str, Task]
+
+
+def make_plan(suite: Suite, data: Path | None = None, device: str = "cpu") -> Plan:
+    """Loads tasks and models, and lays out every cell.
+
+    Cells that share a task, a model and a seed stand together, so that texts are tokenised once; the
+    shadow models that attacks on a cell need stand before it.
+
+    Raises:
+        LeakboardError: a task, a split, a model or a cut that does not exist.
+    """
+    tasks = [load_task(spec, data, suite.base) for spec in suite.task]
+    loaded = [load_backbone(name, device) for name in suite.model]
+    backbones = {backbone.hash: backbone for backbone in loaded}
+    cells = []
+    for task in tasks:
+        task.split(suite.evaluate)
+        for backbone in backbones.values():
+            for seed in suite.seeds:
+                for cut in suite.cut:
+                    backbone.check_cut(cut)
+                    for defense in suite.defenses:
+                        target = _planned(suite, task, backbone, cut, seed, defense)
+                        cells += [*_shadows(target, task), target]
+    foreign = {getattr(attack, "auxiliary", OWN) for attack in suite.attacks} - {OWN}
+    public = {name: load_task(name, data, suite.base) for name in sorted(foreign)}
+    return Plan(suite, tuple(cells), {task.hash: task for task in tasks}, backbones, public)
+
+
+def _planned(
+    suite: Suite, task: Task, backbone: Backbone, cut: int, seed: int, defense: Defense
+) -> Planned:
+    cell = Cell(
+        task=task.name,
+        data_hash=task.hash,
+        limit=suite.limit,
+        evaluate=suite.evaluate,
+        model=backbone.name,
+        model_hash=backbone.hash,
+        cut=cut,
+        defense=spec_of(defense),
+        train=suite.train,
+        record=suite.record,
+        seed=seed,
+        plant=suite.plant,
+    )
+    pairings = tuple(pair(attack, defense, task, cut, suite.plant) for attack in suite.attacks)
+    refused = _unfit(defense, task, cut, suite.train) or defense.refuses(cut)
+    return Planned(cell, defense, pairings, refused)
+
+
+def _shadows(target: Planned, task: Task) -> list[Planned]:
+    """The models that attackers on a cell train themselves: cells of which only other coins fell."""
+    shadowed = [p.attack.shadowed for p in target.pairings if p.goals and not target.refused]
+    wanted = [each for each in shadowed if each]
+
+    def one(shadow: int) -> Planned:
+        cell = target.cell.model_copy(update={"shadow": shadow})
+        measures = dict.fromkeys(measure for number, measure in wanted if shadow < number)
+        pairings = (pair(m, target.defense, task, cell.cut, cell.plant) for m in measures)
+        return replace(target, cell=cell, pairings=tuple(pairings))
+
+    return [one(shadow) for shadow in range(max((number for number, _ in wanted), default=0))]
+
+
+def _unfit(defense: Defense, task: Task, cut: int, train: TrainSettings) -> str | None:
+    """Why a defense cannot train on a task at all, or None."""
+    if defense.emits == {Channel.MODEL}:
+        if cut:
+            return f"{defense.name} trains the whole model, which is cut nowhere"
+        if task.labels and train.tune == "full":
+            return (
+                "a classifier is trained by LoRA and its head; `tune: full` is for language models"
+            )
+    if task.objective in defense.objectives:
+        return None
+    return (
+        f"{defense.name} trains for {_either(defense.objectives)}; {task.name} is {task.objective}"
+    )

@@ -1,0 +1,122 @@
+"""Cells in, records out. A finished cell is never run again; a killed run loses only the one at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.contracts import (
+    Record,
+    Status,
+    attack_id,
+)
+from bench.methods import spec_of
+from bench.records import Corrupt, Store
+from bench.running.cells import run_cell
+from bench.running.failures import failed
+from bench.running.inputs import Inputs
+from bench.running.pairing import Pairing
+from bench.running.plan import Plan, Planned
+from bench.running.reporting import Reporter, Silent
+from bench.running.shadows import with_shadows
+
+FINAL = {"ok", "diverged", "skipped"}
+"""Statuses that running again would not change; other cells are tried again."""
+
+
+@dataclass
+class Runner:
+    """Runs a plan into a store."""
+
+    plan: Plan
+    store: Store
+    reporter: Reporter = field(default_factory=Silent)
+    transcripts: Path | None = None
+    """Where the transcript of each cell that is run is kept, in a folder named by its key."""
+    _last: tuple[tuple[Any, ...], Inputs] | None = None
+
+    def run(self) -> list[Record]:
+        """Runs what is missing and returns the records of all cells, in the order of the plan.
+
+        Raises:
+            LeakboardError: a record cannot be written, or an extra is missing.
+        """
+        return [self._run(planned) for planned in self.plan.cells]
+
+    def missing(self, planned: Planned) -> tuple[Record | None, list[Pairing]]:
+        """What stands in the store for a cell, and the attacks it still lacks.
+
+        A damaged record is set aside and counts as absent.
+        """
+        key = planned.cell.key
+        try:
+            record = self.store.read(key)
+        except Corrupt as error:
+            place = self.store.set_aside(key)
+            self.reporter.warned(f"{place.name}: {error}; set aside in {place.parent}, run again")
+            record = None
+        if record is None or record.status not in FINAL:
+            return None, list(planned.pairings)
+        return record, lacking(planned, record)
+
+    def _run(self, planned: Planned) -> Record:
+        self.reporter.started(planned)
+        earlier, pairings = self.missing(planned)
+        if earlier is not None and not pairings:
+            self.reporter.finished(earlier, reused=True)
+            return earlier
+        planned, pairings, idle = with_shadows(planned, pairings, self.store.read)
+        if earlier is not None and not any(pairing.goals for pairing in pairings):
+            # Nothing to attack with, so nothing to train for: the reasons are added to the record.
+            reasons = [leak for pairing in pairings for leak in pairing.skipped()]
+            record = earlier.model_copy(update={"leaks": [*reasons, *idle]}).merged(earlier)
+            self.store.write(record)
+            self.reporter.finished(record, reused=True)
+            return record
+        backbone = self.plan.backbones[planned.cell.model_hash]
+        inputs = self._inputs(planned)
+        record = run_cell(planned, inputs, backbone, pairings, self.reporter, self.transcripts)
+        if record.status == "ok":
+            record = record.model_copy(update={"leaks": [*record.leaks, *idle]})
+        if earlier is not None:
+            if record.status != "ok":  # what was measured before still stands
+                record = _unfinished(earlier, record, pairings)
+            else:
+                record = record.merged(earlier)
+        self.store.write(record)
+        self.reporter.finished(record, reused=False)
+        return record
+
+    def _inputs(self, planned: Planned) -> Inputs:
+        """Tokenised once for the cells that share a task, a model and a seed: they stand together."""
+        wanted = Inputs.identity(planned.cell)
+        if self._last is None or self._last[0] != wanted:
+            cell = planned.cell
+            task, backbone = self.plan.tasks[cell.data_hash], self.plan.backbones[cell.model_hash]
+            if self._last is not None and self._last[0][:-1] == wanted[:-1]:
+                inputs = self._last[1].with_coins(cell, task)
+            else:
+                inputs = Inputs.of(cell, task, backbone, self.plan.public)
+            self._last = wanted, inputs
+        return self._last[1]
+
+
+def lacking(planned: Planned, record: Record) -> list[Pairing]:
+    """The attacks of a cell that a record of it does not hold yet, or that failed and may not again."""
+    if record.status not in FINAL:
+        return list(planned.pairings)
+    if record.status != "ok":
+        return []
+    again = {attack_id(leak.attack) for leak in record.leaks if leak.status not in FINAL}
+    done = {attack_id(leak.attack) for leak in record.leaks} - again
+    return [p for p in planned.pairings if attack_id(spec_of(p.attack)) not in done]
+
+
+def _unfinished(earlier: Record, record: Record, pairings: Sequence[Pairing]) -> Record:
+    """An earlier record, in which the attacks that were to be added failed as the cell now did."""
+    status: Status = "out-of-memory" if record.status == "out-of-memory" else "failed"
+    reason = f"the cell, run again for this attack, ended {record.status}: {record.reason}"
+    leaks = [leak for p in pairings for leak in [*failed(p, status, reason), *p.skipped()]]
+    return earlier.model_copy(update={"leaks": leaks}).merged(earlier)

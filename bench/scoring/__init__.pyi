@@ -1,0 +1,14 @@
+from . import metrics as metrics
+from .checks import FLAGS as FLAGS
+from .checks import Flags as Flags
+from .checks import flags as flags
+from .components import projections as projections
+from .detection import measure_detector as measure_detector
+from .guesses import BadGuess as BadGuess
+from .guesses import Truth as Truth
+from .guesses import score as score
+from .guesses import score_over_training as score_over_training
+from .memory import score_canaries as score_canaries
+from .memory import score_members as score_members
+from .perplexity import judged as judged
+from .rescoring import rescored as rescored

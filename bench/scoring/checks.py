@@ -1,0 +1,81 @@
+"""Flags: what a reader of a record should be warned of. They are derived from the records, never stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from bench.contracts import Goal, Leak, Record, attack_id
+
+FLAGS = {
+    "uncertified-attack": "no record of this task and model shows that the attack works without the defense",
+    "below-chance": "the attack does worse than guessing without any observation",
+    "weaker-beats-stronger": "guessing from public frequencies beats this attack",
+    "unseen-class": "the labelled share holds no example of some value, which the attack cannot learn",
+    "truncated-transcript": "the recording budget was too small; the attacks saw less than was sent",
+    "claim-violated": "an audit proves a larger epsilon than the defense claims: a fault in the defense",
+    "leak-on-blackout": "an attack found something in noise: the number of tokens, which noise does not "
+    "hide; chance, which does so in one interval of forty; or a fault in the harness",
+}
+"""Every flag with its meaning."""
+
+Flags = dict[tuple[str, int], tuple[str, ...]]
+
+
+def flags(records: Sequence[Record]) -> Flags:
+    """Flags by (record key, index of the leak); index −1 holds those of the record itself.
+
+    Certificates are looked for among `records`, so pass all that belong together.
+    """
+    certified = {
+        _what(record, leak) for record in records for leak in record.leaks if leak.certificate
+    }
+    found: Flags = {}
+    for record in records:
+        if record.dropped_bytes:
+            found[record.key, -1] = ("truncated-transcript",)
+        for i, leak in enumerate(record.leaks):
+            names = _of_leak(record, leak, certified)
+            if names:
+                found[record.key, i] = tuple(names)
+    return found
+
+
+def _what(record: Record, leak: Leak) -> tuple[str, ...]:
+    """What a certificate is valid for."""
+    cell = record.cell
+    where = (cell.data_hash, cell.model_hash, str(cell.cut))
+    return (*where, attack_id(leak.attack), leak.goal, str(leak.channel), leak.attribute or "")
+
+
+def _of_leak(record: Record, leak: Leak, certified: set[tuple[str, ...]]) -> list[str]:
+    if leak.success is None or leak.channel is None:  # nothing measured, or nothing read
+        return []
+    names = []
+    if _what(record, leak) not in certified:
+        names.append("uncertified-attack")
+    if leak.success.high < leak.success.chance:
+        names.append("below-chance")
+    if 0 in leak.told:
+        names.append("unseen-class")
+    if any(_is_baseline_of(other, leak) for other in record.leaks):
+        names.append("weaker-beats-stronger")
+    claimed = record.claim.parameters.get("epsilon", math.inf) if record.claim else math.inf
+    if leak.epsilon is not None and leak.epsilon > claimed:
+        names.append("claim-violated")
+    if record.cell.defense.name == "blackout" and leak.success.low > leak.success.chance:
+        names.append("leak-on-blackout")
+    return names
+
+
+def _is_baseline_of(other: Leak, leak: Leak) -> bool:
+    """Whether `other` read nothing and still did better than `leak` at the same thing."""
+    return (
+        other.channel is None
+        and other.success is not None
+        and leak.success is not None
+        and (other.goal, other.attribute) == (leak.goal, leak.attribute)
+        and other.metric == leak.metric
+        and (leak.goal != Goal.INVERSION or leak.view == other.view)
+        and other.success.low > leak.success.high
+    )

@@ -1,0 +1,46 @@
+"""What a picture of the leak needs: the first two principal components at a few moments of training."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bench.contracts import Channel, Ints, Projection, Transcript
+
+CHANNELS = (Channel.ACTIVATIONS, Channel.GRADIENTS)
+MOMENTS = 4
+"""From the first to the last, evenly spaced; P³EFT, figures 1 and 3."""
+POINTS = 200
+"""Examples shown of each moment."""
+SCALE = 1000
+"""The furthest point is so far from the mean, in either direction: whole numbers keep records small."""
+
+
+def projections(seen: Transcript, labels: Ints) -> list[Projection]:
+    """Components of what was sent at moments of training, of every part and recipient.
+
+    Args:
+        labels: [N] of the split `train`.
+    """
+    found = []
+    for channel in CHANNELS:
+        moments = seen.moments(channel)
+        at = np.unique(np.linspace(0, len(moments) - 1, MOMENTS).round().astype(int))
+        for moment in [moments[i] for i in at] if moments else []:
+            step = min(m.step for m in seen.messages if m.moment == moment)
+            for recipient, part in seen.parts(channel, moment):
+                block = seen.collect(channel, "train", None, part, moment, recipient)
+                centred = block.values - block.values.mean(0)
+                u, s, _ = np.linalg.svd(centred, full_matrices=False)
+                xy = (u[:, :2] * s[:2])[:POINTS]
+                furthest = float(np.abs(xy).max()) or 1.0
+                found.append(
+                    Projection(
+                        channel=channel,
+                        step=step,
+                        part=part,
+                        recipient=recipient,
+                        points=(SCALE * xy / furthest).round().astype(int).tolist(),
+                        truth=labels[block.rows][:POINTS].tolist(),
+                    )
+                )
+    return found

@@ -1,0 +1,159 @@
+"""Guess against truth. This is the only place where the two meet, and no attack is called from here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench.backbones import Tokens
+from bench.contracts import Goal, Guess, Ints, Transcript
+from bench.scoring import metrics, moments
+from bench.tasks import Planted, Split
+
+
+class BadGuess(Exception):
+    """An attack returned something that cannot be scored."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the adversary wants: per split the tokens, labels and attributes."""
+
+    tokens: dict[str, Tokens]
+    splits: dict[str, Split]
+    recorded: dict[str, Ints]
+    """Rows about which a guess may speak; an attack may not choose the easy ones among them."""
+    planted: Planted | None = None
+    """Canaries and coins; None where nothing was planted."""
+    delta: float = 0.0
+    """δ of the defense's claim, for which an audit bounds ε."""
+
+    @cached_property
+    def permuted(self) -> Any:
+        """The labels of `train` in other orders, see `bench.scoring.moments.permuted`."""
+        return moments.permuted(self.splits["train"].labels)
+
+
+def score(guess: Guess, truth: Truth, granted: Ints | None = None) -> dict[str, Any]:
+    """The fields of a `Leak` that a guess decides: metric, success, units, raw.
+
+    Args:
+        granted: rows of `train` whose attributes the attack was told. Guesses about the attributes
+            of these are neither scored nor kept, and chance is that of the others.
+
+    Raises:
+        BadGuess: wrong shape, type or rows.
+    """
+    if guess.split not in truth.recorded:
+        raise BadGuess(f"split '{guess.split}' is not one of {', '.join(truth.recorded)}")
+    rows, values = np.asarray(guess.rows), np.asarray(guess.values)
+    if not np.array_equal(np.sort(rows), truth.recorded[guess.split]):
+        raise BadGuess(
+            f"guesses must be about each of the {len(truth.recorded[guess.split])} recorded "
+            f"examples of '{guess.split}' once; there are {len(rows)} guesses about "
+            f"{len(np.unique(rows))} examples"
+        )
+    if values.dtype.kind not in "iu":
+        raise BadGuess(f"guesses must be integers, not {values.dtype}")
+    if guess.goal == Goal.INVERSION:
+        return _inversion(guess, rows, values, truth)
+    if guess.goal == Goal.LABEL:
+        return _per_example(values, truth.splits[guess.split].labels[rows])
+    if guess.goal == Goal.ATTRIBUTE:
+        known = truth.splits[guess.split].attributes
+        if guess.attribute not in known:
+            raise BadGuess(f"attribute {guess.attribute!r} is not one of {', '.join(known)}")
+        attribute = known[guess.attribute][rows]
+        if granted is not None and guess.split == "train":
+            attribute = np.where(np.isin(rows, granted), -1, attribute)
+        return _per_example(values, attribute)
+    raise BadGuess(f"goal '{guess.goal}' cannot be scored yet")
+
+
+def score_over_training(
+    guesses: Sequence[Guess], seen: Transcript, truth: Truth
+) -> list[dict[str, Any]]:
+    """The fields of the leaks that guesses about labels decide, at the worst moment and at the last.
+
+    Args:
+        guesses: of one attack from one channel, by one measure; one per moment, part and recipient.
+        seen: says which rows were sent there.
+
+    Raises:
+        BadGuess: wrong shape, type, goal or rows.
+    """
+    labels = truth.splits["train"].labels
+    looks = []
+    for guess in guesses:
+        if guess.goal != Goal.LABEL or guess.split != "train" or guess.channel is None:
+            raise BadGuess(f"the measure '{guess.measure}' is for labels of 'train' on a channel")
+        there = [
+            m
+            for m in seen.messages
+            if (m.channel, m.split, m.moment) == (guess.channel, "train", guess.moment)
+            and (guess.moment is not None or m.round == guess.round)
+        ]
+        sent = np.unique(np.concatenate([m.rows for m in there])) if there else np.zeros(0, int)
+        rows, values = np.asarray(guess.rows), np.asarray(guess.values)
+        if not np.array_equal(np.sort(rows), sent):
+            raise BadGuess(
+                f"guesses must be about each of the {len(sent)} examples sent on {guess.channel} "
+                f"at moment {guess.moment} once; there are {len(rows)} guesses"
+            )
+        kinds = "iuf" if guess.measure == "auc" else "iu"
+        if values.shape != rows.shape or values.dtype.kind not in kinds:
+            raise BadGuess(
+                f"one guess per example has shape {rows.shape}, not {values.shape}; "
+                f"'{guess.measure}' takes {'numbers' if kinds == 'iuf' else 'whole numbers'}"
+            )
+        if not np.isfinite(values).all() or (guess.measure == "matching" and values.min() < 0):
+            raise BadGuess("guesses must be finite, and clusters count from 0")
+        step = min(m.step for m in there)
+        looks.append(moments.Look(guess, step, values, labels[rows], truth.permuted[:, rows]))
+    return moments.scored(looks, int(labels.max()) + 1)
+
+
+def _inversion(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]:
+    tokens = truth.tokens[guess.split].take(torch.from_numpy(rows))
+    lengths = tokens.lengths.numpy()
+    if guess.lengths is None or not np.array_equal(guess.lengths, lengths):
+        raise BadGuess("an inversion must guess every token of every example it speaks about")
+    if values.ndim not in (1, 2) or len(values) != lengths.sum() or not values.size:
+        raise BadGuess(
+            f"an inversion of {lengths.sum()} tokens has shape [T] or [T, R], not {values.shape}"
+        )
+    values = values.reshape(len(values), -1)
+    original = tokens.ids.values.numpy()
+    counted = ~tokens.special.numpy()
+    hit = (values == original[:, None]).any(1) & counted
+    example = np.repeat(np.arange(len(rows)), lengths)
+    hits = np.bincount(example[hit], minlength=len(rows))
+    totals = np.bincount(example[counted], minlength=len(rows))
+    chance = metrics.most_frequent_share(original[counted], guesses=values.shape[1])
+    return {
+        "metric": "token accuracy",
+        "success": metrics.share(hits, totals, chance),
+        "units": int(totals.sum()),
+        "raw": {"hits": hits.tolist(), "tokens": totals.tolist()},
+    }
+
+
+def _per_example(values: Ints, truth: Ints) -> dict[str, Any]:
+    if values.shape != truth.shape:
+        raise BadGuess(f"one guess per example has shape {truth.shape}, not {values.shape}")
+    known = truth >= 0
+    values, truth = values[known], truth[known]
+    ones = np.ones(len(truth), np.int64)
+    return {
+        "metric": "accuracy",
+        "success": metrics.share(
+            (values == truth).astype(np.int64), ones, metrics.most_frequent_share(truth)
+        ),
+        "units": len(truth),
+        "raw": {"guess": values.tolist(), "truth": truth.tolist()},
+    }

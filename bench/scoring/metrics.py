@@ -1,0 +1,63 @@
+"""Estimates: a share, its 95 % interval, and the chance level beside it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bench.contracts import Estimate, Ints
+
+RESAMPLES = 1000
+Z = 1.959964
+"""Normal quantile of a two-sided 95 % interval."""
+
+
+def share(hits: Ints, totals: Ints, chance: float) -> Estimate:
+    """Σ hits / Σ totals with a percentile bootstrap over examples.
+
+    Tokens of one example are not independent, so whole examples are resampled. Where every
+    example is entirely right or entirely wrong the bootstrap has no spread, and a Wilson interval
+    over the examples stands instead.
+
+    Args:
+        hits: [n] right guesses of each example.
+        totals: [n] guesses of each example; examples without any are left out.
+
+    Raises:
+        ValueError: nothing to score.
+    """
+    used = totals > 0
+    hits, totals = hits[used], totals[used]
+    n = len(hits)
+    if n == 0:
+        raise ValueError("no example has anything to score")
+    value = hits.sum() / totals.sum()
+    if value in (0.0, 1.0):
+        low, high = wilson(int(value) * n, n)
+    else:
+        weights = resamples(n)
+        shares = (weights @ hits) / (weights @ totals)
+        low, high = np.quantile(shares, [0.025, 0.975])
+    return Estimate(value=float(value), low=float(low), high=float(high), n=n, chance=float(chance))
+
+
+def resamples(n: int) -> Ints:
+    """[1000, n] how often each of n examples occurs in each resample."""
+    # A fixed seed: an interval is a function of the raw guesses.
+    rng = np.random.default_rng(0)
+    return rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+
+
+def wilson(hits: int, n: int) -> tuple[float, float]:
+    """Wilson's 95 % score interval of hits/n."""
+    centre = (hits + Z * Z / 2) / (n + Z * Z)
+    half = Z / (n + Z * Z) * math.sqrt(hits * (n - hits) / n + Z * Z / 4)
+    # Where all are alike an end is exactly 0 or 1, which the formula may miss by 10⁻¹⁶.
+    return (centre - half if hits else 0.0), (centre + half if hits < n else 1.0)
+
+
+def most_frequent_share(values: Ints, guesses: int = 1) -> float:
+    """Success of always naming the `guesses` most frequent of `values`."""
+    counts = np.sort(np.unique(values, return_counts=True)[1])
+    return float(counts[-guesses:].sum() / counts.sum())

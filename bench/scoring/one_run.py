@@ -1,0 +1,191 @@
+"""What guesses about membership say: a lower bound on ε from one training run, and scores of an attack.
+
+Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1) training run".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtrc, expit
+
+from bench.contracts import Estimate, Ints, LeakboardError
+from bench.scoring.metrics import RESAMPLES, wilson
+
+Floats = NDArray[np.float64]
+
+CONFIDENCE = 0.95
+LARGEST = 50.0
+"""ε beyond this cannot be told: a guess is then wrong once in e^50 times."""
+STEP = 0.25
+"""Between the values of ε that are tried first."""
+
+
+def p_value(right: int, guesses: int, examples: int, epsilon: float, delta: float) -> float:
+    """Largest probability that an (ε, δ)-private mechanism allows `right` or more right guesses.
+
+    Theorem 5.2 of the paper: each example was in or out by a fair coin of its own; from the result
+    alone `guesses` of them are guessed and the others abstained from. With W ~ Bin(guesses,
+    e^ε/(1 + e^ε)), the probability is at most
+
+        P[W ≥ right] + 2 δ · examples · max_{i ≥ 1} P[right − i ≤ W < right]/i.
+    """
+    q = expit(epsilon)
+    value = float(bdtrc(right - 1, guesses, q))  # P[W > right − 1]
+    if delta > 0 and right > 0:
+        back = np.arange(1, right + 1)
+        within = bdtrc(right - 1 - back, guesses, q) - value
+        value += 2 * delta * examples * float((within / back).max())
+    return min(value, 1.0)
+
+
+def lower_bound(
+    right: int, guesses: int, examples: int, delta: float = 0.0, confidence: float = CONFIDENCE
+) -> float:
+    """The ε below which the mechanism would have allowed so many right guesses too rarely.
+
+    0 where the guesses say nothing; `LARGEST` at most.
+
+    Args:
+        right: guesses that were right, of `guesses` that were made about `examples`.
+        delta: δ of the claim that is audited.
+
+    Raises:
+        LeakboardError: counts that cannot be.
+    """
+    if not 0 <= right <= guesses <= examples:
+        raise LeakboardError(
+            f"expected right ≤ guesses ≤ examples, not {right}, {guesses}, {examples}"
+        )
+    if not 0 <= delta < 1:
+        raise LeakboardError(f"delta: expected a number in [0, 1), not {delta}")
+
+    def refuted(epsilon: float) -> bool:
+        return p_value(right, guesses, examples, epsilon, delta) <= 1 - confidence
+
+    # The first ε that is not refuted. Not the last: with δ > 0 the bound need not grow with ε, and
+    # a second chance to refute a true ε would cost confidence. Hence steps before the bisection.
+    high = 0.0
+    while refuted(high):
+        if high >= LARGEST:
+            return LARGEST
+        high += STEP
+    low = max(0.0, high - STEP)
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def audit(
+    scores: NDArray[Any],
+    member: NDArray[Any],
+    delta: float = 0.0,
+    guesses: Sequence[int] | None = None,
+    confidence: float = CONFIDENCE,
+) -> float:
+    """Lower bound on ε from scores of examples that were in the training set by fair coins.
+
+    The k examples of the highest scores are guessed to be in and the k of the lowest to be out; on
+    the others it abstains. k is fixed before the scores are seen, or several are tried, and then each
+    at confidence 1 − (1 − confidence)/tries, so that the largest bound still holds (union bound).
+
+    Args:
+        scores: [m] higher for those that seem to have been trained on.
+        member: [m] whether they were.
+        guesses: the numbers k that are tried; by default m/2, m/8 and m/32.
+
+    Raises:
+        LeakboardError: lengths that differ, or a k that is not in 1…m/2.
+    """
+    scores, member = _checked(scores, member)
+    m = len(scores)
+    tried = sorted(set(guesses or [k for k in (m // 2, m // 8, m // 32) if k]))
+    if not tried or tried[0] < 1 or 2 * tried[-1] > m:
+        raise LeakboardError(f"guesses: expected numbers from 1 to {m // 2}, not {tried}")
+    order = np.argsort(scores, kind="stable")
+    each = 1 - (1 - confidence) / len(tried)
+    return max(
+        lower_bound(
+            int(member[order[m - k :]].sum() + (~member[order[:k]]).sum()), 2 * k, m, delta, each
+        )
+        for k in tried
+    )
+
+
+def auc(scores: NDArray[Any], member: NDArray[Any]) -> Estimate:
+    """Area under the ROC curve; 0.5 by chance. Directed: higher scores mean members.
+
+    Args:
+        scores, member: [m] as in `audit`.
+
+    Raises:
+        LeakboardError: lengths that differ, or only members, or none.
+    """
+    # Rounded, since groups that are parted entirely must come to exactly 1, and not to 1 − 10⁻¹⁶.
+    return _estimate(lambda fpr, tpr: round(float(np.trapezoid(tpr, fpr)), 12), scores, member, 0.5)
+
+
+def tpr_at(fpr: float, scores: NDArray[Any], member: NDArray[Any]) -> Estimate:
+    """Largest share of members found while at most `fpr` of the others are taken for members.
+
+    Fewer than 1/fpr others allow no error at all, and it is then the share above all of them.
+    Chance is `fpr`.
+
+    Raises:
+        LeakboardError: as for `auc`.
+    """
+
+    return _estimate(lambda false, tpr: float(tpr[false <= fpr].max()), scores, member, fpr)
+
+
+def _estimate(
+    value: Callable[[Floats, Floats], float],
+    scores: NDArray[Any],
+    member: NDArray[Any],
+    chance: float,
+) -> Estimate:
+    """A value of the ROC curve, false and true positive rates from (0, 0) to (1, 1), of scores [m].
+
+    The interval is a percentile bootstrap over examples, members and others each among themselves.
+    At 0 or 1 it would have no spread; Wilson's interval over the smaller group stands instead.
+    """
+    scores, member = _checked(scores, member)
+    levels, level = np.unique(-scores, return_inverse=True)  # equal scores share a point
+    inside, outside = (np.bincount(level[i], minlength=len(levels)) for i in (member, ~member))
+    n_in, n_out = int(inside.sum()), int(outside.sum())
+    if not n_in or not n_out:
+        raise LeakboardError("membership: expected examples that were trained on, and others")
+
+    def of(inside: Ints, outside: Ints) -> float:
+        tpr, fpr = (np.concatenate([[0], of.cumsum()]) for of in (inside, outside))
+        return value(fpr / n_out, tpr / n_in)
+
+    measured = of(inside, outside)
+    if measured in (0.0, 1.0):
+        fewest = min(n_in, n_out)
+        low, high = wilson(int(measured) * fewest, fewest)
+    else:
+        rng = np.random.default_rng(0)  # an interval is a function of the scores
+        p_in, p_out = inside / n_in, outside / n_out
+        drawn = [
+            of(rng.multinomial(n_in, p_in), rng.multinomial(n_out, p_out)) for _ in range(RESAMPLES)
+        ]
+        low, high = np.quantile(drawn, [0.025, 0.975])
+    return Estimate(
+        value=measured, low=float(low), high=float(high), n=len(scores), chance=float(chance)
+    )
+
+
+def _checked(scores: NDArray[Any], member: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    scores, member = np.asarray(scores, dtype=np.float64), np.asarray(member, dtype=bool)
+    if scores.ndim != 1 or scores.shape != member.shape:
+        raise LeakboardError(
+            f"expected one score per example, not {list(scores.shape)} for {list(member.shape)}"
+        )
+    if not np.isfinite(scores).all():
+        raise LeakboardError("membership scores: some are not finite")
+    return scores, member

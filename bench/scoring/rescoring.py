@@ -1,0 +1,254 @@
+"""Scores again, from the raw guesses that a record keeps and without any data.
+
+The interval of a record is a function of its raw guesses, bootstraps included, so what is stated
+must come out again. What raw guesses do not decide is named, never passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from bench.contracts import (
+    Estimate,
+    Goal,
+    Guess,
+    Ints,
+    Leak,
+    LeakboardError,
+    Measure,
+    Record,
+    name_of,
+)
+from bench.scoring import memory, metrics, moments, one_run
+from bench.tasks import CEILING, DIGITS
+
+TOLERANCE = 1e-6
+"""Between what two machines make of the same guesses; a difference that a table shows is larger."""
+
+
+LONGEST, LARGEST = 100_000, 10**7
+"""Examples of one leak, and these times its classes, beyond which nothing is computed: memory ends."""
+
+
+Raw = dict[str, list[int]]
+
+
+Numbers = dict[str, float]
+
+
+class Impossible(Exception):
+    """Raw numbers that no guesses could have left; the message says why."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A number that does not follow from the raw guesses beside it."""
+
+    record: str
+    leak: str
+    what: str
+    stated: object
+    recomputed: object
+
+    def __str__(self) -> str:
+        where = f"{self.record}, {self.leak}: {self.what}"
+        return f"{where} is stated as {self.stated}, the raw guesses give {self.recomputed}"
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """What came of a record: numbers that disagree, how many agree, and what stays unchecked."""
+
+    mismatches: list[Mismatch]
+    numbers: int
+    unchecked: set[str]
+
+
+def rescored(record: Record) -> Rescored:
+    """Computes every success and the utility of a record again."""
+    found: list[Mismatch] = []
+    unchecked = {f"measure {name}" for name in record.measures}
+    numbers = 0
+    delta = record.claim.parameters.get("delta", 0.0) if record.claim else 0.0
+    for name, stated, again in _all(record, delta):
+        try:
+            recomputed = again()
+        except (Impossible, LeakboardError, ValueError) as error:
+            found.append(Mismatch(record.key, name, "success", "there", f"nothing: {error}"))
+            continue
+        numbers += len(recomputed)
+        unchecked |= {
+            f"{what} of {name.split(' ')[0]}" for what in stated.keys() - recomputed.keys()
+        }
+        found += [
+            Mismatch(record.key, name, what, stated[what], value)
+            for what, value in recomputed.items()
+            if not abs(stated[what] - value) <= TOLERANCE * max(1.0, abs(value))
+        ]
+    for leak in record.leaks:
+        if leak.curve and leak.success is not None:
+            unchecked.add(f"moments of {leak.attack.name} but the one that counts")
+            found += _beside_its_curve(record.key, leak, leak.success)
+    return Rescored(found, numbers, unchecked)
+
+
+def _all(record: Record, delta: float) -> Iterator[tuple[str, Numbers, Callable[[], Numbers]]]:
+    """Name, stated numbers, and how to compute them again, of the utility and of each leak."""
+    if record.utility is not None:
+        name, utility = f"utility ({record.utility_metric})", record.utility
+        yield name, _plain(utility), lambda: _utility(record.utility_metric, record.predictions)
+    for leak in record.leaks:
+        if leak.success is not None:
+            stated = _plain(leak.success) | {"units": leak.units, "ceiling": leak.ceiling}
+            if leak.epsilon is not None:
+                stated["epsilon"] = leak.epsilon
+            raw = _raw_of(leak, record.leaks)
+            yield name_of(leak), stated, partial(_success, leak, raw, delta)
+
+
+def _raw_of(leak: Leak, leaks: Sequence[Leak]) -> Raw:
+    """Its raw guesses; the second measure of one ranking of members has those of the first."""
+    if leak.metric != FEW_WRONG:
+        return leak.raw
+    alike = (other for other in leaks if other.metric == "AUC" and other.attack == leak.attack)
+    return next((other.raw for other in alike), {})
+
+
+def _plain(estimate: Estimate) -> Numbers:
+    return {name: float(value) for name, value in estimate.model_dump().items()}
+
+
+def _utility(metric: str, raw: Raw) -> Numbers:
+    if metric == "accuracy":
+        numbers = _accuracy(raw, "predicted")
+    elif metric == "next-token accuracy":
+        numbers = _tokens(raw)
+    else:
+        raise Impossible(f"this version knows no utility '{metric}'")
+    del numbers["units"]
+    return numbers
+
+
+def _success(leak: Leak, raw: Raw, delta: float) -> Numbers:
+    if leak.goal not in METRICS.get(leak.metric, ()):
+        raise Impossible(f"this version knows no {leak.goal} by '{leak.metric}'")
+    numbers = {"ceiling": 1.0}
+    if leak.metric == "token accuracy":
+        return numbers | _tokens(raw)
+    if leak.metric == "accuracy":
+        return numbers | _accuracy(raw, "guess")
+    if leak.metric in LABELS:
+        return numbers | _labels(raw, LABELS[leak.metric])
+    if leak.metric in ("AUC", FEW_WRONG):
+        numbers |= _members(raw, leak.metric, delta)
+        if (leak.epsilon is None) == ("epsilon" in numbers):
+            raise Impossible("a bound on epsilon stands beside an AUC, and there alone")
+        return numbers
+    return numbers | _canaries(raw, leak.metric)
+
+
+LABELS = {metric: measure for measure, metric in moments.METRICS.items()}
+
+
+PRINTED = {metric: measure for measure, metric in memory.EXTRACTED.items()}
+
+
+FEW_WRONG = f"TPR at {memory.LOW:.0%} FPR"
+
+
+METRICS: dict[str, tuple[Goal, ...]] = {
+    "token accuracy": (Goal.INVERSION,),
+    "accuracy": (Goal.LABEL, Goal.ATTRIBUTE),
+    "exposure": (Goal.MEMORISATION,),
+    **dict.fromkeys(PRINTED, (Goal.MEMORISATION,)),
+    "AUC": (Goal.MEMBERSHIP,),
+    FEW_WRONG: (Goal.MEMBERSHIP,),
+    **dict.fromkeys(LABELS, (Goal.LABEL,)),
+}
+"""Every metric of success and the goals that it measures."""
+
+
+def _tokens(raw: Raw) -> Numbers:
+    hits, totals = _ints(raw, "hits", "tokens")
+    if hits.min() < 0 or (hits > totals).any() or totals.max() > 2**31:
+        raise Impossible("of an example more tokens are right than it has, or fewer than none")
+    numbers = _plain(metrics.share(hits, totals, 0.0)) | {"units": float(totals.sum())}
+    del numbers["chance"]  # the tokens themselves are not kept
+    return numbers
+
+
+def _accuracy(raw: Raw, mine: str) -> Numbers:
+    guess, truth = _ints(raw, mine, "truth")
+    right, ones = (guess == truth).astype(np.int64), np.ones(len(truth), np.int64)
+    chance = metrics.most_frequent_share(truth)
+    return _plain(metrics.share(right, ones, chance)) | {"units": float(len(truth))}
+
+
+def _labels(raw: Raw, measure: Measure) -> Numbers:
+    values, truth = _ints(raw, "guess", "truth")
+    classes = int(truth.max()) + 1
+    if truth.min() < 0 or classes * len(truth) > LARGEST or len(np.unique(truth)) < classes:
+        raise Impossible("a moment counts only where every class is there")
+    if measure == "matching" and not 0 <= values.min() <= values.max() < LARGEST // len(truth):
+        raise Impossible("clusters are numbered from 0, and few")
+    guess = Guess(Goal.LABEL, None, "train", np.arange(len(truth)), values, measure=measure)
+    look = moments.Look(guess, 0, values, truth, np.zeros((0, len(truth)), np.int16))
+    value = float(moments.MEASURES[measure](values, truth[None], classes)[0])
+    low, high = moments.interval(look, value, classes)
+    # Its chance is a null over all moments and parts, of which only the worst is kept.
+    return {"value": value, "low": low, "high": high, "n": len(truth), "units": len(truth)}
+
+
+def _members(raw: Raw, metric: str, delta: float) -> Numbers:
+    kept = {name: values for name, values in raw.items() if name != "millionths"}
+    ranks, member = _ints(kept, "twice_rank", "member")
+    if not np.array_equal(np.unique(member), [0, 1]):
+        raise Impossible("membership is 0 or 1, and both occur")
+    scores, inside = ranks / 2, member.astype(bool)
+    units = {"units": float(len(member))}
+    if metric == FEW_WRONG:
+        return _plain(one_run.tpr_at(memory.LOW, scores, inside)) | units
+    epsilon = one_run.audit(scores, inside, delta)
+    return _plain(one_run.auc(scores, inside)) | units | {"epsilon": epsilon}
+
+
+def _canaries(raw: Raw, metric: str) -> Numbers:
+    if metric in PRINTED:
+        (hit,) = _ints(raw, "hit")
+        if not np.isin(hit, [0, 1]).all():
+            raise Impossible("a canary's digits were printed, 1, or not, 0")
+        found, ceiling = memory.estimate(hit.astype(float), PRINTED[metric]), 1.0
+    else:
+        (ranks,) = _ints(raw, "twice_rank")
+        if ranks.min() < 2 or ranks.max() > 2 * 10**DIGITS:
+            raise Impossible(f"ranks are from 1 to 10^{DIGITS}")
+        ceiling = CEILING
+        found = memory.estimate(ceiling - np.log2(ranks / 2), "exposure")
+    return _plain(found) | {"units": float(found.n), "ceiling": ceiling}
+
+
+def _ints(raw: Raw, *names: str) -> list[Ints]:
+    """The arrays of these names, [n] int64 each."""
+    if raw.keys() != set(names):
+        raise Impossible(f"raw guesses have the fields {', '.join(names)}, not {', '.join(raw)}")
+    lengths = {len(values) for values in raw.values()}
+    if len(lengths) > 1 or not 0 < min(lengths) <= LONGEST:
+        raise Impossible(f"raw guesses are about the same 1 to {LONGEST:,} examples")
+    try:
+        return [np.array(raw[name], np.int64) for name in names]
+    except OverflowError as error:
+        raise Impossible("raw guesses hold a number of more than 64 bits") from error
+
+
+def _beside_its_curve(key: str, leak: Leak, success: Estimate) -> Iterator[Mismatch]:
+    """The moment that counts is one of the curve; of labels it is the worst."""
+    there = [point.success.value for point in leak.curve if point.step == leak.step]
+    if success.value not in there:
+        yield Mismatch(key, name_of(leak), f"value at step {leak.step}", success.value, there)
+    worst = max(point.success.value for point in leak.curve)
+    if leak.goal == Goal.LABEL and worst > success.value:
+        yield Mismatch(key, name_of(leak), "worst of the curve", success.value, worst)

@@ -1,0 +1,9 @@
+from .packing import Manifest as Manifest
+from .packing import Submission as Submission
+from .packing import accepted as accepted
+from .packing import gather as gather
+from .packing import pack as pack
+from .rerunning import Again as Again
+from .verifying import Report as Report
+from .verifying import examine as examine
+from .verifying import verify as verify

@@ -1,0 +1,9 @@
+"""Suites: YAML files that say what is run; those that come with the project lie here, too.
+
+A name, a path or the words of a command come in.
+Out goes a `Suite`, or all of its mistakes at once, each with its line.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

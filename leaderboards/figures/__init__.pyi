@@ -1,0 +1,10 @@
+from .goals import goals as goals
+from .label_leak import ATTACKS as ATTACKS
+from .label_leak import CHANNEL as CHANNEL
+from .label_leak import KINDS as KINDS
+from .label_leak import draw as draw
+from .label_leak import training as training
+from .memory import memory as memory
+from .sweep import sweep as sweep
+from .tradeoff import tradeoff as tradeoff
+from .tradeoff import words as words

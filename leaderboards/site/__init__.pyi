@@ -1,0 +1,2 @@
+from .build import publish as publish
+from .drawing import start as start

@@ -1,0 +1,200 @@
+"""Which settings may be compared: fine-tuned on the same data, model and settings of training."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bench.contracts import Record, digest
+from leaderboards.tables.frame import frame
+from leaderboards.tables.frontier import SETTING, interval, labelled
+from leaderboards.tables.looks import settings, setup, varying
+
+FREE = {"defense", "seed", "cut", "record", "model"}
+"""What may differ inside a comparison; what of a transcript is kept changes no training."""
+Row = Mapping[Hashable, Any]
+"""A row of a table, by column."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Records that share task, model, data and training, and their table.
+
+    Attributes:
+        rows: as `leaderboards.tables.frame.frame` builds it.
+        settings: a row for each, with the columns of `SETTING`, `label` and `undefended`; the `points`
+            of utility that it loses against no protection, with `low`, `high` and `seeds`; and
+            `sent`, the megabytes that cross the trust boundary per epoch of fine-tuning, both ways.
+    """
+
+    task: str
+    model: str
+    words: str
+    records: Sequence[Record]
+    rows: pd.DataFrame
+    settings: pd.DataFrame
+
+
+def comparisons(records: Sequence[Record], table: pd.DataFrame | None = None) -> list[Comparison]:
+    """The records in comparable groups, those with most defenses first.
+
+    A group without an undefended cell is left out: nothing there says what utility was lost.
+
+    Args:
+        table: all of them, as `leaderboards.tables.frame.frame` builds it, where it is at hand.
+    """
+    # Certificates count beyond a group: one table of all, divided afterwards.
+    table = frame(records) if table is None else table
+    groups = alike(records)
+    words = setups(groups)
+    found = [_comparison(own, words[digits], table) for digits, own in groups.items()]
+    whole = [one for one in found if len(one.settings)]
+    return sorted(whole, key=lambda one: -one.rows["defense"].nunique())
+
+
+def alike(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The records that may be compared, by some digits of what they share."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        shared = digest(record.cell.model_dump(mode="json", exclude=FREE))
+        found.setdefault(shared[:8], []).append(record)
+    return found
+
+
+def setups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
+    """In words the data, the training and the number of seeds that each group of `alike` shares."""
+    words = {digits: _setup(own) for digits, own in groups.items()}
+    told = {
+        digits: (own[0].cell.task, own[0].cell.model, words[digits])
+        for digits, own in groups.items()
+    }
+    times = Counter(told.values())
+    # What the words leave out, such as a learning rate, may differ as well.
+    return {
+        digits: text if times[told[digits]] == 1 else f"{text}, setup {digits}"
+        for digits, text in words.items()
+    }
+
+
+def _setup(records: Sequence[Record]) -> str:
+    cell, seeds = records[0].cell, {record.cell.seed for record in records}
+    data = "all examples" if cell.limit is None else f"at most {cell.limit:,} examples per split"
+    words = [data]
+    words += [f"{cell.plant.audit} of them by a coin"] if cell.plant and cell.plant.audit else []
+    words += ["canaries planted"] if cell.plant and cell.plant.canaries else []
+    words += ["all weights"] if cell.train.tune == "full" else []
+    words += [f"{cell.train.epochs} epoch{'s' * (cell.train.epochs > 1)}"]
+    words += [f"{len(seeds)} seed{'s' * (len(seeds) > 1)}"]
+    return ", ".join(words)
+
+
+def setting_of(row: Row) -> tuple[Any, ...]:
+    """What tells the setting of a row from others, missing values included."""
+    return tuple(None if pd.isna(row[name]) else row[name] for name in SETTING)
+
+
+def by_setting(rows: pd.DataFrame) -> dict[tuple[Any, ...], list[Row]]:
+    """The rows of each setting, in their order."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows.to_dict("records"):
+        found.setdefault(setting_of(row), []).append(row)
+    return found
+
+
+def _comparison(records: Sequence[Record], words: str, table: pd.DataFrame) -> Comparison:
+    cell = records[0].cell
+    rows = table[table["key"].isin({record.key for record in records})]
+    return Comparison(cell.task, cell.model, words, records, rows, _settings(records, rows))
+
+
+def _settings(records: Sequence[Record], rows: pd.DataFrame) -> pd.DataFrame:
+    cells = rows.drop_duplicates("key").dropna(subset=["utility"])
+    by_key = {record.key: record for record in records}
+    open_ = cells[cells["undefended"]]
+    if open_.empty:
+        return pd.DataFrame()
+    # `none` where it ran: other methods with their protection off may still cost something.
+    plain = open_[open_["defense"] == "none"]
+    if plain.empty:
+        means = open_.groupby(SETTING, dropna=False)["utility"].transform("mean")
+        plain = open_[means == means.max()]
+    reference = _by_seed(plain, by_key)
+    found = []
+    for _, same in cells.groupby(SETTING, sort=False, dropna=False):
+        points, low, high, seeds = paired(reference, _by_seed(same, by_key))
+        first = same.iloc[0]
+        row = {name: first[name] for name in [*SETTING, "utility_metric"]}
+        row |= {"points": 100 * points, "low": 100 * low, "high": 100 * high, "seeds": seeds}
+        row["sent"] = (same["epoch_bytes_up"] + same["epoch_bytes_down"]).mean() / 1e6
+        found.append(row | {"undefended": bool(first["undefended"])})
+    return _named(labelled(pd.DataFrame(found)))
+
+
+def points_lost(lost: Row) -> tuple[str, str]:
+    """The points of utility lost and their interval, in words; what rounds to 0 has no sign."""
+    return f"{lost['points']:z.1f}", f"[{lost['low']:z.1f}, {lost['high']:z.1f}]"
+
+
+def _named(settings_: pd.DataFrame) -> pd.DataFrame:
+    """With labels that tell the settings of each defense apart, its knob first."""
+    labels = settings_["label"].copy()
+    for _, own in settings_.groupby("defense"):
+        rest = [p for p in varying(map(json.loads, own["params"])) if p != own["knob"].iloc[0]]
+        for index, row in zip(own.index, own.to_dict("records"), strict=True):
+            words = [row["label"], settings(row["params"], rest)]
+            words += [f"cut = {row['cut']}"] if own["cut"].nunique() > 1 else []
+            words += [setup(own, row["limit"], row["epochs"], row["setup"])]
+            labels[index] = ", ".join(word for word in words if word)
+    return settings_.assign(label=labels)
+
+
+def _by_seed(cells: pd.DataFrame, by_key: Mapping[str, Record]) -> dict[int, Record]:
+    return {by_key[key].cell.seed: by_key[key] for key in cells["key"]}
+
+
+def paired(
+    reference: Mapping[int, Record], mine: Mapping[int, Record]
+) -> tuple[float, float, float, int]:
+    """How much lower the utility of some records is than that of others, seed by seed.
+
+    Returns:
+        The mean difference, its 95 % interval and the number of seeds that both have. With one
+        common seed the interval comes from the examples, which both predicted.
+    """
+    common = sorted(reference.keys() & mine.keys())
+    pairs = [(reference[seed], mine[seed]) for seed in common]
+    gaps = np.array(
+        [a.utility.value - b.utility.value for a, b in pairs if a.utility and b.utility]
+    )
+    if not len(gaps):
+        return np.nan, np.nan, np.nan, 0
+    low, high = interval(gaps, *(_over_examples(*pairs[0]) if len(gaps) == 1 else (0.0, 0.0)))
+    return float(gaps.mean()), low, high, len(gaps)
+
+
+def _over_examples(a: Record, b: Record) -> tuple[float, float]:
+    """95 % interval of a difference in utility over the examples that two models predicted."""
+    first, second = _hits(a), _hits(b)
+    if len(first) < 2 or len(first) != len(second):
+        return np.nan, np.nan
+    gaps = first - second
+    half = 1.96 * float(gaps.std(ddof=1)) / np.sqrt(len(gaps))
+    return float(gaps.mean()) - half, float(gaps.mean()) + half
+
+
+def _hits(record: Record) -> np.ndarray:
+    """What each evaluated example adds to the utility, which is the mean of these numbers."""
+    told = {name: np.array(values, float) for name, values in record.predictions.items()}
+    if record.utility_metric == "accuracy" and told.keys() == {"predicted", "truth"}:
+        right: np.ndarray = told["predicted"] == told["truth"]
+        return right.astype(float)
+    if told.keys() == {"hits", "tokens"}:
+        hits: np.ndarray = told["hits"] / told["tokens"].mean()
+        return hits
+    return np.empty(0)

@@ -1,0 +1,99 @@
+"""Points of one defense that differ only in its knob, as the curves of a figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from leaderboards.tables.frame import canonical
+from leaderboards.tables.looks import Look, knob, look, setting, settings, setup, varying
+
+STYLES = ("-", (0, (6, 1.5, 1, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
+"""For the variants of one defense."""
+PRINTED = ((0, (4, 2.5)), (0, (2, 1.5)), (0, (7, 2)), (0, (4, 2, 1, 2)))
+"""For what papers print: always dashed."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of one task in the order of the knob, and how to draw them."""
+
+    task: str
+    name: str
+    look: Look
+    style: Any
+    rows: pd.DataFrame
+    hollow: bool = False
+    """Printed in a paper, not measured here."""
+
+
+def measured(points: pd.DataFrame) -> list[Curve]:
+    """The curves of what was measured, tasks and defenses in order of appearance."""
+    several = points["model"].nunique() > 1
+    told = {
+        index: (variant, rest)
+        for _, own in points.groupby("defense", sort=False)
+        for index, variant, rest in _variants(own, several)
+    }
+    variants, rests = zip(*(told[index] for index in points.index), strict=True)
+    named = points.assign(variant=variants, rest=rests)
+    return list(_curves(named, ["model", "cut", "setup", "rest"], hollow=False))
+
+
+def printed_curves(published: pd.DataFrame) -> list[Curve]:
+    """The curves of what papers print; a label for each point and the source in each name."""
+    whole = published.dropna(subset=["utility", "ep"])
+    named = whole.assign(variant="", rest="", label="", knob_value=np.nan)
+    for defense, own in whole.groupby("defense", sort=False):
+        name = knob(str(defense), own["params"])
+        loaded = [json.loads(text) for text in own["params"]]
+        shown = [p for p in varying(loaded) if p != name]
+        for index, row, params in zip(own.index, own.to_dict("records"), loaded, strict=True):
+            source = f"{row['paper']}, {row['artefact']}, {row['model']}"
+            words = settings(row["params"], shown)
+            named.loc[index, "variant"] = f"{source}, {words}" if words else source
+            named.loc[index, "rest"] = _without(row["params"], name)
+            if name is not None and name in params:
+                named.loc[index, "label"] = setting(name, params[name])
+                # No noise at all is the far end of a knob, wherever that end may be.
+                named.loc[index, "knob_value"] = np.inf if params[name] is None else params[name]
+    return list(_curves(named, ["paper", "artefact", "model", "rest"], hollow=True))
+
+
+def _curves(named: pd.DataFrame, apart: list[str], hollow: bool) -> Iterator[Curve]:
+    styles: tuple[Any, ...] = PRINTED if hollow else STYLES
+    order = {
+        (defense, variant): place
+        for defense, own in named.groupby("defense", sort=False)
+        for place, variant in enumerate(dict.fromkeys(own["variant"]))
+    }
+    for _, rows in named.groupby(["task", "defense", *apart], sort=False, dropna=False):
+        first = rows.iloc[0]
+        defense, variant = first["defense"], first["variant"]
+        name = f"{defense} ({variant})" if variant else defense
+        line = rows.sort_values("knob_value", kind="stable")
+        style = styles[order[defense, variant] % len(styles)]
+        yield Curve(first["task"], name, look(defense), style, line, hollow)
+
+
+def _variants(own: pd.DataFrame, several_models: bool) -> Iterator[tuple[object, str, str]]:
+    """For each row of one defense: what tells its curve from the others, and the key of that."""
+    shown = [p for p in varying(map(json.loads, own["params"])) if p != own["knob"].iloc[0]]
+    several_cuts = own["cut"].nunique() > 1
+    needed = ["task", "model", "cut", "params", "knob", "limit", "epochs", "setup"]
+    for _, same in own[needed].groupby(["task", "model"], sort=False):
+        for row in same.itertuples():
+            parts = [str(row.model)] if several_models else []
+            parts += [f"cut = {row.cut}"] if several_cuts else []
+            parts += [words] if (words := settings(str(row.params), shown)) else []
+            parts += [words] if (words := setup(same, row.limit, row.epochs, row.setup)) else []
+            yield row.Index, ", ".join(parts), _without(str(row.params), str(row.knob))
+
+
+def _without(params: str, name: str | None) -> str:
+    return canonical({k: v for k, v in json.loads(params).items() if k != name})

@@ -1,0 +1,55 @@
+"""Ranks from values over seeds: what cannot be told apart is tied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leaderboards.tables.frontier import interval
+
+
+@dataclass(frozen=True)
+class Contender:
+    """What takes part in a ranking: its value for each seed, and the interval inside a lone cell."""
+
+    values: dict[int, float]
+    low: float
+    high: float
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(list(self.values.values())))
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """95 % interval of the mean: over the seeds, or inside the cell where there is one."""
+        return interval(np.array(list(self.values.values())), self.low, self.high)
+
+
+def clearly_better(a: Contender, b: Contender) -> bool:
+    """Whether a's value is above b's beyond chance.
+
+    By a paired t-test over the seeds that both have (two-sided, 5 %); where they share fewer than
+    two, by intervals that do not overlap.
+    """
+    common = sorted(a.values.keys() & b.values.keys())
+    if len(common) < 2:
+        return a.band[0] > b.band[1]
+    gaps = np.array([a.values[seed] - b.values[seed] for seed in common])
+    return interval(gaps, np.nan, np.nan)[0] > 1e-12
+
+
+def ranks(field: Sequence[Contender]) -> list[tuple[int, int]]:
+    """For each contender the best and the worst rank that the data allow; equal ones share both."""
+    beats = np.array([[clearly_better(a, b) for b in field] for a in field], dtype=bool)
+    beats = beats.reshape(len(field), len(field))
+    best = 1 + beats.sum(axis=0)
+    worst = len(field) - beats.sum(axis=1)
+    return list(zip(best.tolist(), worst.tolist(), strict=True))
+
+
+def spelled(best: int, worst: int) -> str:
+    """'2', or '2–4' for a tie."""
+    return str(best) if best == worst else f"{best}–{worst}"

@@ -1,0 +1,135 @@
+"""Means against one swept parameter, of the cell, a defense or an attack, and what papers print of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from bench.contracts import LeakboardError, did_you_mean
+from leaderboards.tables.frontier import SETTING, STRONGEST, average, deciding
+from leaderboards.tables.looks import knob, look, settings, setup, varying
+
+OF_CELL = ("cut", "limit", "epochs")
+"""What can be swept besides the parameters of defenses and attacks."""
+Row = Mapping[Hashable, Any]
+Home = Literal["cell", "params", "attack_params"]
+
+
+def swept(frame: pd.DataFrame, goal: str, against: str, attack: str = STRONGEST) -> pd.DataFrame:
+    """Means over seeds of every setting, for each value of one parameter.
+
+    Args:
+        frame: as `leaderboards.tables.frame.frame` builds it.
+        goal: what the attacks guess.
+        against: 'cut', 'limit', 'epochs', or a parameter of defenses or of attacks. Of an attack's
+            parameter, the deciding attack is chosen among those that have it, for each value.
+        attack: the attack that decides, as for `leaderboards.tables.frontier.deciding`.
+
+    Returns:
+        As `leaderboards.tables.frontier.average`, with `x`, the value of the parameter; `line`, what the
+        points of one line share, in words; and `value`, that of the defense's knob.
+
+    Raises:
+        LeakboardError: the parameter does not occur, or no attack of the goal has an ok result.
+    """
+    rows = frame[frame["goal"] == goal]
+    home = _home(rows, against)
+    xs = pd.Series([_x(row, against, home) for row in rows.to_dict("records")], rows.index, "str")
+    rows = rows.assign(x=xs)[xs != ""]
+    chosen = deciding(rows, attack, ["x"])
+    means = average(chosen, [*SETTING, "attribute", "x"])
+    if means.empty:
+        raise LeakboardError(
+            f"nothing to plot: no attack of the goal '{goal}' has an ok result; "
+            "'leakboard show' lists what failed or was skipped, and why"
+        )
+    x = [json.loads(_x(row, against, home)) for row in means.to_dict("records")]
+    return _lined(means.assign(x=pd.Series(x, means.index, object)), against)
+
+
+def _home(rows: pd.DataFrame, against: str) -> Home:
+    """Where a parameter stands."""
+    if against in OF_CELL:
+        return "cell"
+    homes: tuple[Home, ...] = ("params", "attack_params")
+    found = {
+        home: {k for text in set(rows[home]) - {""} for k in json.loads(text)} for home in homes
+    }
+    for home in homes:
+        if against in found[home]:
+            return home
+    known = sorted({*OF_CELL, *found["params"], *found["attack_params"]})
+    raise LeakboardError(
+        f"no parameter '{against}' is in the records. {did_you_mean(against, known)}"
+    )
+
+
+def _x(row: Row, against: str, home: Home) -> str:
+    """The value of the parameter as JSON, or '' where the row has none."""
+    if home == "cell":
+        return "null" if row[against] is pd.NA else json.dumps(int(row[against]))
+    params = json.loads(row[home] or "{}")
+    return json.dumps(params[against]) if against in params else ""
+
+
+def _lined(means: pd.DataFrame, against: str) -> pd.DataFrame:
+    """Adds in words what the points of one line share, and the value that decides its colour."""
+    lines = pd.Series("", means.index, dtype="str")
+    values = pd.Series(None, means.index, dtype=object)
+    several = {n: means[n].nunique() > 1 for n in ("defense", "model", "cut")}
+    for defense, own in means.groupby("defense", sort=False):
+        name = knob(str(defense), own["params"])
+        told = [p for p in varying(map(json.loads, own["params"])) if p != against]
+        for index, row in zip(own.index, own.to_dict("records"), strict=True):
+            parts = [str(defense)] if several["defense"] or not told else []
+            parts += [row["model"]] if several["model"] else []
+            parts += [f"cut = {row['cut']}"] if several["cut"] and against != "cut" else []
+            parts += [own_words] if (own_words := settings(row["params"], told)) else []
+            if against not in ("limit", "epochs"):
+                same = own[(own["task"] == row["task"]) & (own["model"] == row["model"])]
+                other = setup(same, row["limit"], row["epochs"], row["setup"])
+                parts += [other] if other else []
+            lines[index] = ", ".join(parts)
+            if name in told:
+                values[index] = json.loads(row["params"]).get(name)
+            elif several["cut"] and against != "cut":
+                values[index] = row["cut"]
+            else:
+                values[index] = look(str(defense)).colour
+    return means.assign(line=lines, value=values)
+
+
+def printed_sweep(
+    published: pd.DataFrame | None, against: str, means: pd.DataFrame
+) -> pd.DataFrame:
+    """The printed points that can be drawn against the parameter, in the columns of `means`."""
+    empty = means.iloc[:0].assign(source=pd.Series(dtype="str"))
+    if published is None:
+        return empty
+    # A figure of attributes is not one of inversion.
+    same = published["goal"].isin(means["goal"]) & published["task"].isin(means["task"])
+    rows = published[same].dropna(subset=["utility", "ep"], how="all")
+    loaded = [json.loads(text) for text in rows["params"]]
+    # Papers' cuts stand among the parameters; what was swept is no part of a line's name.
+    key = "split" if against == "cut" else against
+    kept = [key in params for params in loaded]
+    rows, loaded = rows[np.array(kept, dtype=bool)], [p for p in loaded if key in p]
+    if rows.empty:
+        return empty
+    rest = [json.dumps({k: v for k, v in p.items() if k != key}, sort_keys=True) for p in loaded]
+    rows = rows.assign(
+        x=pd.Series([p[key] for p in loaded], rows.index, object),
+        params=rest,
+        source=rows["model"] + " (" + rows["paper"] + ", " + rows["artefact"] + ")",
+        attribute="",
+        cut=0,
+        setup="",
+        limit=None,
+        epochs=None,
+    )
+    lined = [_lined(own, against) for _, own in rows.groupby("source", sort=False)]
+    return pd.concat([own for own in lined if own["x"].nunique() > 1] or [empty])
