@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ from bench.contracts import (
     TrainSettings,
     Transcript,
 )
-from bench.exchange import fit
+from bench.exchange import Loop
 from bench.methods import Attack, Knowledge, Labelled, Source
 
 CHANNELS = (Channel.REPRESENTATIONS, Channel.TOKENS)
@@ -120,7 +119,7 @@ class FineTune(Attack):
         # The bound of divergence is that of guessing all attributes: ln of the product of sizes.
         classes = int(np.prod(sizes))
         groups: list[dict[str, object]] = [{"params": network.trained()}]
-        fit(step, groups, received.lengths, settings, seed, classes, _quietly)
+        Loop(settings, seed, classes).fit(step, groups, received.lengths)
         return network.eval()
 
 
@@ -158,7 +157,3 @@ def _scores(network: Network, received: Ragged, device: str) -> Tensor:
     batches = by_length(received.lengths)
     parts = [_forward(network, received.take(rows), device).cpu() for rows in batches]
     return torch.cat(parts)[torch.cat(batches).argsort()]
-
-
-def _quietly(what: str, items: Iterable[Any], total: int) -> Iterable[Any]:
-    return items

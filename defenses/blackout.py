@@ -1,12 +1,13 @@
 """Sends nothing but noise, as many vectors as texts have tokens: an attack may find that and no more."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from bench.backbones import Tokens
-from bench.contracts import Channel, Objective
+from bench.contracts import Channel, Envelope, Objective
 from bench.exchange import Predictor, Session, Tuned, released
 from bench.methods import Defense, Source
 
@@ -53,15 +54,14 @@ class Blackout(Defense):
             return released.Released(released.restored(network, noisy.to(session.device)))
 
         def send(tokens: Tokens, rows: Tensor, split: str) -> None:
-            ids, n = tokens.ids, len(tokens)
+            ids, n, where = tokens.ids, len(tokens), Envelope(split=split)
             total = len(ids.values)
             random_ids = torch.from_numpy(rng.integers(vocabulary, size=total))
-            session.wire.send(Channel.TOKENS, ids.with_values(random_ids), rows, split=split)
+            session.wire.send(Channel.TOKENS, ids.with_values(random_ids), rows, where)
             vectors = ids.with_values(normal(total, width))
-            session.wire.send(Channel.REPRESENTATIONS, vectors, rows, split=split)
-            session.wire.send(
-                Channel.ACTIVATIONS, normal(n, width), rows, split=split, sender="vendor"
-            )
+            session.wire.send(Channel.REPRESENTATIONS, vectors, rows, where)
+            answer = replace(where, sender="vendor")
+            session.wire.send(Channel.ACTIVATIONS, normal(n, width), rows, answer)
             if split == "train":
                 session.wire.send(Channel.GRADIENTS, normal(n, width), rows)
                 session.wire.send(Channel.LOGIT_GRADIENTS, normal(n, session.classes), rows)

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from bench.backbones import Tokens, by_length
-from bench.contracts import Channel
-from bench.exchange import Api, Predictor, Session, Tuned
+from bench.contracts import Channel, Envelope
+from bench.exchange import Api, Call, Predictor, Session, Tuned
 from bench.methods import Defense, Source
 
 
@@ -26,7 +26,7 @@ class Frozen(Defense):
 
         @torch.no_grad()
         def activations(tokens: Tokens, split: str, rows: Tensor) -> Tensor:
-            return api.forward(tokens, rows, {}, split=split)
+            return api.forward(Call(tokens, rows, {}, Envelope(split=split)))
 
         known = torch.zeros(len(session.train), session.backbone.width, device=session.device)
         batches = by_length(session.train.lengths)

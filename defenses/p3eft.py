@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,8 +13,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
 from bench.backbones import Tokens
-from bench.contracts import Channel, Goal
-from bench.exchange import Api, Predictor, Session, Tuned, api
+from bench.contracts import Channel, Envelope, Goal
+from bench.exchange import Api, Call, Predictor, Session, Tuned, api
 from bench.methods import Defense, Source
 
 
@@ -62,48 +63,37 @@ class P3EFT(Defense):
     def fine_tune(self, session: Session) -> Tuned:
         mixing = mixing_weights(self.adapters, session.backbone.width, self.sigma, session.noise)
         weights = torch.from_numpy(mixing).float().to(session.device)
-        names = tuple(f"server-{j}" for j in range(self.vectors))
-        client = Api(
-            session, names if self.servers == "separate" else ("vendor",), keep=self.adapters
-        )
-        recipients = names if self.servers == "separate" else ("vendor",) * self.vectors
+        apart = self.servers == "separate"
+        names = tuple(f"server-{j}" if apart else "vendor" for j in range(self.vectors))
+        client = Api(session, keep=self.adapters)
         adapters = [client.adapter(i) for i in range(self.adapters)]
         head = client.head
 
-        def activations(
+        def calls(
             tokens: Tokens, rows: Tensor, split: str, epoch: int, dropout: Tensor | None
-        ) -> list[Tensor]:
-            where = {"split": split, "round": epoch, "dropout": dropout}
+        ) -> list[Call]:
+            """One for each adapter; the first server answers them."""
+            where = Envelope(epoch, split, recipient=names[0])
             return [
-                client.forward(tokens, rows, adapter, part=i, **where)  # type: ignore[arg-type]
+                Call(tokens, rows, adapter, replace(where, part=i), dropout)
                 for i, adapter in enumerate(adapters)
             ]
 
         def step(rows: Tensor, epoch: int) -> float:
-            tokens, dropout = session.train.take(rows), client.dropout()
-            h = activations(tokens, rows, "train", epoch, dropout)
+            tokens = session.train.take(rows)
+            asked = calls(tokens, rows, "train", epoch, client.dropout())
+            h = [client.forward(call) for call in asked]
             labels = session.labels[rows].to(h[0].device)
             loss = cross_entropy(head(mixed(h, weights)), labels)
             total = loss
             if self.weight and session.has_classes(labels, session.classes):
                 total = loss + self.weight * sum(adversarial(one, labels) for one in h)
             total.backward()  # type: ignore[no-untyped-call]
-            for i, adapter in enumerate(adapters):
-                gradient = h[i].grad
-                assert gradient is not None
-                vectors, alphas = obfuscated(gradient, self.vectors, self.noise, session.noise)
-                found = client.backward(
-                    tokens,
-                    rows,
-                    adapter,
-                    vectors,
-                    alphas,
-                    part=i * self.vectors,
-                    round=epoch,
-                    dropout=dropout,
-                    recipients=recipients,
-                    once=self.backprop == "combined",
-                )
+            for call, one, adapter in zip(asked, h, adapters, strict=True):
+                assert one.grad is not None
+                vectors, alphas = obfuscated(one.grad, self.vectors, self.noise, session.noise)
+                once = self.backprop == "combined"
+                found = client.backward(call, vectors, alphas, names, once)
                 for name, parameter in adapter.items():
                     parameter.grad = found[name]
             return loss.item()
@@ -112,7 +102,8 @@ class P3EFT(Defense):
         session.fit(step, {"params": [*trained, *head.parameters()]})
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
-            scores: Tensor = head(mixed(activations(tokens, rows, split, 0, None), weights))
+            h = [client.forward(call) for call in calls(tokens, rows, split, 0, None)]
+            scores: Tensor = head(mixed(h, weights))
             return scores
 
         return Predictor(score, client.network)

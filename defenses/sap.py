@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from bench.backbones import Backbone, Neighbours, Network, Ragged, Tokens, by_length
-from bench.contracts import Channel, Claim, Goal
+from bench.contracts import Channel, Claim, Envelope, Goal
 from bench.defending import dx_noise, privatise_tokens
 from bench.exchange import Predictor, Session, Tuned
 from bench.methods import Defense, Source
@@ -157,10 +157,11 @@ class SAP(Defense):
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
             sent = bottom(tokens, final)
-            sent = wire.send(Channel.REPRESENTATIONS, sent, rows, split=split)
+            sent = wire.send(Channel.REPRESENTATIONS, sent, rows, Envelope(split=split))
             with session.autocast():
                 logits: Tensor = network(sent, tokens.types)
-            return wire.send(Channel.LOGITS, logits, rows, split=split, sender="vendor")
+            answer = Envelope(split=split, sender="vendor")
+            return wire.send(Channel.LOGITS, logits, rows, answer)
 
         return Predictor(score, network)
 
@@ -191,16 +192,15 @@ class SAP(Defense):
         def step(rows: Tensor, epoch: int) -> float:
             tokens = session.train.take(rows)
             vectors = bottom(tokens)
-            received = wire.send(Channel.REPRESENTATIONS, vectors, rows, round=epoch)
+            received = wire.send(Channel.REPRESENTATIONS, vectors, rows, Envelope(epoch))
             received.values.requires_grad_()
             with session.autocast():
                 logits = network(received, tokens.types)
             loss = session.backward_through_customer(logits, rows, epoch)
             assert received.values.grad is not None
             gradient = tokens.ids.with_values(received.values.grad)
-            gradient = wire.send(
-                Channel.CUT_GRADIENTS, gradient, rows, round=epoch, sender="vendor"
-            )
+            answer = Envelope(epoch, sender="vendor")
+            gradient = wire.send(Channel.CUT_GRADIENTS, gradient, rows, answer)
             vectors.values.backward(gradient.values)  # type: ignore[no-untyped-call]
             return loss
 

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, embedding
 
 from bench.backbones import Backbone, Ragged, Tokens, by_length
 from bench.contracts import Channel, Goal, Guess, LeakboardError, TrainSettings, Transcript
-from bench.exchange import training
+from bench.exchange import Loop
 from bench.methods import Defense, Query
 
 HELD_OUT = 0.1
@@ -109,7 +109,7 @@ def fit(
     The loss is the cross-entropy at the positions of tokens that are not special.
 
     Raises:
-        Diverged: see `bench.exchange.training.fit`.
+        Diverged: see `Loop.fit`.
     """
     inverter.train()
 
@@ -124,7 +124,7 @@ def fit(
         return loss.item()
 
     seed, vocabulary = int(rng.integers(2**31)), int(tokens.ids.values.max()) + 1
-    training.fit(step, groups, tokens.lengths, settings, seed, vocabulary, lambda _, it, n: it)
+    Loop(settings, seed, vocabulary).fit(step, groups, tokens.lengths)
 
 
 def best(

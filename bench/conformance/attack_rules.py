@@ -41,7 +41,7 @@ class Scene:
 
     @cached_property
     def backbone(self) -> Backbone:
-        return self.trial.fresh_backbone()
+        return self.trial.scene().backbone
 
     @cached_property
     def guesses(self) -> list[Guess] | None:

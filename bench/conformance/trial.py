@@ -25,7 +25,6 @@ from bench.contracts import (
     Plant,
     Record,
     Recording,
-    Seeds,
     TrainSettings,
     Transcript,
 )
@@ -34,13 +33,12 @@ from bench.methods import Attack, Defense, Method, registry
 from bench.running import (
     Inputs,
     Planned,
-    Silent,
+    Scene,
     asked,
     attack_all,
     knowledge_for,
     make_plan,
     run_cell,
-    session_of,
     with_shadows,
     worked_out,
 )
@@ -79,6 +77,10 @@ class Trial:
     planned: Planned
     inputs: Inputs
     backbone: Backbone
+
+    def scene(self) -> Scene:
+        backbone = replace(self.backbone, model=copy.deepcopy(self.backbone.model))
+        return Scene(self.planned, self.inputs, backbone)
 
     @classmethod
     def of(
@@ -133,18 +135,13 @@ class Trial:
         for p in plan.cells:
             if p.cell.shadow is not None and p.cell.cut == planned.cell.cut:
                 own = inputs.with_coins(p.cell, loaded)
-                trained[p.cell.key] = run_cell(p, own, backbone, p.pairings, Silent())
-        planned, _, _ = with_shadows(planned, planned.pairings, trained.get)
+                trained[p.cell.key] = run_cell(Scene(p, own, backbone))
+        planned, _ = with_shadows(planned, trained.get)
         return cls(planned, inputs, backbone)
-
-    def fresh_backbone(self) -> Backbone:
-        return replace(self.backbone, model=copy.deepcopy(self.backbone.model))
 
     def record(self) -> Record:
         """What the runner makes of the cell."""
-        return run_cell(
-            self.planned, self.inputs, self.fresh_backbone(), self.planned.pairings, Silent()
-        )
+        return run_cell(self.scene())
 
     def train(self, other_noise: bool = False) -> Trained:
         """Fine-tunes and predicts. The wire takes every channel, declared or not.
@@ -152,26 +149,20 @@ class Trial:
         Args:
             other_noise: another seed for the mechanism, and for nothing else.
         """
-        cell, backbone = self.planned.cell, self.fresh_backbone()
-        seeds = Seeds.of(cell.seed)
+        scene = self.scene()
         wire = Wire(frozenset(Channel), self.inputs.recorded)
-        other = replace(seeds, mechanism=seeds.mechanism + other_noise)
-        session = session_of(cell, self.inputs, backbone, wire, other, Silent().track)
-        tuned = self.planned.defense.fine_tune(session)
+        other = replace(scene.seeds, mechanism=scene.seeds.mechanism + other_noise)
+        tuned = self.planned.defense.fine_tune(scene.session(wire, other))
         scores = torch.zeros(0, 0)
-        if self.inputs.task.labels:
-            scores = tuned.predict(self.inputs.tokens[cell.evaluate], cell.evaluate)
-        classes, pairings = len(self.inputs.task.labels), self.planned.pairings
-        seen = worked_out(self.planned, wire.transcript(), backbone, classes, pairings)
-        return Trained(wire, tuned, scores, seen, backbone)
+        if scene.classes:
+            evaluated = scene.cell.evaluate
+            scores = tuned.predict(self.inputs.tokens[evaluated], evaluated)
+        seen = worked_out(scene, wire.transcript())
+        return Trained(wire, tuned, scores, seen, scene.backbone)
 
     def attacked(self, seen: Transcript, backbone: Backbone) -> list[Leak]:
         """The scored guesses of the attacks."""
-        seeds = Seeds.of(self.planned.cell.seed)
-        pairings = self.planned.pairings
-        return attack_all(
-            self.planned, seen, self.inputs, backbone, pairings, seeds, Silent().track
-        )
+        return attack_all(Scene(self.planned, self.inputs, backbone), seen)
 
     def guesses(self, seen: Transcript, told_all: bool = False) -> list[Guess]:
         """What the first attack guesses.
@@ -179,13 +170,13 @@ class Trial:
         Args:
             told_all: with all knowledge there is, also what its threat model does not grant.
         """
-        pairing = self.planned.pairings[0]
+        pairing, scene = self.planned.pairings[0], self.scene()
         knows = frozenset(Knows) if told_all else pairing.attack.needs
-        knowledge = knowledge_for(pairing, self.planned, self.inputs, self.fresh_backbone(), knows)
+        knowledge = knowledge_for(pairing, scene, knows)
         labels = self.inputs.task.splits["train"].labels
         if told_all:
             knowledge = replace(knowledge, labels=labels)
-        rng = np.random.default_rng(Seeds.of(self.planned.cell.seed).attack)
+        rng = np.random.default_rng(scene.seeds.attack)
         return asked(pairing.attack, seen, knowledge, rng, labels)
 
 

@@ -1,4 +1,7 @@
 from .arrays import Ints as Ints
+from .arrays import as_ints as as_ints
+from .arrays import as_numbers as as_numbers
+from .arrays import form as form
 from .cell import Cell as Cell
 from .cell import MethodSpec as MethodSpec
 from .cell import attack_id as attack_id
@@ -18,6 +21,7 @@ from .leak import Status as Status
 from .leak import name_of as name_of
 from .parts import Part as Part
 from .progress import Progress as Progress
+from .progress import quietly as quietly
 from .record import SCHEMA as SCHEMA
 from .record import BottomCost as BottomCost
 from .record import Cost as Cost
@@ -33,5 +37,6 @@ from .threat import Goal as Goal
 from .threat import Knows as Knows
 from .threat import ThreatModel as ThreatModel
 from .transcript import Collected as Collected
+from .transcript import Envelope as Envelope
 from .transcript import Message as Message
 from .transcript import Transcript as Transcript

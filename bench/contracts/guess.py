@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
-from bench.contracts.arrays import Ints
+from bench.contracts.arrays import Ints, as_ints, as_numbers
 from bench.contracts.channels import Channel
 from bench.contracts.threat import Goal
 
@@ -37,6 +38,9 @@ class Guess:
     (extraction, [n, R] numbers that the digits spell, −1 for none; R at most `bench.tasks.planting.TRIES`). A
     guess about membership ranks the rows of `Knowledge.candidates`: larger for those that were trained on.
 
+    `rows`, `values` and `lengths` may be given as lists, NumPy arrays or torch tensors; they are NumPy
+    arrays afterwards, whole numbers as int64.
+
     Attributes:
         rows: [n] the examples guessed about.
         values: [n] for one guess per example, real numbers only where they rank; [T, R] for R candidates per token, of which any
@@ -57,3 +61,13 @@ class Guess:
     round: int = 0
     part: int = 0
     recipient: str | None = None
+
+    def __post_init__(self) -> None:
+        # An attack may compute with what it likes; scoring computes with NumPy.
+        values = as_numbers(self.values, "Guess.values")
+        if values.dtype.kind in "iu":
+            values = values.astype(np.int64, copy=False)
+        lengths = None if self.lengths is None else as_ints(self.lengths, "Guess.lengths")
+        rows = as_ints(self.rows, "Guess.rows")
+        for name, taken in (("rows", rows), ("values", values), ("lengths", lengths)):
+            object.__setattr__(self, name, taken)

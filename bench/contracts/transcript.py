@@ -17,6 +17,22 @@ BLOCK = 2**26
 
 
 @dataclass(frozen=True)
+class Envelope:
+    """What stands on a message: about which pass over which split it is, who sends it, and to whom.
+
+    Attributes:
+        round: 0 for what is sent once, otherwise the epoch, from 0.
+        part: tells apart several payloads about the same rows, such as one per adapter.
+    """
+
+    round: int = 0
+    split: str = "train"
+    sender: Party = "customer"
+    recipient: str = "vendor"
+    part: int = 0
+
+
+@dataclass(frozen=True)
 class Message:
     """One recorded message. Arrays are read-only copies.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,9 +16,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from bench.backbones import Tokens
-from bench.contracts import Channel
+from bench.contracts import Channel, Envelope
 from bench.exchange.predictor import Predictor
-from bench.exchange.server import Adapter, Server, random_state
+from bench.exchange.server import Adapter, Call, Server, random_state
 from bench.exchange.session import Session
 from bench.exchange.tuned import Tuned
 
@@ -36,19 +37,14 @@ CHANNELS = frozenset(
 class Api:
     """The customer's side of the API; every call crosses the wire.
 
+    A call's recipient is the server that is asked: what one name saw, one adversary saw.
+
     Args:
-        servers: names of those that offer the model. What one name saw, one adversary saw.
         keep: see `Server`.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        servers: tuple[str, ...] = ("vendor",),
-        adapted: bool = True,
-        keep: int = 1,
-    ) -> None:
-        self._session, self.servers = session, servers
+    def __init__(self, session: Session, adapted: bool = True, keep: int = 1) -> None:
+        self._session = session
         self.network = session.network(adapted=adapted)
         self.head = self.network.head
         self.autocast = session.autocast()
@@ -78,110 +74,64 @@ class Api:
         """What a pass with dropout is to draw from; give it to all calls of one step."""
         return random_state(self._session.device)
 
-    def forward(
-        self,
-        tokens: Tokens,
-        rows: Tensor,
-        adapter: Adapter,
-        *,
-        part: int = 0,
-        round: int = 0,
-        split: str = "train",
-        dropout: Tensor | None = None,
-        recipient: str | None = None,
-    ) -> Tensor:
-        """[B, d] the activations of `rows`, as a leaf of the customer's graph.
-
-        Args:
-            part: which adapter it is.
-            recipient: the server that is asked; by default the first one.
-        """
-        session, wire = self._session, self._session.wire
-        recipient = recipient or self.servers[0]
-        if part == 0:
-            wire.send(
-                Channel.TOKENS, tokens.ids, rows, round=round, split=split, recipient=recipient
-            )
+    def forward(self, call: Call) -> Tensor:
+        """[B, d] the activations of the call's rows, as a leaf of the customer's graph."""
+        session, wire, where = self._session, self._session.wire, call.where
+        if where.part == 0:
+            wire.send(Channel.TOKENS, call.tokens.ids, call.rows, where)
         else:  # the same ids once more: they count, but tell nothing new
-            wire.repeat(tokens.ids)
-        if adapter:
-            wire.send_adapter(
-                Channel.PARAMETERS,
-                adapter,
-                rows,
-                round=round,
-                split=split,
-                recipient=recipient,
-                part=part,
-            )
+            wire.repeat(call.tokens.ids)
+        if call.adapter:
+            wire.send_adapter(Channel.PARAMETERS, call.adapter, call.rows, where)
         started = time.perf_counter()
-        h = self._server.forward(tokens, adapter, dropout)
+        h = self._server.forward(call)
         session.served(time.perf_counter() - started)
-        arrived = wire.send(
-            Channel.ACTIVATIONS,
-            h,
-            rows,
-            round=round,
-            split=split,
-            sender="vendor",
-            recipient=recipient,
-            part=part,
-        )
+        arrived = wire.send(Channel.ACTIVATIONS, h, call.rows, replace(where, sender="vendor"))
         return arrived.float().requires_grad_(torch.is_grad_enabled())
 
     def backward(
         self,
-        tokens: Tokens,
-        rows: Tensor,
-        adapter: Adapter,
+        call: Call,
         gradients: Sequence[Tensor],
         weights: Sequence[float] = (1.0,),
-        *,
-        part: int = 0,
-        round: int = 0,
-        dropout: Tensor | None = None,
         recipients: Sequence[str] | None = None,
         once: bool = False,
     ) -> dict[str, Tensor]:
-        """Σ wⱼ g_θ(ĝⱼ): a call for each of `gradients` [B, d], the answers weighted.
+        """Σ wⱼ g_θ(ĝⱼ): a call for each of m `gradients` [B, d], the answers weighted.
+
+        Those of adapter i are the parts i·m to i·m + m − 1.
 
         Args:
-            part: of the first gradient; the others count on.
-            recipients: the server of each; by default all go to the first one.
+            recipients: the server of each; by default that of the pass forward.
             once: compute the answer to Σ wⱼ ĝⱼ alone, which is the same since g_θ is linear in ĝ.
                 All calls are counted and recorded as they would have been made.
         """
-        session, wire = self._session, self._session.wire
+        session, wire, where = self._session, self._session.wire, call.where
         arrived = []
-        asked = list(recipients or [self.servers[0]] * len(gradients))
+        asked = recipients or [where.recipient] * len(gradients)
         for j, (gradient, recipient) in enumerate(zip(gradients, asked, strict=True)):
-            wire.repeat(tokens.ids, *adapter.values())
-            sent = wire.send(
-                Channel.GRADIENTS, gradient, rows, round=round, part=part + j, recipient=recipient
-            )
-            arrived.append(sent)
+            wire.repeat(call.tokens.ids, *call.adapter.values())
+            to = replace(where, recipient=recipient, part=where.part * len(gradients) + j)
+            arrived.append(wire.send(Channel.GRADIENTS, gradient, call.rows, to))
         if once:
             whole = sum(w * g for w, g in zip(weights, arrived, strict=True))
-            answers = [self._answered(tokens, adapter, whole, dropout)] * len(arrived)
+            answers = [self._answered(call, whole)] * len(arrived)
             factors = [1.0 / len(arrived)] * len(arrived)
         else:
-            answers = [self._answered(tokens, adapter, g, dropout) for g in arrived]
+            answers = [self._answered(call, g) for g in arrived]
             factors = list(weights)
         total: dict[str, Tensor] = {}
+        back = Envelope(where.round, sender="vendor")
         for answer, factor in zip(answers, factors, strict=True):
-            returned = wire.send_adapter(
-                Channel.ADAPTER_GRADIENTS, answer, rows, round=round, sender="vendor"
-            )
+            returned = wire.send_adapter(Channel.ADAPTER_GRADIENTS, answer, call.rows, back)
             for name, value in returned.items():
                 total[name] = factor * value + total.get(name, 0.0)
         session.calls += len(arrived) - 1 if once else 0
         return total
 
-    def _answered(
-        self, tokens: Tokens, adapter: Adapter, gradient: Any, dropout: Tensor | None
-    ) -> Adapter:
+    def _answered(self, call: Call, gradient: Any) -> Adapter:
         started = time.perf_counter()
-        found = self._server.backward(tokens, adapter, gradient, dropout)
+        found = self._server.backward(call, gradient)
         self._session.served(time.perf_counter() - started)
         return found
 
@@ -209,12 +159,12 @@ def fine_tune(
     labels = session.labels if labels is None else labels
 
     def step(rows: Tensor, epoch: int) -> float:
-        tokens, dropout = session.train.take(rows), api.dropout()
-        h = api.forward(tokens, rows, adapter, round=epoch, dropout=dropout)
+        call = Call(session.train.take(rows), rows, adapter, Envelope(epoch), api.dropout())
+        h = api.forward(call)
         scores, mine = head(h), labels[rows].to(h.device)
         objective(h, scores, mine).backward()  # type: ignore[no-untyped-call]
         assert h.grad is not None
-        found = api.backward(tokens, rows, adapter, [h.grad], round=epoch, dropout=dropout)
+        found = api.backward(call, [h.grad])
         for name, parameter in adapter.items():
             parameter.grad = found[name]
         return cross_entropy(scores.detach(), mine).item()
@@ -222,7 +172,7 @@ def fine_tune(
     session.fit(step, {"params": [*adapter.values(), *head.parameters()]})
 
     def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
-        scores: Tensor = head(api.forward(tokens, rows, adapter, split=split))
+        scores: Tensor = head(api.forward(Call(tokens, rows, adapter, Envelope(split=split))))
         return scores
 
     return Predictor(score, api.network)

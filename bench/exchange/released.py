@@ -101,7 +101,7 @@ def fit(
     """The session's loop, with a release of what was trained after each epoch.
 
     Args:
-        step, drawn: as `bench.exchange.training.fit` has them.
+        step, drawn: as `Loop.fit` has them.
     """
     done = [0, 0]  # steps, and epochs before the one at hand
 

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from bench.backbones import Network, Tokens
+from bench.contracts import Envelope
+from bench.exchange.wire import PLAIN
 
 Adapter = Mapping[str, Tensor]
 """The trainable parameters θ of one adapter, by their names in the model."""
@@ -30,25 +32,26 @@ class Features(nn.Module):
 
 
 @dataclass(frozen=True)
-class _Call:
-    """The arguments of a forward pass, by identity, and the state of parameters that change in place."""
+class Call:
+    """What a customer asks of a server: the pass forward, and those backward through it.
+
+    Attributes:
+        rows: [B] the examples of `tokens`.
+        where: its `part` says which adapter it is.
+        dropout: state of the random generator from which dropout draws, a part of x; None for a
+            pass without dropout.
+    """
 
     tokens: Tokens
+    rows: Tensor
     adapter: Adapter
-    dropout: Tensor | None
-    versions: tuple[int, ...]
+    where: Envelope = PLAIN
+    dropout: Tensor | None = None
 
-    @classmethod
-    def of(cls, tokens: Tokens, adapter: Adapter, dropout: Tensor | None) -> _Call:
-        return cls(tokens, adapter, dropout, tuple(v._version for v in adapter.values()))
-
-    def same(self, other: _Call) -> bool:
-        return (
-            self.tokens is other.tokens
-            and self.adapter is other.adapter
-            and self.dropout is other.dropout
-            and self.versions == other.versions
-        )
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """Tells whether parameters of the adapter have changed in place since."""
+        return tuple(value._version for value in self.adapter.values())
 
 
 class Server:
@@ -56,45 +59,38 @@ class Server:
 
     Args:
         network: its LoRA parameters only say where an adapter goes; their values are not used.
-        keep: how many forward passes to remember. A backward call with the very arguments of one of
-            these saves the pass; the answer is the same without.
+        keep: how many forward passes to remember. A backward call for one of these saves the pass;
+            the answer is the same without.
     """
 
     def __init__(self, network: Network, autocast: torch.autocast, keep: int = 1) -> None:
         self._model = Features(network)
         self._autocast = autocast
-        self._done: deque[tuple[_Call, Adapter, Tensor]] = deque(maxlen=keep)
+        self._done: deque[tuple[Call, tuple[int, ...], Adapter, Tensor]] = deque(maxlen=keep)
 
-    def forward(self, tokens: Tokens, adapter: Adapter, dropout: Tensor | None = None) -> Tensor:
-        """h(x, θ): [B, d] activations.
-
-        Args:
-            dropout: state of the random generator from which dropout draws, a part of x; None for
-                a pass without dropout.
-        """
-        live = {name: value.detach().requires_grad_() for name, value in adapter.items()}
-        self._model.network.train(dropout is not None)
-        if dropout is not None:
-            set_random_state(dropout, self._device)
+    def forward(self, call: Call) -> Tensor:
+        """h(x, θ): [B, d] activations."""
+        live = {name: value.detach().requires_grad_() for name, value in call.adapter.items()}
+        self._model.network.train(call.dropout is not None)
+        if call.dropout is not None:
+            set_random_state(call.dropout, self._device)
         with self._autocast:
             names = {f"network.{name}": value for name, value in live.items()}
-            h: Tensor = functional_call(self._model, names, (tokens,))
+            h: Tensor = functional_call(self._model, names, (call.tokens,))
         if torch.is_grad_enabled():
-            self._done.append((_Call.of(tokens, adapter, dropout), live, h))
+            self._done.append((call, call.versions, live, h))
         return h.detach()
 
-    def backward(
-        self, tokens: Tokens, adapter: Adapter, gradient: Tensor, dropout: Tensor | None = None
-    ) -> Adapter:
+    def backward(self, call: Call, gradient: Tensor) -> Adapter:
         """g_θ: the gradient of ⟨h(x, θ), `gradient`⟩, [B, d], with respect to the adapter."""
-        call = _Call.of(tokens, adapter, dropout)
-        done = next((one for one in self._done if one[0].same(call)), None)
+        same = (one for one in self._done if one[0] is call and one[1] == call.versions)
+        done = next(same, None)
         if done is None:
             before = random_state(self._device)
-            self.forward(tokens, adapter, dropout)
+            self.forward(call)
             set_random_state(before, self._device)
             done = self._done[-1]
-        _, live, h = done
+        _, _, live, h = done
         found = torch.autograd.grad(h, list(live.values()), gradient.to(h.dtype), retain_graph=True)
         return dict(zip(live, found, strict=True))
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from bench.backbones import Backbone, LanguageModel, Neighbours, Network, Tokens
-from bench.contracts import Channel, Claim, Progress, Seeds, TrainSettings
-from bench.exchange import training
+from bench.contracts import Channel, Claim, Envelope, Progress, Seeds, TrainSettings
+from bench.exchange.training import Loop
 from bench.exchange.wire import Wire
 from bench.tasks import Span, Split
 
@@ -112,7 +112,7 @@ class Session:
 
         Args:
             lengths: of what it trains on, where that is not `train`.
-            drawn: see `bench.exchange.training.fit`.
+            drawn: see `Loop.fit`.
         """
         self.trained_parameters = sum(
             p.numel()
@@ -122,17 +122,10 @@ class Session:
         started = time.perf_counter()
         self._fitting = True
         try:
-            self.loss += training.fit(
-                step,
-                groups,
-                self.train.lengths if lengths is None else lengths,
-                self.settings,
-                self.seeds.order,
-                self.classes or len(self.backbone.embeddings),
-                self.progress,
-                self.wire.at,
-                drawn,
-            )
+            classes = self.classes or len(self.backbone.embeddings)
+            loop = Loop(self.settings, self.seeds.order, classes, self.progress, self.wire.at)
+            lengths = self.train.lengths if lengths is None else lengths
+            self.loss += loop.fit(step, groups, lengths, drawn)
         finally:
             self._fitting = False
             self.wire.at(-1, None)
@@ -159,9 +152,9 @@ class Session:
         Returns:
             The customer's loss.
         """
-        scores = self.wire.send(Channel.LOGITS, logits, rows, round=epoch, sender="vendor")
+        scores = self.wire.send(Channel.LOGITS, logits, rows, Envelope(epoch, sender="vendor"))
         scores.requires_grad_()
         loss = cross_entropy(scores, self.labels[rows].to(scores.device))
         (gradient,) = torch.autograd.grad(loss, scores)
-        logits.backward(self.wire.send(Channel.LOGIT_GRADIENTS, gradient, rows, round=epoch))  # type: ignore[no-untyped-call]
+        logits.backward(self.wire.send(Channel.LOGIT_GRADIENTS, gradient, rows, Envelope(epoch)))  # type: ignore[no-untyped-call]
         return loss.item()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from bench.backbones import length_bucketed
-from bench.contracts import Progress, TrainSettings
+from bench.contracts import Progress, TrainSettings, quietly
 
 MOMENTS = 20
 """How many points of the loss curve a record keeps, and how many windows of training are recorded in
@@ -54,64 +55,78 @@ def windows(epochs: Sequence[Sequence[Tensor]]) -> dict[int, int]:
     return found
 
 
-def fit(
-    step: Callable[[Tensor, int], float],
-    groups: Sequence[dict[str, object]],
-    lengths: Tensor,
-    settings: TrainSettings,
-    seed: int,
-    classes: int,
-    progress: Progress,
-    at: Callable[[int, int | None], None] = lambda step, moment: None,
-    drawn: Sequence[Sequence[Tensor]] | None = None,
-) -> list[float]:
-    """Fine-tunes with AdamW and a linear schedule.
+def unheard(step: int, moment: int | None) -> None:
+    """For a loop in which nobody has to be told of the steps."""
 
-    Args:
-        step: given the rows of a batch and the epoch, adds to the gradients and returns the loss.
-        groups: AdamW parameter groups; a group may set its own `lr`.
-        lengths: [n] tokens per training example.
+
+@dataclass(frozen=True)
+class Loop:
+    """How one fine-tunes: AdamW with a linear schedule.
+
+    Attributes:
         seed: of the order of batches and of dropout.
         classes: of the predictions; the loss of guessing is their logarithm.
         at: called before each step, with its number and the moment to which it belongs, if any.
-        drawn: the batches of each epoch where the method draws its own. Its `step` then bounds the
-            gradients itself: they are not clipped a second time.
-
-    Returns:
-        Mean training loss at about 20 moments.
-
-    Raises:
-        Diverged: the loss or a gradient is not finite, or the loss is far above that of guessing.
     """
-    parameters = [p for group in groups for p in group["params"]]  # type: ignore[attr-defined]
-    optimiser = torch.optim.AdamW(
-        [dict(group) for group in groups],
-        lr=settings.learning_rate,
-        weight_decay=settings.weight_decay,
-    )
-    rng = np.random.default_rng(seed)
-    torch.manual_seed(seed)
-    epochs = drawn or [
-        length_bucketed(lengths, settings.batch_size, rng) for _ in range(settings.epochs)
-    ]
-    total = sum(map(len, epochs))
-    warm = round(settings.warmup * total)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda s: (s + 1) / warm if s < warm else (total - s) / max(1, total - warm)
-    )
-    losses: list[float] = []
-    batches = [(epoch, rows) for epoch, batches in enumerate(epochs) for rows in batches]
-    moments = windows(epochs)
-    for number, (epoch, rows) in enumerate(progress("fine-tuning", batches, total)):
-        at(number, moments.get(number))
-        optimiser.zero_grad(set_to_none=True)
-        losses.append(step(rows, epoch))
-        bound = math.inf if drawn else settings.max_grad_norm
-        norm = float(nn.utils.clip_grad_norm_(parameters, bound))
-        _check(losses, norm, classes)
-        optimiser.step()
-        schedule.step()
-    return [float(np.mean(part)) for part in np.array_split(losses, min(MOMENTS, len(losses)))]
+
+    settings: TrainSettings
+    seed: int
+    classes: int
+    progress: Progress = quietly
+    at: Callable[[int, int | None], None] = unheard
+
+    def fit(
+        self,
+        step: Callable[[Tensor, int], float],
+        groups: Sequence[dict[str, object]],
+        lengths: Tensor,
+        drawn: Sequence[Sequence[Tensor]] | None = None,
+    ) -> list[float]:
+        """Runs all epochs.
+
+        Args:
+            step: given the rows of a batch and the epoch, adds to the gradients and returns the loss.
+            groups: AdamW parameter groups; a group may set its own `lr`.
+            lengths: [n] tokens per training example.
+            drawn: the batches of each epoch where the method draws its own. Its `step` then bounds
+                the gradients itself: they are not clipped a second time.
+
+        Returns:
+            Mean training loss at about 20 moments.
+
+        Raises:
+            Diverged: the loss or a gradient is not finite, or the loss is far above that of guessing.
+        """
+        settings = self.settings
+        parameters = [p for group in groups for p in group["params"]]  # type: ignore[attr-defined]
+        optimiser = torch.optim.AdamW(
+            [dict(group) for group in groups],
+            lr=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+        )
+        rng = np.random.default_rng(self.seed)
+        torch.manual_seed(self.seed)
+        epochs = drawn or [
+            length_bucketed(lengths, settings.batch_size, rng) for _ in range(settings.epochs)
+        ]
+        total = sum(map(len, epochs))
+        warm = round(settings.warmup * total)
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimiser, lambda s: (s + 1) / warm if s < warm else (total - s) / max(1, total - warm)
+        )
+        losses: list[float] = []
+        batches = [(epoch, rows) for epoch, batches in enumerate(epochs) for rows in batches]
+        moments = windows(epochs)
+        for number, (epoch, rows) in enumerate(self.progress("fine-tuning", batches, total)):
+            self.at(number, moments.get(number))
+            optimiser.zero_grad(set_to_none=True)
+            losses.append(step(rows, epoch))
+            bound = math.inf if drawn else settings.max_grad_norm
+            norm = float(nn.utils.clip_grad_norm_(parameters, bound))
+            _check(losses, norm, self.classes)
+            optimiser.step()
+            schedule.step()
+        return [float(np.mean(part)) for part in np.array_split(losses, min(MOMENTS, len(losses)))]
 
 
 def _check(losses: list[float], norm: float, classes: int) -> None:

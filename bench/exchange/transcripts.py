@@ -7,94 +7,57 @@ tensors `i.rows`, `i.values` and, where examples differ in length, `i.lengths`; 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from bench.backbones import Backbone
 from bench.contracts import (
-    Channel,
     LeakboardError,
     Message,
-    Part,
-    Party,
     TrainSettings,
     Transcript,
     did_you_mean,
+    form,
 )
-from bench.exchange.wellformed import check, form
+from bench.exchange.manifest import FORMAT, MANIFEST, Manifest, Missing, PublicModel, Sent
+from bench.exchange.wellformed import as_arrays, check
 
-FORMAT = 1
-MANIFEST = "manifest.json"
 FILE_BYTES = 2**26
 """Messages are gathered in files of about this size: so much memory does writing take."""
-
-
-class Sent(Part):
-    """One message, less its numbers; fields as in `Message`."""
-
-    channel: Channel
-    split: str
-    round: int
-    sender: Party
-    recipient: str
-    part: int
-    step: int = -1
-    moment: int | None = None
-    examples: int = Field(ge=1)
-    ragged: bool
-    """Whether examples differ in length, so that `lengths` are there."""
-    shape: list[int]
-    dtype: str
-    file: str
-
-
-class Manifest(Part):
-    """What a folder holds and which model it is about."""
-
-    format: int = FORMAT
-    model: str
-    model_hash: str
-    """Of weights and vocabulary, as `Backbone.hash`."""
-    cut: int = Field(ge=0)
-    """Blocks of the model below the trust boundary."""
-    vocabulary: int = Field(ge=1)
-    classes: int = Field(ge=2)
-    train: TrainSettings = TrainSettings.model_validate({})
-    """Where adapters were sent: how they are shaped and trained."""
-    splits: dict[str, int]
-    """Examples of each split."""
-    files: dict[str, int]
-    """Bytes of each file."""
-    dropped: dict[Channel, int] = Field(default_factory=dict)
-    """Bytes of each channel that were sent and are not here."""
-    messages: list[Sent] = Field(min_length=1)
+NOTHING = Missing()
 
 
 def write_transcript(
     transcript: Transcript,
     folder: Path,
-    backbone: Backbone,
+    backbone: Backbone | PublicModel,
     cut: int,
-    classes: int,
+    classes: int | Sequence[str],
     train: TrainSettings | None = None,
+    missing: Missing = NOTHING,
 ) -> Manifest:
     """Writes a transcript into a new folder; the manifest comes last and makes it whole.
 
     Args:
+        transcript: its arrays may be NumPy's of any type that loses nothing, lists, or tensors.
         backbone: the public model that what was sent comes from.
-        classes: of the task's labels.
+        classes: the labels of the task: how many, or their names in the order of the logits.
+        missing: what was seen and is not in `transcript`.
 
     Raises:
         LeakboardError: the folder holds a transcript, cannot be written, or a message is malformed.
     """
     if (folder / MANIFEST).exists():
         raise LeakboardError(f"{folder}: already holds a transcript; choose another folder")
-    backbone.check_cut(cut)
-    rows = check(transcript, len(backbone.embeddings), backbone.width, f"{folder}")
+    model = backbone if isinstance(backbone, PublicModel) else PublicModel.of(backbone)
+    if isinstance(backbone, Backbone):
+        backbone.check_cut(cut)
+    transcript = as_arrays(transcript, f"{folder}")
+    rows = check(transcript, model.vocabulary, model.width, f"{folder}")
     sent: list[Sent] = []
     files: dict[str, int] = {}
     try:
@@ -103,15 +66,18 @@ def write_transcript(
             files[name] = _save(folder / name, numbered)
             sent += [_described(message, name) for _, message in numbered]
         manifest = Manifest(
-            model=backbone.name,
-            model_hash=backbone.hash,
+            model=model.name,
+            model_hash=model.hash,
             cut=cut,
-            vocabulary=len(backbone.embeddings),
-            classes=classes,
+            vocabulary=model.vocabulary,
+            classes=classes if isinstance(classes, int) else len(classes),
+            labels=() if isinstance(classes, int) else tuple(classes),
             train=train or TrainSettings.model_validate({}),
             splits={split: len(each) for split, each in rows.items()},
             files=files,
             dropped=transcript.dropped,
+            cut_short=missing.cut_short,
+            left_out=missing.left_out,
             messages=sent,
         )
         (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
@@ -128,7 +94,8 @@ def read_transcript(folder: Path, backbone: Backbone | None = None) -> tuple[Man
     """The transcript of a folder, whose values stay on disk until they are read.
 
     Args:
-        backbone: the model that it must be about.
+        backbone: the model that it must be about. Where the folder names none by its hash, only the
+            vocabulary and the width of what was sent must fit.
 
     Raises:
         LeakboardError: not a transcript, of a later version, damaged, malformed, or of another model.
@@ -146,7 +113,9 @@ def read_transcript(folder: Path, backbone: Backbone | None = None) -> tuple[Man
     if backbone is not None:
         _same_model(manifest, backbone, f"{folder / MANIFEST}")
     transcript = Transcript(tuple(_messages(folder, manifest)), manifest.dropped)
-    check(transcript, manifest.vocabulary, backbone.width if backbone else None, f"{folder}")
+    transcript = as_arrays(transcript, f"{folder}")
+    width = backbone.width if backbone and manifest.vocabulary else None
+    check(transcript, manifest.vocabulary, width, f"{folder}")
     return manifest, transcript
 
 
@@ -240,7 +209,15 @@ def _messages(folder: Path, manifest: Manifest) -> Iterator[Message]:
 
 
 def _same_model(manifest: Manifest, backbone: Backbone, where: str) -> None:
-    if manifest.model_hash != backbone.hash or manifest.vocabulary != len(backbone.embeddings):
+    own = len(backbone.embeddings)
+    if manifest.vocabulary not in (None, own):
+        raise LeakboardError(
+            f"{where}: was recorded with the model '{manifest.model}' of {manifest.vocabulary} token "
+            f"ids, not with '{backbone.name}' of {own}. Name the same model"
+        )
+    if manifest.model_hash is None:
+        return
+    if manifest.model_hash != backbone.hash:
         raise LeakboardError(
             f"{where}: was recorded with the model '{manifest.model}' (hash "
             f"{manifest.model_hash[:12]}…), not with '{backbone.name}' ({backbone.hash[:12]}…). "

@@ -2,25 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bench.contracts import Channel, Ints, LeakboardError, Message, Transcript
+from bench.contracts import (
+    Channel,
+    Ints,
+    LeakboardError,
+    Message,
+    Transcript,
+    as_ints,
+    as_numbers,
+    form,
+)
 
 PER_CALL = {Channel.PARAMETERS, Channel.ADAPTER_GRADIENTS, Channel.MODEL}
 """Channels whose values are one vector for all rows of the message together."""
 PER_TOKEN = {Channel.TOKENS, Channel.REPRESENTATIONS, Channel.CUT_GRADIENTS}
 
 
+def as_arrays(transcript: Transcript, where: str) -> Transcript:
+    """The transcript in arrays of NumPy, whatever it came in: lists, other types of numbers, tensors.
+
+    Args:
+        where: for messages.
+
+    Raises:
+        LeakboardError: something that is no array of numbers, or rows and lengths of other shapes.
+    """
+    messages = []
+    for i, m in enumerate(transcript.messages):
+        try:
+            rows, values = as_ints(m.rows, "rows", least=0), as_numbers(m.values, "values")
+            lengths = m.lengths
+            if lengths is not None:
+                lengths = as_ints(lengths, "lengths", length=len(rows), least=1)
+        except LeakboardError as error:
+            raise LeakboardError(_about(i, m, where) + str(error)) from error
+        same = rows is m.rows and values is m.values and lengths is m.lengths
+        messages.append(m if same else replace(m, rows=rows, values=values, lengths=lengths))
+    return Transcript(tuple(messages), transcript.dropped)
+
+
 def check(
-    transcript: Transcript, vocabulary: int, width: int | None, where: str
+    transcript: Transcript, vocabulary: int | None, width: int | None, where: str
 ) -> dict[str, Ints]:
     """Per split the sorted rows that are recorded throughout.
 
     Args:
-        vocabulary: token ids are below it.
+        transcript: in arrays, as `as_arrays` gives it.
+        vocabulary: token ids are below it, where it is known.
         width: of vectors at the cut, where it is known.
         where: for messages.
 
@@ -31,7 +63,7 @@ def check(
     for i, m in enumerate(transcript.messages):
         wrong = _rows(m) or (m.channel not in PER_CALL and _values(m, vocabulary, width))
         if wrong:
-            raise LeakboardError(f"{where}: message {i} ({m.channel} of {m.split}): {wrong}")
+            raise LeakboardError(_about(i, m, where) + wrong)
         if m.moment is None:
             group = (m.split, m.round, m.part, m.recipient, m.channel)
             sent.setdefault(group, []).append(m.rows)
@@ -50,26 +82,20 @@ def check(
     return rows
 
 
-def form(array: NDArray[Any]) -> str:
-    """Type and shape, for messages."""
-    return f"{array.dtype} {list(array.shape)}"
+def _about(i: int, m: Message, where: str) -> str:
+    return f"{where}: message {i} ({m.channel} of {m.split}): "
 
 
 def _rows(m: Message) -> str:
-    """What is wrong with the rows and lengths, or nothing."""
-    for name, array in (("rows", m.rows), ("lengths", m.lengths)):
-        if array is not None and (array.shape != (len(m.rows),) or array.dtype != np.int64):
-            return f"{name} must be int64 [{len(m.rows)}], got {form(array)}"
-    if not len(m.rows) or m.rows.min() < 0 or len(np.unique(m.rows)) < len(m.rows):
+    """What is wrong with the rows, or with the type of the values, or nothing."""
+    if not len(m.rows) or len(np.unique(m.rows)) < len(m.rows):
         return "rows must be different whole numbers from 0, at least one"
-    if m.lengths is not None and m.lengths.min() < 1:
-        return "lengths must be at least 1"
     if m.values.dtype.kind not in "iub" and m.values.dtype != np.float32:
         return f"values must be float32 or whole numbers, got {m.values.dtype}"
     return ""
 
 
-def _values(m: Message, vocabulary: int, width: int | None) -> str:
+def _values(m: Message, vocabulary: int | None, width: int | None) -> str:
     """What is wrong with the values, of which there is one row per token or example, or nothing."""
     if m.channel in PER_TOKEN and m.lengths is None:
         return "expected lengths, the number of tokens of each example"
@@ -79,8 +105,8 @@ def _values(m: Message, vocabulary: int, width: int | None) -> str:
     fits = m.values.ndim == (1 if ids else 2) and len(m.values) == entries
     if not fits or (m.values.dtype.kind in "iu") != ids:
         return f"values must be {expected}, got {form(m.values)}"
-    if ids and not 0 <= m.values.min() <= m.values.max() < vocabulary:
-        return f"token ids must be from 0 to {vocabulary - 1}"
+    if ids and (m.values.min() < 0 or (vocabulary and m.values.max() >= vocabulary)):
+        return "token ids must be from 0" + (f" to {vocabulary - 1}" if vocabulary else "")
     if m.channel == Channel.REPRESENTATIONS and width not in (None, m.values.shape[1]):
         return f"vectors of this model have {width} numbers, got {form(m.values)}"
     return ""

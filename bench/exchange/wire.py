@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from bench.backbones import Ragged
-from bench.contracts import Channel, Ints, LeakboardError, Message, Party, Transcript
+from bench.contracts import Channel, Envelope, Ints, LeakboardError, Message, Party, Transcript
 from bench.exchange.spill import Spill
 
 Payload = TypeVar("Payload", Tensor, Ragged)
+PLAIN = Envelope()
 AT_MOMENTS = frozenset(
     {
         Channel.TOKENS,
@@ -66,24 +67,13 @@ class Wire:
         self._step, self._moment = step, moment
 
     def send(
-        self,
-        channel: Channel,
-        payload: Payload,
-        rows: Tensor,
-        *,
-        round: int = 0,
-        split: str = "train",
-        sender: Party = "customer",
-        recipient: str = "vendor",
-        part: int = 0,
+        self, channel: Channel, payload: Payload, rows: Tensor, where: Envelope = PLAIN
     ) -> Payload:
         """Sends one message and returns what arrives: the same numbers, cut from the sender's graph.
 
         Args:
             payload: [n, …] one row per example, or a `Ragged` with n sequences.
-            rows: [n] which examples of `split` the payload is about.
-            round: 0 for what is sent once, otherwise the epoch, from 0.
-            part: tells apart several payloads about the same rows, such as one per adapter.
+            rows: [n] which examples of the split the payload is about.
 
         Raises:
             LeakboardError: the defense does not declare this channel, or the shapes disagree.
@@ -93,21 +83,12 @@ class Wire:
             raise LeakboardError(f"{channel}: {len(payload)} payload rows for {len(rows)} examples")
         values = payload.values if isinstance(payload, Ragged) else payload
         arrived = values.detach()
-        self._count(_size(payload), sender)
-        self._record(channel, payload, rows.cpu(), (round, split, sender, recipient, part))
+        self._count(_size(payload), where.sender)
+        self._record(channel, payload, rows.cpu(), where)
         return Ragged(arrived, payload.lengths) if isinstance(payload, Ragged) else arrived
 
     def send_adapter(
-        self,
-        channel: Channel,
-        adapter: Mapping[str, Tensor],
-        rows: Tensor,
-        *,
-        round: int = 0,
-        split: str = "train",
-        sender: Party = "customer",
-        recipient: str = "vendor",
-        part: int = 0,
+        self, channel: Channel, adapter: Mapping[str, Tensor], rows: Tensor, where: Envelope = PLAIN
     ) -> dict[str, Tensor]:
         """Sends parameters, or their gradients, as one vector that belongs to all `rows` together.
 
@@ -116,11 +97,10 @@ class Wire:
         """
         self._check(channel)
         arrived = {name: value.detach() for name, value in adapter.items()}
-        self._count(sum(map(_size, arrived.values())), sender)
+        self._count(sum(map(_size, arrived.values())), where.sender)
         if self._moment is not None and channel in AT_MOMENTS:
             vector = torch.cat([value.flatten() for value in arrived.values()])
-            where = (round, split, sender, recipient, part, self._moment)
-            self._keep(channel, vector, None, rows.cpu(), where)
+            self._keep(channel, vector, None, rows.cpu(), where, self._moment)
         return arrived
 
     def release(self, vector: Tensor, round: int, step: int) -> None:
@@ -128,10 +108,9 @@ class Wire:
         self._check(Channel.MODEL)
         self._count(_size(vector), "customer")
         before, self._step = self._step, step
-        where = (round, "train", "customer", "public", 0, None)
-        self._keep(
-            Channel.MODEL, vector[None].detach(), None, torch.zeros(1, dtype=torch.long), where
-        )
+        where = Envelope(round, recipient="public")
+        everybody = torch.zeros(1, dtype=torch.long)
+        self._keep(Channel.MODEL, vector[None].detach(), None, everybody, where)
         self._step = before
 
     def repeat(self, *payloads: Tensor | Ragged) -> None:
@@ -152,31 +131,14 @@ class Wire:
             self.bytes_down += size
 
     def _record(
-        self, channel: Channel, payload: Tensor | Ragged, rows: Tensor, where: tuple[Any, ...]
+        self, channel: Channel, payload: Tensor | Ragged, rows: Tensor, where: Envelope
     ) -> None:
-        split = where[1]
-        kept = torch.isin(rows, self._kept.get(split, rows[:0])).nonzero()[:, 0]
+        kept = torch.isin(rows, self._kept.get(where.split, rows[:0])).nonzero()[:, 0]
         if len(kept):
-            self._keep_rows(channel, payload, rows, kept, (*where, None))
-        if self._moment is not None and split == "train" and channel in AT_MOMENTS:
+            self._keep(channel, *_taken(payload, kept), rows[kept], where)
+        if self._moment is not None and where.split == "train" and channel in AT_MOMENTS:
             every = torch.arange(len(rows))
-            self._keep_rows(channel, payload, rows, every, (*where, self._moment))
-
-    def _keep_rows(
-        self,
-        channel: Channel,
-        payload: Tensor | Ragged,
-        rows: Tensor,
-        kept: Tensor,
-        where: tuple[Any, ...],
-    ) -> None:
-        lengths = None
-        if isinstance(payload, Ragged):
-            chosen = payload.take(kept)
-            values, lengths = chosen.values, chosen.lengths
-        else:
-            values = payload[kept]
-        self._keep(channel, values.detach(), lengths, rows[kept], where)
+            self._keep(channel, *_taken(payload, every), rows, where, self._moment)
 
     def _keep(
         self,
@@ -184,10 +146,10 @@ class Wire:
         values: Tensor,
         lengths: Tensor | None,
         rows: Tensor,
-        where: tuple[Any, ...],
+        where: Envelope,
+        moment: int | None = None,
     ) -> None:
         """Records one message: what is kept may not change any more."""
-        round, split, sender, recipient, part, moment = where
         array = values.float() if values.is_floating_point() else values
         size = array.numel() * array.element_size()
         if size > self._left:
@@ -208,8 +170,17 @@ class Wire:
         for one in (arrived, about, sizes):
             if one is not None:
                 one.setflags(write=False)
-        sent = (channel, split, round, sender, recipient, part)
-        self._messages.append(Message(*sent, about, arrived, sizes, self._step, moment))
+        self._messages.append(
+            Message(
+                channel,
+                **vars(where),
+                rows=about,
+                values=arrived,
+                lengths=sizes,
+                step=self._step,
+                moment=moment,
+            )
+        )
 
     def transcript(self) -> Transcript:
         """All that was recorded so far."""
@@ -218,6 +189,14 @@ class Wire:
             for i, values in zip(self._spilled, self._spill.arrays(), strict=True):
                 messages[i] = replace(messages[i], values=values)
         return Transcript(tuple(messages), dict(self._dropped))
+
+
+def _taken(payload: Tensor | Ragged, rows: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Values and lengths of some rows of a payload."""
+    if isinstance(payload, Ragged):
+        chosen = payload.take(rows)
+        return chosen.values.detach(), chosen.lengths
+    return payload[rows].detach(), None
 
 
 def _size(payload: Tensor | Ragged) -> int:

@@ -7,8 +7,6 @@ from typing import Any, Literal
 
 from bench.contracts import Estimate, Leak, Record, attack_id, name_of
 
-pass
-
 
 def compared(stated: Record, again: Record) -> tuple[Outcome, str]:
     """Whether a record and another run of its cell are the same, or agree within their intervals."""

@@ -2,7 +2,6 @@ from .again import plan_again as plan_again
 from .attacks import asked as asked
 from .attacks import attack_all as attack_all
 from .cells import run_cell as run_cell
-from .cells import session_of as session_of
 from .failures import failed as failed
 from .failures import isolated as isolated
 from .failures import told as told
@@ -19,4 +18,6 @@ from .reporting import Reporter as Reporter
 from .reporting import Silent as Silent
 from .runner import Runner as Runner
 from .runner import lacking as lacking
+from .scene import Scene as Scene
+from .scene import scene_of as scene_of
 from .shadows import with_shadows as with_shadows

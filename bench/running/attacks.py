@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.backbones import Backbone
 from bench.contracts import (
     Channel,
     Estimate,
@@ -18,17 +17,14 @@ from bench.contracts import (
     Ints,
     Leak,
     MissingExtra,
-    Progress,
-    Seeds,
     Transcript,
 )
 from bench.exchange import Diverged
 from bench.methods import Attack, Knowledge, Labelled, spec_of
 from bench.running.failures import failed, isolated, out_of_memory, told
 from bench.running.grants import knowledge_for
-from bench.running.inputs import Inputs
 from bench.running.pairing import Pairing
-from bench.running.plan import Planned
+from bench.running.scene import Scene
 from bench.scoring import Truth, score, score_canaries, score_members, score_over_training
 
 TOGETHER = {Goal.MEMORISATION: score_canaries, Goal.MEMBERSHIP: score_members}
@@ -41,51 +37,35 @@ TRUNCATED = (
 )
 
 
-def attack_all(
-    planned: Planned,
-    transcript: Transcript,
-    inputs: Inputs,
-    backbone: Backbone,
-    pairings: Sequence[Pairing],
-    seeds: Seeds,
-    progress: Progress,
-    delta: float = 0.0,
-) -> list[Leak]:
+def attack_all(scene: Scene, seen: Transcript, delta: float = 0.0) -> list[Leak]:
     """Lets every paired attack loose on a transcript and scores what it guesses.
 
     Args:
         delta: δ of the defense's claim; 0 where it makes none.
     """
+    inputs, pairings = scene.inputs, scene.planned.pairings
     truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted, delta)
     leaks: list[Leak] = []
-    for pairing in progress("attacking", pairings, len(pairings)):
+    for pairing in scene.progress("attacking", pairings, len(pairings)):
         reads = pairing.attack.threat.reads or set(Channel)
-        if reads & transcript.dropped.keys():
-            leaks += failed(pairing, "skipped", TRUNCATED.format(transcript.dropped_bytes / 1e6))
+        if reads & seen.dropped.keys():
+            leaks += failed(pairing, "skipped", TRUNCATED.format(seen.dropped_bytes / 1e6))
         elif pairing.goals:
-            knowledge = knowledge_for(pairing, planned, inputs, backbone)
-            seen = transcript.only(pairing.attack.threat.reads)
-            leaks += _attack(pairing, seen, knowledge, truth, seeds, planned)
+            leaks += _attack(pairing, scene, seen.only(pairing.attack.threat.reads), truth)
         leaks += pairing.skipped()
     return leaks
 
 
-def _attack(
-    pairing: Pairing,
-    transcript: Transcript,
-    knowledge: Knowledge,
-    truth: Truth,
-    seeds: Seeds,
-    planned: Planned,
-) -> list[Leak]:
+def _attack(pairing: Pairing, scene: Scene, seen: Transcript, truth: Truth) -> list[Leak]:
+    knowledge = knowledge_for(pairing, scene)
     attack, spec = pairing.attack, spec_of(pairing.attack)
-    rng = np.random.default_rng(seeds.attack)
+    rng = np.random.default_rng(scene.seeds.attack)
     told_rows = None if knowledge.labelled is None else knowledge.labelled.rows
     start = time.perf_counter()
     try:
         train = truth.splits.get("train")
         labels = np.zeros(0, np.int64) if train is None else train.labels
-        guesses = asked(attack, transcript, knowledge, rng, labels)
+        guesses = asked(attack, seen, knowledge, rng, labels)
         chosen = [g for g in guesses if g.goal in pairing.goals]
         scored = [
             (guess, score(guess, truth, told_rows))
@@ -94,7 +74,7 @@ def _attack(
         ]
         for alike in _grouped(chosen):
             together = TOGETHER.get(alike[0].goal, score_over_training)
-            scored += [(alike[0], f) for f in together(alike, transcript, truth)]
+            scored += [(alike[0], f) for f in together(alike, seen, truth)]
         seconds = time.perf_counter() - start
         leaks = [
             Leak(
@@ -103,7 +83,8 @@ def _attack(
                 goal=guess.goal,
                 attribute=guess.attribute,
                 channel=guess.channel,
-                certificate=planned.defense.undefended and _works(attack, guess, fields["success"]),
+                certificate=scene.planned.defense.undefended
+                and _works(attack, guess, fields["success"]),
                 told=_told(knowledge.labelled, guess.attribute),
                 seconds=seconds / len(scored),
                 **{"view": guess.view} | fields,

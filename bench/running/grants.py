@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import zlib
-from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -14,84 +13,77 @@ from bench.contracts import (
     Channel,
     Knows,
     Seeds,
+    TrainSettings,
     Transcript,
 )
 from bench.exchange import Trainee
 from bench.methods import Knowledge, Labelled, Query
-from bench.running.inputs import Inputs
 from bench.running.pairing import Pairing
-from bench.running.plan import Planned
+from bench.running.scene import Scene
 from bench.tasks import OWN
 
 LABELLED = 0.1
 """Share of the recorded training examples that is granted where an attack names none."""
 
 
-def worked_out(
-    planned: Planned,
-    transcript: Transcript,
-    backbone: Backbone,
-    classes: int,
-    pairings: Sequence[Pairing],
-) -> Transcript:
+def worked_out(scene: Scene, seen: Transcript) -> Transcript:
     """The transcript with what the vendor works out from its calls, where an attack reads that."""
-    if not any(Channel.ADAPTER_GRADIENTS in pairing.attack.threat.reads for pairing in pairings):
-        return transcript
-    network = vendors_network(planned, backbone, classes)
+    reads = [pairing.attack.threat.reads for pairing in scene.planned.pairings if pairing.goals]
+    if not any(Channel.ADAPTER_GRADIENTS in channels for channels in reads):
+        return seen
+    network = vendors_network(scene.backbone, scene.cell.train, scene.classes)
     assert isinstance(network, Network)
-    return with_adapter_gradients(transcript, network)
+    return with_adapter_gradients(seen, network)
 
 
-def vendors_network(planned: Planned, backbone: Backbone, classes: int) -> Trainee:
+def vendors_network(backbone: Backbone, train: TrainSettings, classes: int) -> Trainee:
     """The model that serves the calls of an API or is released; what it has to train means nothing.
 
     Without classes it is a language model.
     """
     if not classes:
-        return LanguageModel(backbone, planned.cell.train)
-    return Network(backbone, 0, classes, planned.cell.train, slice(None))
+        return LanguageModel(backbone, train)
+    return Network(backbone, 0, classes, train, slice(None))
 
 
 def knowledge_for(
-    pairing: Pairing,
-    planned: Planned,
-    inputs: Inputs,
-    backbone: Backbone,
-    knows: frozenset[Knows] | None = None,
+    pairing: Pairing, scene: Scene, knows: frozenset[Knows] | None = None
 ) -> Knowledge:
     """What the attack's threat model grants it, and nothing else; or `knows`, where it is given."""
     knows = pairing.attack.needs if knows is None else knows
+    planned, inputs, backbone = scene.planned, scene.inputs, scene.backbone
+    weights = Knows.BASE_WEIGHTS in knows
     public = inputs.public.get(getattr(pairing.attack, "auxiliary", OWN))
-    classes = len(inputs.task.labels)
+    network = partial(vendors_network, backbone, scene.cell.train, scene.classes)
+    plant = scene.cell.plant
     return Knowledge(
-        classes=classes,
+        classes=scene.classes,
         device=backbone.device,
-        cut=planned.cell.cut,
-        base=backbone if Knows.BASE_WEIGHTS in knows else None,
-        network=functools.partial(vendors_network, planned, backbone, classes)
-        if Knows.BASE_WEIGHTS in knows
-        else None,
+        cut=scene.cell.cut,
+        base=backbone if weights else None,
+        network=network if weights else None,
         mechanism=planned.defense if Knows.MECHANISM in knows else None,
         auxiliary=public if Knows.AUXILIARY_TEXT in knows else None,
-        labelled=granted(pairing, planned, inputs) if Knows.LABELLED_SHARE in knows else None,
-        query=oracle(planned, backbone) if Knows.QUERIES in knows else None,
+        labelled=granted(pairing, scene) if Knows.LABELLED_SHARE in knows else None,
+        query=oracle(scene) if Knows.QUERIES in knows else None,
         vocabulary=len(backbone.embeddings),
-        canaries=planned.cell.plant.canaries if planned.cell.plant else (),
+        canaries=plant.canaries if plant else (),
         candidates=inputs.candidates,
         shadows=planned.shadows.get(pairing.attack) if Knows.SHADOWS in knows else None,
     )
 
 
-def granted(pairing: Pairing, planned: Planned, inputs: Inputs) -> Labelled:
+def granted(pairing: Pairing, scene: Scene) -> Labelled:
     """The attributes of a share of the recorded training examples.
 
     The rows depend on the seed and the share alone, and those of a smaller share are among those
     of a larger one. Classes are not balanced: one that is rare may be missing.
     """
+    inputs = scene.inputs
     recorded = inputs.recorded["train"]
     share = getattr(pairing.attack, "labelled", LABELLED)
     # A stream of its own, so that what an attack draws does not depend on what it is granted.
-    rng = np.random.default_rng([Seeds.of(planned.cell.seed).attack, zlib.crc32(b"labelled")])
+    rng = np.random.default_rng([Seeds.of(scene.cell.seed).attack, zlib.crc32(b"labelled")])
     order = rng.permutation(recorded)
     size = max(1, round(share * len(recorded)))
     rows, rest = np.sort(order[:size]), order[size:]
@@ -107,7 +99,7 @@ def granted(pairing: Pairing, planned: Planned, inputs: Inputs) -> Labelled:
     )
 
 
-def oracle(planned: Planned, backbone: Backbone) -> Query:
+def oracle(scene: Scene) -> Query:
     """The customer's side before it trains: public tokens in, what the vendor would receive out."""
-    defense, cut = planned.defense, planned.cell.cut
+    defense, backbone, cut = scene.planned.defense, scene.backbone, scene.cell.cut
     return lambda tokens, rng: received(defense, backbone, tokens, cut, rng)

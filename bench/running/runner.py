@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from bench.running.inputs import Inputs
 from bench.running.pairing import Pairing
 from bench.running.plan import Plan, Planned
 from bench.running.reporting import Reporter, Silent
+from bench.running.scene import Scene
 from bench.running.shadows import with_shadows
 
 FINAL = {"ok", "diverged", "skipped"}
@@ -67,22 +68,22 @@ class Runner:
         if earlier is not None and not pairings:
             self.reporter.finished(earlier, reused=True)
             return earlier
-        planned, pairings, idle = with_shadows(planned, pairings, self.store.read)
-        if earlier is not None and not any(pairing.goals for pairing in pairings):
+        ready, idle = with_shadows(replace(planned, pairings=tuple(pairings)), self.store.read)
+        if earlier is not None and not any(pairing.goals for pairing in ready.pairings):
             # Nothing to attack with, so nothing to train for: the reasons are added to the record.
-            reasons = [leak for pairing in pairings for leak in pairing.skipped()]
+            reasons = [leak for pairing in ready.pairings for leak in pairing.skipped()]
             record = earlier.model_copy(update={"leaks": [*reasons, *idle]}).merged(earlier)
             self.store.write(record)
             self.reporter.finished(record, reused=True)
             return record
         backbone = self.plan.backbones[planned.cell.model_hash]
-        inputs = self._inputs(planned)
-        record = run_cell(planned, inputs, backbone, pairings, self.reporter, self.transcripts)
+        scene = Scene(ready, self._inputs(ready), backbone, self.reporter.track)
+        record = run_cell(scene, self.transcripts)
         if record.status == "ok":
             record = record.model_copy(update={"leaks": [*record.leaks, *idle]})
         if earlier is not None:
             if record.status != "ok":  # what was measured before still stands
-                record = _unfinished(earlier, record, pairings)
+                record = _unfinished(earlier, record, ready.pairings)
             else:
                 record = record.merged(earlier)
         self.store.write(record)

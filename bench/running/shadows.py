@@ -6,7 +6,7 @@ are its own, so that it tells what models do, and nothing of this one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,6 @@ from bench.contracts import Cell, Leak, Record, attack_id
 from bench.methods import Attack, Shadows, spec_of
 from bench.records import Corrupt
 from bench.running.failures import failed
-from bench.running.pairing import Pairing
 from bench.running.plan import Planned
 
 MILLION = 1_000_000
@@ -23,18 +22,18 @@ MILLION = 1_000_000
 
 
 def with_shadows(
-    planned: Planned, pairings: Sequence[Pairing], read: Callable[[str], Record | None]
-) -> tuple[Planned, list[Pairing], list[Leak]]:
+    planned: Planned, read: Callable[[str], Record | None]
+) -> tuple[Planned, list[Leak]]:
     """Hands each attack that trains shadow models what it measured of them.
 
     Args:
         read: a record by its key, None where there is none yet.
 
     Returns:
-        The cell with it, the attacks that can start, and why the others cannot.
+        The cell with it and with the attacks that can start, and why the others cannot.
     """
     ready, told, idle = [], {}, list[Leak]()
-    for pairing in pairings:
+    for pairing in planned.pairings:
         wanted = pairing.attack.shadowed if pairing.goals else None
         if wanted:
             found = gathered(planned.cell, *wanted, read)
@@ -44,7 +43,7 @@ def with_shadows(
                 continue
             told[pairing.attack] = found
         ready.append(pairing)
-    return replace(planned, shadows=told), ready, idle
+    return replace(planned, shadows=told, pairings=tuple(ready)), idle
 
 
 def gathered(

@@ -14,7 +14,7 @@ from attacks.eia_optimise import Optimise
 from bench.backbones import Tokens, load_backbone
 from bench.contracts import Channel, Cost, Goal, Ints, Message, TrainSettings, Transcript
 from bench.methods import Knowledge, registry
-from bench.running import Inputs, Silent, make_plan, run_cell
+from bench.running import make_plan, run_cell, scene_of
 from bench.speed import REPEATS
 from bench.suites import Suite, load_suite
 from bench.tasks import load_task
@@ -76,9 +76,7 @@ def smoke_cell() -> Cost:
     """What a cell of the smoke suite takes: SAP at η = 75."""
     plan = make_plan(load_suite("smoke"))
     planned = next(p for p in plan.cells if p.defense.params.get("eta") == ETA)
-    backbone = plan.backbones[planned.cell.model_hash]
-    inputs = Inputs.of(planned.cell, plan.tasks[planned.cell.data_hash], backbone)
-    cost = run_cell(planned, inputs, backbone, planned.pairings, Silent()).cost
+    cost = run_cell(scene_of(plan, planned)).cost
     assert cost is not None
     return cost
 
@@ -101,9 +99,7 @@ def label_attacks(examples: int = 4000) -> None:
     )
     plan = make_plan(suite, Path(data) if data else None)
     (planned,) = plan.cells
-    backbone = plan.backbones[planned.cell.model_hash]
-    inputs = Inputs.of(planned.cell, plan.tasks[planned.cell.data_hash], backbone)
-    cost = run_cell(planned, inputs, backbone, planned.pairings, Silent()).cost
+    cost = run_cell(scene_of(plan, planned)).cost
     assert cost is not None
     print(f"label attacks: {examples} examples of {planned.cell.task}, one epoch")
     print(f"  share of all attacks and scoring: {cost.attack_seconds / cost.total_seconds:.3f}")

@@ -13,11 +13,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from bench.backbones import Network, length_bucketed, load_backbone
-from bench.contracts import Seeds, TrainSettings
+from bench.contracts import Seeds, TrainSettings, quietly
 from bench.defending import PrivateGradients
-from bench.exchange import Server, Session, Wire, api, losses
+from bench.exchange import CHANNELS, Api, Call, Server, Session, Wire, losses
 from bench.methods import Defense
-from bench.running import Silent
 from bench.speed import interleaved, seconds
 from bench.tasks import load_task
 from defenses.none import NoDefense
@@ -80,10 +79,10 @@ def p3eft(batch: int = 32) -> None:
             classes=2,
             backbone=backbone,
             cut=0,
-            wire=Wire(api.CHANNELS, {}),
+            wire=Wire(CHANNELS, {}),
             seeds=Seeds.of(0),
             settings=TrainSettings(batch_size=batch),
-            progress=Silent().track,
+            progress=quietly,
         )
 
     def step(defense: Defense) -> Callable[[], object]:
@@ -94,17 +93,18 @@ def p3eft(batch: int = 32) -> None:
         return lambda: taken[0](rows, 0)
 
     calls = P3EFT(backprop="calls")
-    client = api.Api(session(), keep=calls.adapters)
+    client = Api(session(), keep=calls.adapters)
     adapters = [client.adapter(i) for i in range(calls.adapters)]
     server = Server(client.network, client.autocast, calls.adapters)
     gradient, h = torch.ones(batch, backbone.width), torch.randn(batch, backbone.width)
 
     def floor() -> None:
         dropout = client.dropout()
-        for adapter in adapters:
-            server.forward(train, adapter, dropout)
-        for adapter in adapters * calls.vectors:
-            server.backward(train, adapter, gradient, dropout)
+        asked = [Call(train, rows, adapter, dropout=dropout) for adapter in adapters]
+        for call in asked:
+            server.forward(call)
+        for call in asked * calls.vectors:
+            server.backward(call, gradient)
 
     def fits() -> None:
         for _ in adapters:

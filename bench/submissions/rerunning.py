@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from bench.backbones import EMBEDDED
 from bench.contracts import LeakboardError, Record
 from bench.records import Outcome, compared
-from bench.running import Inputs, Reporter, plan_again, run_cell, with_shadows
+from bench.running import Reporter, plan_again, run_cell, scene_of, with_shadows
 from bench.tasks import GENERATED, data_folder
 
 
@@ -65,11 +65,9 @@ class Again:
         plan = plan_again(record, self.data, self.device, self.model)
         (target,) = (planned for planned in plan.cells if planned.cell.key == record.key)
         # Models that attackers trained themselves are those of the submission.
-        planned, pairings, idle = with_shadows(target, target.pairings, shadows.get)
-        backbone = plan.backbones[cell.model_hash]
-        inputs = Inputs.of(cell, plan.tasks[cell.data_hash], backbone, plan.public)
+        planned, idle = with_shadows(target, shadows.get)
         self.reporter.started(planned)
-        again = run_cell(planned, inputs, backbone, pairings, self.reporter)
+        again = run_cell(scene_of(plan, planned, self.reporter.track))
         again = again.model_copy(update={"leaks": [*again.leaks, *idle]})
         self.reporter.finished(again, reused=False)
         return again

@@ -1,0 +1,98 @@
+"""What attacks made of a transcript from elsewhere: tables for a terminal, JSON for a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bench.contracts import (
+    Estimate,
+    Guess,
+    Leak,
+    LeakboardError,
+)
+from bench.methods import Attack, spec_of
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What attacks made of a transcript: scores and reasons, or guesses where there is no truth."""
+
+    leaks: list[Leak]
+    guesses: list[tuple[Attack, Guess]] = field(default_factory=list)
+
+    def tables(self) -> Iterator[RenderableType]:
+        """The scores, highest advantage first, and why the rest was not scored."""
+        scored = [leak for leak in self.leaks if leak.success is not None]
+        if scored:
+            table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+            for name in ("attack", "goal", "view", "reads", "metric"):
+                table.add_column(name, overflow="fold")
+            for name in ("success", "chance"):
+                table.add_column(name, justify="right", no_wrap=True)
+            for leak in sorted(scored, key=lambda leak: -(leak.advantage or 0)):
+                table.add_row(*_row(leak))
+            yield table
+            yield Text(
+                "Success is from 0 to 1, with its 95 % interval; at chance this attack learns nothing. "
+                "Whether it works at all on such a model, a run with the defense none shows.",
+                style="dim",
+            )
+        for line in dict.fromkeys(
+            f"{attack}: {guess.goal} of {guess.split}: {len(guess.values)} guesses about "
+            f"{len(guess.rows)} examples"
+            for attack, guess in self.guesses
+        ):
+            yield Text(line)
+        for line in dict.fromkeys(
+            f"{leak.status}: {leak.attack.name}, {leak.goal}: {leak.reason}"
+            for leak in self.leaks
+            if leak.status != "ok"
+        ):
+            yield Text(line, style="dim" if line.startswith("skipped") else "yellow")
+
+    def write(self, file: Path) -> None:
+        """Writes everything as JSON.
+
+        Raises:
+            LeakboardError: the file cannot be written.
+        """
+        content = {
+            "leaks": [leak.model_dump(mode="json") for leak in self.leaks],
+            "guesses": [
+                {"attack": spec_of(attack).model_dump(mode="json")} | _plain(guess)
+                for attack, guess in self.guesses
+            ],
+        }
+        try:
+            file.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise LeakboardError(f"{file}: cannot be written ({error.strerror})") from error
+
+
+def _row(leak: Leak) -> list[str]:
+    assert leak.success is not None
+    what = " ".join(filter(None, [leak.view, leak.attribute]))
+    channel = leak.channel or "nothing"
+    return [leak.attack.name, leak.goal, what, channel, leak.metric, *_told(leak.success)]
+
+
+def _told(success: Estimate) -> list[str]:
+    interval = f"{success.value:.3f} [{success.low:.3f}, {success.high:.3f}]"
+    return [interval, f"{success.chance:.3f}"]
+
+
+def _plain(guess: Guess) -> dict[str, Any]:
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in vars(guess).items()
+    }

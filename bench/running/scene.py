@@ -1,0 +1,65 @@
+"""What one cell is run on: what was planned, the texts it sees, and the public model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from bench.backbones import Backbone
+from bench.contracts import Cell, Progress, Seeds, quietly
+from bench.exchange import Session, Wire
+from bench.running.inputs import Inputs
+from bench.running.plan import Plan, Planned
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A cell with everything in place; its planned pairings are the attacks that are let loose."""
+
+    planned: Planned
+    inputs: Inputs
+    backbone: Backbone
+    progress: Progress = quietly
+
+    @property
+    def cell(self) -> Cell:
+        return self.planned.cell
+
+    @property
+    def classes(self) -> int:
+        """0 for language modelling."""
+        return len(self.inputs.task.labels)
+
+    @property
+    def seeds(self) -> Seeds:
+        return Seeds.of(self.cell.seed, self.cell.shadow)
+
+    def session(self, wire: Wire, seeds: Seeds | None = None) -> Session:
+        """What the defense is given.
+
+        Args:
+            seeds: others than the cell's.
+        """
+        train = self.inputs.task.splits["train"]
+        return Session(
+            train=self.inputs.tokens["train"],
+            labels=torch.from_numpy(train.labels),
+            classes=self.classes,
+            backbone=self.backbone,
+            cut=self.cell.cut,
+            wire=wire,
+            seeds=seeds or self.seeds,
+            settings=self.cell.train,
+            progress=self.progress,
+            texts=train,
+            canaries=self.inputs.planted.canaries or {},
+        )
+
+
+def scene_of(plan: Plan, planned: Planned, progress: Progress = quietly) -> Scene:
+    """One cell of a plan by itself; its texts are tokenised here."""
+    backbone = plan.backbones[planned.cell.model_hash]
+    task = plan.tasks[planned.cell.data_hash]
+    inputs = Inputs.of(planned.cell, task, backbone, plan.public)
+    return Scene(planned, inputs, backbone, progress)
