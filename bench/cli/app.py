@@ -16,10 +16,9 @@ from bench import __version__
 from bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
-    from bench.contracts import Record
-    from bench.suites import Suite
+    from leakboard import Results
 
-LOCAL, PUBLISHED = Path("results/local"), Path("results/published")
+PUBLISHED = Path("results/published")
 INTERRUPTED = 130
 """The exit code that typer makes of Ctrl-C."""
 console = Console()
@@ -112,57 +111,14 @@ def _root(
 ) -> None: ...
 
 
-def records_of(source: str) -> list[Record]:
-    from bench.records import Store
-    from leaderboards.tables import in_order
+def results_of(*sources: str) -> Results:
+    """The records of suites that were run, or of folders; what is damaged is complained about."""
+    import leakboard
 
-    folder = folder_of(source)
-    store = Store(folder)
-    records = store.read_all()
-    for problem in store.problems:
+    found = leakboard.load(*sources)
+    for problem in found.problems:
         complaints.print(f"[yellow]left out[/] {escaped(problem)}", soft_wrap=True)
-    if not records:
-        raise LeakboardError(f"{folder} holds no records. Run the suite first")
-    return in_order(records)
-
-
-def folder_of(source: str) -> Path:
-    """The folder of records that is meant by its path or by the name of its suite."""
-    folder = Path(source) if Path(source).is_dir() else LOCAL / name_of(source)
-    if not folder.is_dir():
-        raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
-    return folder
-
-
-def name_of(source: str) -> str:
-    """The name of a folder or suite, under which its records and pictures stand."""
-    if Path(source).is_dir():
-        return Path(source).resolve().name
-    suite = suite_of(source)
-    return suite.name if suite else source
-
-
-def suite_of(source: str) -> Suite | None:
-    """The suite that a name, the path of a file or the name of a folder of records means, if any."""
-    from bench.suites import load_suite, suite_names
-
-    folder = Path(source).is_dir()
-    name = Path(source).resolve().name if folder else source
-    is_file = not folder and Path(source).suffix in (".yaml", ".yml")
-    return load_suite(name) if is_file or name in suite_names() else None
-
-
-def device_of(name: str) -> str:
-    import torch
-
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    kind = name.split(":")[0]
-    if kind not in ("cpu", "cuda"):
-        raise LeakboardError(f"--device: expected cpu, cuda, cuda:N or auto, got '{name}'")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise LeakboardError("--device: no CUDA device is available here; use --device cpu")
-    return name
+    return found
 
 
 def escaped(text: Any) -> str:

@@ -20,9 +20,9 @@ def check(
 
     Example: leakboard check sap
     """
-    from bench.conformance import check_method
+    import leakboard
 
-    report = check_method(name)
+    report = leakboard.check(name)
     console.print(report.table())
     if not report.passed:
         raise typer.Exit(1)

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from bench.cli.app import (
-    PUBLISHED,
-    Deciding,
-    Source,
-    app,
-    console,
-    folder_of,
-    name_of,
-    records_of,
-    suite_of,
-)
+from bench.cli.app import PUBLISHED, Deciding, Source, app, console, results_of
 from bench.contracts import LeakboardError, did_you_mean
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @app.command()
@@ -44,13 +31,13 @@ def show(
 
     leakboard show smoke --best
     """
-    from leaderboards.tables import deciding, frame
-    from leaderboards.tables import summaries as tables
+    from leaderboards.tables import deciding
+    from leaderboards.terminal import best_tables, summary_tables
 
-    rows = frame(records_of(source))
+    rows = results_of(source).frame()
     if attack is not None:
         rows = rows[rows.index.isin(deciding(rows, attack).index) | (rows["status"] != "ok")]
-    for part in tables.best(rows) if compact else tables.summary(rows, everything):
+    for part in best_tables(rows) if compact else summary_tables(rows, everything):
         console.print(part)
 
 
@@ -63,12 +50,9 @@ def export(
 
     `results/README.md` explains the columns. Example: leakboard export smoke smoke.csv
     """
-    from leaderboards.tables import export as write
-    from leaderboards.tables import frame
-
-    table = frame(records_of(source))
-    write(table, file)
-    console.print(f"{len(table)} rows in {file}")
+    results = results_of(source)
+    results.export(file)
+    console.print(f"{len(results.frame())} rows in {file}")
 
 
 @app.command()
@@ -109,48 +93,14 @@ def plot(
     leakboard plot training p3eft-figure4
     """
     from bench.contracts import Goal
-    from leaderboards.figures import KINDS as LABEL_KINDS
-    from leaderboards.figures import draw, goals, memory, sweep, tradeoff
-    from leaderboards.tables import (
-        PAPER,
-        STRONGEST,
-        comparisons,
-        exposures,
-        frame,
-        matrices,
-        points,
-        swept,
-    )
+    from leaderboards.results import PLOTS
 
-    kinds = ["tradeoff", "goals", "memory", *LABEL_KINDS]
-    kind, source = what if len(what) == 2 else ("tradeoff", what[0])
-    if len(what) > 2 or kind not in kinds:
-        raise LeakboardError(f"KIND: unknown '{kind}'. {did_you_mean(kind, kinds)}")
-    if goal not in list(Goal):
+    kind, source = what if len(what) == 2 else (PLOTS[0], what[0])
+    if len(what) > 2 or kind not in PLOTS:
+        raise LeakboardError(f"KIND: unknown '{kind}'. {did_you_mean(kind, PLOTS)}")
+    if goal not in list(Goal):  # before records are looked for, which may not be there
         raise LeakboardError(f"--goal: unknown '{goal}'. {did_you_mean(goal, Goal)}")
-    records = records_of(source)
-    if kind == "goals":
-        title = f"{name_of(source)}: what each defense protects, and what it costs"
-        paths = goals(matrices(comparisons(records)), out / f"{name_of(source)}-goals", title)
-    elif kind == "memory":
-        suite = suite_of(source)
-        paper = suite.paper if suite else None
-        theirs = exposures(paper.paper, paper.artefact, paper.model) if paper else None
-        title = f"{name_of(source)}: what the model remembers"
-        paths = memory(records, out / f"{name_of(source)}-memory", title, theirs)
-    elif kind != "tradeoff":
-        paths = draw(kind, records, frame(records), printed_by(source)[0], out, name_of(source))
-    else:
-        rows, (known, more) = frame(records), printed_by(source)
-        named = {STRONGEST: "the strongest attack", PAPER: "the paper's attack"}.get(attack, attack)
-        name = "-".join([name_of(source), goal, *([] if attack == STRONGEST else [attack])])
-        title = f"{name_of(source)}: {goal} against {named}"
-        if against is None:
-            paths = tradeoff(points(rows, goal, attack), out / name, title, known, more)
-        else:
-            means = swept(rows, goal, against, attack)
-            paths = sweep(means, against, out / f"{name}-by-{against}", title, known, more)
-    for path in paths:
+    for path in results_of(source).plot(kind, out, goal, attack, against):
         console.print(str(path), highlight=False)
 
 
@@ -177,35 +127,27 @@ def board(
 
     leakboard board sap-figure2 --question best-privacy
     """
-    from leaderboards.tables import (
-        PAPERS,
-        QUESTIONS,
-        board_tables,
-        boards,
-        comparisons,
-        frame,
-        matrices,
-    )
+    from leaderboards.tables import PAPERS, QUESTIONS, boards, matrices
+    from leaderboards.terminal import board_tables, matrix_tables, paper_tables
 
     names = [*[name for name, *_ in QUESTIONS], PAPERS]
     if question is not None and question not in names:
         raise LeakboardError(f"--question: unknown '{question}'. {did_you_mean(question, names)}")
-    records = [record for source in sources for record in records_of(source)]
     if question is None:
-        compared = matrices(comparisons(records), budget)
-        parts = [part for one in compared for part in board_tables.matrix(one)]
+        compared = matrices(results_of(*sources).compared, budget)
+        parts = [part for one in compared for part in matrix_tables(one)]
     elif question == PAPERS:
         parts = [
             part
-            for source in sources
-            if (printed := printed_by(source))[0] is not None
-            for part in board_tables.papers(name_of(source), frame(records_of(source)), *printed)
+            for one in map(results_of, sources)
+            if one.suite and one.suite.paper
+            for part in paper_tables(one.name, one.frame(), one.suite.paper)
         ]
         if not parts:
             raise LeakboardError("none of these suites mirrors a paper")
     else:
-        found = [one for one in boards(comparisons(records), attack) if one.name == question]
-        parts = [part for one in found for part in board_tables.board(one)]
+        found = boards(results_of(*sources).compared, attack)
+        parts = [part for one in found if one.name == question for part in board_tables(one)]
     if not parts:
         raise LeakboardError(
             "nothing to compare: a board needs two defenses on one task, model and setup, and among "
@@ -232,6 +174,7 @@ def publish(
 
     leakboard publish smoke --to /tmp/site
     """
+    from leaderboards.results import folder_of
     from leaderboards.site import start
 
     folders = [folder_of(source) for source in sources or []]
@@ -243,11 +186,3 @@ def publish(
     with console.status("building"):
         pages = build(folders, to)
     console.print(f"{pages} pages; open {to / 'index.html'}", highlight=False)
-
-
-def printed_by(source: str) -> tuple[pd.DataFrame | None, str]:
-    """What the paper that a suite mirrors prints, and what differs; None where it mirrors none."""
-    from leaderboards.tables import mirrored
-
-    suite = suite_of(source)
-    return (mirrored(suite.paper), suite.paper.note) if suite and suite.paper else (None, "")

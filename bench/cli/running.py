@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bench.cli.app import (
-    LOCAL,
     PUBLISHED,
     Data,
     Device,
@@ -20,15 +20,12 @@ from bench.cli.app import (
     Tasks,
     app,
     console,
-    device_of,
     escaped,
 )
 from bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
     from bench.contracts import Record
-    from bench.records import Store
-    from bench.running import Plan
 
 
 @app.command("list")
@@ -58,9 +55,17 @@ def plan(
     Example: leakboard plan smoke
     """
     from bench.cli import listing
+    from bench.records import Store
+    from bench.running import make_plan
+    from bench.suites import load_suite
+    from leaderboards.results import LOCAL
 
-    planned, store = _plan(suite, task, model, data, "cpu", seeds, limit, out)
-    for part in listing.plan(planned, store):
+    loaded = load_suite(suite).override(
+        task=task or None, model=model or None, seeds=_numbers(seeds), limit=limit
+    )
+    with console.status("loading data and models"):
+        planned = make_plan(loaded, data)
+    for part in listing.plan(planned, Store(out or LOCAL / loaded.name)):
         console.print(part)
 
 
@@ -90,6 +95,27 @@ def run(
             help="Instead of a suite: exactly the cell of this record in results/, with its attacks.",
         ),
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(min=1, help="Processes that run cells at once; they share the processors."),
+    ] = 1,
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="auto|HOST:PORT", help="Run the cells as tasks of a Ray cluster."),
+    ] = None,
+    gpu_memory: Annotated[
+        float | None,
+        typer.Option(
+            metavar="GIB", help="With --ray: what a cell takes of a GPU, which it shares."
+        ),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="Only part I of N of the cells, as for a job array."),
+    ] = None,
+    attempts: Annotated[
+        int, typer.Option(min=1, help="Tries for a cell at which its process dies.")
+    ] = 2,
 ) -> None:
     """Run what is missing of a suite. Interrupt it at will; the same command goes on.
 
@@ -97,9 +123,14 @@ def run(
 
     leakboard run sap-figure2 --data ~/datasets --task sst2 --limit 6000 --seeds 0,1,2
 
+    leakboard run matrix --data ~/datasets --workers 4
+
     leakboard run --record 03d21b1d59c3490c --data ~/datasets
     """
-    from bench.running import Live, Runner
+    import leakboard
+    from bench.running import Engine
+
+    engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts)
 
     if (suite is None) == (record is None):
         raise LeakboardError("give a SUITE, or --record KEY, and not both")
@@ -109,33 +140,68 @@ def run(
                 "--record runs one cell as it was: --task, --seeds and --limit do not go with it, "
                 "and --model says only where its model lies"
             )
-        before, planned, store = _plan_again(record, model[0] if model else None, data, device, out)
-    else:
-        before = None
-        planned, store = _plan(str(suite), task, model, data, device, seeds, limit, out)
-    name = planned.suite.name if suite is None else suite
+        _again(record, model[0] if model else None, data, device, out, transcripts)
+        return
+    results = leakboard.run(
+        str(suite),
+        out,
+        data=data,
+        device=device,
+        task=task or None,
+        model=model or None,
+        seeds=_numbers(seeds),
+        limit=limit,
+        transcripts=transcripts,
+        workers=engine,
+        progress=console,
+    )
+    _ended(results.records, results.folders[0], "" if out else str(suite))
+
+
+def _again(
+    key: str,
+    model: str | None,
+    data: Path | None,
+    device: str,
+    out: Path | None,
+    transcripts: Path | None,
+) -> None:
+    """Runs the cell of a record once more, and tells whether the two agree."""
+    from bench.backbones import device_of
+    from bench.records import Store, compared, find
+    from bench.running import Live, Runner, plan_again
+    from leaderboards.results import LOCAL
+
+    before = find(key, [PUBLISHED, LOCAL])
+    with console.status("loading data and models"):
+        planned = plan_again(before, data, device_of(device), model)
+    store = Store(out or LOCAL / planned.suite.name)
     with Live(console, len(planned.cells)) as live:
         records = Runner(planned, store, live, transcripts).run()
+    told = escaped(compared(before, records[0])[1])
+    _ended(records, store.folder, "" if out else planned.suite.name, told)
+
+
+def _ended(records: Sequence[Record], folder: Path, name: str, more: str = "") -> None:
+    """What stands below a run; it ends with code 1 where something broke.
+
+    Args:
+        name: by which the commands that read find the folder; '' where they do not.
+    """
+    see = f" See them with [bold]leakboard show {name}[/] and [bold]leakboard plot {name}[/]."
+    console.print(f"{len(records)} cells in {folder}.{see if name else ''}")
+    if more:
+        console.print(more)
     bad = [r for r in records if r.status not in ("ok", "skipped")]
     broken = [leak for r in records for leak in r.leaks if leak.status not in ("ok", "skipped")]
-    console.print(
-        f"{len(records)} cells in {store.folder}. "
-        f"See them with [bold]leakboard show {name}[/] and [bold]leakboard plot {name}[/]."
-        if out is None
-        else f"{len(records)} cells in {store.folder}."
-    )
-    if before is not None:
-        from bench.records import compared
-
-        console.print(escaped(compared(before, records[0])[1]))
+    for failed in bad:
+        console.print(
+            f"[yellow]{failed.key} {failed.cell.defense.name}: {failed.status}[/] "
+            f"{escaped(failed.reason)}"
+        )
+    for leak in broken:
+        console.print(f"[yellow]{leak.attack.name}: {leak.status}[/] {escaped(leak.reason)}")
     if bad or broken:
-        for failed in bad:
-            console.print(
-                f"[yellow]{failed.key} {failed.cell.defense.name}: {failed.status}[/] "
-                f"{escaped(failed.reason)}"
-            )
-        for leak in broken:
-            console.print(f"[yellow]{leak.attack.name}: {leak.status}[/] {escaped(leak.reason)}")
         raise typer.Exit(1)
 
 
@@ -180,26 +246,22 @@ def attack(
 
     Example: leakboard attack sent/ --model minilm --truth train.csv --auxiliary sst2
     """
-    from rich.progress import track
-
-    from bench.backbones import load_backbone
-    from bench.foreign import attack_folder
+    import leakboard
 
     if truth is None and out is None:
         raise LeakboardError("give --truth FILE to score the guesses, or --out FILE to keep them")
-    with console.status("loading the model"):
-        backbone = load_backbone(model, device_of(device))
-    found = attack_folder(
+    found = leakboard.attack(
         folder,
-        backbone,
-        attacks or [],
-        lambda what, items, n: track(items, what, n, console=console, transient=True),
+        model,
         truth=truth,
-        attributes=attribute or [],
+        attacks=attacks or (),
+        attributes=attribute or (),
         auxiliary=auxiliary,
         defense=defense,
         data=data,
+        device=device,
         seed=seed,
+        progress=console,
     )
     for part in found.tables():
         console.print(part)
@@ -247,41 +309,6 @@ def detect(
         console.print(part)
 
 
-def _plan(
-    suite: str,
-    task: list[str] | None,
-    model: list[str] | None,
-    data: Path | None,
-    device: str,
-    seeds: str | None,
-    limit: int | None,
-    out: Path | None,
-) -> tuple[Plan, Store]:
-    from bench.records import Store
-    from bench.running import make_plan
-    from bench.suites import load_suite
-
-    loaded = load_suite(suite).override(
-        task=task or None, model=model or None, seeds=_numbers(seeds), limit=limit
-    )
-    folder = out or LOCAL / loaded.name
-    with console.status("loading data and models"):
-        planned = make_plan(loaded, data, device_of(device))
-    return planned, Store(folder)
-
-
-def _plan_again(
-    key: str, model: str | None, data: Path | None, device: str, out: Path | None
-) -> tuple[Record, Plan, Store]:
-    from bench.records import Store, find
-    from bench.running import plan_again
-
-    record = find(key, [PUBLISHED, LOCAL])
-    with console.status("loading data and models"):
-        planned = plan_again(record, data, device_of(device), model)
-    return record, planned, Store(out or LOCAL / planned.suite.name)
-
-
 def _numbers(text: str | None) -> list[int] | None:
     if text is None:
         return None
@@ -289,3 +316,12 @@ def _numbers(text: str | None) -> list[int] | None:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise LeakboardError(f"--seeds: expected whole numbers as in 0,1,2, got '{text}'") from None
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    number, _, parts = text.partition("/")
+    if not (number.isdecimal() and parts.isdecimal()):
+        raise LeakboardError(f"--shard: expected I/N as in 2/8, got '{text}'")
+    return int(number), int(parts)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.cli.app import PUBLISHED, Data, Device, app, console, device_of, folder_of, name_of
+from bench.cli.app import PUBLISHED, Data, Device, app, console
 from bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def submit(
     my-suite --method "My noise" --link https://example.org/paper
     """
     from bench.submissions import Report, examine, gather, pack
+    from leaderboards.results import folder_of, name_of
 
     folders = {name_of(source): folder_of(source) for source in sources}
     if len(folders) < len(sources):
@@ -89,6 +90,7 @@ def verify(
     Ends with code 0 where it is accepted, and 1 where it is refused. Nothing in it is trusted,
     followed or written, unless it is accepted. Example: leakboard verify my-noise.zip --data DIR
     """
+    from bench.backbones import device_of
     from bench.running import Live
     from bench.submissions import Again
     from bench.submissions import verify as verified

@@ -19,6 +19,11 @@ from .guess import Measure as Measure
 from .leak import Leak as Leak
 from .leak import Status as Status
 from .leak import name_of as name_of
+from .outside import Refused as Refused
+from .outside import parsed as parsed
+from .outside import place as place
+from .outside import plain as plain
+from .outside import visible as visible
 from .parts import Part as Part
 from .progress import Progress as Progress
 from .progress import quietly as quietly

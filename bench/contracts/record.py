@@ -78,6 +78,8 @@ class Provenance(Part):
     device: str
     precision: str
     threads: int
+    workers: int = 1
+    """How many cells ran at once on the machine; with more than one, seconds compare with nothing."""
     platform: str
 
 

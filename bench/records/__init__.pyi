@@ -1,7 +1,12 @@
 from .agreement import Outcome as Outcome
 from .agreement import compared as compared
+from .joining import differing as differing
+from .locks import check_locks as check_locks
+from .locks import has_locks as has_locks
 from .origin import peak_megabytes as peak_megabytes
 from .origin import provenance as provenance
+from .packed import packed_folders as packed_folders
+from .packed import unpacked as unpacked
 from .store import MANIFEST as MANIFEST
 from .store import Corrupt as Corrupt
 from .store import Store as Store

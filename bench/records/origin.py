@@ -19,8 +19,12 @@ PACKAGES = ("torch", "transformers", "peft", "numpy", "faiss-cpu", "faiss-gpu-cu
 """Those whose version can change a number."""
 
 
-def provenance(device: str) -> Provenance:
-    """Describes this process, its packages and its device, now."""
+def provenance(device: str, workers: int = 1) -> Provenance:
+    """Describes this process, its packages and its device, now.
+
+    Args:
+        workers: how many processes of the run share the machine.
+    """
     on_gpu = device.startswith("cuda")
     commit, dirty = _commit()
     return Provenance(
@@ -33,6 +37,7 @@ def provenance(device: str) -> Provenance:
         device=torch.cuda.get_device_name() if on_gpu else "cpu",
         precision="bfloat16 autocast" if on_gpu else "float32",
         threads=torch.get_num_threads(),
+        workers=workers,
         platform=f"{platform.system()} {platform.machine()}",
     )
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from pydantic import ValidationError
 
 from bench.contracts import SCHEMA, LeakboardError, Record, did_you_mean, digest
+from bench.records.locks import claimed, locks_of
 
 MANIFEST = "submission.json"
 """Beside records that came from outside: who sent them. It is no record."""
@@ -43,7 +45,7 @@ class Store:
             LeakboardError: the disk is full or the folder cannot be written.
         """
         path, text = self.path(record.key), to_text(record)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        temporary = path.with_suffix(f".{uuid4().hex}.tmp")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with temporary.open("w", encoding="utf-8") as file:
@@ -59,6 +61,37 @@ class Store:
                 "finished before is kept; make room, or choose another folder with --out, and run again"
             ) from error
         return path
+
+    @contextmanager
+    def claim(self, key: str) -> Iterator[bool]:
+        """Whether this process alone may write the cell's record, until the block ends.
+
+        What a killed process left behind of it is swept.
+
+        Raises:
+            LeakboardError: see `claimed`.
+        """
+        with claimed(self.folder, key) as mine:
+            if mine:
+                for left in self.folder.glob(f"{key}.*.tmp"):
+                    left.unlink(missing_ok=True)
+            yield mine
+
+    def written(self, key: str) -> float:
+        """When the cell's record was last written, by the clock of its disk; 0 where there is none."""
+        try:
+            return self.path(key).stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
+
+    def now(self) -> float:
+        """The clock of the disk, by which `written` tells the time."""
+        mark = locks_of(self.folder) / f"{uuid4().hex}.now"
+        try:
+            mark.touch()
+            return mark.stat().st_mtime
+        finally:
+            mark.unlink(missing_ok=True)
 
     def read(self, key: str) -> Record | None:
         """The record of a cell, or None where there is none.

@@ -13,9 +13,9 @@ from .pairing import Pairing as Pairing
 from .plan import Plan as Plan
 from .plan import Planned as Planned
 from .plan import make_plan as make_plan
+from .engine import Engine as Engine
 from .reporting import Live as Live
 from .reporting import Reporter as Reporter
-from .reporting import Silent as Silent
 from .runner import Runner as Runner
 from .runner import lacking as lacking
 from .scene import Scene as Scene

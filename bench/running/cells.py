@@ -23,6 +23,7 @@ from bench.records import peak_megabytes, provenance
 from bench.running.attacks import attack_all
 from bench.running.failures import out_of_memory, told
 from bench.running.grants import worked_out
+from bench.running.plan import Planned
 from bench.running.scene import Scene
 from bench.scoring import judged, metrics, projections
 
@@ -33,33 +34,33 @@ def run_cell(scene: Scene, transcripts: Path | None = None) -> Record:
     Args:
         transcripts: the folder in which the transcript is kept, in one named by the cell's key.
     """
-    if scene.planned.refused:
-        return _ended(scene, "skipped", scene.planned.refused)
+    planned, device = scene.planned, scene.backbone.device
+    if planned.refused:
+        return ended(planned, "skipped", planned.refused, device)
     try:
         return _attacked(scene, transcripts)
     except MissingExtra:
         raise
     except Diverged as error:
-        return _ended(scene, "diverged", str(error))
+        return ended(planned, "diverged", str(error), device)
     except Exception as error:
         if out_of_memory(error):
-            return _ended(scene, "out-of-memory", str(error) or "out of memory")
-        return _ended(scene, "failed", told(error))
+            return ended(planned, "out-of-memory", str(error) or "out of memory", device)
+        return ended(planned, "failed", told(error), device)
 
 
-def _ended(scene: Scene, status: Status, reason: str) -> Record:
-    origin = provenance(scene.backbone.device)
-    return Record(**_head(scene), status=status, reason=reason, provenance=origin)
+def ended(planned: Planned, status: Status, reason: str, device: str) -> Record:
+    """The record of a cell without a result."""
+    return Record(**_head(planned), status=status, reason=reason, provenance=provenance(device))
 
 
-def _head(scene: Scene) -> dict[str, Any]:
+def _head(planned: Planned) -> dict[str, Any]:
     """What stands in every record of the cell, however it ended."""
-    defense = scene.planned.defense
     return {
-        "key": scene.cell.key,
-        "cell": scene.cell,
-        "undefended": defense.undefended,
-        "claim": defense.claim(),
+        "key": planned.cell.key,
+        "cell": planned.cell,
+        "undefended": planned.defense.undefended,
+        "claim": planned.defense.claim(),
     }
 
 
@@ -81,7 +82,7 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
     delta = session.claim.parameters.get("delta", 0.0) if session.claim else 0.0
     leaks = attack_all(scene, seen, delta)
     end = time.perf_counter()
-    head = _head(scene)
+    head = _head(scene.planned)
     return Record(
         **head | {"claim": session.claim or head["claim"]},
         status="ok",
@@ -107,7 +108,7 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
             if Channel.REPRESENTATIONS in defense.emits
             else None,
         ),
-        provenance=provenance(backbone.device),
+        provenance=provenance(backbone.device, scene.workers),
     )
 
 

@@ -44,11 +44,11 @@ def _refusal(
 ) -> str | None:
     reads = attack.threat.reads
     if reads and not reads & defense.emits:
-        return f"{defense.name} does not send {_either(reads)}"
+        return f"{defense.name} does not send {either(reads)}"
     readable = attack.readable(cut)
     if reads and not readable & defense.emits:
-        only = f"reads {_either(readable)} only" if readable else "reads nothing"
-        return f"at cut {cut} {attack.name} {only}, and {defense.name} sends {_either(reads & defense.emits)}"
+        only = f"reads {either(readable)} only" if readable else "reads nothing"
+        return f"at cut {cut} {attack.name} {only}, and {defense.name} sends {either(reads & defense.emits)}"
     if goal == Goal.LABEL and not task.labels:
         return f"task {task.name} has no labels"
     if goal == Goal.MEMORISATION and not (plant and plant.canaries):
@@ -63,5 +63,5 @@ def _refusal(
     return attack.refuses(cut)
 
 
-def _either(names: Iterable[str]) -> str:
+def either(names: Iterable[str]) -> str:
     return " or ".join(sorted(names))

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.backbones import Backbone, load_backbone
 from bench.contracts import Cell, Channel, TrainSettings
 from bench.methods import Attack, Defense, Shadows, spec_of
-from bench.running.pairing import Pairing, _either, pair
+from bench.running.pairing import Pairing, either, pair
 from bench.suites import Suite
 from bench.tasks import OWN, Task, load_task
 
@@ -23,6 +23,8 @@ class Planned:
     pairings: tuple[Pairing, ...]
     refused: str | None
     """Why the defense cannot run here at all, or None."""
+    needs: tuple[str, ...] = ()
+    """Keys of the shadow models that have to be trained before."""
     shadows: Mapping[Attack, Shadows] = field(default_factory=dict)
     """What attacks measured of models of their own, once these are trained."""
 
@@ -42,6 +44,16 @@ class Plan:
     tasks: dict[str, Task]
     backbones: dict[str, Backbone]
     public: dict[str, Task]
+
+    def part(self, number: int, parts: int) -> Plan:
+        """One of so many parts, counted from 0, of about equal numbers of cells.
+
+        Shadow models stay with the cell that needs them.
+        """
+        targets = [planned for planned in self.cells if planned.cell.shadow is None]
+        mine = targets[number * len(targets) // parts : (number + 1) * len(targets) // parts]
+        keys = {key for planned in mine for key in (planned.cell.key, *planned.needs)}
+        return replace(self, cells=tuple(p for p in self.cells if p.cell.key in keys))
 
 
 def make_plan(suite: Suite, data: Path | None = None, device: str = "cpu") -> Plan:
@@ -65,7 +77,9 @@ def make_plan(suite: Suite, data: Path | None = None, device: str = "cpu") -> Pl
                     backbone.check_cut(cut)
                     for defense in suite.defenses:
                         target = _planned(suite, task, backbone, cut, seed, defense)
-                        cells += [*_shadows(target, task), target]
+                        shadows = _shadows(target, task)
+                        needs = tuple(shadow.cell.key for shadow in shadows)
+                        cells += [*shadows, replace(target, needs=needs)]
     foreign = {getattr(attack, "auxiliary", OWN) for attack in suite.attacks} - {OWN}
     public = {name: load_task(name, data, suite.base) for name in sorted(foreign)}
     return Plan(suite, tuple(cells), {task.hash: task for task in tasks}, backbones, public)
@@ -119,5 +133,5 @@ def _unfit(defense: Defense, task: Task, cut: int, train: TrainSettings) -> str 
     if task.objective in defense.objectives:
         return None
     return (
-        f"{defense.name} trains for {_either(defense.objectives)}; {task.name} is {task.objective}"
+        f"{defense.name} trains for {either(defense.objectives)}; {task.name} is {task.objective}"
     )

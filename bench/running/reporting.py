@@ -1,9 +1,9 @@
-"""Progress in the terminal: one bar for the cells, one for what the current cell does."""
+"""What a run shows: nothing, or bars in a terminal, one for all cells and one for each worker."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,6 +11,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -20,7 +21,30 @@ from bench.contracts import Record
 from bench.running.plan import Planned
 
 
-class Live:
+class Reporter:
+    """Shows nothing. A front end overrides what it wants to hear of; lanes count the workers from 0."""
+
+    def started(self, planned: Planned, lane: int = 0) -> None:
+        """A worker has begun with a cell."""
+
+    def moved(self, what: str, done: int, total: int, lane: int = 0) -> None:
+        """A worker has done so much of one part of its cell."""
+
+    def finished(self, record: Record, reused: bool) -> None:
+        """A cell has its record; `reused` where it had it before."""
+
+    def warned(self, message: str) -> None:
+        """Something that the user should know, and that does not end the run."""
+
+    def track(self, what: str, items: Iterable[Any], total: int) -> Iterator[Any]:
+        """The items, each told as done when the next one is asked for."""
+        self.moved(what, 0, total)
+        for done, item in enumerate(items, start=1):
+            yield item
+            self.moved(what, done, total)
+
+
+class Live(Reporter):
     """Bars on a terminal, and a line per finished cell everywhere."""
 
     def __init__(self, console: Console, cells: int) -> None:
@@ -38,8 +62,11 @@ class Live:
             speed_estimate_period=3600,
         )
         self.cells = self.bars.add_task("cells", total=cells)
-        self.inner = self.bars.add_task("", total=None, visible=False)
-        self.name = ""
+        self.lanes: dict[int, TaskID] = {}
+        self.methods: dict[int, str] = {}
+        """What each worker is at."""
+        self.names: dict[str, str] = {}
+        """Of cells, by their keys."""
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -48,22 +75,30 @@ class Live:
     def __exit__(self, *error: object) -> None:
         self.bars.stop()
 
-    def started(self, planned: Planned) -> None:
+    def started(self, planned: Planned, lane: int = 0) -> None:
         cell = planned.cell
         shadow = "" if cell.shadow is None else f", shadow model {cell.shadow + 1}"
-        self.name = escape(f"{cell.task} seed {cell.seed} {planned.defense}{shadow}")
-        self.bars.update(self.cells, description=escape(str(planned.defense)))
+        self.names[cell.key] = f"{cell.task} seed {cell.seed} {planned.defense}{shadow}"
+        self.methods[lane] = str(planned.defense)
 
-    def track(self, what: str, items: Iterable[Any], total: int) -> Iterator[Any]:
-        self.bars.reset(self.inner, description=f"  {what}", total=total, visible=True)
-        for item in items:
-            yield item
-            self.bars.advance(self.inner)
-        self.bars.update(self.inner, visible=False)
+    def moved(self, what: str, done: int, total: int, lane: int = 0) -> None:
+        if lane not in self.lanes:
+            self.lanes[lane] = self.bars.add_task("", total=None)
+        bar, method = self.lanes[lane], self.methods.get(lane, "")
+        if done == 0:
+            self.bars.reset(bar)
+        self.bars.update(
+            bar,
+            description=escape(f"  {method}: {what}"),
+            completed=done,
+            total=total,
+            visible=done < total,
+        )
 
     def finished(self, record: Record, reused: bool) -> None:
         self.bars.advance(self.cells)
-        self.console.print(_line(self.name, record, reused), highlight=False)
+        name = self.names.get(record.key, record.key)
+        self.console.print(_line(escape(name), record, reused), highlight=False)
 
     def warned(self, message: str) -> None:
         self.console.print(f"[yellow]{escape(message)}[/]")
@@ -80,23 +115,3 @@ def _line(name: str, record: Record, reused: bool) -> str:
     if record.cost and not reused:
         told += f", {record.cost.total_seconds:.0f} s"
     return f"[dim]{'kept' if reused else 'done'}[/] {name}: {told}"
-
-
-class Reporter(Protocol):
-    """What a front end shows while a plan runs."""
-
-    def started(self, planned: Planned) -> None: ...
-    def track(self, what: str, items: Iterable[Any], total: int) -> Iterable[Any]: ...
-    def finished(self, record: Record, reused: bool) -> None: ...
-    def warned(self, message: str) -> None: ...
-
-
-class Silent:
-    """Shows nothing."""
-
-    def started(self, planned: Planned) -> None: ...
-    def track(self, what: str, items: Iterable[Any], total: int) -> Iterable[Any]:
-        return items
-
-    def finished(self, record: Record, reused: bool) -> None: ...
-    def warned(self, message: str) -> None: ...

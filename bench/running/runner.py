@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,32 +20,77 @@ from bench.running.failures import failed
 from bench.running.inputs import Inputs
 from bench.running.pairing import Pairing
 from bench.running.plan import Plan, Planned
-from bench.running.reporting import Reporter, Silent
+from bench.running.reporting import Reporter
 from bench.running.scene import Scene
 from bench.running.shadows import with_shadows
 
 FINAL = {"ok", "diverged", "skipped"}
 """Statuses that running again would not change; other cells are tried again."""
+SHORTEST, LONGEST = 0.05, 2.0
+"""Seconds between two looks for cells that others are at."""
 
 
 @dataclass
 class Runner:
-    """Runs a plan into a store."""
+    """Runs a plan into a store, beside any others that do the same.
+
+    Attributes:
+        transcripts: where the transcript of each cell that is run is kept, in a folder named by its key.
+        since: when the run began, by the clock of the store; what failed after that is not tried again.
+        first: the number of the cell to begin with; workers of one run begin at different ones.
+        workers: how many processes of the run share the machine.
+    """
 
     plan: Plan
     store: Store
-    reporter: Reporter = field(default_factory=Silent)
+    reporter: Reporter = field(default_factory=Reporter)
     transcripts: Path | None = None
-    """Where the transcript of each cell that is run is kept, in a folder named by its key."""
+    since: float | None = None
+    first: int = 0
+    workers: int = 1
     _last: tuple[tuple[Any, ...], Inputs] | None = None
 
     def run(self) -> list[Record]:
         """Runs what is missing and returns the records of all cells, in the order of the plan.
 
+        A cell that somebody else is at is waited for; then its record is there.
+
         Raises:
             LeakboardError: a record cannot be written, or an extra is missing.
         """
-        return [self._run(planned) for planned in self.plan.cells]
+        if self.since is None:
+            self.since = self.store.now()
+        cells, done = self.plan.cells, dict[str, Record]()
+        left, pause = [*cells[self.first :], *cells[: self.first]], SHORTEST
+        while left:
+            # A plan may hold a cell without the shadow models that it needs.
+            ahead = {planned.cell.key for planned in left}
+            waiting = []
+            for planned in left:
+                record = None if ahead & set(planned.needs) else self._claimed(planned)
+                if record is None:
+                    waiting.append(planned)
+                else:
+                    done[planned.cell.key] = record
+                    ahead.discard(planned.cell.key)
+            if len(waiting) == len(left):
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST)
+            else:
+                pause = SHORTEST
+            left = waiting
+        return [done[planned.cell.key] for planned in cells]
+
+    def one(self, planned: Planned) -> Record:
+        """The record of one cell, which is waited for where somebody else is at it."""
+        while (record := self._claimed(planned)) is None:
+            time.sleep(LONGEST)
+        return record
+
+    def _claimed(self, planned: Planned) -> Record | None:
+        """The cell's record, run if need be, or None while another process is at it."""
+        with self.store.claim(planned.cell.key) as mine:
+            return self._run(planned) if mine else None
 
     def missing(self, planned: Planned) -> tuple[Record | None, list[Pairing]]:
         """What stands in the store for a cell, and the attacks it still lacks.
@@ -58,13 +104,14 @@ class Runner:
             place = self.store.set_aside(key)
             self.reporter.warned(f"{place.name}: {error}; set aside in {place.parent}, run again")
             record = None
-        if record is None or record.status not in FINAL:
+        retry = self.since is None or self.store.written(key) <= self.since
+        if record is None or (record.status not in FINAL and retry):
             return None, list(planned.pairings)
-        return record, lacking(planned, record)
+        return record, lacking(planned, record, retry)
 
     def _run(self, planned: Planned) -> Record:
-        self.reporter.started(planned)
         earlier, pairings = self.missing(planned)
+        self.reporter.started(planned)
         if earlier is not None and not pairings:
             self.reporter.finished(earlier, reused=True)
             return earlier
@@ -77,7 +124,7 @@ class Runner:
             self.reporter.finished(record, reused=True)
             return record
         backbone = self.plan.backbones[planned.cell.model_hash]
-        scene = Scene(ready, self._inputs(ready), backbone, self.reporter.track)
+        scene = Scene(ready, self._inputs(ready), backbone, self.reporter.track, self.workers)
         record = run_cell(scene, self.transcripts)
         if record.status == "ok":
             record = record.model_copy(update={"leaks": [*record.leaks, *idle]})
@@ -104,13 +151,18 @@ class Runner:
         return self._last[1]
 
 
-def lacking(planned: Planned, record: Record) -> list[Pairing]:
-    """The attacks of a cell that a record of it does not hold yet, or that failed and may not again."""
-    if record.status not in FINAL:
+def lacking(planned: Planned, record: Record, retry: bool = True) -> list[Pairing]:
+    """The attacks of a cell that a record of it does not hold yet.
+
+    Args:
+        retry: also what failed, and may not again.
+    """
+    if record.status not in FINAL and retry:
         return list(planned.pairings)
     if record.status != "ok":
         return []
-    again = {attack_id(leak.attack) for leak in record.leaks if leak.status not in FINAL}
+    failed_ = {attack_id(leak.attack) for leak in record.leaks if leak.status not in FINAL}
+    again = failed_ if retry else set()
     done = {attack_id(leak.attack) for leak in record.leaks} - again
     return [p for p in planned.pairings if attack_id(spec_of(p.attack)) not in done]
 

@@ -21,6 +21,8 @@ class Scene:
     inputs: Inputs
     backbone: Backbone
     progress: Progress = quietly
+    workers: int = 1
+    """How many processes of the run share the machine."""
 
     @property
     def cell(self) -> Cell:

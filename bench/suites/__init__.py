@@ -1,7 +1,7 @@
 """Suites: YAML files that say what is run; those that come with the project lie here, too.
 
-A name, a path or the words of a command come in.
-Out goes a `Suite`, or all of its mistakes at once, each with its line.
+A name, a path, a dict or the words of a command come in.
+Out goes a `Suite`, or all of its mistakes at once, each with its line or its keys.
 """
 
 import lazy_loader

@@ -1,5 +1,5 @@
+from .methods import methods_named as methods_named
 from .suite import Printed as Printed
 from .suite import Suite as Suite
 from .suite import load_suite as load_suite
-from .suite import methods_named as methods_named
 from .suite import suite_names as suite_names

@@ -1,4 +1,4 @@
-"""A YAML file that is being read: where every value stands, and what is wrong with it."""
+"""A suite that is being read: where every value stands, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -42,20 +42,29 @@ EXPECTED = {
 
 @dataclass
 class Page:
-    """A suite file that is being read: where everything stands, and what is wrong with it."""
+    """A suite that is being read: where everything stands, and what is wrong with it.
 
-    file: str
+    Attributes:
+        source: what mistakes begin with: a file, or the argument of a function, if anything.
+        lines: the line of every value; of a suite from Python its number in the order of reading.
+        numbered: lines are those of a file, and mistakes name them.
+    """
+
+    source: str = ""
     lines: dict[Loc, int] = field(default_factory=dict)
     parts: Mapping[str | int, type[BaseModel]] = field(default_factory=dict)
     """Models below a key, in which the nearest name of an unknown key is looked for."""
-    mistakes: dict[tuple[int, str], None] = field(default_factory=dict)
+    mistakes: dict[str, int] = field(default_factory=dict)
+    """Each in words, and its line."""
+    numbered: bool = False
 
     def complain(self, loc: Loc, what: str, line: int | None = None) -> None:
         at = self.known(loc)
         line = self.lines.get(at, 1) if line is None else line
-        place = f"{self.file}:{line}: " if self.file else ""
+        number = f":{line}" if self.numbered else ""
+        place = f"{self.source}{number}: " if self.source else ""
         key = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in at).removeprefix(".")
-        self.mistakes[line, f"{place}{key}: {what}" if key else f"{place}{what}"] = None
+        self.mistakes.setdefault(f"{place}{key}: {what}" if key else f"{place}{what}", line)
 
     def known(self, loc: Loc) -> Loc:
         """The part of a location that stands in the file: no union tags, no implied lists."""
@@ -115,6 +124,23 @@ class Page:
             return self.mapping(node, loc)
         return None
 
+    def taken(self, value: Any, loc: Loc) -> Any:
+        """A value from Python as a file would hold it, arrays as lists; notes where everything stands."""
+        self.lines.setdefault(loc, len(self.lines))
+        if hasattr(value, "tolist"):
+            value = value.tolist()
+        if isinstance(value, Mapping | list | tuple | range) and len(loc) > DEEPEST:
+            self.complain(loc[:1], f"is nested more than {DEEPEST} levels deep")
+        elif isinstance(value, Mapping):
+            for key in value:
+                if not isinstance(key, str):
+                    self.complain(loc, f"expected a word as key, got {shown(key)}")
+            words = {key: each for key, each in value.items() if isinstance(key, str)}
+            return {key: self.taken(each, (*loc, key)) for key, each in words.items()}
+        elif isinstance(value, list | tuple | range):
+            return [self.taken(each, (*loc, i)) for i, each in enumerate(value)]
+        return value
+
     def mapping(self, node: yaml.MappingNode, loc: Loc) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, child in node.value:
@@ -143,8 +169,7 @@ class Page:
     def approve(self) -> None:
         """Raises LeakboardError where mistakes were noted."""
         if self.mistakes:
-            ordered = sorted(self.mistakes, key=lambda mistake: mistake[0])
-            raise LeakboardError("\n".join(text for _, text in ordered))
+            raise LeakboardError("\n".join(sorted(self.mistakes, key=self.mistakes.__getitem__)))
 
     def build(
         self,

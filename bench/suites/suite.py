@@ -1,18 +1,11 @@
-"""Suites: a YAML file says what is run. All its mistakes are reported at once, with their lines.
-
-`attacks: all` stands for every attack but those that declare themselves costly; such a one is
-named explicitly, in a list.
-"""
+"""Suites: a YAML file or a dict says what is run. All mistakes are reported at once, with their places."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
-from math import isfinite
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
-import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -25,14 +18,13 @@ from pydantic import (
 )
 
 from bench.contracts import LeakboardError, Plant, Recording, TrainSettings, did_you_mean
-from bench.methods import Attack, Defense, registry
-from bench.suites.page import Loc, Page, shown
+from bench.methods import Attack, Defense
+from bench.suites.methods import ALL, listed, with_all
+from bench.suites.page import Page, shown
 from bench.tasks import OwnTask, SplitFiles, known_task
 
 SUITES = Path(__file__).parent
-ALL = "all"
 T = TypeVar("T")
-M = TypeVar("M", bound=BaseModel)
 
 
 def _listed(value: Any) -> Any:
@@ -72,7 +64,7 @@ class Printed(_Part):
 
     paper: str
     artefact: OneOrMore[str]
-    """Tables, figures or sections, as `leaderboards/published.csv` names them."""
+    """Tables, figures or sections, as `leaderboards/tables/printed.csv` names them."""
     model: str | None = None
     """Only the numbers of this model."""
     task: dict[str, str] = {}
@@ -139,7 +131,7 @@ class Suite(_Part):
         """
         given = {"task": task, "model": model, "seeds": seeds, "limit": limit}
         given = {key: value for key, value in given.items() if value is not None}
-        page = Page("", {(key,): 0 for key in given}, PARTS)
+        page = Page(lines={(key,): 0 for key in given}, parts=PARTS)
         suite = page.built(Suite, {key: getattr(self, key) for key in Suite.model_fields} | given)
         suite._base = self._base
         return suite
@@ -150,66 +142,41 @@ def suite_names() -> list[str]:
     return sorted(path.stem for path in SUITES.glob("*.yaml"))
 
 
-def load_suite(name_or_path: str) -> Suite:
-    """A built-in suite by its name, or a suite file by its path, which ends in .yaml or .yml.
+def load_suite(given: str | Path | Mapping[str, Any] | Suite) -> Suite:
+    """A suite by the name of a built-in one, by the path of its file, or from a dict.
+
+    A path ends in .yaml or .yml. A dict holds what a file would; its defenses and attacks may also be
+    classes and configured methods, of wherever they come from. Relative paths in a dict start at the
+    current folder.
 
     Raises:
-        LeakboardError: no such suite, or the file's mistakes, one on each line.
+        LeakboardError: no such suite, or its mistakes, one on each line.
     """
-    path = _find(name_or_path)
-    page = Page(str(path), parts=PARTS)
-    given = page.read(path)
-    attacks = _with_all(_listed(given.get("attacks", ALL)))
-    given["attacks"] = _methods(page, "attack", registry.attacks(), attacks)
+    if isinstance(given, Suite):
+        return given
+    if isinstance(given, Mapping):
+        page = Page("suite", parts=PARTS)
+        return _built(page, page.taken(given, ()), Path())
+    if not isinstance(given, str | Path):
+        raise LeakboardError(
+            "suite: expected the name of a suite, the path of a file, a dict or a leakboard.Suite, "
+            f"got {shown(given)}"
+        )
+    path = _find(str(given))
+    page = Page(str(path), parts=PARTS, numbered=True)
+    return _built(page, page.read(path), path.parent)
+
+
+def _built(page: Page, given: dict[str, Any], base: Path) -> Suite:
+    given["attacks"] = listed(page, "attack", with_all(_listed(given.get("attacks", ALL))))
     if "defenses" in given:
         defenses = _listed(given["defenses"])
-        given["defenses"] = _methods(page, "defense", registry.defenses(), defenses)
+        given["defenses"] = listed(page, "defense", defenses)
         if not defenses:
             page.complain(("defenses",), "must be a list with at least one entry, got []")
     suite = page.built(Suite, given)
-    suite._base = path.parent
+    suite._base = base
     return suite
-
-
-def methods_named(kind: Literal["attack", "defense"], words: Sequence[str]) -> tuple[Any, ...]:
-    """Methods as the command line gives them, each written as in a suite: `sap`, `sap: {eta: 75}`.
-
-    No words mean all attacks but the costly ones.
-
-    Raises:
-        LeakboardError: not YAML, or mistakes as in a suite.
-    """
-    page, entries = Page(""), []
-    for i, word in enumerate(words):
-        try:
-            node = yaml.compose(word, Loader=yaml.BaseLoader)
-        except yaml.YAMLError as e:
-            raise LeakboardError(
-                f"--{kind} '{word}': expected a name, or 'name: {{parameter: value}}'"
-            ) from e
-        entries.append(page.plain(node, (f"{kind}s", i)) if node else None)
-    known: Mapping[str, type[Any]] = registry.attacks() if kind == "attack" else registry.defenses()
-    found = _methods(page, kind, known, entries or _cheap())
-    page.approve()
-    return found
-
-
-def _with_all(entries: Sequence[Any]) -> Sequence[Any]:
-    """The word `all` as what it means: every attack but those beside it, and but the costly ones.
-
-    The other entries keep their places, by which mistakes are found in the file.
-    """
-    if ALL not in entries:
-        return entries
-    named = {name for entry in entries for name in (entry if isinstance(entry, dict) else [entry])}
-    meant = [name for name in _cheap() if name not in named]
-    at = entries.index(ALL)
-    return [*entries[:at], *meant[:1], *entries[at + 1 :], *meant[1:]]
-
-
-def _cheap() -> list[str]:
-    """Every attack but the costly ones, which a suite must name."""
-    return [name for name, attack in registry.attacks().items() if not attack.costly]
 
 
 def _find(name_or_path: str) -> Path:
@@ -228,59 +195,3 @@ def _find(name_or_path: str) -> Path:
             "A file of your own is given by its path, which ends in .yaml."
         )
     return SUITES / f"{name_or_path}.yaml"
-
-
-def _methods(
-    page: Page, kind: str, known: Mapping[str, type[M]], entries: Sequence[Any]
-) -> tuple[M, ...]:
-    """The methods of a list, grids unfolded; mistakes are noted on the page."""
-    found: list[M] = []
-    for i, entry in enumerate(entries):
-        loc: Loc = (f"{kind}s", i)
-        match entry:
-            case str(name):
-                params: Any = None
-            case dict() if len(entry) == 1:
-                [(name, params)] = entry.items()
-            case None:
-                word = "For training without protection write the word none."
-                advice = word if kind == "defense" else "Remove the entry."
-                page.complain(loc, f"expected the name of a {kind}, got null. {advice}")
-                continue
-            case _:
-                page.complain(
-                    loc,
-                    f"expected one {kind}, got {shown(entry)}. Write a name, or "
-                    "name: {parameter: value}, with parameters indented deeper than the name.",
-                )
-                continue
-        if name not in known:
-            page.complain(loc, f"unknown {kind} '{name}'. {did_you_mean(name, known)}")
-            continue
-        for method in _grid(page, known[name], params, (*loc, name)):
-            if method in found:
-                page.complain(loc, f"'{method}' is listed twice")
-            found.append(method)
-    return tuple(found)
-
-
-def _grid(page: Page, cls: type[M], params: Any, loc: Loc) -> Iterator[M]:
-    """One method for each combination of the listed values, in the written order."""
-    params = {} if params is None else params
-    if not isinstance(params, dict):
-        page.complain(loc, f"expected parameters such as {{name: value}}, got {shown(params)}")
-        return
-    axes = {key: value if isinstance(value, list) else [value] for key, value in params.items()}
-    for key, values in axes.items():
-        if not values:
-            page.complain((*loc, key), "expected at least one value, got an empty list")
-    for places in product(*(range(len(values)) for values in axes.values())):
-        chosen = dict(zip(axes, places, strict=True))
-        method = page.build(cls, {key: axes[key][i] for key, i in chosen.items()}, loc, chosen)
-        if method is None:
-            continue
-        for key, i in chosen.items():
-            value = getattr(method, key)
-            if isinstance(value, float) and not isfinite(value):
-                page.complain((*loc, key, i), f"must be a finite number, got {value}")
-        yield method

@@ -1,10 +1,13 @@
+from .bars import bars as bars
+from .curves import Curve as Curve
+from .curves import measured_curves as measured_curves
 from .goals import goals as goals
 from .label_leak import ATTACKS as ATTACKS
 from .label_leak import CHANNEL as CHANNEL
-from .label_leak import KINDS as KINDS
-from .label_leak import draw as draw
-from .label_leak import training as training
+from .label_leak import leaks as leaks
 from .memory import memory as memory
+from .pca import pca as pca
+from .sensitivity import sensitivity as sensitivity
 from .sweep import sweep as sweep
 from .tradeoff import tradeoff as tradeoff
-from .tradeoff import words as words
+from .training import training as training

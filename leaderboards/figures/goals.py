@@ -8,15 +8,14 @@ from textwrap import fill
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps, style
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from bench.contracts import LeakboardError
 from leaderboards.figures.legend import GREY
-from leaderboards.figures.sheet import Sheet
-from leaderboards.figures.tradeoff import RC, save
-from leaderboards.tables import Line, Matrix, Shield, claimed, look, named
+from leaderboards.figures.sheet import Sheet, save, styled
+from leaderboards.tables import Line, Matrix, Shield, look
 
 ROW, CELL = 0.36, 1.15
 """Inches of a defense and of a goal."""
@@ -45,7 +44,7 @@ def goals(found: Sequence[Matrix], out: Path, title: str) -> list[Path]:
         )
     wide = max(len(one.aims) for one in found)
     heights = [ROW * (len(one.lines) + 2.2) for one in found]
-    with style.context(["default", RC, {"axes.grid": False}]):
+    with styled(**{"axes.grid": False}):
         note = NOTE.format(budget=found[0].budget)
         sheet = Sheet(4.1 + CELL * wide, sum(heights), title, note)
         parts = sheet.above.subfigures(len(found), 1, squeeze=False, height_ratios=heights)[:, 0]
@@ -79,9 +78,8 @@ def _costs(ax: Axes, one: Matrix) -> None:
 
 
 def _label(line: Line) -> str:
-    claim = claimed(line)
-    text = named(line) if line.within else f"({named(line)})"
-    return text if claim in ("–", line.label) else f"{text}\nclaims {claim}"
+    text = line.named if line.within else f"({line.named})"
+    return text if line.claimed in ("–", line.label) else f"{text}\nclaims {line.claimed}"
 
 
 def _cells(ax: Axes, one: Matrix, wide: int) -> None:

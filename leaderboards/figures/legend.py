@@ -5,28 +5,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 
-from leaderboards.tables import Curve
+from leaderboards.figures.curves import Curve
 
 GREY = "#6b6b6b"
 UNDEFENDED: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": (0, (5, 3))}
 CHANCE: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": ":"}
 ENVELOPE: dict[str, Any] = {"color": "#dadada", "linewidth": 3, "solid_joinstyle": "round"}
+LINE = 0.165
+"""Inches from one line of the legend to the next."""
+
+
+def darker(colour: str) -> tuple[float, ...]:
+    """A colour for small text: light ones would fade on white."""
+    return tuple(0.75 * channel for channel in to_rgb(colour))
+
+
+def drawn(marker: str, colour: Any, hollow: bool) -> dict[str, Any]:
+    """A line with markers, as arguments of `Line2D`; hollow and thin what a paper prints."""
+    return {
+        "color": colour,
+        "linewidth": 0.9 if hollow else 1.3,
+        "marker": marker,
+        "markersize": 4.8,
+        "markerfacecolor": "white" if hollow else colour,
+        "markeredgecolor": colour if hollow else "white",
+        "markeredgewidth": 0.9 if hollow else 0.5,
+    }
 
 
 def strokes(curve: Curve) -> dict[str, Any]:
     """Line and marker of a curve, as arguments of matplotlib's `Line2D`."""
-    colour = curve.look.colour
+    look = curve.look
     return {
-        "color": colour,
+        **drawn(look.marker, look.colour, curve.hollow),
         "linestyle": curve.style if len(curve.rows) > 1 else "none",
-        "linewidth": 0.9 if curve.hollow else 1.3,
-        "marker": curve.look.marker,
-        "markersize": 7.5 if curve.look.marker == "*" else 4.8,
-        "markerfacecolor": "white" if curve.hollow else colour,
-        "markeredgecolor": colour if curve.hollow else "white",
-        "markeredgewidth": 0.9 if curve.hollow else 0.5,
+        "markersize": 7.5 if look.marker == "*" else 4.8,
     }
 
 

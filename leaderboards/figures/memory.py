@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import pandas as pd
-from matplotlib import style
 from matplotlib.axes import Axes
 
 from bench.contracts import LeakboardError, Record
 from bench.tasks import CEILING, VIEWS
 from leaderboards.figures.legend import CHANCE, GREY
-from leaderboards.figures.sheet import Sheet
-from leaderboards.figures.tradeoff import RC, save, words
-from leaderboards.tables import SETTING, average, frame, knob, settings, varying
+from leaderboards.figures.sheet import Sheet, save, styled
+from leaderboards.tables import (
+    SETTING,
+    Row,
+    average,
+    counted,
+    distinct,
+    frame,
+    knob,
+    settings,
+    varying,
+)
 
 COPIES = ("o", "s", "D", "^", "v", "P")
 """Markers, from the fewest copies to the most."""
@@ -35,7 +43,7 @@ def memory(
     shows what luck does.
 
     Args:
-        printed: as `leaderboards.tables.published.exposures` gives them; drawn hollow in the rows of the
+        printed: as `leaderboards.tables.printed.exposures` gives them; drawn hollow in the rows of the
             settings that agree in all that they state.
 
     Raises:
@@ -56,7 +64,7 @@ def memory(
     counts = sorted({_copies(view) for view in rows["view"]})
     signs = {copies: place for place, copies in enumerate(c for c in counts if c)}
     tallest = max(sum((s[0], s[1]) == where for s, _ in groups) for where in tasks)
-    with style.context(["default", RC]):
+    with styled():
         sheet = Sheet(7.0, ROW * tallest * len(tasks) + 1.0, title, _note(rows, printed), 6)
         panels = sheet.above.subplots(len(tasks), 1, squeeze=False)[:, 0]
         for ax, (task, model) in zip(panels, tasks, strict=True):
@@ -80,7 +88,7 @@ def memory(
         return save(sheet.figure, out)
 
 
-def _sign(ax: Axes, y: float, row: Mapping[Hashable, Any], signs: Mapping[int, int]) -> None:
+def _sign(ax: Axes, y: float, row: Row, signs: Mapping[int, int]) -> None:
     copies, value = _copies(str(row["view"])), row["success"]
     low, high = max(0.0, row["success_low"]), min(CEILING, row["success_high"])
     look: dict[str, Any] = {"color": GREY, "marker": "|", "markersize": 9}
@@ -102,7 +110,7 @@ def _sign(ax: Axes, y: float, row: Mapping[Hashable, Any], signs: Mapping[int, i
 def _hollow(
     ax: Axes,
     y: int,
-    row: Mapping[Hashable, Any],
+    row: Row,
     printed: pd.DataFrame | None,
     signs: Mapping[int, int],
 ) -> None:
@@ -127,14 +135,13 @@ def _apart(copies: int, signs: Mapping[int, int]) -> float:
 
 def _names(rows: pd.DataFrame) -> dict[str, list[str]]:
     """For each defense the parameters that vary, its knob aside: the claim says that."""
-    found = {}
-    for defense, own in rows.groupby("defense"):
-        several = varying(json.loads(text) for text in own["params"].unique())
-        found[str(defense)] = [n for n in several if n != knob(str(defense), own["params"])]
-    return found
+    return {
+        str(defense): varying(own["params"], but=knob(str(defense), own["params"]))
+        for defense, own in rows.groupby("defense")
+    }
 
 
-def _named(row: Mapping[Hashable, Any], names: Mapping[str, list[str]], claim: Any) -> str:
+def _named(row: Row, names: Mapping[str, list[str]], claim: Any) -> str:
     defense = str(row["defense"])
     text = ", ".join(filter(None, [defense, settings(str(row["params"]), names[defense])]))
     if claim is not None and "epsilon" in claim.parameters:
@@ -148,12 +155,13 @@ def _copies(view: str) -> int:
 
 
 def _note(rows: pd.DataFrame, printed: pd.DataFrame | None) -> str:
-    seeds = rows["seed"].nunique()
     text = (
         "Exposure: log2(10⁶) − log2(rank of the secret among all 10⁶); each bit halves the rank. Means over "
-        f"{seeds} seed{'s' * (seeds > 1)} with 95 % intervals where there are several canaries; a claim ε is of "
+        f"{counted(rows['seed'].nunique(), 'seed')} with 95 % intervals where there are several canaries; a claim ε is of "
         "single texts, and k copies of one have kε. masked, missed: whether the detector finds the canary."
     )
     if printed is not None and len(printed):
-        text += f" Hollow: as printed by {words(printed['paper'])} for {words(printed['model'])}."
+        text += (
+            f" Hollow: as printed by {distinct(printed['paper'])} for {distinct(printed['model'])}."
+        )
     return text

@@ -11,16 +11,17 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps, style
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from leaderboards.figures.legend import CHANCE, GREY, per_row
-from leaderboards.figures.tradeoff import AGAINST, LINE, RC, SMALL, WIDTHS, note, save, words
-from leaderboards.tables import OF_CELL, look, printed_sweep, setting
+from leaderboards.figures.legend import CHANCE, GREY, LINE, drawn, per_row
+from leaderboards.figures.notes import AGAINST, note
+from leaderboards.figures.sheet import SMALL, WIDTHS, save, styled
+from leaderboards.tables import OF_CELL, distinct, look, printed_sweep, setting
 
 AXES = {
     "cut": "Blocks below the cut, k",
@@ -54,7 +55,7 @@ def sweep(
     against: str,
     out: Path,
     title: str,
-    published: pd.DataFrame | None = None,
+    printed: pd.DataFrame | None = None,
     more: str = "",
 ) -> list[Path]:
     """Draws the lines of `swept`.
@@ -66,13 +67,13 @@ def sweep(
     Args:
         means: as `swept` builds them, for `against`.
         out: where to write; .png, .svg and .pdf take the place of its suffix.
-        published: as `leaderboards.tables.published.published` builds it.
+        printed: what a paper prints, as `leaderboards.tables.printed.printed` builds it.
         more: what else differs between its numbers and ours.
 
     Returns:
         The files. Equal means give equal bytes.
     """
-    known = printed_sweep(published, against, means)
+    known = printed_sweep(printed, against, means)
     panels = _panels(means, known, against)
     paired = any(panel.quantity == "utility" for panel in panels)
     columns = 2 if paired else min(len(panels), 3)
@@ -80,10 +81,10 @@ def sweep(
     colours = _colours(pd.concat([means, known]))
     handles = _legend(pd.concat([means, known]), colours)
     beside = per_row(handles, width)
-    text = wrap(note(means, words(known["model"]), more), int(width / 0.052))
+    text = wrap(note(means, distinct(known["model"]), more), int(width / 0.052))
     foot = LINE * (-(-len(handles) // beside) + 0.6 + 0.75 * len(text))
     body = HEIGHT * rows + 0.3
-    with style.context(["default", RC]):
+    with styled():
         figure = Figure(figsize=(width, body + foot), layout="constrained")
         above, below = np.ravel(np.asarray(figure.subfigures(2, 1, height_ratios=[body, foot])))
         axes = above.subplots(rows, columns, squeeze=False, sharey="col" if paired else False)
@@ -107,7 +108,7 @@ def _panels(means: pd.DataFrame, known: pd.DataFrame, against: str) -> list[Pane
     panels = []
     for (task, attribute), rows in means.groupby(["task", "attribute"], sort=False):
         name = f"{task}: {attribute}" if attribute else str(task)
-        models = words(rows["model"])
+        models = distinct(rows["model"])
         first = name if of_attack else f"{name} · {models}, measured here"
         panels += [Panel(first, quantity, rows, False) for quantity in quantities]
         theirs = known[known["task"] == task] if not attribute and not of_attack else known[:0]
@@ -172,10 +173,10 @@ def _scale_y(ax: Axes, panel: Panel) -> None:
         ax.set_ylabel(f"Empirical privacy against\n{AGAINST.get(goal, goal)} →")
         ax.set_ylim(-0.03, 1.03)
     elif quantity == "success":
-        ax.set_ylabel(f"Success: {words(rows['metric'])}")
+        ax.set_ylabel(f"Success: {distinct(rows['metric'])}")
         ax.set_ylim(*_room([*rows["success"], *_chances(rows, "success")]))
     else:
-        metric = words(rows["utility_metric"]) if "utility_metric" in rows else ""
+        metric = distinct(rows["utility_metric"]) if "utility_metric" in rows else ""
         ax.set_ylabel(f"Utility: {metric or 'accuracy'} →")
 
 
@@ -211,18 +212,8 @@ def _colours(rows: pd.DataFrame) -> dict[Any, Any]:
 
 def _strokes(row: Any, colours: Mapping[Any, Any], hollow: bool) -> dict[str, Any]:
     """Line and marker; the value decides the colour, the defense the marker."""
-    drawn = look(str(row["defense"]))
-    colour = colours[row["value"]]
-    return {
-        "color": colour,
-        "linewidth": 0.9 if hollow else 1.3,
-        "linestyle": (0, (4, 2.5)) if hollow else "-",
-        "marker": drawn.marker,
-        "markersize": 4.8,
-        "markerfacecolor": "white" if hollow else colour,
-        "markeredgecolor": colour if hollow else "white",
-        "markeredgewidth": 0.9 if hollow else 0.5,
-    }
+    strokes = drawn(look(str(row["defense"])).marker, colours[row["value"]], hollow)
+    return strokes | {"linestyle": (0, (4, 2.5)) if hollow else "-"}
 
 
 def _legend(rows: pd.DataFrame, colours: Mapping[Any, Any]) -> list[Line2D]:

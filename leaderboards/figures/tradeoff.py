@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from textwrap import wrap
@@ -11,90 +10,52 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from fontTools import subset
-from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from matplotlib.transforms import Bbox
 
 from bench.contracts import LeakboardError
-from leaderboards.figures.labels import Label, place
+from leaderboards.figures.curves import Curve, measured_curves, printed_curves
 from leaderboards.figures.legend import (
     CHANCE,
     ENVELOPE,
     GREY,
+    LINE,
     UNDEFENDED,
+    darker,
     keys,
     per_row,
     references,
     strokes,
 )
-from leaderboards.tables import Curve, darker, measured, pareto, printed_curves
+from leaderboards.figures.notes import AGAINST, note
+from leaderboards.figures.point_labels import Label, place
+from leaderboards.figures.sheet import SMALL, WIDTHS, save, styled
+from leaderboards.tables import distinct, pareto
 
-SMALL = 6.5
-"""Points; the size of labels and notes."""
-WIDTHS = {1: 5.2, 2: 7.4, 3: 11.0}
-"""Inches, by the number of panels beside each other."""
-AGAINST = {
-    "attribute": "attribute inference",
-    "label": "label inference",
-    "membership": "membership inference",
-}
-LINE = 0.165
-"""Inches from one line of the legend to the next."""
 HEAD, PANEL = 0.3, 3.1
 """Inches of the title, and of a panel from its own title to the words below it."""
 LEFT, RIGHT, TOP, BOTTOM = 0.64, 0.12, 0.24, 0.58
 """Inches around the axes of a panel, for the words beside them."""
-METADATA: dict[str, dict[str, Any]] = {
-    "png": {"Software": None},
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None},
-}
-RC = {
-    "figure.dpi": 200,
-    "font.family": "DejaVu Sans",
-    "font.size": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.7,
-    "axes.titlesize": 8.5,
-    # Said, for else each drawing looks for what a title might cover.
-    "axes.titley": 1.0,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#ececec",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 7.5,
-    "legend.borderaxespad": 0,
-    "legend.borderpad": 0.1,
-    # Without a salt the ids in an SVG are random; fonttype 42 keeps the text of a PDF searchable.
-    "svg.hashsalt": "leakboard",
-    "pdf.fonttype": 42,
-    # Names come from records; a dollar in one is a dollar.
-    "text.parse_math": False,
-}
 
 
 def tradeoff(
     points: pd.DataFrame,
     out: Path,
     title: str,
-    published: pd.DataFrame | None = None,
+    known: pd.DataFrame | None = None,
     more: str = "",
     about: str = "",
 ) -> list[Path]:
     """Draws utility (up) against empirical privacy (right), a panel for each task and attribute.
 
     Args:
-        points: as `leaderboards.tables.frontier.points` builds them.
+        points: as `leaderboards.tables.points.points` builds them.
         out: where to write; .png (200 dpi), .svg and .pdf take the place of its suffix.
         title: above the panels.
-        published: as `leaderboards.tables.published.published` builds it; drawn hollow and dashed in
-            the panels of tasks that were measured too.
-        more: what the reader must know of the published points.
+        known: what a paper prints, as `leaderboards.tables.printed.printed` builds it; drawn hollow and
+            dashed in the panels of tasks that were measured too.
+        more: what the reader must know of the printed points.
         about: model, data, training and seeds, where all points share them.
 
     Returns:
@@ -104,14 +65,14 @@ def tradeoff(
         LeakboardError: no point has both numbers.
     """
     drawn = _drawable(points)
-    curves = measured(drawn)
-    known = printed_curves(_comparable(published, drawn)) if published is not None else []
+    curves = measured_curves(drawn)
+    theirs = printed_curves(_comparable(known, drawn)) if known is not None else []
     tasks = list(dict.fromkeys(drawn["task"]))
-    with style.context(["default", RC]):
+    with styled():
         columns = min(len(tasks), 3)
         width, rows = WIDTHS[columns], -(-len(tasks) // columns)
-        parts = [keys([*curves, *known]), references(bool(_undefended(drawn)))]
-        models = words(pd.Series([m for c in known for m in c.rows["model"]], dtype="str"))
+        parts = [keys([*curves, *theirs]), references(bool(_undefended(drawn)))]
+        models = distinct(pd.Series([m for c in theirs for m in c.rows["model"]], dtype="str"))
         text = wrap(note(drawn, models, more, about), int(width / 0.052))
         columns_of = [per_row(handles, width) for handles in parts]
         lines = [-(-len(handles) // n) for handles, n in zip(parts, columns_of, strict=True)]
@@ -119,7 +80,7 @@ def tradeoff(
         height = PANEL * rows + HEAD + foot
         figure = Figure(figsize=(width, height))
         panels = [_place(figure, n, columns) for n in range(len(tasks))]
-        here = [[c for c in [*curves, *known] if c.task == task] for task in tasks]
+        here = [[c for c in [*curves, *theirs] if c.task == task] for task in tasks]
         for ax, task, inside in zip(panels, tasks, here, strict=True):
             _panel(ax, drawn[drawn["task"] == task], inside)
         figure.suptitle(title, fontsize=10, fontweight="bold", y=1 - 0.08 / height)
@@ -165,9 +126,9 @@ def _drawable(points: pd.DataFrame) -> pd.DataFrame:
     return drawn.assign(task=drawn["task"].where(drawn["attribute"] == "", named))
 
 
-def _comparable(published: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
+def _comparable(known: pd.DataFrame, drawn: pd.DataFrame) -> pd.DataFrame:
     """The printed points of the goal and the tasks that are drawn."""
-    return published[published["goal"].isin(drawn["goal"]) & published["task"].isin(drawn["task"])]
+    return known[known["goal"].isin(drawn["goal"]) & known["task"].isin(drawn["task"])]
 
 
 def _panel(ax: Axes, points: pd.DataFrame, curves: Sequence[Curve]) -> None:
@@ -184,9 +145,9 @@ def _panel(ax: Axes, points: pd.DataFrame, curves: Sequence[Curve]) -> None:
     # Interval ends may run off the panel: with few seeds they would squeeze the points flat.
     ax.set(xlim=(-0.04, 1.04), ylim=(heights.min() - pad, heights.max() + pad))
     goal = str(points["goal"].iloc[0])
-    against, metric = AGAINST.get(goal, goal), words(points["metric"])
+    against, metric = AGAINST.get(goal, goal), distinct(points["metric"])
     ax.set_xlabel(f"Empirical privacy against {against} →\n1 − {metric or 'success'}")
-    ax.set_ylabel(f"Utility: {words(points['utility_metric'])} →")
+    ax.set_ylabel(f"Utility: {distinct(points['utility_metric'])} →")
     ax.set_title(str(points["task"].iloc[0]), loc="left", fontweight="bold")
     ax.set_title("better ↗", loc="right", color=GREY, fontsize=7.5)
 
@@ -261,83 +222,3 @@ def _staircase(points: pd.DataFrame) -> np.ndarray:
     # To the right of a point only the next one's utility is left.
     steps = [[[a[0], b[1]], b] for a, b in pairwise(xy)]
     return np.array([xy[0], *[corner for step in steps for corner in step]])
-
-
-def note(points: pd.DataFrame, printed_for: str = "", more: str = "", about: str = "") -> str:
-    """What the reader must know of the points: attack, seeds, model, data.
-
-    Args:
-        printed_for: the models of the printed points beside them, if there are any.
-        more: what else differs between those and these.
-        about: model, data, training and seeds, where all points share them.
-    """
-    fewest, most = points["n_seeds"].min(), points["n_seeds"].max()
-    seeds = f"{most}" if fewest == most else f"{fewest} to {most}"
-    limits = points["limit"].dropna().unique()
-    data = f"at most {max(limits):,} examples per split" if len(limits) else "all examples"
-    about = about or f"{words(points['model'])}, {data}; {seeds} seed{'s' * (seeds != '1')}"
-    text = f"Measured: {about}, with 95 % intervals; attack: {words(points['attack'])}."
-    if printed_for:
-        text += (
-            f" Hollow points are as printed, for {printed_for} and the paper's own data size: "
-            "compare the shapes, not the values."
-        )
-        text += f" {more}" if more else ""
-    return text
-
-
-def words(texts: pd.Series) -> str:
-    """The different texts of a column, in order, joined by commas."""
-    return ", ".join(dict.fromkeys(part for text in texts for part in text.split(", ") if part))
-
-
-def save(figure: Figure, out: Path) -> list[Path]:
-    """Writes a figure as .png, .svg and .pdf; equal figures give equal bytes."""
-    stem = out.with_suffix("") if out.suffix[1:] in METADATA else out
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in METADATA]
-    settle(figure)
-    with _fonts_without_rules():
-        for path, metadata in zip(paths, METADATA.values(), strict=True):
-            figure.savefig(path, dpi=200, metadata=metadata)
-    return paths
-
-
-@contextmanager
-def _fonts_without_rules() -> Iterator[None]:
-    """Spares the names of the glyphs of a font, and the rules by which a typesetter moves them.
-
-    A PDF that places each glyph holds none of them, but to read those of DejaVu would take most of
-    the time of writing it. matplotlib offers no way to say so.
-    """
-    whole = subset.load_font
-
-    def without(*args: Any, **kwargs: Any) -> Any:
-        font = whole(*args, **kwargs, dontLoadGlyphNames=True)
-        for table in ("GDEF", "GPOS", "GSUB", "MATH"):
-            if table in font:
-                del font[table]
-        return font
-
-    subset.load_font = without
-    try:
-        yield
-    finally:
-        subset.load_font = whole
-
-
-def settle(figure: Figure) -> None:
-    """Lays a figure out, once: afterwards nothing moves, whatever is added, in whatever format.
-
-    The layout is a solution of equations whose order differs from run to run, and with it the
-    rounding, so places are rounded; SVG names its clip paths by a hash of these numbers.
-    """
-    if figure.get_layout_engine() is None:
-        return
-    figure.draw_without_rendering()
-    # "none" would leave a stand-in, for whose sake each format is drawn twice.
-    figure.set_layout_engine(None)
-    for part in figure.subfigs:
-        part.bbox_relative.set_points(part.bbox_relative.get_points().round(6))
-    for ax in figure.axes:
-        ax.set_position(Bbox(ax.get_position().get_points().round(6)))

@@ -15,9 +15,10 @@ import pandas as pd
 from plotly.offline import get_plotlyjs
 
 from bench.contracts import LeakboardError
+from leaderboards.site.collection import collect
+from leaderboards.site.content import Content
 from leaderboards.site.drawing import Drawing
 from leaderboards.site.pages import Pages
-from leaderboards.site.reading import collect
 from leaderboards.tables import export
 
 MANIFEST = "leakboard-site.json"
@@ -44,7 +45,7 @@ def publish(folders: Sequence[Path], to: Path) -> int:
             raise LeakboardError(f"{to}: cannot be written ({error.strerror or error})") from error
         try:
             with Drawing() as drawing:
-                n = _write(Pages(collection), new, drawing)
+                n = _write(Content(collection), new, drawing)
             new.chmod(0o755)  # mkdtemp makes folders for their owner alone
             check_place(to)  # it may have come into being meanwhile
             _swap(new, to)
@@ -91,19 +92,19 @@ def check_place(to: Path) -> None:
         )
 
 
-def _write(pages: Pages, folder: Path, drawing: Drawing) -> int:
+def _write(content: Content, folder: Path, drawing: Drawing) -> int:
     n = 0
-    drawing.begin(pages, folder / "figures")
-    for path, text in pages.every():
+    drawing.begin(content, folder / "figures")
+    for path, text in Pages(content).every():
         place = folder / path
         place.parent.mkdir(exist_ok=True)
         place.write_text(text, "utf-8")
         n += 1
     for suffix in ("csv", "parquet"):
-        export(pages.frame, folder / "data" / f"leakboard.{suffix}")
-    pages.rows.to_csv(folder / "data" / "settings.csv", index=False)
-    pages.rows.to_parquet(folder / "data" / "settings.parquet", index=False)
-    for key, found in pages.collection.files.items():
+        export(content.frame, folder / "data" / f"leakboard.{suffix}")
+    content.settings.to_csv(folder / "data" / "settings.csv", index=False)
+    content.settings.to_parquet(folder / "data" / "settings.parquet", index=False)
+    for key, found in content.collection.files.items():
         shutil.copyfile(found[0], folder / "records" / f"{key}.json")
     with as_file(files("leaderboards.site") / "assets") as assets:
         shutil.copytree(assets, folder / "assets")

@@ -1,21 +1,21 @@
-"""Utility against empirical privacy: as data for plotly, and as files for papers."""
+"""Figures that a reader can ask for numbers: data for plotly."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape as escaped
-from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bench.contracts import Record
-from leaderboards.figures import tradeoff, words
-from leaderboards.site.rows import ONE_SEED, place
-from leaderboards.tables import SETTING, Curve, Look, look, measured, pareto
+from leaderboards.figures import Curve, measured_curves
+from leaderboards.site.links import Links
+from leaderboards.site.record_tables import ONE_SEED
+from leaderboards.tables import SETTING, Look, distinct, look, pareto, setting_of
 
 SIGNS = {
     "o": ("circle", "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"),
@@ -76,13 +76,12 @@ def label(text: Any) -> str:
     return escaped(str(text), quote=False)
 
 
-def chart(points: pd.DataFrame, keys: dict[tuple[Any, ...], str], root: str = "") -> Chart:
+def chart(points: pd.DataFrame, keys: Mapping[tuple[Any, ...], str]) -> Chart:
     """The figure of one task, goal and attribute.
 
     Args:
-        points: as `leaderboards.tables.frontier.points` builds them, all with both numbers.
+        points: as `leaderboards.tables.points.points` builds them, all with both numbers.
         keys: for each setting the key of the record to which a click on its point leads.
-        root: the way from the page to the site's root.
     """
     best = pareto(points).sort_values(["ep", "utility"], ascending=[True, False])
     envelope = {
@@ -95,7 +94,7 @@ def chart(points: pd.DataFrame, keys: dict[tuple[Any, ...], str], root: str = ""
         "hoverinfo": "skip",
         "meta": {"ink": "muted"},
     }
-    curves = measured(points)
+    curves = measured_curves(points)
     low, high = float(points["ep_chance"].min()), float(points["ep_chance"].max())
     undefended = points.loc[points["defense"] == "none", "utility"]
     heights = points["utility"].to_numpy(float)
@@ -103,7 +102,7 @@ def chart(points: pd.DataFrame, keys: dict[tuple[Any, ...], str], root: str = ""
     line = {"xref": "paper", "x0": 0, "x1": 1, "line": {"width": 1, "dash": "dash"}}
     band = {"yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
     return Chart(
-        [envelope, *(_trace(curve, keys, root) for curve in curves)],
+        [envelope, *(_trace(curve, keys) for curve in curves)],
         {
             "shapes": [
                 {"type": "rect", "x0": low, "x1": high, **band, "line": {"width": 0}},
@@ -118,7 +117,7 @@ def chart(points: pd.DataFrame, keys: dict[tuple[Any, ...], str], root: str = ""
             ],
             "xaxis": {"title": {"text": "empirical privacy →"}, "range": [-0.04, 1.04]},
             "yaxis": {
-                "title": {"text": f"{label(words(points['utility_metric']) or 'utility')} →"},
+                "title": {"text": f"{label(distinct(points['utility_metric']) or 'utility')} →"},
                 "range": [float(heights.min()) - pad, float(heights.max()) + pad],
             },
             "height": HEIGHT,
@@ -158,18 +157,7 @@ def over_steps(record: Record) -> Chart | None:
     return Chart(data, {**axes, "height": HEIGHT}, list(zip(names, looks, strict=True)))
 
 
-def files(points: pd.DataFrame, out: Path, title: str, about: str) -> list[Path]:
-    """The figure for a paper, as SVG, PNG and PDF; texts that would push it off the page are cut."""
-    names = ["task", "attribute", "metric", "utility_metric"]
-    cut = {name: points[name].map(lambda text: _short(text, 40)) for name in names}
-    return tradeoff(points.assign(**cut), out, _short(title, 60), about=_short(about, 200))
-
-
-def _short(text: str, most: int) -> str:
-    return shorten(text, most, placeholder=" …")
-
-
-def _trace(curve: Curve, keys: dict[tuple[Any, ...], str], root: str) -> dict[str, Any]:
+def _trace(curve: Curve, keys: Mapping[tuple[Any, ...], str]) -> dict[str, Any]:
     rows = curve.rows
     found = rows[[*SETTING, *HOVER]].to_dict("records")
     several = len(rows) > 1
@@ -185,7 +173,7 @@ def _trace(curve: Curve, keys: dict[tuple[Any, ...], str], root: str) -> dict[st
         "marker": {"symbol": SIGNS.get(curve.look.marker, SIGNS["o"])[0], "size": 9},
         "hovertext": [_hover(curve.name, row) for row in found],
         "hoverinfo": "text",
-        "customdata": [f"{root}records/{keys[place(row)]}.html" for row in found],
+        "customdata": [Links().record(keys[setting_of(row)]) for row in found],
         "meta": {"colour": curve.look.colour},
     }
 

@@ -19,7 +19,7 @@ from loky import cpu_count, get_reusable_executor
 from bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
-    from leaderboards.site.pages import Pages
+    from leaderboards.site.content import Content
     from leaderboards.tables import Look
 
 MOST = 4
@@ -48,14 +48,14 @@ class Drawing:
         self._executor = start()
         self._running: list[Future[list[Path]]] = []
 
-    def begin(self, pages: Pages, folder: Path) -> None:
+    def begin(self, content: Content, folder: Path) -> None:
         """Begins to draw all figures."""
         from leaderboards.tables import declared
 
         # All methods are loaded here: to load them in each process would take longer than to draw.
         looks = declared()
         with _told_when_ended():
-            for draw, told in _tasks(pages, folder):
+            for draw, told in _tasks(content, folder):
                 self._running.append(self._executor.submit(_draw, looks, draw, *told))
 
     def finish(self) -> None:
@@ -78,16 +78,15 @@ class Drawing:
         wait(self._running)
 
 
-def _tasks(pages: Pages, folder: Path) -> Iterator[Task]:
+def _tasks(content: Content, folder: Path) -> Iterator[Task]:
     """Every figure: first those that are drawn while what the next ones show is still computed."""
-    from leaderboards.site import charts
+    from leaderboards.site import pictures
 
-    for picture in pages.suite_pictures:
+    for picture in content.suite_pictures:
         yield picture.draw, (folder / picture.name,)
-    for one in pages.panels:
-        title = f"{one.task}: {one.what}"
-        yield charts.files, (one.rows, folder / one.name, title, one.about)
-    for picture in pages.matrix_pictures:
+    for panel in content.panels:
+        yield pictures.of_panel, (panel, folder / panel.name)
+    for picture in content.matrix_pictures:
         yield picture.draw, (folder / picture.name,)
 
 
@@ -105,7 +104,7 @@ def _told_when_ended() -> Iterator[None]:
 def _load(maker: int) -> None:
     """Gets a process ready; it ends with its maker, who may be killed and cannot say so then."""
     Thread(target=_end_with, args=(maker,), daemon=True).start()
-    import_module("leaderboards.site.charts")
+    import_module("leaderboards.site.pictures")
     gc.freeze()  # these stay; to look through them again and again takes seconds
     gc.set_threshold(100_000, 20, 20)
 

@@ -1,17 +1,18 @@
-"""Figures for papers beside the tables: matrices, leak over training, and what a model remembers."""
+"""Figures for papers: utility against privacy, matrices, leak over training, what a model remembers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import shorten
 
 from bench.contracts import Leak, Record
-from bench.suites import load_suite, suite_names
-from leaderboards.figures import ATTACKS, CHANNEL, goals, memory, training
-from leaderboards.site.reading import Collection
-from leaderboards.tables import Matrix, exposures
+from leaderboards.figures import ATTACKS, CHANNEL, goals, memory, tradeoff, training
+from leaderboards.site.links import slug
+from leaderboards.site.panels import Panel
+from leaderboards.tables import Matrix, exposures, paper_of
 
 CROWDED = 6
 """Settings beyond which the lines of a figure over training cannot be followed."""
@@ -29,6 +30,14 @@ class Picture:
     draw: Callable[[Path], list[Path]]
 
 
+def of_panel(panel: Panel, out: Path) -> list[Path]:
+    """Draws utility against privacy; texts that would push it off the page are cut."""
+    names = ["task", "attribute", "metric", "utility_metric"]
+    cut = {name: panel.rows[name].map(lambda text: _short(text, 40)) for name in names}
+    title, about = _short(f"{panel.task}: {panel.what}", 60), _short(panel.about, 200)
+    return tradeoff(panel.rows.assign(**cut), out, title, about=about)
+
+
 def of_matrices(matrices: Sequence[Matrix]) -> list[Picture]:
     """The figures of the large ones; `matrices` are in the order of their tables, and so are their names."""
     found = []
@@ -43,14 +52,13 @@ def of_matrices(matrices: Sequence[Matrix]) -> list[Picture]:
     return found
 
 
-def of_suites(collection: Collection, slug: Callable[[str], str]) -> list[Picture]:
-    """The figures of single folders; `slug` makes of any text a name that is fit for a file."""
+def of_suites(by_folder: Mapping[str, Sequence[Record]]) -> list[Picture]:
+    """The figures of single folders."""
     found = []
-    for name, own in collection.by_folder.items():
+    for name, own in by_folder.items():
         if any(leak.metric == "exposure" and leak.success for r in own for leak in r.leaks):
-            suite = load_suite(name) if name in suite_names() else None
-            paper = suite.paper if suite else None
-            printed = exposures(paper.paper, paper.artefact, paper.model) if paper else None
+            paper = paper_of(name)
+            printed = exposures(paper) if paper else None
             draw = partial(memory, own, title=f"{name}: what the model remembers", printed=printed)
             question = "What does a released model remember, and what does a formal ε buy?"
             found.append(Picture(f"{slug(name)}.memory", question, name, draw))
@@ -68,3 +76,7 @@ def _over_training(leak: Leak) -> bool:
 
 def _settings(records: Sequence[Record]) -> int:
     return len({(r.cell.task, r.cell.cut, r.cell.defense.model_dump_json()) for r in records})
+
+
+def _short(text: str, most: int) -> str:
+    return shorten(text, most, placeholder=" …")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from bench.contracts import Goal
-from leaderboards.tables.frontier import points
+from leaderboards.tables.frame import Row
 from leaderboards.tables.looks import look
+from leaderboards.tables.parameters import counted
+from leaderboards.tables.points import points
 
 
 def beside(frame: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
@@ -21,7 +22,7 @@ def beside(frame: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         frame: as `leaderboards.tables.frame.frame` builds it.
-        known: as `leaderboards.tables.published.published` returns it.
+        known: as `leaderboards.tables.printed.printed` returns it.
 
     Returns:
         One row per pair: task, defense, setting, and of utility and ep the printed number and ours
@@ -46,7 +47,7 @@ def _by_authors(frame: pd.DataFrame, printed: pd.DataFrame, goal: str) -> pd.Dat
     return rows[rows["channel"].isin(channels)] if channels else rows
 
 
-def _same(ours: Mapping[Hashable, Any], theirs: Mapping[Hashable, Any]) -> bool:
+def _same(ours: Row, theirs: Row) -> bool:
     if (ours["task"], ours["defense"]) != (theirs["task"], theirs["defense"]):
         return False
     stated, params = json.loads(theirs["params"]), json.loads(ours["params"])
@@ -54,7 +55,7 @@ def _same(ours: Mapping[Hashable, Any], theirs: Mapping[Hashable, Any]) -> bool:
     return all(name in params and params[name] == value for name, value in stated.items())
 
 
-def _pair(ours: Mapping[Hashable, Any], theirs: Mapping[Hashable, Any]) -> dict[str, Any]:
+def _pair(ours: Row, theirs: Row) -> dict[str, Any]:
     stated = json.loads(theirs["params"])
     # The knob, and the cut where the paper moves it.
     label = ours["label"] + (f", cut {ours['cut']}" if "split" in stated else "")
@@ -64,6 +65,5 @@ def _pair(ours: Mapping[Hashable, Any], theirs: Mapping[Hashable, Any]) -> dict[
         row[f"{name} printed"] = "" if pd.isna(theirs[name]) else f"{theirs[name]:.3f}"
         low, high = ours[f"{name}_low"], ours[f"{name}_high"]
         row[f"{name} here"] = f"{ours[name]:.3f} [{low:.3f}, {high:.3f}]"
-    seeds = f"{ours['n_seeds']} seed{'s' * (ours['n_seeds'] > 1)}"
     row["printed for"] = f"{theirs['paper']}, {theirs['artefact']}, {theirs['model']}"
-    return row | {"measured on": f"{ours['model']}, {seeds}"}
+    return row | {"measured on": f"{ours['model']}, {counted(ours['n_seeds'], 'seed')}"}

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leaderboards.tables.choices import choices
-from leaderboards.tables.comparisons import Comparison, Row, by_setting, points_lost, setting_of
-from leaderboards.tables.frontier import SETTING, STRONGEST, average, deciding
+from leaderboards.tables.comparisons import Comparison, points_lost
+from leaderboards.tables.deciding import STRONGEST, deciding
+from leaderboards.tables.frame import Row
+from leaderboards.tables.means import SETTING, average, by_setting, setting_of
+from leaderboards.tables.parameters import choices
 from leaderboards.tables.ranks import Contender, clearly_better, ranks, spelled
 
 PAPERS = "papers"
@@ -62,7 +64,7 @@ def boards(compared: Sequence[Comparison], attack: str = STRONGEST) -> list[Boar
     """All boards that these comparisons can answer, one by one and goal by goal.
 
     Args:
-        attack: the one that decides, as for `leaderboards.tables.frontier.deciding`.
+        attack: the one that decides, as for `leaderboards.tables.deciding.deciding`.
     """
     return [
         board

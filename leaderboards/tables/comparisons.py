@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bench.contracts import Record, digest
-from leaderboards.tables.frame import frame
-from leaderboards.tables.frontier import SETTING, interval, labelled
-from leaderboards.tables.looks import settings, setup, varying
+from leaderboards.tables.frame import Row, frame
+from leaderboards.tables.means import SETTING, interval
+from leaderboards.tables.parameters import counted, examples, settings, setup, varying
+from leaderboards.tables.points import labelled
 
 FREE = {"defense", "seed", "cut", "record", "model"}
 """What may differ inside a comparison; what of a transcript is kept changes no training."""
-Row = Mapping[Hashable, Any]
-"""A row of a table, by column."""
 
 
 @dataclass(frozen=True)
@@ -84,27 +81,13 @@ def setups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
 
 def _setup(records: Sequence[Record]) -> str:
     cell, seeds = records[0].cell, {record.cell.seed for record in records}
-    data = "all examples" if cell.limit is None else f"at most {cell.limit:,} examples per split"
-    words = [data]
+    words = [examples(cell.limit)]
     words += [f"{cell.plant.audit} of them by a coin"] if cell.plant and cell.plant.audit else []
     words += ["canaries planted"] if cell.plant and cell.plant.canaries else []
     words += ["all weights"] if cell.train.tune == "full" else []
-    words += [f"{cell.train.epochs} epoch{'s' * (cell.train.epochs > 1)}"]
-    words += [f"{len(seeds)} seed{'s' * (len(seeds) > 1)}"]
+    words += [counted(cell.train.epochs, "epoch")]
+    words += [counted(len(seeds), "seed")]
     return ", ".join(words)
-
-
-def setting_of(row: Row) -> tuple[Any, ...]:
-    """What tells the setting of a row from others, missing values included."""
-    return tuple(None if pd.isna(row[name]) else row[name] for name in SETTING)
-
-
-def by_setting(rows: pd.DataFrame) -> dict[tuple[Any, ...], list[Row]]:
-    """The rows of each setting, in their order."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows.to_dict("records"):
-        found.setdefault(setting_of(row), []).append(row)
-    return found
 
 
 def _comparison(records: Sequence[Record], words: str, table: pd.DataFrame) -> Comparison:
@@ -133,7 +116,7 @@ def _settings(records: Sequence[Record], rows: pd.DataFrame) -> pd.DataFrame:
         row |= {"points": 100 * points, "low": 100 * low, "high": 100 * high, "seeds": seeds}
         row["sent"] = (same["epoch_bytes_up"] + same["epoch_bytes_down"]).mean() / 1e6
         found.append(row | {"undefended": bool(first["undefended"])})
-    return _named(labelled(pd.DataFrame(found)))
+    return told_apart(labelled(pd.DataFrame(found)))
 
 
 def points_lost(lost: Row) -> tuple[str, str]:
@@ -141,15 +124,15 @@ def points_lost(lost: Row) -> tuple[str, str]:
     return f"{lost['points']:z.1f}", f"[{lost['low']:z.1f}, {lost['high']:z.1f}]"
 
 
-def _named(settings_: pd.DataFrame) -> pd.DataFrame:
+def told_apart(settings_: pd.DataFrame) -> pd.DataFrame:
     """With labels that tell the settings of each defense apart, its knob first."""
     labels = settings_["label"].copy()
     for _, own in settings_.groupby("defense"):
-        rest = [p for p in varying(map(json.loads, own["params"])) if p != own["knob"].iloc[0]]
+        rest = varying(own["params"], but=own["knob"].iloc[0])
         for index, row in zip(own.index, own.to_dict("records"), strict=True):
             words = [row["label"], settings(row["params"], rest)]
             words += [f"cut = {row['cut']}"] if own["cut"].nunique() > 1 else []
-            words += [setup(own, row["limit"], row["epochs"], row["setup"])]
+            words += [setup(row, own)]
             labels[index] = ", ".join(word for word in words if word)
     return settings_.assign(label=labels)
 

@@ -1,13 +1,10 @@
-"""Records as one tidy table, and the table as a file. `results/README.md` explains each column."""
+"""Records as one tidy table. `results/README.md` explains each column."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -17,12 +14,14 @@ from bench.contracts import (
     Cell,
     Estimate,
     Leak,
-    LeakboardError,
     MethodSpec,
     Record,
     digest,
 )
+from bench.scoring import flags
 
+Row = Mapping[Hashable, Any]
+"""A row of a table, by column."""
 TEXT, WHOLE, REAL, TRUTH = "str", "Int64", "float64", "bool"
 
 COLUMNS = {
@@ -79,6 +78,23 @@ COLUMNS = {
     "setup": TEXT,
 }
 """Name and type of every column. A missing number is empty; a text that does not apply is ''."""
+LEAK_COLUMNS = frozenset(
+    [
+        *[
+            "attack",
+            "attack_params",
+            "attack_version",
+            "goal",
+            "view",
+            "attribute",
+            "channel",
+            "step",
+        ],
+        *["status", "reason", "metric", "success", "success_low", "success_high", "chance"],
+        *["ep", "ep_low", "ep_high", "ep_chance", "advantage", "n", "units", "attack_seconds"],
+    ]
+)
+"""Those that a leak decides by itself."""
 
 
 def in_order(records: Sequence[Record]) -> list[Record]:
@@ -103,8 +119,6 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
     A record without leaks gives one row with its status and reason, so that nothing vanishes. The
     models that attackers train themselves are no results, and have no row.
     """
-    from bench.scoring import flags
-
     records = [record for record in records if record.cell.shadow is None]
     raised = flags(records)
     rows = []
@@ -114,52 +128,20 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
         for index, leak in enumerate(leaks):
             found = own if leak is None else (*own, *raised.get((record.key, index), ()))
             flagged = ",".join(dict.fromkeys(found))
-            rows.append({**cell, **_of_leak(record, leak), "flags": flagged})
-    return _typed(pd.DataFrame(rows, columns=list(COLUMNS)))
+            # A cell that did not end well says why, whatever its leaks say.
+            own_end = {} if leak is None or record.status != "ok" else _end(leak)
+            rows.append({**cell, **_of_leak(leak), **own_end, "flags": flagged})
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
-def export(table: pd.DataFrame, path: Path) -> None:
-    """Writes a frame as .csv, .parquet or .json; a reader never sees half a file.
-
-    Raises:
-        LeakboardError: another suffix.
-    """
-    write = _writer(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        write(table, Path(name))
-        # mkstemp makes files for their owner alone; a published table is for everybody.
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+def leaks_frame(leaks: Sequence[Leak]) -> pd.DataFrame:
+    """One row per leak of a transcript whose cell nobody knows: those columns of `frame` it decides."""
+    rows = [{**_of_leak(leak), **_end(leak)} for leak in leaks]
+    told = {name: kind for name, kind in COLUMNS.items() if name in LEAK_COLUMNS}
+    return pd.DataFrame(rows, columns=list(told)).astype(told)
 
 
-def load(path: Path) -> pd.DataFrame:
-    """Reads what `export` wrote: the same frame, types included.
-
-    Raises:
-        LeakboardError: another suffix.
-    """
-    _writer(path)
-    if path.suffix == ".parquet":
-        return _typed(pd.read_parquet(path))
-    if path.suffix == ".json":
-        return _typed(pd.DataFrame(json.loads(path.read_text("utf-8")), columns=list(COLUMNS)))
-    # Read as text first: only then is an empty text not the same as a missing number.
-    table = pd.read_csv(path, dtype=TEXT, keep_default_na=False)
-    for name, kind in COLUMNS.items():
-        if kind == TRUTH:
-            table[name] = table[name] == "True"
-        elif kind != TEXT:
-            table[name] = table[name].where(table[name] != "")
-    return _typed(table)
-
-
-def canonical(params: dict[str, Any]) -> str:
+def canonical(params: Any) -> str:
     """Parameters as JSON with sorted keys, so that equal parameters are equal text."""
     return json.dumps(params, sort_keys=True, ensure_ascii=False)
 
@@ -198,12 +180,12 @@ def _of_bottom(bottom: BottomCost | None) -> dict[str, float]:
     return {f"bottom_{name}": value for name, value in bottom or ()}
 
 
-def _of_leak(record: Record, leak: Leak | None) -> dict[str, Any]:
+def _of_leak(leak: Leak | None) -> dict[str, Any]:
     if leak is None:
         return dict.fromkeys(
             ("attack", "attack_params", "goal", "view", "attribute", "channel", "metric"), ""
         )
-    found = {
+    return {
         **_of_attack(leak.attack),
         "goal": leak.goal.value,
         "view": leak.view,
@@ -220,9 +202,10 @@ def _of_leak(record: Record, leak: Leak | None) -> dict[str, Any]:
         "units": leak.units,
         "attack_seconds": leak.seconds,
     }
-    if record.status == "ok":
-        found |= {"status": leak.status, "reason": leak.reason}
-    return found
+
+
+def _end(leak: Leak) -> dict[str, Any]:
+    return {"status": leak.status, "reason": leak.reason}
 
 
 def _of_attack(attack: MethodSpec) -> dict[str, Any]:
@@ -247,33 +230,3 @@ def _setup(cell: Cell) -> str:
     rest = cell.model_dump(mode="json", exclude={"task", "model", "cut", "seed", "shadow"})
     rest["defense"] = cell.defense.version
     return digest(rest)[:8]
-
-
-def _typed(table: pd.DataFrame) -> pd.DataFrame:
-    return table.astype(COLUMNS)
-
-
-def _writer(path: Path) -> Callable[[pd.DataFrame, Path], object]:
-    writers: dict[str, Callable[[pd.DataFrame, Path], object]] = {
-        ".csv": lambda table, to: table.to_csv(to, index=False),
-        ".parquet": lambda table, to: table.to_parquet(to, index=False),
-        ".json": _write_json,
-    }
-    if path.suffix not in writers:
-        raise LeakboardError(
-            f"{path}: the suffix '{path.suffix}' is unknown; use .csv, .parquet or .json"
-        )
-    return writers[path.suffix]
-
-
-def _write_json(table: pd.DataFrame, to: Path) -> None:
-    # pandas' own writer keeps at most 15 digits of a number; json keeps them all.
-    rows = [
-        {name: _plain(value) for name, value in row.items()} for row in table.to_dict("records")
-    ]
-    to.write_text(json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-
-
-def _plain(value: Any) -> Any:
-    missing = value is pd.NA or (isinstance(value, float) and math.isnan(value))
-    return None if missing else value

@@ -11,17 +11,18 @@ import pandas as pd
 from bench.contracts import Channel, Claim, Goal, Record
 from bench.methods import registry
 from bench.scoring import FLAGS
-from leaderboards.tables.choices import choices
-from leaderboards.tables.comparisons import Comparison, Row, by_setting, setting_of
-from leaderboards.tables.frontier import PAPER, SETTING, average, deciding
+from leaderboards.tables.comparisons import Comparison
+from leaderboards.tables.deciding import deciding
+from leaderboards.tables.frame import Row
 from leaderboards.tables.looks import look
+from leaderboards.tables.means import SETTING, average, by_setting, setting_of
+from leaderboards.tables.parameters import SYMBOLS, choices
 
 BUDGET = 3.0
 """Points of utility that a defense may lose by default."""
 Aim = tuple[str, str]
 """A goal and, for attribute inference, the attribute; else ''."""
-Tables = Mapping[tuple[Any, ...], Sequence[Row]]
-"""Rows by their setting."""
+BySetting = Mapping[tuple[Any, ...], Sequence[Row]]
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,11 @@ class Shield:
         kept: EP divided by the EP that an attacker leaves who reads nothing: 1 where the strongest
             attack finds no more than he does, 0 where it finds everything. None: not measured.
         row: the mean over seeds of the strongest attack: ep, ep_low, ep_high, ep_chance, attack, ….
-        authors: EP by the attack of the defense's authors, where that is not the strongest.
         why: where nothing was measured, the reason.
     """
 
     kept: float | None
     row: Row
-    authors: float | None
     why: str
 
     def remarks(self, notes: dict[str, int]) -> str:
@@ -55,22 +54,33 @@ class Line:
     Attributes:
         lost: points of utility against no protection: points, low, high, seeds.
         within: it loses no more than the budget; else this is its setting that loses least.
-        others: how many further settings of it were measured.
         sent: megabytes that cross the trust boundary per epoch of fine-tuning, both ways.
         local: what the customer computes himself.
     """
 
     defense: str
     label: str
-    params: str
     lost: Row
     within: bool
-    others: int
     claim: Claim | None
     sent: float | None
     local: str
     shields: Mapping[Aim, Shield]
-    keys: Sequence[str]
+
+    @property
+    def named(self) -> str:
+        """The defense and the setting that its line stands for."""
+        label = "" if self.label == self.defense else f" {self.label}".replace(" = ", "=")
+        return self.defense + label
+
+    @property
+    def claimed(self) -> str:
+        """The parameters of the formal guarantee in words, or '–'."""
+        if self.claim is None:
+            return "–"
+        every = self.claim.parameters
+        formal = {n: v for n, v in every.items() if n in ("epsilon", "delta", "eta")}
+        return ", ".join(f"{SYMBOLS.get(n, n)} = {v:.3g}" for n, v in (formal or every).items())
 
 
 @dataclass(frozen=True)
@@ -99,11 +109,9 @@ def _defenses(comparison: Comparison) -> int:
 
 def _matrix(comparison: Comparison, budget: float) -> Matrix:
     rows = comparison.rows
-    by = [*SETTING, "goal", "attribute"]
-    strongest = average(deciding(rows), by).assign(
+    strongest = average(deciding(rows), [*SETTING, "goal", "attribute"]).assign(
         kept=lambda means: (means["ep"] / means["ep_chance"]).clip(0, 1)
     )
-    authors = average(deciding(rows, PAPER), by)
     told = rows[rows["goal"] != ""][["goal", "attribute"]].drop_duplicates()
     measured = set(zip(strongest["goal"], strongest["attribute"], strict=True))
     order = [str(goal) for goal in Goal]
@@ -111,59 +119,56 @@ def _matrix(comparison: Comparison, budget: float) -> Matrix:
         (aim for aim in told.itertuples(index=False, name=None) if aim in measured),
         key=lambda aim: (order.index(aim[0]), aim[1]),
     )
-    told_of = rows[[*SETTING, "key", "goal", "status", "reason"]]
-    tables = by_setting(told_of), by_setting(strongest), by_setting(authors)
-    lines = [
-        _line(name, settings, comparison, *tables, aims, budget)
-        for name, settings in comparison.settings.groupby("defense", sort=False)
-    ]
+    tried = by_setting(rows[[*SETTING, "key", "goal", "status", "reason"]])
+    means = by_setting(strongest)
+    lines = []
+    for name, settings in comparison.settings.groupby("defense", sort=False):
+        chosen = _chosen(str(name), settings, means, aims, budget)
+        here = setting_of(chosen)
+        lines.append(_line(chosen, tried[here], means.get(here, ()), aims, comparison.records))
     return Matrix(comparison, budget, aims, lines)
 
 
-def _line(
-    defense: object,
-    settings: pd.DataFrame,
-    comparison: Comparison,
-    rows: Tables,
-    strongest: Tables,
-    authors: Tables,
-    aims: Sequence[Aim],
-    budget: float,
-) -> Line:
+def _chosen(
+    defense: str, settings: pd.DataFrame, means: BySetting, aims: Sequence[Aim], budget: float
+) -> Row:
+    """The setting that stands for a defense; `over`: it loses more than the budget."""
     # With its protection off it is no defense; that setting is there to certify the attacks.
     if not settings["undefended"].all():
         settings = settings[~settings["undefended"]]
-    own = look(str(defense)).measured_by
+    own = look(defense).measured_by
     wanted = [aim for aim in aims if aim[0] in own] or list(aims)
-    own_kept = [
-        _kept(strongest.get(setting_of(row), ()), wanted) for row in settings.to_dict("records")
-    ]
+    kept = [_kept(means.get(setting_of(row), ()), wanted) for row in settings.to_dict("records")]
     # What may befall a choice is no choice: its worst case speaks for it.
-    offers = settings.assign(kept=own_kept, choice=choices(str(defense), settings["params"]))
+    offers = settings.assign(kept=kept, choice=choices(defense, settings["params"]))
     offer = offers.groupby(["choice", "cut", "setup"])
     worst, lost = offer["kept"].transform("min"), offer["points"].transform("max")
     over = lost > budget
     # Beyond the budget the least loss decides, inside it the protection.
-    best = settings.assign(over=over, rank=lost.where(over, -worst), kept=own_kept)
-    chosen = best.sort_values(["over", "rank", "kept"], kind="stable").iloc[0].to_dict()
-    mine, found, theirs = (
-        table.get(setting_of(chosen), ()) for table in (rows, strongest, authors)
-    )
-    keys = list(dict.fromkeys(row["key"] for row in mine))
-    records = [record for record in comparison.records if record.key in keys]
-    shields = {aim: _shield(aim, mine, found, theirs, str(defense)) for aim in aims}
+    best = settings.assign(over=over, rank=lost.where(over, -worst), kept=kept)
+    return best.sort_values(["over", "rank", "kept"], kind="stable").iloc[0].to_dict()
+
+
+def _line(
+    chosen: Row,
+    tried: Sequence[Row],
+    means: Sequence[Row],
+    aims: Sequence[Aim],
+    records: Sequence[Record],
+) -> Line:
+    """The line of one setting, of which `tried` are all results and `means` those that decide."""
+    defense = str(chosen["defense"])
+    keys = {row["key"] for row in tried}
+    records = [record for record in records if record.key in keys]
     return Line(
-        defense=str(defense),
+        defense=defense,
         label=str(chosen["label"]),
-        params=str(chosen["params"]),
-        lost={name: chosen[name] for name in ("points", "low", "high", "seeds", "undefended")},
+        lost={name: chosen[name] for name in ("points", "low", "high", "seeds")},
         within=not chosen["over"],
-        others=len(settings) - 1,
         claim=next((record.claim for record in records if record.claim), None),
         sent=None if pd.isna(chosen["sent"]) else float(chosen["sent"]),
         local=_local(records[0]),
-        shields=shields,
-        keys=keys,
+        shields={aim: _shield(aim, tried, means, defense) for aim in aims},
     )
 
 
@@ -173,23 +178,12 @@ def _kept(means: Sequence[Row], wanted: Sequence[Aim]) -> float:
     return float(sum(found.get(aim, 0.0) for aim in wanted)) / max(1, len(wanted))
 
 
-def _shield(
-    aim: Aim, rows: Sequence[Row], strongest: Sequence[Row], authors: Sequence[Row], defense: str
-) -> Shield:
-    found = [row for row in strongest if (row["goal"], row["attribute"]) == aim]
-    if not found:
-        return Shield(None, {}, None, _why(aim[0], rows, defense))
-    row = found[0]
-    theirs = [
-        other["ep"]
-        for other in authors
-        if (other["goal"], other["attribute"]) == aim
-        and look(defense).measured_by.get(Goal(aim[0]))
-    ]
-    return Shield(row["kept"], row, theirs[0] if theirs else None, "")
+def _shield(aim: Aim, tried: Sequence[Row], means: Sequence[Row], defense: str) -> Shield:
+    row = next((row for row in means if (row["goal"], row["attribute"]) == aim), None)
+    return Shield(row["kept"], row, "") if row else Shield(None, {}, _why(aim[0], tried, defense))
 
 
-def _why(goal: str, rows: Sequence[Row], defense: str) -> str:
+def _why(goal: str, tried: Sequence[Row], defense: str) -> str:
     known = registry.defenses().get(defense)
     if known is not None:
         readers = [
@@ -201,7 +195,7 @@ def _why(goal: str, rows: Sequence[Row], defense: str) -> str:
             if goal in (Goal.MEMBERSHIP, Goal.MEMORISATION):
                 return "no trained model is handed out"
             return "nothing that it sends is read by such an attack"
-    idle = (row["reason"] for row in rows if row["goal"] == goal and row["status"] != "ok")
+    idle = (row["reason"] for row in tried if row["goal"] == goal and row["status"] != "ok")
     return next(filter(None, idle), "not measured")
 
 

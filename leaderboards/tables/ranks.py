@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leaderboards.tables.frontier import interval
+from leaderboards.tables.means import interval
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from bench.contracts import LeakboardError, did_you_mean
-from leaderboards.tables.frontier import SETTING, STRONGEST, average, deciding
-from leaderboards.tables.looks import knob, look, settings, setup, varying
+from leaderboards.tables.deciding import STRONGEST, deciding
+from leaderboards.tables.frame import Row
+from leaderboards.tables.looks import look
+from leaderboards.tables.means import SETTING, average
+from leaderboards.tables.parameters import knob, settings, setup, varying
 
 OF_CELL = ("cut", "limit", "epochs")
 """What can be swept besides the parameters of defenses and attacks."""
-Row = Mapping[Hashable, Any]
 Home = Literal["cell", "params", "attack_params"]
 
 
@@ -27,10 +28,10 @@ def swept(frame: pd.DataFrame, goal: str, against: str, attack: str = STRONGEST)
         goal: what the attacks guess.
         against: 'cut', 'limit', 'epochs', or a parameter of defenses or of attacks. Of an attack's
             parameter, the deciding attack is chosen among those that have it, for each value.
-        attack: the attack that decides, as for `leaderboards.tables.frontier.deciding`.
+        attack: the attack that decides, as for `leaderboards.tables.deciding.deciding`.
 
     Returns:
-        As `leaderboards.tables.frontier.average`, with `x`, the value of the parameter; `line`, what the
+        As `leaderboards.tables.means.average`, with `x`, the value of the parameter; `line`, what the
         points of one line share, in words; and `value`, that of the defense's knob.
 
     Raises:
@@ -83,7 +84,7 @@ def _lined(means: pd.DataFrame, against: str) -> pd.DataFrame:
     several = {n: means[n].nunique() > 1 for n in ("defense", "model", "cut")}
     for defense, own in means.groupby("defense", sort=False):
         name = knob(str(defense), own["params"])
-        told = [p for p in varying(map(json.loads, own["params"])) if p != against]
+        told = varying(own["params"], but=against)
         for index, row in zip(own.index, own.to_dict("records"), strict=True):
             parts = [str(defense)] if several["defense"] or not told else []
             parts += [row["model"]] if several["model"] else []
@@ -91,8 +92,7 @@ def _lined(means: pd.DataFrame, against: str) -> pd.DataFrame:
             parts += [own_words] if (own_words := settings(row["params"], told)) else []
             if against not in ("limit", "epochs"):
                 same = own[(own["task"] == row["task"]) & (own["model"] == row["model"])]
-                other = setup(same, row["limit"], row["epochs"], row["setup"])
-                parts += [other] if other else []
+                parts += [other] if (other := setup(row, same)) else []
             lines[index] = ", ".join(parts)
             if name in told:
                 values[index] = json.loads(row["params"]).get(name)
@@ -103,16 +103,14 @@ def _lined(means: pd.DataFrame, against: str) -> pd.DataFrame:
     return means.assign(line=lines, value=values)
 
 
-def printed_sweep(
-    published: pd.DataFrame | None, against: str, means: pd.DataFrame
-) -> pd.DataFrame:
+def printed_sweep(printed: pd.DataFrame | None, against: str, means: pd.DataFrame) -> pd.DataFrame:
     """The printed points that can be drawn against the parameter, in the columns of `means`."""
     empty = means.iloc[:0].assign(source=pd.Series(dtype="str"))
-    if published is None:
+    if printed is None:
         return empty
     # A figure of attributes is not one of inversion.
-    same = published["goal"].isin(means["goal"]) & published["task"].isin(means["task"])
-    rows = published[same].dropna(subset=["utility", "ep"], how="all")
+    same = printed["goal"].isin(means["goal"]) & printed["task"].isin(means["task"])
+    rows = printed[same].dropna(subset=["utility", "ep"], how="all")
     loaded = [json.loads(text) for text in rows["params"]]
     # Papers' cuts stand among the parameters; what was swept is no part of a line's name.
     key = "split" if against == "cut" else against

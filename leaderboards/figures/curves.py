@@ -10,8 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leaderboards.tables.frame import canonical
-from leaderboards.tables.looks import Look, knob, look, setting, settings, setup, varying
+from leaderboards.tables import (
+    SETTING,
+    Look,
+    canonical,
+    knob,
+    look,
+    setting,
+    settings,
+    setup,
+    varying,
+)
 
 STYLES = ("-", (0, (6, 1.5, 1, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
 """For the variants of one defense."""
@@ -32,7 +41,7 @@ class Curve:
     """Printed in a paper, not measured here."""
 
 
-def measured(points: pd.DataFrame) -> list[Curve]:
+def measured_curves(points: pd.DataFrame) -> list[Curve]:
     """The curves of what was measured, tasks and defenses in order of appearance."""
     several = points["model"].nunique() > 1
     told = {
@@ -45,15 +54,15 @@ def measured(points: pd.DataFrame) -> list[Curve]:
     return list(_curves(named, ["model", "cut", "setup", "rest"], hollow=False))
 
 
-def printed_curves(published: pd.DataFrame) -> list[Curve]:
+def printed_curves(points: pd.DataFrame) -> list[Curve]:
     """The curves of what papers print; a label for each point and the source in each name."""
-    whole = published.dropna(subset=["utility", "ep"])
+    whole = points.dropna(subset=["utility", "ep"])
     named = whole.assign(variant="", rest="", label="", knob_value=np.nan)
     for defense, own in whole.groupby("defense", sort=False):
         name = knob(str(defense), own["params"])
-        loaded = [json.loads(text) for text in own["params"]]
-        shown = [p for p in varying(loaded) if p != name]
-        for index, row, params in zip(own.index, own.to_dict("records"), loaded, strict=True):
+        shown = varying(own["params"], but=name)
+        for index, row in zip(own.index, own.to_dict("records"), strict=True):
+            params = json.loads(row["params"])
             source = f"{row['paper']}, {row['artefact']}, {row['model']}"
             words = settings(row["params"], shown)
             named.loc[index, "variant"] = f"{source}, {words}" if words else source
@@ -83,16 +92,14 @@ def _curves(named: pd.DataFrame, apart: list[str], hollow: bool) -> Iterator[Cur
 
 def _variants(own: pd.DataFrame, several_models: bool) -> Iterator[tuple[object, str, str]]:
     """For each row of one defense: what tells its curve from the others, and the key of that."""
-    shown = [p for p in varying(map(json.loads, own["params"])) if p != own["knob"].iloc[0]]
+    shown = varying(own["params"], but=own["knob"].iloc[0])
     several_cuts = own["cut"].nunique() > 1
-    needed = ["task", "model", "cut", "params", "knob", "limit", "epochs", "setup"]
-    for _, same in own[needed].groupby(["task", "model"], sort=False):
-        for row in same.itertuples():
-            parts = [str(row.model)] if several_models else []
-            parts += [f"cut = {row.cut}"] if several_cuts else []
-            parts += [words] if (words := settings(str(row.params), shown)) else []
-            parts += [words] if (words := setup(same, row.limit, row.epochs, row.setup)) else []
-            yield row.Index, ", ".join(parts), _without(str(row.params), str(row.knob))
+    for _, same in own[[*SETTING, "knob"]].groupby(["task", "model"], sort=False):
+        for index, row in zip(same.index, same.to_dict("records"), strict=True):
+            parts = [str(row["model"])] if several_models else []
+            parts += [f"cut = {row['cut']}"] if several_cuts else []
+            parts += [settings(row["params"], shown), setup(row, same)]
+            yield index, ", ".join(filter(None, parts)), _without(row["params"], row["knob"])
 
 
 def _without(params: str, name: str | None) -> str:

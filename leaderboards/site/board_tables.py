@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import pandas as pd
 
-from leaderboards.site.rows import Cell, Column, Table, number
-from leaderboards.tables import Board, Line, Matrix, Shield, claimed, look, points_lost
+from leaderboards.site.cells import Cell, Column, Table, number, of_attack, of_defense
+from leaderboards.site.links import Links
+from leaderboards.tables import Board, Line, Matrix, Shield, points_lost
 
 NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?: (\[.*\]))?")
 """A number of a board, which may have its interval behind it."""
 
 
-def matrix_table(matrix: Matrix, id: str, links: Mapping[str, str]) -> Table:
+def matrix_table(matrix: Matrix, id: str, links: Links) -> Table:
     """One row per defense: what it loses, what it keeps against each goal, what it costs."""
     one = matrix.comparison
     columns = [
@@ -29,15 +30,10 @@ def matrix_table(matrix: Matrix, id: str, links: Mapping[str, str]) -> Table:
     notes = dict[str, int]()
     rows = [
         [
-            Cell(
-                line.defense,
-                "" if line.label == line.defense else line.label,
-                href=links[f"defense {line.defense}"],
-                look=look(line.defense),
-            ),
+            of_defense(line.defense, links, "" if line.label == line.defense else line.label),
             _lost(line),
             *(_shield(line.shields[aim], notes) for aim in matrix.aims),
-            Cell(claimed(line)),
+            Cell(line.claimed),
             number(None) if line.sent is None else Cell(f"{line.sent:.3g}", sort=line.sent),
             Cell(line.local),
         ]
@@ -47,38 +43,37 @@ def matrix_table(matrix: Matrix, id: str, links: Mapping[str, str]) -> Table:
     return Table(id, title, columns, rows, [f"({n}) {why}" for why, n in notes.items()])
 
 
-def board_table(board: Board, id: str, links: Mapping[str, str]) -> Table:
+def board_table(board: Board, id: str, links: Links) -> Table:
     """The rows of a board; its numbers sort as numbers."""
-    found = board.rows.to_dict("records")
     columns = []
     for name in map(str, board.rows.columns):
-        texts = [str(row[name]) for row in found]
+        texts = [str(value) for value in board.rows[name]]
         numeric = all(text in ("–", "") or NUMBER.fullmatch(text) for text in texts)
         columns.append(Column(name, number=numeric and any(texts)))
-    rows = [[_entry(column, str(row[column.name]), links) for column in columns] for row in found]
     title = f"{board.goal} · {board.task} · {board.model} · {board.words}"
-    return Table(id, title, columns, rows)
+    return Table(id, title, columns, _rows(board.rows, columns, links))
 
 
-def papers_table(
-    name: str, pairs: pd.DataFrame, note: str, id: str, links: Mapping[str, str]
-) -> Table:
-    """What was measured here beside what a paper prints, as `leaderboards.tables.beside` pairs them."""
+def papers_table(name: str, pairs: pd.DataFrame, note: str, id: str, links: Links) -> Table:
+    """What was measured here beside what a paper prints, as `leaderboards.tables.beside.beside` pairs them."""
     columns = [
         Column(name, number=name.endswith((" printed", " here"))) for name in map(str, pairs)
     ]
-    rows = [
+    return Table(id, name, columns, _rows(pairs, columns, links), [note] if note else [])
+
+
+def _rows(found: pd.DataFrame, columns: Sequence[Column], links: Links) -> list[list[Cell]]:
+    return [
         [_entry(column, str(row[column.name]), links) for column in columns]
-        for row in pairs.to_dict("records")
+        for row in found.to_dict("records")
     ]
-    return Table(id, name, columns, rows, [note] if note else [])
 
 
-def _entry(column: Column, text: str, links: Mapping[str, str]) -> Cell:
+def _entry(column: Column, text: str, links: Links) -> Cell:
     if column.name == "defense":
-        return Cell(text, href=links[f"defense {text}"], look=look(text))
+        return of_defense(text, links)
     if column.name == "attack":
-        return Cell(text, href=links[f"attack {text}"])
+        return of_attack(text, links)
     match = NUMBER.fullmatch(text) if column.number else None
     if match is None:
         return Cell(text, sort=math.nan if column.number else None)

@@ -8,7 +8,7 @@ from typing import Any
 from bench.methods import Attack, Defense, Method
 
 
-def about(cls: type[Method]) -> dict[str, Any]:
+def facts(cls: type[Method]) -> dict[str, Any]:
     """Its docstring by paragraphs, source, threat model, and parameters with defaults and meaning."""
     threat: dict[str, str] = {}
     if issubclass(cls, Attack):

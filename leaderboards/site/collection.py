@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from bench.contracts import LeakboardError, Record, attack_id
-from bench.records import Store
+from bench.contracts import LeakboardError, Record
+from bench.records import Store, differing
 from bench.submissions import Manifest, accepted
 from leaderboards.tables import in_order
 
@@ -97,28 +96,9 @@ def collect(folders: Sequence[Path]) -> Collection:
 
 def _joined(first: Record, where: Path, second: Record, there: Path) -> Record:
     """One record of two of the same cell, if they agree in all that both measured."""
-    a, b = _without_leaks(first), _without_leaks(second)
-    differing = [name for name in a if a[name] != b[name]]
-    ours, theirs = _leaks(first), _leaks(second)
-    differing += [
-        f"attack {leaks[0]['attack']['name']}"
-        for attack, leaks in ours.items()
-        if theirs.get(attack, leaks) != leaks
-    ]
-    if differing:
+    if apart := differing(first, second):
         raise LeakboardError(
-            f"{where} and {there} are records of one cell and differ in {', '.join(differing)}. "
+            f"{where} and {there} are records of one cell and differ in {', '.join(apart)}. "
             "Keep one of them"
         )
     return second.merged(first)
-
-
-def _without_leaks(record: Record) -> dict[str, Any]:
-    return {name: value for name, value in record.outcome().items() if name != "leaks"}
-
-
-def _leaks(record: Record) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for leak, told in zip(record.leaks, record.outcome()["leaks"], strict=True):
-        found.setdefault(attack_id(leak.attack), []).append(told)
-    return found

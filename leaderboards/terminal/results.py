@@ -1,36 +1,37 @@
-"""Results as tables on the terminal, and what did not run as plain lines."""
+"""Results, attack by attack or at their strongest, with what did not run and why."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import pandas as pd
-from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from bench.scoring import FLAGS
-from leaderboards.tables.frontier import PAPER, SETTING, average, deciding
-from leaderboards.tables.looks import look, settings, setup, varying
+from leaderboards.tables import (
+    NOTHING,
+    PAPER,
+    SETTING,
+    Row,
+    average,
+    deciding,
+    distinct,
+    failures,
+    look,
+    settings,
+    setup,
+    skipped,
+    varying,
+)
+from leaderboards.terminal.layout import titled
 
 LEAK = ["attack", "attack_params", "goal", "channel", "view", "attribute"]
-Row = Mapping[Hashable, Any]
-NOTHING: dict[Hashable, Any] = {
-    "attribute": "",
-    "attack": "–",
-    "attack_params": "",
-    "ep": None,
-    "ep_low": None,
-    "ep_high": None,
-    "flags": "",
-}
-"""In the place of an attack that decides, where there is none."""
 
 
-def summary(frame: pd.DataFrame, everything: bool = False) -> list[RenderableType]:
+def summary_tables(frame: pd.DataFrame, everything: bool = False) -> list[RenderableType]:
     """For each task, model and cut a table with one row per setting, attack and view.
 
     Numbers are means over seeds; utility and EP carry their 95 % interval, and beside EP stands
@@ -50,18 +51,18 @@ def summary(frame: pd.DataFrame, everything: bool = False) -> list[RenderableTyp
         if len(told):
             parts.append(_table(f"{task} · {model} · cut {cut}", told, shown))
         parts += [Text(line, style="yellow") for line in failures(here)]
-        parts += [Text(f"skipped: {line}", style="dim") for line in _skipped(here)]
+        parts += [Text(f"skipped: {line}", style="dim") for line in skipped(here)]
     parts += _meanings(frame["flags"])
     if not everything and ((frame["channel"] == "") & (frame["status"] == "ok")).any():
         parts.append(Text("Attacks that read nothing stand at chance; --all shows them.", "dim"))
     return parts
 
 
-def best(frame: pd.DataFrame) -> list[RenderableType]:
+def best_tables(frame: pd.DataFrame) -> list[RenderableType]:
     """For each task, model and cut a table with one row per setting, goal and attribute.
 
     A row holds the EP that the attack of the defense's authors leaves, the EP that the strongest
-    attack leaves, and which one that was; both are chosen as `leaderboards.tables.frontier.deciding` says.
+    attack leaves, and which one that was; both are chosen as `leaderboards.tables.deciding.deciding` says.
     What did not apply or failed is a numbered note, with its reason.
     """
     shown, frame = _shown(frame), frame.sort_values("cut", kind="stable")
@@ -73,7 +74,7 @@ def best(frame: pd.DataFrame) -> list[RenderableType]:
         parts += [Text(f"note {n}, {note}", style="dim") for note, n in notes.items()]
         cells = here[here["goal"] == ""]
         parts += [Text(line, style="yellow") for line in failures(cells)]
-        parts += [Text(f"skipped: {line}", style="dim") for line in _skipped(cells)]
+        parts += [Text(f"skipped: {line}", style="dim") for line in skipped(cells)]
     return parts + _meanings(deciding(frame)["flags"])
 
 
@@ -82,7 +83,7 @@ def _best(
 ) -> Table:
     """The table; texts of notes are added to `notes`, with their numbers."""
     title = f"{title} · EP by the paper's attack and by the strongest"
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table = titled(title)
     for name in ("defense", "goal", "paper", "strongest", "by", "chance", "note", "flag"):
         justify: Literal["left", "right"] = "right" if name in ("paper", "chance") else "left"
         # Names may be folded on a narrow terminal, numbers may not.
@@ -106,7 +107,7 @@ def _best(
         for row in found or [first | NOTHING]:
             # Without authors there is nothing but the strongest.
             known = look(row["defense"]).measured_by and row["attribute"] in authors
-            params = settings(str(row["attack_params"] or "{}"), shown.get(row["attack"], []))
+            params = settings(row["attack_params"], shown.get(row["attack"], []))
             words = [
                 setting if setting != last else "",
                 row["attribute"] or row["goal"],
@@ -135,11 +136,9 @@ def _meanings(flags: pd.Series) -> list[RenderableType]:
 def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Table:
     # A reason belongs to one seed; joined with a success of another it would say nothing true.
     means = average(rows, [*SETTING, *LEAK, "status", "reason"])
-    metric = ", ".join(dict.fromkeys(text for text in means["utility_metric"] if text))
+    metric = distinct(means["utility_metric"])
     seeds = ", ".join(str(n) for n in sorted(means["n_seeds"].unique()))
-    table = Table(
-        title=f"{title} · seeds: {seeds}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False
-    )
+    table = titled(f"{title} · seeds: {seeds}")
     # The words of a metric stand one above the other, since its numbers are short.
     for name in ("defense", (metric or "utility").replace(" ", "\n")):
         table.add_column(name, no_wrap=True)
@@ -162,28 +161,9 @@ def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Ta
     return table
 
 
-def failures(frame: pd.DataFrame) -> list[str]:
-    """A line for each cell, or attack on a cell, that neither worked nor was skipped."""
-    bad = frame[~frame["status"].isin(["ok", "skipped"])]
-    lines = []
-    for row in bad.to_dict("records"):
-        parts = [row["task"], row["model"], f"{row['defense']} {row['params']}"]
-        parts += [f"cut {row['cut']}", f"seed {row['seed']}"]
-        parts += [row["attack"]] if row["attack"] else []
-        lines.append(f"{', '.join(parts)}: {row['status']}: {row['reason'] or 'no reason given'}")
-    return list(dict.fromkeys(lines))
-
-
-def _skipped(frame: pd.DataFrame) -> list[str]:
-    rows = frame[frame["status"] == "skipped"]
-    named = rows["attack"].where(rows["attack"] != "", rows["defense"])
-    lines = named + " (" + rows["goal"] + "): " + rows["reason"]
-    return list(dict.fromkeys(lines.str.replace(" ()", "")))
-
-
 def _setting(row: Row, same: pd.DataFrame, shown: Mapping[str, list[str]]) -> str:
     own = settings(row["params"], shown[row["defense"]])
-    other = setup(same, row["limit"], row["epochs"], row["setup"])
+    other = setup(row, same)
     # Spaces around "=" would cost the width that the numbers need on 80 columns.
     return " ".join(part for part in (row["defense"], own, other) if part).replace(" = ", "=")
 
@@ -192,7 +172,7 @@ def _cells(
     row: Row, setting: str, shown: Mapping[str, list[str]], several: Collection[str]
 ) -> list[Text]:
     attack = str(row["attack"])
-    params = settings(str(row["attack_params"]) or "{}", shown.get(attack, []))
+    params = settings(row["attack_params"], shown.get(attack, []))
     # What was sent to train on is what matters first, and its worst moment; only another view is named.
     view = "" if row["view"] in ("train", "worst") else str(row["view"])
     channel = str(row["channel"]) if attack in several else ""
@@ -214,7 +194,7 @@ def _shown(frame: pd.DataFrame) -> dict[str, list[str]]:
     found = {}
     for method, params in (("defense", "params"), ("attack", "attack_params")):
         for name, rows in frame[frame[method] != ""].groupby(method):
-            found[str(name)] = varying(json.loads(text) for text in rows[params].unique())
+            found[str(name)] = varying(rows[params])
     return found
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pandas as pd
 
 from bench.contracts import LeakboardError, did_you_mean
-from bench.suites import Printed
+from bench.suites import Printed, load_suite, suite_names
 from leaderboards.tables.frame import canonical
 
-TABLE = Path(__file__).with_name("published.csv")
+TABLE = Path(__file__).with_name("printed.csv")
 METRICS = {"accuracy": "utility", "ep_inversion": "ep", "leak": "ep"}
 """The printed metrics that a figure can hold, and the column that each becomes; EP is 1 − leak."""
 GOALS = {"ep_inversion": "inversion", "leak": "label"}
@@ -20,7 +20,7 @@ POINT = ["paper", "artefact", "model", "task", "defense", "params", "goal"]
 """What identifies a printed point."""
 
 
-def published(paper: str, artefacts: Sequence[str], model: str | None = None) -> pd.DataFrame:
+def printed(paper: str, artefacts: Sequence[str], model: str | None = None) -> pd.DataFrame:
     """The printed points of some tables of a paper.
 
     Args:
@@ -51,14 +51,26 @@ def published(paper: str, artefacts: Sequence[str], model: str | None = None) ->
     return wide.reset_index().rename_axis(columns=None)
 
 
-def exposures(paper: str, artefacts: Sequence[str], model: str | None = None) -> pd.DataFrame:
-    """The printed exposures of canaries, in bits, as `published` finds printed points.
+def paper_of(suite: str) -> Printed | None:
+    """The paper that a suite mirrors; None where it mirrors none, or is none of the project's."""
+    return load_suite(suite).paper if suite in suite_names() else None
+
+
+def mirrored(paper: Printed) -> pd.DataFrame:
+    """What the paper that a suite mirrors prints, its tasks by the names that the suite has for them."""
+    known = printed(paper.paper, paper.artefact, paper.model)
+    ours = {theirs: name for name, theirs in paper.task.items()}
+    return known.assign(task=known["task"].replace(ours))
+
+
+def exposures(paper: Printed) -> pd.DataFrame:
+    """The exposures of canaries, in bits, that the paper prints which a suite mirrors.
 
     Returns:
         One row per number: paper, artefact, model, task, defense, params (canonical JSON, the number
         of copies among them) and value.
     """
-    rows = _of(paper, artefacts, model)
+    rows = _of(paper.paper, paper.artefact, paper.model)
     rows = rows[rows["metric"] == "exposure"]
     return rows.assign(params=rows["params"].map(_canonical))
 
@@ -68,13 +80,6 @@ def _of(paper: str, artefacts: Sequence[str], model: str | None) -> pd.DataFrame
     rows = _only(rows, "paper", [paper])
     rows = _only(rows, "artefact", artefacts)
     return rows if model is None else _only(rows, "model", [model])
-
-
-def mirrored(paper: Printed) -> pd.DataFrame:
-    """What the paper that a suite mirrors prints, its tasks by the names that the suite has for them."""
-    known = published(paper.paper, paper.artefact, paper.model)
-    theirs = {printed: ours for ours, printed in paper.task.items()}
-    return known.assign(task=known["task"].replace(theirs))
 
 
 def _only(rows: pd.DataFrame, column: str, wanted: Sequence[str]) -> pd.DataFrame:

@@ -1,0 +1,160 @@
+"""Lists of methods as suites write them: names, parameters with grids, classes, configured methods.
+
+`attacks: all` stands for every attack but those that declare themselves costly; such a one is
+named explicitly, in a list.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from math import isfinite
+from typing import Any, Literal, TypeVar
+
+import yaml
+
+from bench.contracts import LeakboardError, did_you_mean
+from bench.methods import Attack, Defense, Method, registry
+from bench.suites.page import Loc, Page, shown
+
+ALL = "all"
+Kind = Literal["attack", "defense"]
+M = TypeVar("M", bound=Method)
+
+
+def methods_named(kind: Kind, words: Sequence[Any]) -> tuple[Any, ...]:
+    """Methods as the command line gives them, each written as in a suite: `sap`, `sap: {eta: 75}`.
+
+    From Python they may be what a suite from a dict may hold. None at all mean all attacks but the
+    costly ones.
+
+    Raises:
+        LeakboardError: not YAML, or mistakes as in a suite.
+    """
+    page, entries = Page(), []
+    for i, word in enumerate(words):
+        where: Loc = (f"{kind}s", i)
+        if not isinstance(word, str):
+            entries.append(page.taken(word, where))
+            continue
+        try:
+            node = yaml.compose(word, Loader=yaml.BaseLoader)
+        except yaml.YAMLError as e:
+            raise LeakboardError(
+                f"{kind} '{word}': expected a name, or 'name: {{parameter: value}}'"
+            ) from e
+        entries.append(page.plain(node, where) if node else None)
+    found = listed(page, kind, entries or _cheap())
+    page.approve()
+    return found
+
+
+def with_all(entries: Sequence[Any]) -> Sequence[Any]:
+    """The word `all` as what it means: every attack but those beside it, and but the costly ones.
+
+    The other entries keep their places, by which mistakes are found in the file.
+    """
+    words = [i for i, entry in enumerate(entries) if isinstance(entry, str) and entry == ALL]
+    if not words:
+        return entries
+    named = {name for entry in entries for name in _names(entry)}
+    meant = [name for name in _cheap() if name not in named]
+    at = words[0]
+    return [*entries[:at], *meant[:1], *entries[at + 1 :], *meant[1:]]
+
+
+def _names(entry: Any) -> Sequence[Any]:
+    if isinstance(entry, dict):
+        return list(entry)
+    return [entry if isinstance(entry, str) else getattr(entry, "name", None)]
+
+
+def _cheap() -> list[str]:
+    """Every attack but the costly ones, which a suite must name."""
+    return [name for name, attack in registry.attacks().items() if not attack.costly]
+
+
+def listed(page: Page, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
+    """The methods of a list, grids unfolded; mistakes are noted on the page."""
+    known: Mapping[str, type[Method]]
+    known = registry.attacks() if kind == "attack" else registry.defenses()
+    base: type[Method] = Attack if kind == "attack" else Defense
+    found: list[Method] = []
+    for i, entry in enumerate(entries):
+        loc: Loc = (f"{kind}s", i)
+        for method in _methods(page, kind, base, known, entry, loc):
+            own, other = type(method), known.get(method.name)
+            twin = next((m for m in found if m.name == method.name and type(m) is not own), None)
+            if (other or own) is not own or twin is not None:
+                # Records know methods by their names alone.
+                page.complain(loc, f"another {kind} is named '{method.name}', too; rename yours")
+            elif method in found:
+                page.complain(loc, f"'{method}' is listed twice")
+            found.append(method)
+    return tuple(found)
+
+
+def _methods(
+    page: Page,
+    kind: Kind,
+    base: type[M],
+    known: Mapping[str, type[M]],
+    entry: Any,
+    loc: Loc,
+) -> Iterator[M]:
+    """What one entry of a list stands for."""
+    match entry:
+        case Method():
+            if isinstance(entry, base):
+                yield entry
+            else:
+                page.complain(loc, f"expected one {kind}, got {entry!r}")
+        case type():
+            usable = hasattr(entry, "name") and not inspect.isabstract(entry)
+            if issubclass(entry, base) and usable:
+                yield from _grid(page, entry, None, loc)
+            else:
+                page.complain(
+                    loc,
+                    f"expected one {kind}, got the class {entry.__name__}, which is no subclass of "
+                    f"leakboard.{base.__name__} that sets `name` and leaves nothing abstract",
+                )
+        case str() | dict() if isinstance(entry, str) or len(entry) == 1:
+            [(name, params)] = entry.items() if isinstance(entry, dict) else [(entry, None)]
+            if name in known:
+                yield from _grid(page, known[name], params, (*loc, name))
+            else:
+                page.complain(loc, f"unknown {kind} '{name}'. {did_you_mean(name, known)}")
+        case None:
+            word = "For training without protection write the word none."
+            advice = word if kind == "defense" else "Remove the entry."
+            page.complain(loc, f"expected the name of a {kind}, got null. {advice}")
+        case _:
+            page.complain(
+                loc,
+                f"expected one {kind}, got {shown(entry)}. Write a name, or "
+                "name: {parameter: value}, with parameters indented deeper than the name.",
+            )
+
+
+def _grid(page: Page, cls: type[M], params: Any, loc: Loc) -> Iterator[M]:
+    """One method for each combination of the listed values, in the written order."""
+    params = {} if params is None else params
+    if not isinstance(params, dict):
+        page.complain(loc, f"expected parameters such as {{name: value}}, got {shown(params)}")
+        return
+    axes = {key: value if isinstance(value, list) else [value] for key, value in params.items()}
+    for key, values in axes.items():
+        if not values:
+            page.complain((*loc, key), "expected at least one value, got an empty list")
+    for places in product(*(range(len(values)) for values in axes.values())):
+        chosen = dict(zip(axes, places, strict=True))
+        method = page.build(cls, {key: axes[key][i] for key, i in chosen.items()}, loc, chosen)
+        if method is None:
+            continue
+        for key, i in chosen.items():
+            value = getattr(method, key)
+            if isinstance(value, float) and not isfinite(value):
+                page.complain((*loc, key, i), f"must be a finite number, got {value}")
+        yield method

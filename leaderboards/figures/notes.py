@@ -1,0 +1,42 @@
+"""What stands below a figure in words."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from leaderboards.tables import counted, distinct, examples
+
+AGAINST = {
+    "attribute": "attribute inference",
+    "label": "label inference",
+    "membership": "membership inference",
+}
+"""What empirical privacy is measured against, where the goal's own name does not say it."""
+
+
+def note(points: pd.DataFrame, printed_for: str = "", more: str = "", about: str = "") -> str:
+    """What the reader must know of the points: attack, seeds, model, data.
+
+    Args:
+        printed_for: the models of the printed points beside them, if there are any.
+        more: what else differs between those and these.
+        about: model, data, training and seeds, where all points share them.
+    """
+    about = about or measured_on(points)
+    text = f"Measured: {about}, with 95 % intervals; attack: {distinct(points['attack'])}."
+    if printed_for:
+        text += (
+            f" Hollow points are as printed, for {printed_for} and the paper's own data size: "
+            "compare the shapes, not the values."
+        )
+        text += f" {more}" if more else ""
+    return text
+
+
+def measured_on(points: pd.DataFrame) -> str:
+    """Model, data and seeds of the points."""
+    limits = points["limit"].dropna()
+    data = examples(max(limits) if len(limits) else None)
+    few, many = int(points["n_seeds"].min()), int(points["n_seeds"].max())
+    seeds = ("" if few == many else f"{few} to ") + counted(many, "seed")
+    return f"{distinct(points['model'])}, {data}; {seeds}"

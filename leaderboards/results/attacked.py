@@ -1,0 +1,69 @@
+"""What attacks made of a transcript from elsewhere, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.contracts import Guess, Leak
+from bench.foreign import Audit
+from bench.methods import Attack
+from leaderboards.tables import leaks_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import RenderableType
+
+
+class Attacked:
+    """What attacks made of a transcript: scores and reasons, or guesses where there is no truth.
+
+    Attributes:
+        leaks: what each attack found, or why it found nothing.
+        guesses: each attack with what it guesses, where nothing was there to score it by.
+    """
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+
+    @property
+    def leaks(self) -> tuple[Leak, ...]:
+        return tuple(self._audit.leaks)
+
+    @property
+    def guesses(self) -> tuple[tuple[Attack, Guess], ...]:
+        return tuple(self._audit.guesses)
+
+    def frame(self) -> pd.DataFrame:
+        """One row per leak, with those columns of `Results.frame` that it decides."""
+        return leaks_frame(self.leaks)
+
+    def best(self) -> pd.DataFrame:
+        """For each goal, attribute and view the attack with the largest advantage over guessing.
+
+        Attacks that read nothing are left out: they only guess.
+        """
+        rows = self.frame().dropna(subset=["success"])
+        rows = rows[rows["channel"] != ""].sort_values("advantage", ascending=False, kind="stable")
+        first = rows.drop_duplicates(["goal", "attribute", "view"]).sort_index()
+        shown = ["goal", "attribute", "view", "attack", "channel", "metric"]
+        numbers = ["success", "success_low", "success_high", "chance", "ep"]
+        return first[[*shown, *numbers]].reset_index(drop=True)
+
+    def tables(self) -> Iterator[RenderableType]:
+        """The scores, highest advantage first, and why the rest was not scored, for a terminal."""
+        return self._audit.tables()
+
+    def write(self, file: str | Path) -> Path:
+        """Writes everything as JSON, and returns the path.
+
+        Raises:
+            LeakboardError: the file cannot be written.
+        """
+        self._audit.write(Path(file))
+        return Path(file)
+
+    def __repr__(self) -> str:
+        told = f"{len(self.guesses)} guesses" if self.guesses else str(self.best())
+        return f"<Attacked: {len(self.leaks)} leaks>\n{told}"

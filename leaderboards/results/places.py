@@ -1,0 +1,39 @@
+"""Where the records of a suite or a folder lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.contracts import LeakboardError
+from bench.suites import Suite, load_suite, suite_names
+
+LOCAL = Path("results/local")
+"""Where runs are kept, each in a folder of its suite's name."""
+
+
+def folder_of(source: str | Path) -> Path:
+    """The folder of records that is meant by its path or by the name of its suite.
+
+    Raises:
+        LeakboardError: there is none.
+    """
+    folder = Path(source) if Path(source).is_dir() else LOCAL / name_of(source)
+    if not folder.is_dir():
+        raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
+    return folder
+
+
+def name_of(source: str | Path) -> str:
+    """The name of a folder or suite, under which its records and pictures stand."""
+    if Path(source).is_dir():
+        return Path(source).resolve().name
+    suite = suite_of(source)
+    return suite.name if suite else str(source)
+
+
+def suite_of(source: str | Path) -> Suite | None:
+    """The suite that a name, the path of a file or the name of a folder of records means, if any."""
+    folder = Path(source).is_dir()
+    name = Path(source).resolve().name if folder else str(source)
+    is_file = not folder and Path(source).suffix in (".yaml", ".yml")
+    return load_suite(name) if is_file or name in suite_names() else None

@@ -1,0 +1,85 @@
+"""What can be read from records: the face of a collection."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from bench.contracts import LeakboardError
+from leaderboards.results.record_set import RecordSet
+from leaderboards.tables import STRONGEST, Best, Finding, export, findings, strongest
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Results(RecordSet):
+    """Records of one or several runs: a sequence of records that knows what they show.
+
+    `len()` and iteration are over the records, and `+` joins two collections. See `RecordSet` for the
+    attributes: `records`, `name`, `suite`, `folders` and `problems`.
+    """
+
+    def __repr__(self) -> str:
+        cells = [record.cell for record in self.records if record.cell.shadow is None]
+        bad = Counter(record.status for record in self.records if record.status != "ok")
+        words = [f"{len(self)} record{'s' * (len(self) != 1)}"]
+        for what, names in (
+            ("task", {cell.task for cell in cells}),
+            ("model", {cell.model for cell in cells}),
+            ("defense", {cell.defense.name for cell in cells}),
+        ):
+            words += [f"{what}{'s' * (len(names) > 1)} {', '.join(sorted(names))}"] if names else []
+        seeds = {cell.seed for cell in cells}
+        words += [f"seeds {', '.join(map(str, sorted(seeds)))}"] if seeds else []
+        words += [f"{n} {status}" for status, n in sorted(bad.items())]
+        words += [f"{len(self.problems)} problems"] if self.problems else []
+        return f"<Results {self.name}: {'; '.join(words)}>"
+
+    def best(self) -> Best:
+        """For each setting and goal the strongest attack, its success, and what the setting costs."""
+        return strongest(self._table, self.compared)
+
+    def findings(self) -> list[Finding]:
+        """What the records show, as sentences with their numbers and the keys of the records."""
+        return findings(self.compared)
+
+    def export(self, path: str | Path) -> Path:
+        """Writes `frame()` as .csv, .parquet or .json, and returns the path.
+
+        Raises:
+            LeakboardError: another suffix.
+        """
+        export(self._table, Path(path))
+        return Path(path)
+
+    def plot(
+        self,
+        kind: str = "tradeoff",
+        out: str | Path = "plots",
+        goal: str = "inversion",
+        attack: str = STRONGEST,
+        against: str | None = None,
+    ) -> list[Path]:
+        """Draws a figure as PNG, SVG and PDF, and returns the files.
+
+        Args:
+            kind: tradeoff (utility against empirical privacy), goals (what each defense protects),
+                memory (exposure of canaries), or for label privacy training, sensitivity, bars, pca.
+            out: the folder.
+            goal: inversion, label, attribute, memorisation or membership; for tradeoff.
+            attack: the one that decides: strongest, paper, or a name; for tradeoff.
+            against: draw against this instead: cut, or any parameter that was swept; for tradeoff.
+
+        Raises:
+            LeakboardError: an unknown word, or nothing to draw.
+        """
+        if not self.records:
+            raise LeakboardError(f"nothing to draw: {self.name} holds no records")
+        from leaderboards.results.drawing import draw  # with matplotlib, which takes a second
+
+        return draw(self, Path(out), kind, goal, attack, against)
+
+    def named(self, name: str) -> Self:
+        """The same records under another name, which titles and files of figures bear."""
+        return replace(self, name=name)

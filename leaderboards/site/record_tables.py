@@ -1,0 +1,145 @@
+"""The tables of settings, records and leaks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from bench.contracts import Record
+from leaderboards.site.cells import (
+    Cell,
+    Column,
+    Table,
+    aim,
+    estimated,
+    number,
+    of_attack,
+    of_defense,
+)
+from leaderboards.site.links import Links
+from leaderboards.tables import distinct, setting_of
+
+ONE_SEED = "one seed: interval inside the cell"
+
+
+def settings_table(rows: pd.DataFrame, keys: Mapping[tuple[Any, ...], str], links: Links) -> Table:
+    """The table of `leaderboards.tables.points.per_setting`; `keys` has the first record of each setting."""
+    columns = [
+        Column("task", choose=True),
+        Column("model", choose=rows[["model", "cut"]].drop_duplicates().shape[0] > 1),
+        Column("defense", choose=True),
+        Column("setting", about="parameters that vary; the link leads to a record"),
+        Column("utility", number=True, about=distinct(rows["utility_metric"])),
+        Column("goal", choose=True, about="what the attack guesses"),
+        Column(
+            "EP, strongest", number=True, about="empirical privacy that the strongest attack leaves"
+        ),
+        Column("by"),
+        Column("EP, paper's", number=True, about="by the attack of the defense's authors"),
+        Column("chance", number=True, about="EP that guessing without any observation leaves"),
+        Column("seeds", number=True),
+        Column("flags", choose=bool((rows["flags"] != "").any())),
+    ]
+    cells = []
+    for row in rows.to_dict("records"):
+        record = links.record(keys[setting_of(row)])
+        once = row["n_seeds"] == 1
+        cells.append(
+            [
+                Cell(row["task"]),
+                Cell(f"{row['model']}, cut {row['cut']}"),
+                of_defense(row["defense"], links),
+                Cell(row["words"] or "as is", href=record),
+                number(row["utility"], row["utility_low"], row["utility_high"]),
+                Cell(aim(row["goal"], row["attribute"])),
+                number(row["ep"], row["ep_low"], row["ep_high"]),
+                of_attack(row["attack"], links),
+                number(row["paper_ep"], row["paper_ep_low"], row["paper_ep_high"]),
+                number(row["ep_chance"]),
+                Cell(f"{row['n_seeds']}{'†' if once else ''}", sort=float(row["n_seeds"])),
+                Cell(row["flags"].replace(",", ", ")),
+            ]
+        )
+    note = [f"† {ONE_SEED}"] if (rows["n_seeds"] == 1).any() else []
+    return Table(
+        "settings", "Settings: what each costs and what it leaves private", columns, cells, note
+    )
+
+
+def records_table(records: Sequence[Record], words: Mapping[str, str], links: Links) -> Table:
+    """One row per record; `words` are the parameters by key."""
+    columns = [
+        Column("key"),
+        Column("task", choose=True),
+        Column("model", choose=True),
+        Column("cut", number=True),
+        Column("defense", choose=True),
+        Column("setting"),
+        Column("seed", number=True),
+        Column("status", choose=True),
+        Column("utility", number=True),
+        Column("attacks", number=True, about="attacks that were scored, of those tried"),
+    ]
+    rows = []
+    for record in records:
+        cell = record.cell
+        tried = {leak.attack.name for leak in record.leaks}
+        scored = {leak.attack.name for leak in record.leaks if leak.success}
+        rows.append(
+            [
+                Cell(record.key, href=links.record(record.key)),
+                Cell(cell.task),
+                Cell(cell.model),
+                Cell(str(cell.cut), sort=float(cell.cut)),
+                of_defense(cell.defense.name, links),
+                Cell(words[record.key] or "as is"),
+                Cell(str(cell.seed), sort=float(cell.seed)),
+                Cell(record.status, record.reason),
+                estimated(record.utility),
+                Cell(f"{len(scored)} of {len(tried)}", sort=float(len(scored))),
+            ]
+        )
+    return Table("records", "Records", columns, rows)
+
+
+def leaks_table(record: Record, flags: Mapping[int, Sequence[str]], links: Links) -> Table:
+    """All that the attacks found on one cell; `flags` by index of the leak."""
+    columns = [
+        Column("attack", choose=True),
+        Column("parameters"),
+        Column("goal", choose=True),
+        Column("view", choose=True),
+        Column("channel", choose=True),
+        Column("success", number=True, about="what the attack reached"),
+        Column("metric"),
+        Column("chance", number=True, about="success of guessing without any observation"),
+        Column("EP", number=True, about="1 − success / ceiling"),
+        Column("n", number=True, about="independent examples behind the interval"),
+        Column("status", choose=True),
+        Column("remarks"),
+    ]
+    rows = []
+    for index, leak in enumerate(record.leaks):
+        remarks = [*(["certificate"] if leak.certificate else []), *flags.get(index, ())]
+        remarks += [f"proves ε ≥ {leak.epsilon:.2f}"] if leak.epsilon is not None else []
+        params = [f"{name} = {value}" for name, value in leak.attack.params.items()]
+        success = leak.success
+        rows.append(
+            [
+                of_attack(leak.attack.name, links),
+                Cell(", ".join(params)),
+                Cell(aim(leak.goal, leak.attribute)),
+                Cell(leak.view),
+                Cell(leak.channel or ""),
+                estimated(success),
+                Cell(leak.metric),
+                number(success and success.chance),
+                estimated(leak.ep),
+                Cell(str(success.n), sort=float(success.n)) if success else number(None),
+                Cell(leak.status, leak.reason),
+                Cell(", ".join(remarks)),
+            ]
+        )
+    return Table("leaks", "What the attacks found", columns, rows)

@@ -1,0 +1,83 @@
+"""The attack that decides how private a setting is."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bench.contracts import LeakboardError, did_you_mean
+from leaderboards.tables.frame import Row
+from leaderboards.tables.looks import look
+from leaderboards.tables.means import SETTING
+
+PAPER, STRONGEST = "paper", "strongest"
+"""What may decide, besides an attack by its name."""
+NOTHING: dict[Hashable, Any] = {
+    "attribute": "",
+    "attack": "–",
+    "attack_params": "",
+    "ep": None,
+    "ep_low": None,
+    "ep_high": None,
+    "flags": "",
+}
+"""In the place of an attack that decides, where there is none."""
+
+
+def deciding(
+    frame: pd.DataFrame, attack: str = STRONGEST, apart: Sequence[str] = ()
+) -> pd.DataFrame:
+    """The rows of the one attack that decides in each setting, for each goal and attribute.
+
+    The strongest has the largest advantage over chance on the mean over the seeds on which it ran:
+    EPs of attacks whose chance levels differ cannot be compared. To take the strongest of each seed
+    would pick what luck favours there, and so understate EP. One that ran on fewer seeds competes
+    with the mean of those: what leaks there leaks, and `n_seeds` says how often it was seen.
+
+    Args:
+        attack: 'strongest' among those that read something; 'paper', the one by which the
+            defense's authors measure it, or the strongest where a defense has no authors, as
+            `none`; or a name. Where it ran with several parameters or on
+            several channels, the strongest of them.
+        apart: columns that tell settings apart in addition.
+
+    Raises:
+        LeakboardError: no attack of that name has a row.
+    """
+    # A record keeps results of older versions of an attack; only the newest one speaks.
+    method = ["key", "attack", "attack_params"]
+    rows = frame[frame["status"] == "ok"].dropna(subset=["ep"])
+    newest = rows.groupby(method)["attack_version"].transform("max")
+    rows = rows[rows["attack_version"] == newest]
+    # Its first row is an attack's headline, for each attribute and channel.
+    rows = rows.drop_duplicates([*method, "goal", "attribute", "channel"])
+    if attack == PAPER:
+        told = rows[["defense", "goal", "attack", "channel"]]
+        theirs = [_is_papers(row) for row in told.to_dict("records")]
+        rows = rows[np.array(theirs, dtype=bool)]
+    elif attack == STRONGEST:
+        # What reads nothing is no attack: where only it applies, no privacy has been shown.
+        rows = rows[rows["channel"] != ""]
+    elif attack not in set(frame["attack"]):
+        known = [PAPER, STRONGEST, *sorted(set(frame["attack"]) - {""})]
+        raise LeakboardError(f"no result of an attack '{attack}'. {did_you_mean(attack, known)}")
+    else:
+        rows = rows[rows["attack"] == attack]
+    setting, choice = [*SETTING, *apart, "goal", "attribute"], [*method[1:], "channel"]
+    means = rows.groupby([*setting, *choice], sort=False, dropna=False)["advantage"]
+    ranked = rows.assign(mean=means.transform("mean"))
+    ranked = ranked.sort_values("mean", ascending=False, kind="stable")
+    first = ranked.groupby(setting, sort=False, dropna=False)[choice].transform("first")
+    kept = (ranked[choice] == first).all(axis=1)
+    return ranked[kept].drop(columns="mean").sort_index()
+
+
+def _is_papers(row: Row) -> bool:
+    known = look(row["defense"])
+    if not known.measured_by:
+        return bool(row["channel"] != "")
+    on_theirs = not known.measured_on or row["channel"] in known.measured_on
+    return on_theirs and row["attack"] in known.measured_by.get(row["goal"], ())

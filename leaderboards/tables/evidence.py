@@ -1,0 +1,191 @@
+"""What is shown about each setting against one goal: its leak, beside chance and beside no protection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from bench.contracts import Goal
+from bench.scoring import FLAGS
+from leaderboards.tables.comparisons import Comparison
+from leaderboards.tables.deciding import deciding
+from leaderboards.tables.frame import Row
+from leaderboards.tables.means import SETTING, average, setting_of
+from leaderboards.tables.parameters import choices
+from leaderboards.tables.strongest import ranged, setting_named
+
+DOUBTS = frozenset(FLAGS) - {"below-chance", "claim-violated"}
+"""Flags by which an attack that fails shows nothing."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A mean over seeds with its 95 % interval; the interval is NaN where there is none."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return ranged(self.value, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the strongest attack found.
+
+    Attributes:
+        success: by `metric`; guessing reaches `chance`.
+        kept: what of the privacy that guessing leaves is left: 1 all of it, 0 nothing. Unlike
+            success it can be compared between metrics.
+    """
+
+    attack: str
+    metric: str
+    success: Range
+    chance: float
+    kept: Range
+
+    @property
+    def beats_guessing(self) -> bool:
+        """With its whole interval."""
+        return self.success.low > self.chance
+
+    def __str__(self) -> str:
+        return f"{self.attack} reaches {self.success} ({self.metric}; guessing {self.chance:.3f})"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One setting of a defense against one goal.
+
+    Attributes:
+        setup: in words the data and the training, such as '3 epochs, 3 seeds'.
+        setting: in words.
+        choice: the parameters that its user chooses, as JSON.
+        attribute: the private attribute, for that goal; of several the one that leaks most.
+        leak: by the strongest attack that reads something.
+        open: the same where nothing is protected, if that ran.
+        cost: utility lost against no protection, as a share from 0 to 1.
+        doubts: flags by which a failure of the attack shows nothing.
+        keys: of the records of this setting.
+    """
+
+    task: str
+    model: str
+    cut: int
+    setup: str
+    defense: str
+    params: dict[str, Any]
+    setting: str
+    choice: str
+    goal: Goal
+    attribute: str
+    leak: Found
+    open: Found | None
+    cost: Range
+    doubts: tuple[str, ...]
+    seeds: int
+    keys: tuple[str, ...]
+
+    @property
+    def certified(self) -> bool:
+        """Whether the attack is shown to work: no flag speaks against it, and guessing is clearly
+        beaten where nothing is protected."""
+        return not self.doubts and self.open is not None and self.open.beats_guessing
+
+    @property
+    def helps(self) -> bool:
+        """Whether clearly less leaks than without protection."""
+        return self.open is not None and self.leak.kept.low > self.open.kept.high
+
+
+def evidence(compared: Iterable[Comparison], goal: Goal) -> list[Evidence]:
+    """One piece for each offer of a defense on one task, model and cut.
+
+    Of what may befall an offer the worst case stands there, and of several comparisons that hold it
+    the one in which most leaks: else who was attacked least would look best. Settings with their
+    protection off are left out, and those whose cost is unknown.
+    """
+    offers: dict[tuple[Any, ...], list[Evidence]] = {}
+    for comparison in compared:
+        for one in _within(comparison, goal):
+            where = (one.task, one.model, one.cut, one.defense, one.choice)
+            offers.setdefault(where, []).append(one)
+    return [min(own, key=lambda one: one.leak.kept.value) for own in offers.values()]
+
+
+def _within(comparison: Comparison, goal: Goal) -> list[Evidence]:
+    rows = comparison.rows[comparison.rows["goal"] == goal]
+    means = average(deciding(rows), [*SETTING, "goal", "attribute"]).to_dict("records")
+    known = {setting_of(row): row for row in comparison.settings.to_dict("records")}
+    keys = {
+        setting_of(own.iloc[0].to_dict()): tuple(dict.fromkeys(own["key"]))
+        for _, own in comparison.rows.groupby(SETTING, sort=False, dropna=False)
+    }
+    offers: dict[tuple[Any, ...], list[Evidence]] = {}
+    for row in means:
+        where = setting_of(row)
+        if row["undefended"] or where not in known or pd.isna(known[where]["points"]):
+            continue
+        one = _evidence(row, known[where], comparison.words, _open(row, means), keys[where])
+        offers.setdefault((one.defense, one.choice, one.cut, row["setup"]), []).append(one)
+    return [_worst(own) for own in offers.values()]
+
+
+def _open(row: Row, means: Sequence[Row]) -> Row | None:
+    """What is found of the same where nothing is protected: on `none`, else where most is."""
+    alike = [
+        other for other in means if other["undefended"] and other["attribute"] == row["attribute"]
+    ]
+    here = [other for other in alike if other["cut"] == row["cut"]] or alike
+    plain = [other for other in here if other["defense"] == "none"] or here
+    return min(plain, key=lambda other: other["ep"] / other["ep_chance"], default=None)
+
+
+def _evidence(
+    row: Row, lost: Row, words: str, open_: Row | None, keys: tuple[str, ...]
+) -> Evidence:
+    defense, params = str(row["defense"]), str(row["params"])
+    flags = [flag for flag in str(row["flags"]).split(",") if flag]
+    return Evidence(
+        task=str(row["task"]),
+        model=str(row["model"]),
+        cut=int(row["cut"]),
+        setup=words,
+        defense=defense,
+        params=json.loads(params),
+        setting=setting_named(defense, str(lost["label"])),
+        choice=choices(defense, [params])[0],
+        goal=Goal(row["goal"]),
+        attribute=str(row["attribute"]),
+        leak=_found(row),
+        open=None if open_ is None else _found(open_),
+        cost=Range(*(float(lost[name]) / 100 for name in ("points", "low", "high"))),
+        doubts=tuple(flag for flag in flags if flag in DOUBTS),
+        seeds=int(row["n_seeds"]),
+        keys=keys,
+    )
+
+
+def _found(row: Row) -> Found:
+    value, low, high = (float(row[f"success{end}"]) for end in ("", "_low", "_high"))
+    scale = float(row["ep_chance"]) or float("nan")  # where guessing finds all, nothing is to hide
+    kept = (min(1.0, max(0.0, row[f"ep{end}"] / scale)) for end in ("", "_low", "_high"))
+    chance = float(row["chance"])
+    return Found(
+        str(row["attack"]), str(row["metric"]), Range(value, low, high), chance, Range(*kept)
+    )
+
+
+def _worst(own: Sequence[Evidence]) -> Evidence:
+    """What stands for settings of which only circumstances differ, and for several attributes."""
+    least = min(own, key=lambda one: one.leak.kept.value)
+    cost = max((one.cost for one in own), key=lambda cost: cost.value)
+    doubts = dict.fromkeys(doubt for one in own for doubt in one.doubts)
+    keys = dict.fromkeys(key for one in own for key in one.keys)
+    return replace(least, cost=cost, doubts=tuple(doubts), keys=tuple(keys))

@@ -1,0 +1,97 @@
+"""What a setting is, and means over its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from leaderboards.tables.frame import COLUMNS, Row
+
+SETTING = ["task", "model", "cut", "defense", "params", "setup", "limit", "epochs"]
+"""What rows have in common that differ in nothing but the seed."""
+MEASURED = ["utility", "success", "ep"]
+TEXTS = ["attack", "attack_params", "goal", "view", "channel", "attribute", "status", "reason"]
+SUMMARY = [
+    *TEXTS,
+    "utility_metric",
+    "metric",
+    "flags",
+    "undefended",
+    *[f"{name}{end}" for name in MEASURED for end in ("", "_low", "_high")],
+    "chance",
+    "ep_chance",
+    "utility_chance",
+    "n_seeds",
+]
+
+
+def setting_of(row: Row) -> tuple[Any, ...]:
+    """What tells the setting of a row from others, missing values included."""
+    return tuple(None if pd.isna(row[name]) else row[name] for name in SETTING)
+
+
+def by_setting(rows: pd.DataFrame) -> dict[tuple[Any, ...], list[Row]]:
+    """The rows of each setting, in their order."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows.to_dict("records"):
+        found.setdefault(setting_of(row), []).append(row)
+    return found
+
+
+def average(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Means of the measured columns over seeds for each group, in order of appearance.
+
+    Texts that differ inside a group, such as the attack that was strongest, are joined by commas.
+    """
+    groups: dict[int, list[Row]] = {}
+    numbers = rows.groupby(list(by), sort=False, dropna=False).ngroup()
+    told = rows[[*SETTING, *(name for name in SUMMARY if name != "n_seeds"), "key"]]
+    for number, row in zip(numbers, told.to_dict("records"), strict=True):
+        groups.setdefault(number, []).append(row)
+    found = [_mean(group) for group in groups.values()]
+    means = pd.DataFrame(found, columns=[*SETTING, *SUMMARY])
+    return means.astype({name: kind for name, kind in COLUMNS.items() if name in means})
+
+
+def distinct(texts: pd.Series) -> str:
+    """The different texts of a column of means, in order, joined by commas."""
+    return ", ".join(dict.fromkeys(part for text in texts for part in text.split(", ") if part))
+
+
+def interval(values: np.ndarray, low: float, high: float) -> tuple[float, float]:
+    """95 % interval of a mean over seeds: Student's t, or the one given where there is one seed."""
+    n = len(values)
+    if n < 2:
+        return low, high
+    from scipy.special import stdtrit  # longer to load than a figure takes to draw
+
+    half = float(stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n))
+    return float(np.mean(values)) - half, float(np.mean(values)) + half
+
+
+def _mean(rows: Sequence[Row]) -> dict[str, object]:
+    # The same cell may stand in two folders of results; it is one observation.
+    seeds = list({row["key"]: row for row in reversed(rows)}.values())[::-1]
+    first = seeds[0]
+    row: dict[str, object] = {name: first[name] for name in SETTING}
+    for name in [*TEXTS, "utility_metric", "metric"]:
+        row[name] = ", ".join(dict.fromkeys(seed[name] for seed in seeds if seed[name]))
+    flags = [flag for seed in seeds for flag in seed["flags"].split(",") if flag]
+    row["flags"] = ",".join(dict.fromkeys(flags))
+    row["undefended"] = all(seed["undefended"] for seed in seeds)
+    for name in MEASURED:
+        known = [seed for seed in seeds if not np.isnan(seed[name])]
+        values = np.array([seed[name] for seed in known])
+        row[name] = float(values.mean()) if known else np.nan
+        ends = known[0] if known else first
+        row[f"{name}_low"], row[f"{name}_high"] = interval(
+            values, ends[f"{name}_low"], ends[f"{name}_high"]
+        )
+    for name in ("chance", "ep_chance", "utility_chance"):
+        told = [seed[name] for seed in seeds if not np.isnan(seed[name])]
+        row[name] = float(np.mean(told)) if told else np.nan
+    row["n_seeds"] = len(seeds)
+    return row

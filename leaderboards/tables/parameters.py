@@ -1,0 +1,111 @@
+"""The parameters of a method: which vary, which is the knob, which its user chooses; and in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from bench.methods import registry
+from leaderboards.tables.frame import Row, canonical
+from leaderboards.tables.looks import look
+
+SYMBOLS = {
+    "eta": "η",
+    "epsilon": "ε",
+    "delta": "δ",
+    "sigma": "σ",
+    "mu": "μ",
+    "alpha": "α",
+    "lambda": "λ",
+    "lambda_": "λ",
+}
+
+
+def knob(defense: str, params: Iterable[str]) -> str | None:
+    """The declared knob; for a defense unknown here, its only number that varies over `params`."""
+    declared = look(defense).knob
+    if declared is not None:
+        return declared
+    texts = list(params)
+    loaded = [json.loads(text) for text in texts]
+    numbers = [
+        name
+        for name in varying(texts)
+        if all(isinstance(p.get(name), int | float | None) for p in loaded)
+        and not any(isinstance(p.get(name), bool) for p in loaded)
+    ]
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def varying(params: Iterable[str], but: str | None = None) -> list[str]:
+    """Names of the parameters that do not have one value throughout, sorted, `but` one.
+
+    Args:
+        params: each as JSON.
+    """
+    every = [json.loads(text) for text in set(params)]
+    seen = {
+        name: {canonical(loaded.get(name)) for loaded in every}
+        for name in {name for loaded in every for name in loaded} - {but}
+    }
+    return sorted(name for name, values in seen.items() if len(values) > 1)
+
+
+def choices(defense: str, params: Iterable[str]) -> list[str]:
+    """The parameters, as JSON each, without those that state circumstances.
+
+    Settings of equal choice are one offer to the customer; the worst of them speaks for it.
+    """
+    known = registry.defenses().get(defense)
+    given = known.circumstances if known else frozenset()
+    return [
+        canonical({name: value for name, value in json.loads(text).items() if name not in given})
+        for text in params
+    ]
+
+
+def setting(name: str, value: Any) -> str:
+    """A parameter in words, such as 'η = 75'; a word, such as 'frozen', speaks for itself."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        value = f"{value:g}"
+    elif value is None:
+        value = "none"
+    return f"{SYMBOLS.get(name, name.replace('_', ' '))} = {value}"
+
+
+def settings(params: str, names: Iterable[str]) -> str:
+    """The named ones of some parameters in words; `params` is JSON, or '' for none."""
+    loaded = json.loads(params or "{}")
+    return ", ".join(setting(name, loaded[name]) for name in names if name in loaded)
+
+
+def setup(row: Row, peers: pd.DataFrame) -> str:
+    """What tells the setup of a row from those of its peers, which share task, model and defense.
+
+    Names the data limit or the epochs where they tell setups apart, else the setup's digits.
+    """
+    if peers["setup"].nunique() < 2:
+        return ""
+    if peers.groupby(["limit", "epochs"], dropna=False)["setup"].nunique().max() > 1:
+        return f"setup {row['setup']}"
+    parts = []
+    if peers["limit"].nunique(dropna=False) > 1:
+        parts.append("all data" if pd.isna(row["limit"]) else setting("limit", row["limit"]))
+    if peers["epochs"].nunique() > 1:
+        parts.append(setting("epochs", row["epochs"]))
+    return ", ".join(parts)
+
+
+def examples(limit: int | None) -> str:
+    """How much data a cell takes, in words."""
+    return "all examples" if limit is None else f"at most {limit:,} examples per split"
+
+
+def counted(n: int, noun: str) -> str:
+    """'1 seed', '3 seeds'."""
+    return f"{n} {noun}{'s' * (n > 1)}"

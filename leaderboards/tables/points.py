@@ -1,0 +1,108 @@
+"""Settings as points of utility and empirical privacy: named, and the envelope that none improves on."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+
+from bench.contracts import Goal
+from leaderboards.tables.deciding import PAPER, STRONGEST, deciding
+from leaderboards.tables.looks import look
+from leaderboards.tables.means import SETTING, average
+from leaderboards.tables.parameters import knob, setting, settings, setup, varying
+
+THEIRS = ["ep", "ep_low", "ep_high", "attack", "attack_params"]
+"""What is shown of the attack of a defense's authors."""
+
+
+def points(frame: pd.DataFrame, goal: str, attack: str = STRONGEST) -> pd.DataFrame:
+    """Utility and empirical privacy of every setting, as means over its seeds.
+
+    Args:
+        frame: as `leaderboards.tables.frame.frame` builds it.
+        goal: what the attacks guess, such as 'inversion'.
+        attack: the attack that decides, as for `deciding`.
+
+    Returns:
+        One row per setting that has an ok result, and per attribute, with the columns of
+        `SETTING`; the means `utility`, `success` and `ep` with `_low` and `_high` (95 %: Student's
+        t over the seeds, with one seed the interval inside the cell), `chance`, `n_seeds`; the
+        `attack` that decided, its `view` and `attribute`; `knob`, `knob_value` and `label`.
+
+    Raises:
+        LeakboardError: no attack of that name has a row.
+    """
+    rows = deciding(frame[frame["goal"] == goal], attack)
+    return labelled(average(rows, [*SETTING, "attribute"])).assign(goal=goal)
+
+
+def labelled(means: pd.DataFrame) -> pd.DataFrame:
+    """Adds the knob of each setting, its value, and how a figure names the point."""
+    knobs = {
+        defense: knob(str(defense), rows["params"]) for defense, rows in means.groupby("defense")
+    }
+    names = [knobs[defense] for defense in means["defense"]]
+    values = [
+        json.loads(params).get(name) for name, params in zip(names, means["params"], strict=True)
+    ]
+    numbers = [float(v) if isinstance(v, int | float) else np.nan for v in values]
+    labels = [
+        defense if name is None else setting(name, value)
+        for defense, name, value in zip(means["defense"], names, values, strict=True)
+    ]
+    return means.assign(
+        knob=pd.Series([name or "" for name in names], index=means.index, dtype="str"),
+        knob_value=pd.Series(numbers, index=means.index, dtype="float64"),
+        label=pd.Series(labels, index=means.index, dtype="str"),
+    )
+
+
+def per_setting(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row per setting, goal and attribute: utility, and EP by the strongest attack and the paper's.
+
+    Returns:
+        The columns of `points` for the strongest attack, those of THEIRS with
+        'paper_' before them, and `words`, the parameters that tell the setting from its peers.
+    """
+    same = [*SETTING, "attribute"]
+    parts = []
+    for goal in Goal:
+        strongest = points(frame, goal, STRONGEST)
+        theirs = points(frame, goal, PAPER)[[*same, *THEIRS]]
+        # Without authors there is nothing but the strongest.
+        authored = [bool(look(defense).measured_by) for defense in theirs["defense"]]
+        theirs = theirs[pd.Series(authored, theirs.index, dtype=bool)]
+        theirs = theirs.rename(columns={name: f"paper_{name}" for name in THEIRS})
+        parts.append(strongest.merge(theirs, on=same, how="left"))
+    rows = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+    words = pd.Series("", rows.index, dtype="str")
+    for defense, own in rows.groupby("defense", sort=False):
+        names = varying(frame.loc[frame["defense"] == defense, "params"])
+        for _, peers in own[SETTING].groupby(["task", "model", "cut"]):
+            for index, row in zip(peers.index, peers.to_dict("records"), strict=True):
+                told = [settings(row["params"], names), setup(row, peers)]
+                words[index] = ", ".join(filter(None, told))
+    return rows.assign(words=words)
+
+
+def pareto(points: pd.DataFrame) -> pd.DataFrame:
+    """The points of each task and attribute to which no other has both higher utility and EP.
+
+    Ties stay. Points that lack one of the two numbers are on no envelope. The order is kept.
+    """
+    whole = points.dropna(subset=["utility", "ep"])
+    numbered = whole.reset_index(drop=True)
+    kept = [n for _, panel in numbered.groupby(["task", "attribute"]) for n in _undominated(panel)]
+    return whole.iloc[sorted(kept)]
+
+
+def _undominated(panel: pd.DataFrame) -> list[int]:
+    """Walks down in utility; a point must reach the best EP among those of higher utility."""
+    kept: list[int] = []
+    best = -np.inf
+    for _, level in sorted(panel.groupby("utility"), reverse=True):
+        kept += list(level.index[level["ep"] >= best])
+        best = max(best, level["ep"].max())
+    return kept

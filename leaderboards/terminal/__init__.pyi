@@ -1,0 +1,5 @@
+from .boards import board_tables as board_tables
+from .boards import matrix_tables as matrix_tables
+from .boards import paper_tables as paper_tables
+from .results import best_tables as best_tables
+from .results import summary_tables as summary_tables

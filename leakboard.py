@@ -1,0 +1,343 @@
+"""Measure what private fine-tuning leaks, and what its privacy costs.
+
+    import leakboard as lb
+
+    r = lb.run("smoke", out="runs/smoke")            # a suite: its name, a file, a dict, an lb.Suite
+    r = lb.load("runs/smoke", "runs/other")          # the records of earlier runs
+    r = lb.published("matrix")                       # those that this version ships
+    r.frame(); r.best(); r.findings(); r.plot()      # tables, sentences, figures
+    with lb.Recorder(model, cut=0, out="wire/"):     # around any training loop: a transcript
+        trainer.train()
+    lb.attack("wire/", model="minilm", truth="train.csv")  # every attack that applies to it
+    lb.choose(task="sst2", hide="inputs", max_cost=0.02)   # a setting within a budget, and its evidence
+
+    class Mine(lb.Defense): ...                      # or lb.Attack, with the nouns below
+    lb.check(Mine).raise_if_failed()                 # whether it keeps the rules
+
+What a user can mend is an `lb.LeakboardError`. What is not named here may change without notice.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from bench import __version__ as __version__
+from bench.contracts import LeakboardError as LeakboardError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from rich.console import Console
+
+    from bench.backbones import Backbone as Backbone
+    from bench.backbones import LanguageModel as LanguageModel
+    from bench.backbones import Neighbours as Neighbours
+    from bench.backbones import Network as Network
+    from bench.backbones import Ragged as Ragged
+    from bench.backbones import Tokens as Tokens
+    from bench.backbones import by_length as by_length
+    from bench.conformance import Report as Report
+    from bench.contracts import Cell as Cell
+    from bench.contracts import Channel as Channel
+    from bench.contracts import Claim as Claim
+    from bench.contracts import Collected as Collected
+    from bench.contracts import Envelope as Envelope
+    from bench.contracts import Estimate as Estimate
+    from bench.contracts import Goal as Goal
+    from bench.contracts import Guess as Guess
+    from bench.contracts import Ints as Ints
+    from bench.contracts import Knows as Knows
+    from bench.contracts import Leak as Leak
+    from bench.contracts import Measure as Measure
+    from bench.contracts import Message as Message
+    from bench.contracts import MissingExtra as MissingExtra
+    from bench.contracts import Objective as Objective
+    from bench.contracts import Plant as Plant
+    from bench.contracts import Record as Record
+    from bench.contracts import Recording as Recording
+    from bench.contracts import Seeds as Seeds
+    from bench.contracts import ThreatModel as ThreatModel
+    from bench.contracts import TrainSettings as TrainSettings
+    from bench.contracts import Transcript as Transcript
+    from bench.exchange import Api as Api
+    from bench.exchange import Batch as Batch
+    from bench.exchange import Diverged as Diverged
+    from bench.exchange import Predictor as Predictor
+    from bench.exchange import Released as Released
+    from bench.exchange import Session as Session
+    from bench.exchange import Trainee as Trainee
+    from bench.exchange import Tuned as Tuned
+    from bench.exchange import Wire as Wire
+    from bench.foreign import Recorder as Recorder
+    from bench.methods import Attack as Attack
+    from bench.methods import Auxiliary as Auxiliary
+    from bench.methods import Defense as Defense
+    from bench.methods import Knowledge as Knowledge
+    from bench.methods import Labelled as Labelled
+    from bench.methods import Query as Query
+    from bench.methods import Shadows as Shadows
+    from bench.methods import Source as Source
+    from bench.running import Engine as Engine
+    from bench.running import Reporter
+    from bench.suites import Suite as Suite
+    from bench.tasks import OwnTask as OwnTask
+    from bench.tasks import Span as Span
+    from bench.tasks import Split as Split
+    from bench.tasks import Task as Task
+    from leaderboards.results import Attacked as Attacked
+    from leaderboards.results import Results as Results
+    from leaderboards.tables import Best as Best
+    from leaderboards.tables import Choice as Choice
+    from leaderboards.tables import Evidence as Evidence
+    from leaderboards.tables import Finding as Finding
+
+_ROOMS = {
+    "bench.backbones": "Backbone LanguageModel Neighbours Network Ragged Tokens by_length",
+    "bench.conformance": "Report",
+    "bench.contracts": "Cell Channel Claim Collected Envelope Estimate Goal Guess Ints Knows Leak "
+    "Measure Message MissingExtra Objective Plant Record Recording Seeds ThreatModel "
+    "TrainSettings Transcript",
+    "bench.exchange": "Api Batch Diverged Predictor Released Session Trainee Tuned Wire",
+    "bench.foreign": "Recorder",
+    "bench.methods": "Attack Auxiliary Defense Knowledge Labelled Query Shadows Source",
+    "bench.running": "Engine",
+    "bench.suites": "Suite",
+    "bench.tasks": "OwnTask Span Split Task",
+    "leaderboards.results": "Attacked Results",
+    "leaderboards.tables": "Best Choice Evidence Finding",
+}
+"""The nouns by the room they live in, loaded when they are asked for: torch takes seconds."""
+_NOUNS = {noun: room for room, nouns in _ROOMS.items() for noun in nouns.split()}
+_VERBS = ["attack", "check", "choose", "load", "published", "run"]
+__all__ = sorted([*_NOUNS, *_VERBS, "LeakboardError", "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NOUNS:
+        raise AttributeError(f"module 'leakboard' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_NOUNS[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def run(
+    suite: str | Path | Mapping[str, Any] | Suite,
+    out: str | Path | None = None,
+    *,
+    data: str | Path | None = None,
+    device: str = "auto",
+    task: Any = None,
+    model: Any = None,
+    seeds: int | Sequence[int] | None = None,
+    limit: int | None = None,
+    transcripts: str | Path | None = None,
+    workers: int | Engine = 1,
+    progress: bool | Console = True,
+) -> Results:
+    """Runs what is missing of a suite. Interrupt it at will; the same call goes on.
+
+    Args:
+        suite: the name of a built-in one, the path of a YAML file, or a dict with the keys of such a
+            file: `{"name": "mine", "task": "reviews", "defenses": ["none", {"sap": {"eta": [75, 50]}}]}`.
+            In a dict, defenses and attacks may also be classes and configured ones, of your own as well.
+        out: folder of the records; without it `results/local/NAME`.
+        data: folder of datasets, one folder each with train.tsv, dev.tsv, test.tsv.
+        device: cpu, cuda, cuda:1, …, or auto.
+        task, model, seeds, limit: instead of the suite's, each one or a list; `limit` is the largest
+            number of examples of each split.
+        transcripts: folder in which the transcript of each cell that is run is kept.
+        workers: processes of this machine; or an `Engine`, which also knows Ray, and parts of a suite.
+        progress: shown on a terminal; False shows nothing. A console of rich is written to in any case.
+
+    Returns:
+        The records of all cells, those that were there already among them.
+
+    Raises:
+        LeakboardError: whatever is wrong with an argument; the suite's mistakes all at once.
+    """
+    from bench.backbones import device_of
+    from bench.records import Store
+    from bench.running import Engine, make_plan
+    from bench.suites import load_suite
+    from leaderboards.results import LOCAL, Results
+
+    engine = workers if isinstance(workers, Engine) else Engine(workers)
+    loaded = load_suite(suite).override(task=task, model=model, seeds=seeds, limit=limit)
+    folder = _path("out", out) or LOCAL / loaded.name
+    kept, console = _path("transcripts", transcripts), _console(progress)
+    with console.status("loading data and models") if console else nullcontext():
+        plan = engine.part(make_plan(loaded, _path("data", data), device_of(device)))
+    with _reporter(console, len(plan.cells)) as reporter:
+        records = engine.run(plan, Store(folder), reporter, _path("data", data), kept)
+    return Results.of(records, loaded.name, loaded, [folder])
+
+
+def load(*folders: str | Path) -> Results:
+    """The records of folders, or of suites that were run, by their names.
+
+    What is damaged is left out and told in `Results.problems`.
+
+    Raises:
+        LeakboardError: none is given, one holds no records, or holds those of a later version.
+    """
+    from leaderboards.results import load as loaded
+
+    return loaded(*folders)
+
+
+def published(name: str | None = None) -> Results:
+    """The records that this version ships: of one suite, such as 'matrix', or all of them.
+
+    Raises:
+        LeakboardError: nothing of that name is published.
+    """
+    from leaderboards.results import published as shipped
+
+    return shipped(name)
+
+
+def attack(
+    folder: str | Path,
+    model: str | Path,
+    *,
+    truth: str | Path | DataFrame | Mapping[str, Any] | None = None,
+    attacks: Any = (),
+    attributes: str | Sequence[str] = (),
+    auxiliary: str | None = None,
+    defense: Any = None,
+    data: str | Path | None = None,
+    device: str = "auto",
+    seed: int = 0,
+    progress: bool | Console = True,
+) -> Attacked:
+    """Attacks what a system has sent, recorded as a folder, without that system.
+
+    Args:
+        folder: a transcript, as `Recorder` and `run(transcripts=…)` write it.
+        model: the public model it came from: an embedded one, a folder, a hub id.
+        truth: to score the guesses: a .csv, .tsv or .parquet, a DataFrame, or a dict of columns (lists,
+            arrays, tensors) with an entry per example, in the order of the transcript's rows; columns
+            `text`, `label`, `split`. Without it the guesses are returned.
+        attacks: one or a list, as a suite has them; without any, all but the costly ones.
+        attributes: columns of the truth that hold private attributes.
+        auxiliary: a task whose public text the attacks may know.
+        defense: the mechanism, as a suite has it, for attacks that know it.
+        data, device, progress: as for `run`.
+        seed: of the attacks.
+
+    Raises:
+        LeakboardError: whatever is wrong with an argument.
+    """
+    from bench.backbones import device_of, load_backbone
+    from bench.foreign import Request, attack_folder
+    from leaderboards.results import Attacked
+
+    if attributes and truth is None:
+        raise LeakboardError("attributes: they are columns of the truth; give `truth`, too")
+    place, console = _path("folder", folder), _console(progress)
+    assert place is not None
+    with console.status("loading the model") if console else nullcontext():
+        backbone = load_backbone(str(model), device_of(device))
+    request = Request(
+        attacks=list(attacks) if isinstance(attacks, list | tuple) else [attacks],
+        truth=truth,
+        attributes=[attributes] if isinstance(attributes, str) else attributes,
+        auxiliary=auxiliary,
+        defense=defense,
+        data=_path("data", data),
+        seed=seed,
+    )
+
+    def tracked(what: str, items: Iterable[Any], total: int) -> Iterable[Any]:
+        from rich.progress import track
+
+        if console is None:
+            return items
+        return track(items, what, total, console=console, transient=True)
+
+    return Attacked(attack_folder(place, backbone, request, tracked))
+
+
+def choose(
+    task: str = "sst2",
+    hide: Literal["inputs", "labels", "attributes", "secrets", "members"] = "inputs",
+    max_cost: float = 0.02,
+    records: Results | None = None,
+) -> Choice:
+    """Which setting leaks least of something at a bearable cost, and by which evidence.
+
+    The answer is a setting only where records show that it helps: its strongest attack works where
+    nothing is protected, and finds clearly less here. Of an attack that nobody ran it says nothing.
+
+    Args:
+        max_cost: the utility that may be lost on the mean, as a share: 0.02 are two points.
+        records: among these; without them among the published ones.
+
+    Returns:
+        The setting with its evidence; or none, why, and what comes nearest. It is true where there is
+        a setting.
+
+    Raises:
+        LeakboardError: an unknown word, or no records of the task; the message gives the nearest one.
+    """
+    from leaderboards.results import Results
+    from leaderboards.tables import choose as chosen
+
+    if records is not None and not isinstance(records, Results):
+        raise LeakboardError(
+            f"records: expected Results, as `load` returns them, got {_kind(records)}"
+        )
+    among = published() if records is None else records
+    return chosen(among.compared, task, hide, max_cost)
+
+
+def check(method: str | Path | type[Defense | Attack] | Defense | Attack) -> Report:
+    """Whether a defense or an attack keeps the rules, on a tiny model, in seconds.
+
+    Args:
+        method: a class, a configured one, the name of a registered one, or `path/to/file.py`.
+
+    Raises:
+        LeakboardError: it is none of these.
+        MissingExtra: it needs an optional part that is not installed.
+    """
+    from bench.conformance import check_method
+
+    return check_method(method)
+
+
+def _path(name: str, value: str | Path | None) -> Path | None:
+    if value is not None and not isinstance(value, str | Path):
+        raise LeakboardError(f"{name}: expected a path, got {_kind(value)}")
+    return None if value is None else Path(value)
+
+
+def _console(progress: bool | Console) -> Console | None:
+    """Where progress is shown, if anywhere."""
+    from rich.console import Console
+
+    if not isinstance(progress, bool | Console):
+        raise LeakboardError(
+            f"progress: expected true, false or a console of rich, got {_kind(progress)}"
+        )
+    if not isinstance(progress, bool):
+        return progress
+    console = Console()
+    return console if progress and (console.is_terminal or console.is_jupyter) else None
+
+
+def _reporter(console: Console | None, cells: int) -> AbstractContextManager[Reporter]:
+    from bench.running import Live, Reporter
+
+    return Live(console, cells) if console else nullcontext(Reporter())
+
+
+def _kind(value: object) -> str:
+    return f"{type(value).__name__} {value!r:.60}"
