@@ -11,6 +11,7 @@ import torch
 from bench.speed.attacks import attacks, inversion, label_attacks
 from bench.speed.sending import recording, snap
 from bench.speed.steps import dpsgd, p3eft, training
+from bench.speed.workers import workers
 
 KNOWN: dict[str, Callable[[], None]] = {
     "snap": snap,
@@ -23,7 +24,10 @@ KNOWN: dict[str, Callable[[], None]] = {
     "recording": recording,
 }
 
+LONG: dict[str, Callable[[], None]] = {"workers": workers}
+"""They take many minutes, and run only where they are named."""
+
 if __name__ == "__main__":
     print(f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")
     for name in sys.argv[1:] or KNOWN:
-        KNOWN[name]()
+        (KNOWN | LONG)[name]()

@@ -1,0 +1,43 @@
+"""Tasks of a Ray cluster give the records of one process."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from cells import make
+
+from attacks.lira import Lira
+from attacks.prior import Prior
+from bench.contracts import LeakboardError, MissingExtra
+from bench.records import Store
+from bench.running import Engine, Reporter, cluster
+from defenses.frozen import Frozen
+from defenses.redacted import Redacted
+
+pytest.importorskip("ray")
+
+
+def test_tasks_of_ray_give_the_records_of_one_process_shadow_models_first(tmp_path):
+    attacks = (Prior(), Lira(shadows=4))
+    plan = make(Redacted(), Frozen(), attacks=attacks, plant={"audit": 24}, limit=48)
+    alone = Engine().run(plan, Store(tmp_path / "one"), Reporter())
+    together = Engine(ray="auto").run(plan, Store(tmp_path / "ray"), Reporter())
+    assert [r.outcome() for r in together] == [r.outcome() for r in alone]
+
+
+def test_an_address_that_does_not_answer_is_told_within_seconds_with_what_to_do(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    plan = make(Frozen(), attacks=(), limit=20)
+    with pytest.raises(LeakboardError, match="no cluster answers there.*ray start --head"):
+        Engine(ray=address).run(plan, Store(tmp_path), Reporter())
+    with pytest.raises(LeakboardError, match="no cluster answers there"):
+        Engine(ray="nowhere").run(plan, Store(tmp_path), Reporter())
+
+
+def test_without_ray_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(MissingExtra, match=r"leakboard\[ray\]"):
+        cluster.run_on_ray(None, None, None, "auto", None, 1)
