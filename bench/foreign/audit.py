@@ -25,7 +25,7 @@ from bench.contracts import (
 from bench.exchange import Manifest, Session, Tuned, read_transcript
 from bench.foreign.outcome import Audit
 from bench.foreign.pairing import grant
-from bench.foreign.truth import Known, read_truth, tokens_sent
+from bench.foreign.truth import Known, TruthTable, read_truth, tokens_sent
 from bench.methods import Attack, Auxiliary, Defense, Source, spec_of
 from bench.running import (
     Inputs,
@@ -69,7 +69,7 @@ class Request:
     """
 
     attacks: Sequence[str] = ()
-    truth: Path | None = None
+    truth: TruthTable | None = None
     attributes: Sequence[str] = ()
     auxiliary: str | None = None
     defense: str | None = None
@@ -111,7 +111,8 @@ def attack_folder(
     recorded = Recorded(*read_transcript(folder, backbone), backbone)
     truth = None
     if request.truth is not None:
-        truth = read_truth(request.truth, recorded.manifest.classes, request.attributes)
+        labels = recorded.manifest.labels or recorded.manifest.classes
+        truth = read_truth(request.truth, labels, request.attributes)
     foreign = {name: name for a in chosen if (name := getattr(a, "auxiliary", OWN)) != OWN}
     named = foreign | ({OWN: request.auxiliary} if request.auxiliary else {})
     public = {name: load_task(task, request.data) for name, task in named.items()}
@@ -154,9 +155,11 @@ def audit(recorded: Recorded, granted: Granted, progress: Progress = quietly) ->
     if granted.truth is not None:
         seen = recorded.about(granted.truth.task)
         scene = _scene(recorded, seen, granted, progress)
-        return Audit(attack_all(scene, worked_out(scene, seen)))
+        leaks = attack_all(scene, worked_out(scene, seen))
+        return Audit(leaks, cut_short=recorded.manifest.cut_short)
     scene = _scene(recorded, recorded.seen, granted, progress)
-    seen, found = worked_out(scene, recorded.seen), Audit([])
+    seen = worked_out(scene, recorded.seen)
+    found = Audit([], cut_short=recorded.manifest.cut_short)
     pairings = scene.planned.pairings
     for pairing in scene.progress("attacking", pairings, len(pairings)):
         found.leaks.extend(pairing.skipped())
@@ -170,7 +173,9 @@ def _scene(recorded: Recorded, seen: Transcript, granted: Granted, progress: Pro
     manifest, backbone, truth = recorded.manifest, recorded.backbone, granted.truth
     numbers = tuple(map(str, range(manifest.classes)))
     task = truth.task if truth else Task("the transcript", numbers, {})
-    by_text = truth is not None and Goal.INVERSION in truth.goals
+    by_text = (
+        truth is not None and Goal.INVERSION in truth.goals and manifest.model_hash is not None
+    )
     tokens = tokens_sent(truth, seen, backbone) if truth and by_text else {}
     public = {}
     for name, other in granted.public.items():
@@ -193,8 +198,7 @@ def _scene(recorded: Recorded, seen: Transcript, granted: Granted, progress: Pro
         seed=granted.seed,
     )
     pairings = tuple(
-        grant(attack, manifest.cut, seen, truth, granted.defense, public)
-        for attack in granted.attacks
+        grant(attack, manifest, seen, truth, granted.defense, public) for attack in granted.attacks
     )
     rows = {split: _rows(seen, split) for split in task.splits}
     inputs = Inputs(task, tokens, rows, public, Planted(task))

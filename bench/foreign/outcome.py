@@ -25,13 +25,24 @@ from bench.methods import Attack, spec_of
 
 @dataclass(frozen=True)
 class Audit:
-    """What attacks made of a transcript: scores and reasons, or guesses where there is no truth."""
+    """What attacks made of a transcript: scores and reasons, or guesses where there is no truth.
+
+    Attributes:
+        cut_short: the error that ended the recording before its time, or nothing.
+    """
 
     leaks: list[Leak]
     guesses: list[tuple[Attack, Guess]] = field(default_factory=list)
+    cut_short: str = ""
 
     def tables(self) -> Iterator[RenderableType]:
         """The scores, highest advantage first, and why the rest was not scored."""
+        if self.cut_short:
+            yield Text(
+                f"The recording was cut short ({self.cut_short}): of what would have been sent, only the "
+                "beginning is here.",
+                style="yellow",
+            )
         scored = [leak for leak in self.leaks if leak.success is not None]
         if scored:
             table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
@@ -67,6 +78,7 @@ class Audit:
             LeakboardError: the file cannot be written.
         """
         content = {
+            "cut_short": self.cut_short,
             "leaks": [leak.model_dump(mode="json") for leak in self.leaks],
             "guesses": [
                 {"attack": spec_of(attack).model_dump(mode="json")} | _plain(guess)

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bench.contracts import Channel, Goal, Knows, Transcript
+from bench.exchange import Manifest
 from bench.foreign.truth import Known
 from bench.methods import Attack, Auxiliary, Defense
 from bench.running import Pairing
 from bench.tasks import OWN
 
 ASKED = {
+    Knows.BASE_WEIGHTS: "the public model, which the transcript does not name",
     Knows.AUXILIARY_TEXT: "public text of the customer's kind: --auxiliary TASK",
     Knows.MECHANISM: "the mechanism: --defense 'NAME: {parameter: value}'",
     Knows.QUERIES: "the mechanism, to ask it: --defense 'NAME: {parameter: value}'",
     Knows.LABELLED_SHARE: "a share of the attributes: --truth FILE --attribute COLUMN",
     Knows.LABELS: "the labels of other examples: --truth FILE with a column 'label'",
 }
-"""How to grant what an attack must know; the public model is always there."""
+"""How to grant what an attack must know."""
 UNSCORED = {
     Goal.INVERSION: "the truth has no column 'text'",
     Goal.LABEL: "the truth has no column 'label'",
@@ -27,16 +29,21 @@ UNSCORED = {
 
 def grant(
     attack: Attack,
-    cut: int,
+    manifest: Manifest,
     seen: Transcript,
     truth: Known | None,
     defense: Defense | None,
     public: Mapping[str, Auxiliary],
 ) -> Pairing:
     """Which goals an attack can pursue with what is there, and why not the others."""
-    refused = {}
+    refused, known = {}, manifest.model_hash is not None
     for goal in attack.threat.goals:
-        reason = _unfit(attack, cut, seen) or _ungranted(attack, truth, defense, public)
+        reason = _unfit(attack, manifest.cut, seen)
+        reason = reason or _ungranted(attack, known, truth, defense, public)
+        if not reason and goal == Goal.INVERSION and not known:
+            reason = (
+                "the transcript does not name the public model, so that its tokens mean nothing"
+            )
         if not reason and truth and goal not in truth.goals:
             reason = UNSCORED.get(goal, "it cannot be scored yet")
         if reason:
@@ -57,11 +64,15 @@ def _unfit(attack: Attack, cut: int, seen: Transcript) -> str | None:
 
 
 def _ungranted(
-    attack: Attack, truth: Known | None, defense: Defense | None, public: Mapping[str, Auxiliary]
+    attack: Attack,
+    model: bool,
+    truth: Known | None,
+    defense: Defense | None,
+    public: Mapping[str, Auxiliary],
 ) -> str | None:
     told = truth.goals if truth and "train" in truth.task.splits else frozenset()
     there = {
-        Knows.BASE_WEIGHTS: True,
+        Knows.BASE_WEIGHTS: model,
         Knows.MECHANISM: defense is not None,
         Knows.QUERIES: defense is not None,
         Knows.AUXILIARY_TEXT: getattr(attack, "auxiliary", OWN) in public,

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
 
 from bench.backbones import Backbone, Tokens
-from bench.contracts import Channel, Goal, Ints, LeakboardError, Transcript
+from bench.contracts import Channel, Goal, Ints, LeakboardError, Transcript, as_ints, form
 from bench.tasks import Split, Table, Task, read_table
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+TruthTable: TypeAlias = "str | Path | Mapping[str, Any] | pd.DataFrame"
+"""The path of a table, a DataFrame, or columns by name."""
 TEXT, SECOND, LABEL, SPLIT = "text", "text2", "label", "split"
 """Columns of the table."""
+NUMBER = re.compile(r"[-+]?\d+(\.\d*)?")
+"""What is no name of a label."""
 
 
 @dataclass(frozen=True)
@@ -29,16 +38,24 @@ class Known:
     goals: frozenset[Goal]
 
 
-def read_truth(path: Path, classes: int, attributes: Sequence[str] = ()) -> Known:
+def read_truth(
+    source: TruthTable, classes: int | Sequence[str], attributes: Sequence[str] = ()
+) -> Known:
     """Reads a table with a line per example, in the order of the transcript's row numbers.
 
-    Columns: `text` (and `text2` of pairs), `label` (a class number from 0), `split` (else all is
-    `train`), and the named attributes; each may be absent.
+    Columns: `text` (and `text2` of pairs), `label` (a class number from 0, or a name), `split` (else
+    all is `train`), and the named attributes; each may be absent.
+
+    Args:
+        source: the path of a table; a pandas DataFrame; or columns by name, each a list, an array, or
+            a tensor of whole numbers.
+        classes: the labels in the order of the logits; or how many, and names then stand for numbers
+            in their sorted order.
 
     Raises:
-        LeakboardError: see `read_table`; no column to score by, or a label that is no class number.
+        LeakboardError: see `read_table`; no column to score by, or a label that is no class.
     """
-    table = read_table(path)
+    table = _table(source)
     for name in attributes:
         table.column(name)
     columns = table.columns
@@ -49,19 +66,18 @@ def read_truth(path: Path, classes: int, attributes: Sequence[str] = ()) -> Know
     }
     if not any(goals.values()):
         raise LeakboardError(
-            f"{path}: nothing to score by; expected a column '{TEXT}' or '{LABEL}', or an attribute "
-            f"named by --attribute; it has {', '.join(columns)}"
+            f"{table.where}: nothing to score by; expected a column '{TEXT}' or '{LABEL}', or an "
+            f"attribute named by --attribute; it has {', '.join(columns)}"
         )
     values = {name: tuple(sorted({*columns[name]} - {""})) for name in attributes}
-    names = columns.get(SPLIT, ["train"] * len(table))
-    splits = {
-        split: _split(
-            table.take([i for i, name in enumerate(names) if name == split]), classes, values
-        )
-        for split in dict.fromkeys(names)
-    }
-    numbers = tuple(str(i) for i in range(classes))
-    task = Task("the transcript", numbers, splits, values, f"file: {path}")
+    labels = _labels(table, classes) if LABEL in columns else np.zeros(len(table), np.int64)
+    names = np.array(columns.get(SPLIT, ["train"] * len(table)))
+    splits = {}
+    for split in dict.fromkeys(names.tolist()):
+        rows = np.flatnonzero(names == split)
+        splits[split] = _split(table.take(rows.tolist()), labels[rows], values)
+    n = classes if isinstance(classes, int) else len(classes)
+    task = Task("the transcript", tuple(map(str, range(n))), splits, values, f"file: {table.where}")
     return Known(task, frozenset(goal for goal, there in goals.items() if there))
 
 
@@ -101,25 +117,70 @@ def _whole(channel: Channel) -> bool:
     return channel in (Channel.TOKENS, Channel.REPRESENTATIONS)
 
 
-def _split(table: Table, classes: int, values: dict[str, tuple[str, ...]]) -> Split:
-    n, columns = len(table), table.columns
+def _table(source: Any) -> Table:
+    """Whatever the truth is given as, in columns of text."""
+    if isinstance(source, str | Path):
+        return read_table(Path(source))
+    if hasattr(source, "columns") and hasattr(
+        source, "isna"
+    ):  # a DataFrame, without loading pandas
+        source = {name: source[name] for name in source.columns}
+    if not isinstance(source, Mapping):
+        raise LeakboardError(
+            "truth: expected the path of a table, a pandas DataFrame or columns by name, got "
+            + form(source)
+        )
+    columns = {str(name): _texts(values, f"truth['{name}']") for name, values in source.items()}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len({*lengths.values()}) != 1 or not any(lengths.values()):
+        told = ", ".join(f"{name} {n}" for name, n in lengths.items()) or "none"
+        raise LeakboardError(f"truth: expected columns of one length, above 0; got {told}")
+    return Table("the truth", columns)
+
+
+def _texts(values: Any, name: str) -> list[str]:
+    if hasattr(values, "dtype") and form(values).startswith(("int", "uint", "torch.")):
+        values = as_ints(values, name).tolist()
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise LeakboardError(f"{name}: expected a value per example, got {form(values)}")
+    # What is not equal to itself is NaN; pandas has a type of its own for what is missing.
+    return ["" if v is None or type(v).__name__ == "NAType" or v != v else str(v) for v in values]
+
+
+def _split(table: Table, labels: Ints, values: dict[str, tuple[str, ...]]) -> Split:
+    columns = table.columns
     return Split(
-        tuple(columns.get(TEXT, [""] * n)),
-        _labels(table, classes) if LABEL in columns else np.zeros(n, np.int64),
+        tuple(columns.get(TEXT, [""] * len(table))),
+        labels,
         tuple(columns[SECOND]) if SECOND in columns else None,
         {name: _indices(columns[name], known) for name, known in values.items()},
     )
 
 
-def _labels(table: Table, classes: int) -> Ints:
-    valid = {str(i): i for i in range(classes)}
-    for i, label in enumerate(table.columns[LABEL]):
+def _labels(table: Table, classes: int | Sequence[str]) -> Ints:
+    """[n] class numbers, of labels that are numbers or names."""
+    column, told = table.columns[LABEL], ""
+    n = classes if isinstance(classes, int) else len(classes)
+    valid = {str(i): i for i in range(n)}
+    if not isinstance(classes, int):
+        told = f", or one of {', '.join(classes)}"
+        if not {*column} <= valid.keys():
+            valid = {name: i for i, name in enumerate(classes)}
+    elif "" not in column and not any(map(NUMBER.fullmatch, column)):
+        names = sorted({*column})
+        if len(names) != n:
+            raise LeakboardError(
+                f"{table.where}: the labels have the names {', '.join(names)[:80]}: {len(names)} for "
+                f"the transcript's {n} classes. Give class numbers, in the order of the logits"
+            )
+        valid = {name: i for i, name in enumerate(names)}
+    for i, label in enumerate(column):
         if label not in valid:
             raise LeakboardError(
-                f"{table.where}: the label of row {i} must be a class number from 0 to "
-                f"{classes - 1}, in the order of the logits; got '{label}'"
+                f"{table.where}: the label of row {i} must be a class number from 0 to {n - 1}, in "
+                f"the order of the logits{told}; got '{label}'"
             )
-    return np.array([valid[label] for label in table.columns[LABEL]], np.int64)
+    return np.array([valid[label] for label in column], np.int64)
 
 
 def _indices(column: Sequence[str], values: tuple[str, ...]) -> Ints:

@@ -1,7 +1,7 @@
 from .beside import beside as beside
+from .boards import Board as Board
 from .boards import PAPERS as PAPERS
 from .boards import QUESTIONS as QUESTIONS
-from .boards import Board as Board
 from .boards import boards as boards
 from .choosing import Choice as Choice
 from .choosing import choose as choose

@@ -39,12 +39,13 @@ class Finding:
 def findings(compared: Sequence[Comparison]) -> list[Finding]:
     """Which offers of the defenses lower which leak, and which leave it open.
 
-    No clear leak was found where the interval of success reaches chance; a leak is lowered where
-    clearly less is found than without protection. Nothing is claimed where the attack is not shown to
-    work: that is no evidence in any direction.
+    A leak is lowered where clearly less is found than without protection, and where then the interval
+    reaches chance, no clear leak is left. Nothing is claimed where the attack is not shown to work, or
+    where the interval reaches from chance to what is found without protection: that is no evidence in
+    any direction.
     """
-    found = (one for goal in Goal for one in evidence(compared, goal))
-    return [_finding(one) for one in found if one.certified]
+    found = (one for goal in Goal for one in evidence(compared, goal) if one.certified)
+    return [_finding(one) for one in found if one.helps or one.leak.beats_guessing]
 
 
 def _finding(one: Evidence) -> Finding:

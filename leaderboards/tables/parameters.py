@@ -93,7 +93,7 @@ def setup(row: Row, peers: pd.DataFrame) -> str:
         return ""
     if peers.groupby(["limit", "epochs"], dropna=False)["setup"].nunique().max() > 1:
         return f"setup {row['setup']}"
-    parts = []
+    parts: list[str] = []
     if peers["limit"].nunique(dropna=False) > 1:
         parts.append("all data" if pd.isna(row["limit"]) else setting("limit", row["limit"]))
     if peers["epochs"].nunique() > 1:

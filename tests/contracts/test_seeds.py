@@ -7,11 +7,11 @@ import os
 import subprocess
 import sys
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import torch
 from cells import run, session_of
+from paths import ROOT
 
 from bench.contracts.channels import Channel
 from bench.contracts.seeds import Seeds
@@ -88,7 +88,7 @@ import json, sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-sys.path.insert(0, {tests!r})
+sys.path.insert(0, {builders!r})
 from cells import run
 from defenses.none import NoDefense
 from defenses.sap import SAP
@@ -98,7 +98,7 @@ print(json.dumps([r.outcome() for r in records], sort_keys=True))
 
 
 def test_results_are_equal_in_fresh_processes(tmp_path):
-    program = PROGRAM.format(tests=str(Path(__file__).parent))
+    program = PROGRAM.format(builders=str(ROOT / "tests" / "builders"))
     running = [
         subprocess.Popen(
             [sys.executable, "-c", program, str(tmp_path / seed)],

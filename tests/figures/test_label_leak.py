@@ -10,9 +10,13 @@ from bench.contracts.errors import LeakboardError
 from bench.contracts.estimates import Point
 from bench.contracts.record import Projection
 from bench.contracts.threat import Goal
-from leaderboards.figures import label_leak
+from leaderboards.figures.bars import bars
+from leaderboards.figures.label_leak import leaks, records_by_setting
+from leaderboards.figures.pca import pca
+from leaderboards.figures.sensitivity import sensitivity
+from leaderboards.figures.training import training
 from leaderboards.tables.frame import frame
-from leaderboards.tables.published import published
+from leaderboards.tables.printed import printed
 
 
 def found(attack, success, view="worst", channel=Channel.ACTIVATIONS, curve=()):
@@ -45,7 +49,7 @@ def cell(defense, seed, spectral, kmeans=0.5, weight=None, **fields):
 
 
 def test_leak_is_the_largest_of_the_three_attacks_on_activations_at_the_worst_moment():
-    rows = label_leak.leaks(frame([cell("none", 0, 0.9), cell("none", 1, 0.8, kmeans=0.85)]))
+    rows = leaks(frame([cell("none", 0, 0.9), cell("none", 1, 0.8, kmeans=0.85)]))
     (row,) = rows.to_dict("records")
     assert row["success"] == pytest.approx((0.9 + 0.85) / 2)
     assert row["n_seeds"] == 2
@@ -53,11 +57,25 @@ def test_leak_is_the_largest_of_the_three_attacks_on_activations_at_the_worst_mo
 
 def test_records_without_these_attacks_are_told_what_to_add():
     with pytest.raises(LeakboardError, match="spectral, norm, kmeans"):
-        label_leak.leaks(frame([record()]))
+        leaks(frame([record()]))
 
 
-@pytest.mark.parametrize("kind", label_leak.KINDS)
-def test_every_kind_draws_three_formats_and_the_same_bytes_again(kind, tmp_path):
+def settings_beside_the_papers(records, out):
+    known = printed("P3EFT", ["later submission table"])
+    return bars(leaks(frame(records)), known, out / "x", "t")
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        lambda records, out: training(records, out / "x", "t"),
+        lambda records, out: sensitivity(leaks(frame(records)), out / "x", "t"),
+        lambda records, out: pca(records, out, "x"),
+        settings_beside_the_papers,
+    ],
+    ids=["training", "sensitivity", "pca", "bars"],
+)
+def test_every_kind_draws_three_formats_and_the_same_bytes_again(drawn, tmp_path):
     shown = Projection(
         channel=Channel.ACTIVATIONS,
         step=3,
@@ -71,33 +89,27 @@ def test_every_kind_draws_three_formats_and_the_same_bytes_again(kind, tmp_path)
         *[cell("p3eft", s, 0.6 + s / 50, weight=w) for w in (0.1, 0.3) for s in (0, 1)],
         *[cell("p3eft", s, 0.7, weight=0.1, sigma=0.0) for s in (0, 1)],
     ]
-    known = published("P3EFT", ["later submission table"])
 
-    def drawn(folder):
-        files = label_leak.draw(kind, records, frame(records), known, tmp_path / folder, "x")
-        return {path.name: path.read_bytes() for path in files}
+    def bytes_in(folder):
+        return {path.name: path.read_bytes() for path in drawn(records, tmp_path / folder)}
 
-    first = drawn("one")
+    first = bytes_in("one")
     assert {name.rpartition(".")[2] for name in first} == {"png", "svg", "pdf"}
-    assert first == drawn("two")
+    assert first == bytes_in("two")
 
 
-def test_a_curve_over_training_is_the_largest_at_each_step_and_names_each_setting():
+def test_settings_of_one_defense_are_named_by_what_varies():
     records = [cell("p3eft", 0, 0.8, weight=0.1), cell("p3eft", 0, 0.7, weight=0.1, sigma=0.0)]
-    named = label_leak._records_by_setting(records)
-    assert [name for _, name in named] == ["p3eft sigma = 1", "p3eft sigma = 0"] or [
-        name for _, name in named
-    ] == ["p3eft σ = 1", "p3eft σ = 0"]
-    assert label_leak._curve(records[0], "activations") == [(0, 0.5), (9, 0.8)]
+    assert [name for _, name in records_by_setting(records)] == ["p3eft σ = 1", "p3eft σ = 0"]
 
 
-def test_printed_label_leak_is_read_as_ep_of_the_label_goal():
-    rows = published("P3EFT", ["later submission table"], "deberta-v2-xxlarge")
-    row = rows[(rows["task"] == "sst2") & (rows["defense"] == "p3eft")].iloc[0]
-    assert (row["goal"], row["utility"]) == ("label", pytest.approx(0.965))
-    assert row["ep"] == pytest.approx(1 - 0.626)
+def test_the_leak_over_training_is_the_largest_at_each_step(tmp_path, saved_by):
+    drawn = saved_by("training")
+    training([cell("p3eft", 0, 0.8, weight=0.1)], tmp_path / "x", "t")
+    activations = drawn[0].subfigs[0].axes[0]
+    assert activations.lines[0].get_xydata().tolist() == [[0, 0.5], [9, 0.8]]
 
 
 def test_without_curves_over_training_the_figure_says_why(tmp_path):
     with pytest.raises(LeakboardError, match="curve over training"):
-        label_leak.training([record()], tmp_path / "x", "t")
+        training([record()], tmp_path / "x", "t")

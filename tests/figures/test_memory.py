@@ -19,11 +19,10 @@ from bench.contracts.record import Record
 from bench.contracts.settings import Plant
 from bench.contracts.threat import Goal
 from bench.records.store import Store
-from bench.suites.suite import load_suite
+from bench.suites.suite import Printed, load_suite
 from bench.tasks.planting import CEILING
-from leaderboards.figures import memory as memory_plot
 from leaderboards.figures.memory import memory
-from leaderboards.tables.published import exposures
+from leaderboards.tables.printed import exposures
 
 
 def exposed(bits: float, view: str, n: int = 1, half: float = 0.0) -> Leak:
@@ -43,6 +42,7 @@ def remembered(defense: str, ten: float, params: dict[str, Any], **fields: Any) 
     return record(defense, params, leaks=leaks, task="wikitext2", **fields)
 
 
+PAPER = Printed(paper="JFT", artefact=["released result files"])
 JFT = {"phase1": "direct", "detector": "patterns", "epsilon": 3.0}
 RECORDS = [
     remembered("none", 12.0, {}, undefended=True),
@@ -60,7 +60,7 @@ RECORDS = [
 
 @pytest.fixture
 def drawn(saved_by) -> list[Figure]:
-    return saved_by(memory_plot)
+    return saved_by("memory")
 
 
 def panel(figure: Figure) -> Any:
@@ -97,7 +97,7 @@ def test_models_of_attackers_are_not_drawn_nor_counted(drawn, tmp_path):
 
 
 def test_printed_numbers_stand_in_the_rows_that_agree_with_all_they_state(drawn, tmp_path):
-    theirs = exposures("JFT", ["released result files"])
+    theirs = exposures(PAPER)
     memory(RECORDS, tmp_path / "m", "title", theirs)
     hollow = [line for line in panel(drawn[0]).lines if line.get_markerfacecolor() == "white"]
     at = [(float(line.get_xdata()[0]), round(float(line.get_ydata()[0]))) for line in hollow]
@@ -109,7 +109,7 @@ def test_printed_numbers_stand_in_the_rows_that_agree_with_all_they_state(drawn,
 def test_the_suite_of_the_paper_names_its_numbers():
     paper = load_suite("jft-wikitext2").paper
     assert paper is not None
-    assert len(exposures(paper.paper, paper.artefact, paper.model)) == 8
+    assert len(exposures(paper)) == 8
 
 
 def test_records_without_exposures_are_refused_with_the_way_to_get_some(tmp_path):
@@ -132,6 +132,6 @@ def test_the_command_draws_the_same_file_twice(tmp_path):
 
 
 def test_printed_exposures_are_no_shares(tmp_path):
-    rows: pd.DataFrame = exposures("JFT", ["released result files"])
+    rows: pd.DataFrame = exposures(PAPER)
     assert rows["value"].between(0, CEILING).all()
     assert rows["value"].max() > 1

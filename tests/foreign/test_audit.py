@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from cells import leak_of
+from paths import README
 
-from bench import cli
 from bench.contracts.channels import Channel
 from bench.contracts.seeds import Seeds
 from bench.contracts.transcript import Message, Transcript
 from bench.exchange.transcripts import write_transcript
 from bench.records.store import Store
 from bench.running.plan import make_plan
-from bench.running.reporting import Silent
+from bench.running.reporting import Reporter
 from bench.running.runner import Runner
 from bench.suites.suite import load_suite
 
@@ -36,31 +35,13 @@ attacks: [eia-nn, logit-gradient, aia-mlp, kmeans, logreg, prior]
 SAME = ["metric", "success", "units", "raw", "view", "told", "channel", "curve"]
 
 
-@pytest.fixture
-def leakboard(monkeypatch, capsys):
-    def run(*words):
-        """Exit code, standard output and standard error of `leakboard WORDS`."""
-        monkeypatch.setattr(sys, "argv", ["leakboard", *map(str, words)])
-        monkeypatch.setattr(cli.console, "_width", 300)
-        monkeypatch.setattr(cli.complaints, "_width", 300)
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as ended:
-            code = ended.code or 0
-        out = capsys.readouterr()
-        return code, out.out, out.err
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory):
     """Records and transcripts of one suite by defense, and the truth about both as a table."""
     folder = tmp_path_factory.mktemp("cells")
     (folder / "sent.yaml").write_text(SUITE)
     plan = make_plan(load_suite(str(folder / "sent.yaml")))
-    records = Runner(plan, Store(folder / "records"), Silent(), folder / "sent").run()
+    records = Runner(plan, Store(folder / "records"), Reporter(), folder / "sent").run()
     (task,) = plan.tasks.values()
     task = task.limited(64, Seeds.of(0).data)
     rows = [
@@ -183,7 +164,7 @@ def test_what_was_dropped_stops_the_attacks_that_read_it(leakboard, tiny, tmp_pa
 def test_the_example_in_the_documentation_writes_a_folder_that_can_be_attacked(
     leakboard, minilm, tmp_path, monkeypatch
 ):
-    text = (Path(__file__).parents[1] / "results" / "README.md").read_text("utf-8")
+    text = README.read_text("utf-8")
     example = re.search(r"```python\n(from pathlib.*?)```", text, re.DOTALL)[1]
     ids = np.arange(2000, 2016)
     vectors, lengths = minilm.embeddings[ids].numpy(), np.array([3, 4, 5, 2, 2])
@@ -247,7 +228,7 @@ MISTAKES = {
     ),
     "labels that are names": (
         lambda f, t, d, r: [f, "--truth", truth_with(r, d / "t.csv", label="good")],
-        "class number from 0 to 1, in the order of the logits; got 'good'",
+        "good: 1 for the transcript's 2 classes. Give class numbers, in the order of the logits",
     ),
     "an unknown task": (
         lambda f, t, d, r: [f, "--truth", t, "--auxiliary", "review"],

@@ -1,0 +1,83 @@
+"""The site takes the place of the old one whole, or not at all."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from records import record
+from site_records import digests, kept
+
+from bench import cli
+from bench.contracts.errors import LeakboardError
+from leaderboards.site import build, pictures
+from leaderboards.site.build import publish
+
+
+def test_the_same_records_give_the_same_bytes(site, sources, tmp_path):
+    publish(sources, tmp_path / "again")
+    assert digests(tmp_path / "again") == digests(site)
+    kinds = {name.rpartition(".")[2] for name in digests(site)}
+    assert kinds >= {"html", "css", "js", "json", "csv", "parquet", "svg", "png", "pdf"}
+
+
+@pytest.mark.parametrize("where", ["export", "get_plotlyjs", "_swap", "of_panel"])
+def test_a_build_that_fails_leaves_the_old_site_whole(copied, other, monkeypatch, where):
+    before = digests(copied)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    if where == "of_panel":  # in another process
+        monkeypatch.setattr(pictures, "of_panel", full)
+    else:
+        monkeypatch.setattr(build, where, full)
+    with pytest.raises(LeakboardError, match="No space left"):
+        publish(other, copied)
+    assert digests(copied) == before
+    assert [path.name for path in copied.parent.iterdir()] == ["site"]
+
+
+def test_the_old_site_comes_back_if_the_new_one_cannot_be_moved(copied, tmp_path):
+    before = digests(copied)
+    with pytest.raises(OSError, match="missing"):
+        build._swap(tmp_path / "missing", copied)
+    assert digests(copied) == before
+
+
+def test_a_folder_that_is_no_site_is_never_replaced(tmp_path, sources):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(LeakboardError, match="not a site built by leakboard"):
+        publish(sources, tmp_path)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_file_that_somebody_put_into_the_site_keeps_it_from_being_replaced(copied, sources):
+    (copied / ".git").mkdir()
+    (copied / ".git" / "HEAD").write_text("ref")
+    with pytest.raises(LeakboardError, match=r"\.git/HEAD, which leakboard did not write"):
+        publish(sources, copied)
+
+
+def test_a_link_or_a_file_in_the_place_of_the_site_is_refused(tmp_path, sources, copied):
+    (tmp_path / "link").symlink_to(copied)
+    (tmp_path / "file").write_text("")
+    for name in ("link", "file"):
+        with pytest.raises(LeakboardError, match="is not a folder"):
+            publish(sources, tmp_path / name)
+
+
+def test_the_command_publishes_all_folders_of_results_published(
+    tmp_path, other, monkeypatch, capsys
+):
+    kept(tmp_path / "published" / "a", [record(seed=1)])
+    kept(tmp_path / "published" / "b", [record(seed=2)])
+    (tmp_path / "published" / "picture.png").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("bench.cli.reading.PUBLISHED", tmp_path / "published")
+    monkeypatch.setattr(sys, "argv", ["leakboard", "publish"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+    assert "site/index.html" in capsys.readouterr().out
+    assert len(list((tmp_path / "site" / "records").glob("*.html"))) == 2

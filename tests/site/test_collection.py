@@ -1,0 +1,62 @@
+"""The records that a site is made of."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from records import leak, record
+from site_records import kept
+
+from bench.contracts.errors import LeakboardError
+from leaderboards.site import build
+from leaderboards.site.build import publish
+
+
+def test_no_records_and_damaged_records_are_errors(tmp_path):
+    with pytest.raises(LeakboardError, match="nothing to publish"):
+        publish([], tmp_path / "site")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(LeakboardError, match="empty holds no records"):
+        publish([tmp_path / "empty"], tmp_path / "site")
+    folder = kept(tmp_path / "some", [record()])
+    (folder / "0123456789abcdef.json").write_text("{")
+    with pytest.raises(LeakboardError, match=r"damaged records.*\n.*0123456789abcdef"):
+        publish([folder], tmp_path / "site")
+    assert not (tmp_path / "site").exists()
+
+
+def test_a_record_of_a_later_schema_is_an_error_that_names_it(tmp_path):
+    folder = kept(tmp_path / "later", [record()])
+    path = next(folder.glob("*.json"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema_version": 99}))
+    with pytest.raises(LeakboardError, match=f"{path.name}: written with record schema 99"):
+        publish([folder], tmp_path / "site")
+
+
+def test_two_records_of_one_key_that_differ_are_an_error_that_names_both(tmp_path):
+    a = kept(tmp_path / "a", [record(utility=0.9)])
+    b = kept(tmp_path / "b", [record(utility=0.8)])
+    with pytest.raises(LeakboardError, match=r"a/\w+\.json and .*b/\w+\.json .*differ in utility"):
+        publish([a, b], tmp_path / "site")
+    kept(tmp_path / "b", [record(utility=0.9, leaks=[leak(0.7)])])
+    with pytest.raises(LeakboardError, match="differ in attack eia-nn"):
+        publish([a, b], tmp_path / "site")
+
+
+def test_the_attacks_of_one_cell_in_two_folders_are_joined(tmp_path):
+    a = kept(tmp_path / "a", [record(leaks=[leak(0.5)])])
+    b = kept(tmp_path / "b", [record(leaks=[leak(0.5), leak(0.9, "eia-map")])])
+    found = build.collect([a, b])
+    assert [one.attack.name for one in found.records[0].leaks] == ["eia-nn", "eia-map"]
+    assert found.folders(found.records[0].key) == ["a", "b"]
+
+
+def test_a_suite_without_utility_and_several_schemas_are_noted(tmp_path, other):
+    a = kept(tmp_path / "a", [record(utility=None, utility_metric="")])
+    old = record(seed=1)
+    b = kept(tmp_path / "b", [old.model_copy(update={"schema_version": 0})])
+    publish([a, b], tmp_path / "site")
+    page = (tmp_path / "site" / "index.html").read_text("utf-8")
+    assert "No record of a has a utility" in page
+    assert "several versions of the schema (0, 1)" in page

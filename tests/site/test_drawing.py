@@ -1,0 +1,58 @@
+"""Figures of the site are drawn in processes of their own, which end with it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+from records import record
+from site_records import digests, kept
+
+from bench.contracts.errors import LeakboardError
+from leaderboards.site import drawing, pictures
+from leaderboards.site.build import publish
+from leaderboards.site.collection import collect
+from leaderboards.site.content import Content
+
+
+def test_figures_drawn_beside_are_those_that_are_drawn_here(site, sources, tmp_path):
+    panel = Content(collect(sources)).panels[0]
+    for path in pictures.of_panel(panel, tmp_path / panel.name):
+        assert path.read_bytes() == (site / "figures" / path.name).read_bytes()
+
+
+def test_publishing_leaves_the_process_as_it_was_even_on_one_cpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "cpu_count", lambda: 1)
+    before = gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()
+    publish([kept(tmp_path / "mine", [record()])], tmp_path / "site")
+    assert (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()) == before
+    assert list((tmp_path / "site" / "figures").glob("reviews.*.svg"))
+
+
+def test_where_a_process_that_draws_is_ended_the_old_site_stays_whole(copied, other, monkeypatch):
+    before = digests(copied)
+    monkeypatch.setattr(pictures, "of_panel", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(LeakboardError, match="ended from outside"):
+        publish(other, copied)
+    assert digests(copied) == before
+    monkeypatch.undo()
+    publish(other, copied)  # with new processes
+    assert digests(copied) != before
+
+
+def test_processes_that_draw_end_with_their_maker():
+    code = (
+        "import os, time; from leaderboards.site.drawing import start; made = start(); "
+        "print(made.submit(os.getpid).result(), flush=True); "
+        "busy = [made.submit(time.sleep, 600) for _ in range(4)]; time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as maker:
+        assert maker.stdout is not None
+        drawer = psutil.Process(int(maker.stdout.readline()))
+        maker.kill()
+    drawer.wait(timeout=20)

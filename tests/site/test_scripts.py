@@ -1,0 +1,193 @@
+"""The site in a real browser."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from site_records import EVIL, inversion
+
+from leaderboards.site.links import slug
+
+
+@pytest.fixture(scope="module")
+def browser():
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    path = next((found for name in names if (found := shutil.which(name))), None)
+    if path is None:
+        pytest.skip("no Chromium is installed")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser, site):
+    """Opens pages of the site without a network; at the end no error may have been logged."""
+    contexts, errors = [], []
+
+    def opened(path="index.html", width=1280, scheme="light"):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda told: told.type == "error" and errors.append(told.text))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("dialog", lambda dialog: errors.append(dialog.message))
+        page.goto(f"file://{site / path}")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+def drawn(page):
+    page.wait_for_function(
+        "[...document.querySelectorAll('.plot')].every(p => p.querySelector('.plot-container'))"
+    )
+
+
+def column(page, name):
+    """The shown entries of a column of the table of settings."""
+    return page.evaluate(
+        """name => {
+          const table = document.querySelector('#settings table');
+          const at = [...table.tHead.rows[0].cells].findIndex(c => c.textContent.trim() === name);
+          return [...table.tBodies[0].rows].filter(r => !r.hidden)
+            .map(r => r.cells[at].innerText.split('\\n')[0].trim());
+        }""",
+        name,
+    )
+
+
+def test_no_page_errs_runs_foreign_script_or_is_wider_than_a_phone(open_page, site):
+    page = open_page(width=390)
+    for path in sorted(site.rglob("*.html")):
+        page.goto(f"file://{path}")
+        drawn(page)
+        assert page.evaluate("window.hacked") is None, path
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        assert page.locator("h1").count() == 1
+    assert "49" not in page.title()
+
+
+def test_hostile_text_is_shown_as_it_is(open_page, site):
+    page = open_page(f"defenses/{slug(EVIL)}.html")
+    assert page.locator("h1").inner_text().strip() == EVIL
+    page = open_page()
+    drawn(page)
+    names = page.locator(".legend button").all_inner_texts()
+    assert any("<img src=x" in name for name in names)
+    assert page.locator(".plot img").count() == 0
+
+
+def test_a_column_sorts_up_and_down_with_missing_numbers_last(open_page):
+    page = open_page()
+    head = page.locator("#settings th", has_text="EP, paper's")
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    shown = column(page, "EP, paper's")
+    numbers = [float(text) for text in shown if text != "–"]
+    assert numbers == sorted(numbers)
+    assert len(set(numbers)) > 2
+    assert shown[len(numbers) :] == ["–"] * (len(shown) - len(numbers)) != []
+    head.get_by_role("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    shown = column(page, "EP, paper's")
+    assert [float(text) for text in shown[: len(numbers)]] == sorted(numbers, reverse=True)
+    assert page.locator("#settings th[aria-sort]").count() == 1
+
+
+def test_filters_keep_the_rows_that_fit_all_of_them(open_page):
+    page = open_page()
+    total = len(column(page, "goal"))
+    page.get_by_label("goal").select_option("label")
+    assert set(column(page, "goal")) == {"label"}
+    page.locator("#settings").get_by_label("search").fill("η = 50")
+    assert set(column(page, "setting")) == {"η = 50"}
+    assert page.locator("#settings output").inner_text() == f"1 of {total}"
+
+
+def test_a_point_tells_its_numbers_and_leads_to_its_record(open_page):
+    page = open_page()
+    drawn(page)
+    plot = inversion(page)
+    plot.scroll_into_view_if_needed()
+    at = plot.evaluate("p => p.data.findIndex(trace => trace.name === 'sap')")
+    x, y = plot.evaluate(
+        """(p, at) => {
+          const l = p._fullLayout, t = p.data[at], box = p.getBoundingClientRect();
+          return [box.x + l.xaxis._offset + l.xaxis.l2p(t.x[2]), box.y + l.yaxis._offset + l.yaxis.l2p(t.y[2])];
+        }""",
+        at,
+    )
+    page.mouse.move(x - 3, y)
+    page.mouse.move(x, y)
+    plot.locator(".hovertext").first.wait_for()
+    told = plot.locator(".hovertext").inner_html()
+    assert "empirical privacy" in told
+    assert "3 seeds" in told or "one seed" in told
+    page.mouse.click(x, y)
+    page.wait_for_url("**/records/*.html")
+    assert "sap" in page.locator(".lead").inner_text()
+
+
+def test_a_curve_can_be_hidden_and_stays_hidden_in_the_other_theme(open_page):
+    page = open_page()
+    drawn(page)
+    plot = inversion(page)
+    key = inversion(page, "legend").get_by_role("button", name="sap").first
+    key.click()
+    assert key.get_attribute("aria-pressed") == "false"
+    lines = plot.evaluate("p => p.querySelectorAll('.scatterlayer .trace').length")
+    page.get_by_role("button", name="Dark theme").click()
+    page.wait_for_timeout(200)
+    assert plot.evaluate("p => p.querySelectorAll('.scatterlayer .trace').length") == lines
+    assert lines < plot.evaluate("p => p.data.length")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_theme_follows_the_system_until_the_reader_chooses(open_page, site, scheme):
+    page = open_page(scheme=scheme)
+    paper = "getComputedStyle(document.body).backgroundColor"
+    colours = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 26)"}
+    other = {"light": "dark", "dark": "light"}[scheme]
+    assert page.evaluate(paper) == colours[scheme]
+    page.locator("#theme").click()
+    assert page.evaluate(paper) == colours[other]
+    page.goto(f"file://{site / 'records.html'}")
+    assert page.evaluate(paper) == colours[other]
+
+
+def test_the_keyboard_finds_the_content_first_and_sees_where_it_is(open_page):
+    page = open_page("records.html")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    tables = page.locator("table")
+    assert tables.count() == page.locator("table > caption").count() > 0
+    assert page.locator("thead th:not([scope])").count() == 0
+
+
+def test_without_script_the_numbers_are_there(browser, site):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"file://{site / 'index.html'}")
+    assert "η = 50" in page.locator("#settings").inner_text()
+    assert not page.locator("#theme").is_visible()
+    context.close()
+
+
+def test_bibtex_is_copied_or_selected(open_page):
+    page = open_page("about.html")
+    page.get_by_role("button", name="Copy").click()
+    page.wait_for_function("document.querySelector('.copy').textContent !== 'Copy'")
+    assert "@software{leakboard" in page.evaluate("getSelection().toString()")

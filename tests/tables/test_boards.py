@@ -1,0 +1,131 @@
+"""Boards and ranks say what the records say, ties included."""
+
+from __future__ import annotations
+
+import pytest
+from boards import CHANCE, cell, seeds, the_board
+from records import estimate, leak
+
+from bench.contracts.channels import Channel
+from bench.contracts.threat import Goal
+from bench.records.store import Store
+from leaderboards.tables.boards import boards
+from leaderboards.tables.comparisons import comparisons
+
+
+def test_best_privacy_grants_one_point_and_orders_by_what_is_kept():
+    plain = seeds("none", (0.9, 0.91, 0.92), (1.0, 1.0, 1.0))
+    mild = seeds("sap", (0.895, 0.905, 0.915), (0.7, 0.71, 0.72), params={"eta": 110.0})
+    other = seeds("sap-cti", (0.895, 0.905, 0.915), (0.4, 0.41, 0.42), params={"eta": 110.0})
+    strong = seeds("sap", (0.7, 0.7, 0.7), (0.2, 0.2, 0.2), params={"eta": 50.0})
+    rows = the_board([*plain, *mild, *other, *strong], "best-privacy")
+    assert list(zip(rows["rank"], rows["defense"], strict=True)) == [
+        ("1", "sap-cti"), ("2", "sap"), ("3", "none"),
+    ]  # fmt: skip
+    # EP 0.59 of the 0.8 that guessing leaves.
+    assert rows["privacy"][0].startswith(f"{0.59 / 0.8:.3f}")
+
+
+def test_front_names_what_is_beaten_and_what_is_not_told_apart():
+    plain = seeds("none", (0.9, 0.9, 0.9), (1.0, 1.0, 1.0))
+    good = seeds("sap", (0.88, 0.88, 0.88), (0.5, 0.5, 0.5), params={"eta": 90.0})
+    beaten = seeds("sap-cti", (0.80, 0.81, 0.80), (0.6, 0.61, 0.6), params={"eta": 90.0})
+    close = seeds("dc", (0.87, 0.89, 0.879), (0.5, 0.52, 0.49), params={"weight": 1.0})
+    rows = the_board([*plain, *good, *beaten, *close], "front").set_index("defense")
+    assert rows["on the front"].to_dict() == {
+        "none": "yes", "sap": "yes", "sap-cti": "no", "dc": "not told apart",
+    }  # fmt: skip
+
+
+def test_hypervolume_is_the_area_under_the_steps():
+    plain = cell("none", utility=0.9, success=1.0)  # chance 0.5: fine-tuning gains 0.4
+    mild = cell("sap", utility=0.8, success=0.6, params={"eta": 90.0})  # u 0.75, kept 0.5
+    strong = cell("sap", utility=0.6, success=0.2, params={"eta": 50.0})  # u 0.25, kept 1
+    useless = cell("sap", utility=0.55, success=0.7, params={"eta": 20.0})  # under the steps
+    rows = the_board([plain, mild, strong, useless], "hypervolume").set_index("defense")
+    assert rows.loc["sap", "hypervolume"] == f"{0.75 * 0.5 + 0.25 * 0.5:.3f}"
+    assert rows.loc["none", "hypervolume"] == "0.000"
+    assert rows.loc["sap", "rank"] == "–"  # one seed tells nothing about ranks
+
+
+def test_a_goal_that_no_undefended_cell_has_leaves_no_hypervolume():
+    member = leak(0.6, "membership", Goal.MEMBERSHIP, 0.5, channel=Channel.MODEL)
+    plain = cell("none", success=1.0)
+    released = [
+        cell(name, success=None, params={"epsilon": 3.0}, more=[member])
+        for name in ("dpsgd", "crt")
+    ]
+    found = {(board.name, board.goal) for board in boards(comparisons([plain, *released]))}
+    assert ("front", "membership") in found
+    assert ("hypervolume", "membership") not in found
+
+
+def test_a_board_by_the_papers_attack_names_it_where_another_is_stronger():
+    stronger = leak(0.9, "eia-map", chance=CHANCE)
+    records = [
+        cell("none", success=1.0),
+        cell("sap", success=0.5, params={"eta": 75.0}, more=[stronger]),
+    ]
+    assert "eia-map" in set(the_board(records, "front")["attack"])
+    rows = next(b for b in boards(comparisons(records), "paper") if b.name == "front").rows
+    assert set(rows["attack"]) == {"eia-nn"}
+
+
+def test_estimates_outside_what_is_possible_stay_inside_a_board():
+    plain = cell("none", success=1.0)
+    lucky = cell("sap", success=0.1, params={"eta": 50.0})  # below the level of guessing
+    lucky = lucky.model_copy(update={"utility": estimate(0.9, chance=0.5)})
+    rows = the_board([plain, lucky], "front").set_index("defense")
+    assert rows.loc["sap", "privacy"].startswith("1.000")
+
+
+def test_what_rounds_to_nothing_lost_has_no_sign():
+    plain = cell("none", utility=0.9, success=1.0)
+    lucky = cell("sap", utility=0.9002, success=0.5)
+    rows = the_board([plain, lucky], "best-privacy").set_index("defense")
+    assert rows.loc["sap", "lost"].startswith("0.0 [")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    store = Store(tmp_path / "mine")
+    plain = cell("none", utility=0.90, success=1.0)
+    mild = cell("sap", utility=0.85, success=0.5, params={"eta": 90.0})
+    member = leak(0.6, "membership", Goal.MEMBERSHIP, 0.5, channel=Channel.MODEL)
+    released = cell("dpsgd", utility=0.89, success=None, params={"epsilon": 3.0}, more=[member])
+    for one in (plain, mild, released):
+        store.write(one)
+    return store.folder
+
+
+def test_the_command_shows_the_matrix_and_the_boards(folder, leakboard):
+    code, out, _ = leakboard("board", str(folder))
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    (sap,) = [line for line in lines if line.startswith("sap η=90")]
+    assert code == 0
+    assert "!" in sap  # five points lost, three granted
+    assert "0.62 eia-nn" in sap
+    code, out, _ = leakboard("board", str(folder), "--question", "front")
+    assert (code, "improve on" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--question", "fronts"], "--question: unknown 'fronts'. Did you mean 'front'?"),
+        (["--attack", "eia-n"], "no result of an attack 'eia-n'. Did you mean 'eia-nn'?"),
+    ],
+)
+def test_the_command_tells_what_is_wrong(folder, leakboard, words, message):
+    words = ["--question", "front", *words] if "--question" not in words else words
+    code, _, err = leakboard("board", str(folder), *words)
+    assert code == 2
+    assert message in " ".join(err.split())
+
+
+def test_one_defense_alone_is_no_board(tmp_path, leakboard):
+    store = Store(tmp_path / "mine")
+    store.write(cell("sap", params={"eta": 90.0}))
+    code, _, err = leakboard("board", str(store.folder))
+    assert code == 2
+    assert "a board needs two defenses" in " ".join(err.split())

@@ -1,0 +1,38 @@
+"""Means over seeds, and their intervals."""
+
+from __future__ import annotations
+
+import pytest
+from records import record, sweep
+from scipy.stats import ttest_1samp
+
+from leaderboards.tables.frame import frame
+from leaderboards.tables.points import points
+
+pytestmark = pytest.mark.usefixtures("few_methods")
+
+
+def test_means_and_intervals_over_seeds_are_students() -> None:
+    found = points(frame(sweep()), "inversion", "eia-nn")
+    row = found[found["label"] == "η = 75"].iloc[0]
+    expected = ttest_1samp([0.5, 0.49, 0.48], 0).confidence_interval()
+    assert row["ep"] == pytest.approx(0.49)
+    assert (row["ep_low"], row["ep_high"]) == pytest.approx((expected.low, expected.high))
+    assert (row["n_seeds"], row["knob"], row["knob_value"]) == (3, "eta", 75)
+
+
+def test_one_seed_keeps_the_interval_inside_the_cell() -> None:
+    row = points(frame(sweep(seeds=1)), "inversion").iloc[0]
+    assert (row["ep_low"], row["ep_high"]) == pytest.approx((0.79, 0.81))
+    assert (row["utility_low"], row["utility_high"]) == pytest.approx((0.69, 0.71))
+
+
+def test_a_cell_present_twice_is_one_seed() -> None:
+    row = points(frame([record(), record()]), "inversion").iloc[0]
+    assert row["n_seeds"] == 1
+    assert row["ep_low"] < row["ep"]
+
+
+def test_cells_trained_differently_are_not_averaged() -> None:
+    made = [record(seed=0), record(seed=1, epochs=9), record(seed=2, limit=None)]
+    assert points(frame(made), "inversion")["n_seeds"].tolist() == [1, 1, 1]

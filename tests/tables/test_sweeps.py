@@ -1,0 +1,52 @@
+"""Lines against one swept parameter."""
+
+from __future__ import annotations
+
+import pytest
+from sweeps import deep, told
+
+from bench.contracts.errors import LeakboardError
+from leaderboards.tables.frame import frame
+from leaderboards.tables.printed import printed
+from leaderboards.tables.sweeps import printed_sweep, swept
+
+
+def test_a_line_is_what_differs_in_nothing_but_the_swept_parameter_and_the_seed():
+    means = swept(frame(deep()), "inversion", "cut")
+    assert dict(means.groupby("line")["x"].agg(sorted)) == {
+        "η = none": [0, 2, 4],
+        "η = 50": [0, 2, 4],
+    }
+    open_line = means[means["line"] == "η = none"].set_index("x")
+    assert open_line.loc[2, "ep"] == pytest.approx(1 - 0.705)
+    assert set(means["n_seeds"]) == {2}
+
+
+def test_of_an_attacks_parameter_the_strongest_is_chosen_at_each_value():
+    means = swept(frame(told()), "attribute", "labelled").set_index("x")
+    assert means["success"].to_dict() == {0.01: 0.5, 0.1: 0.65, 0.5: 0.8}
+    assert means["attack"].tolist() == ["aia-mlp", "aia-finetune", "aia-finetune"]
+    named = swept(frame(told()), "attribute", "labelled", "paper").set_index("x")
+    assert named["success"].to_dict() == {0.01: 0.4, 0.1: 0.65, 0.5: 0.8}
+
+
+def test_an_unknown_parameter_is_told_the_nearest_one():
+    with pytest.raises(LeakboardError, match=r"no parameter 'labeled'.*Did you mean 'labelled'"):
+        swept(frame(told()), "attribute", "labeled")
+
+
+def test_a_goal_without_results_is_told():
+    with pytest.raises(LeakboardError, match="no attack of the goal 'label' has an ok result"):
+        swept(frame(told()), "label", "cut")
+
+
+def test_printed_cuts_are_points_of_the_lines_of_their_eta():
+    means = swept(frame(deep()), "inversion", "cut")
+    known = printed_sweep(printed("SAP", ["Table 4"]), "cut", means)
+    assert len(known) == 28
+    line = known[known["line"] == "η = 25"].set_index("x")
+    assert line["ep"].to_dict() == pytest.approx({2: 0.2397, 4: 0.4184, 6: 0.7014, 8: 0.8478})
+    # Table 3 has one cut, which is no sweep; and no paper prints inversion as attribute inference.
+    assert printed_sweep(printed("SAP", ["Table 3"]), "cut", means).empty
+    attributes = swept(frame(told()), "attribute", "cut")
+    assert printed_sweep(printed("SAP", ["Table 4"]), "cut", attributes).empty

@@ -1,0 +1,137 @@
+"""Results as tables on a terminal."""
+
+from __future__ import annotations
+
+import re
+from io import StringIO
+
+import pytest
+from records import leak, record, skipped, sweep
+from rich.console import Console
+
+from bench.contracts.channels import Channel
+from bench.contracts.threat import Goal
+from leaderboards.tables.frame import frame, in_order
+from leaderboards.terminal.results import best_tables, summary_tables
+
+pytestmark = pytest.mark.usefixtures("few_methods")
+
+
+def printed_text(
+    records: list, width: int = 240, everything: bool = False, compact: bool = False
+) -> str:
+    console = Console(width=width, file=StringIO())
+    rows = frame(in_order(records))
+    for part in best_tables(rows) if compact else summary_tables(rows, everything):
+        console.print(part)
+    return console.file.getvalue()
+
+
+def test_only_parameters_that_vary_are_shown() -> None:
+    text = printed_text([record("sap", {"eta": eta, "bottom": "frozen"}) for eta in (50.0, 75.0)])
+    assert "η=50" in text
+    assert "frozen" not in text
+
+
+def test_seeds_are_one_row_with_mean_and_interval() -> None:
+    text = printed_text(sweep())
+    assert text.count("η=") == 3
+    assert "0.790 ±0.02" in text
+    assert "0.490 [.465, .515]" in text
+
+
+def test_a_weaker_protection_of_a_method_stands_above_a_stronger_one() -> None:
+    made = [record("sap", {"eta": eta}) for eta in (50.0, None, 75.0)]
+    text = printed_text([*made, record("none", {}, undefended=True)])
+    places = [text.index(word) for word in ("none", "η=none", "η=75", "η=50")]
+    assert places == sorted(places)
+
+
+def test_channels_of_one_attack_stay_apart_and_are_named() -> None:
+    about = {"attack": "spectral", "goal": Goal.LABEL}
+    found = [
+        leak(success, channel=channel, view=view, **about)
+        for channel, success in ((Channel.ACTIVATIONS, 0.9), (Channel.ADAPTER_GRADIENTS, 0.7))
+        for view in ("worst", "last")
+    ]
+    one = leak(0.6, attack="unmix", goal=Goal.LABEL, channel=Channel.GRADIENTS, view="worst")
+    assert "…" not in printed_text([record(leaks=[*found, one])], width=80)
+    text = printed_text([record(leaks=[*found, one])], width=120)
+    for line in (
+        "spectral activations 0.100",
+        "spectral activations last 0.100",
+        "spectral adapter-gradients 0.300",
+        "spectral adapter-gradients last 0.300",
+        "unmix 0.400",
+    ):
+        assert line in " ".join(text.split())
+
+
+def test_numbers_stay_whole_on_a_terminal_of_80_columns() -> None:
+    text = printed_text(sweep(), width=80)
+    assert "0.490 [.465, .515]" in text
+    assert "…" not in text
+
+
+def test_a_skipped_attack_stands_once_with_its_reason_and_a_failed_cell_in_its_row() -> None:
+    bad = record("sap", {"eta": 9.0}, utility=None, leaks=[], status="failed", reason="[b]oom")
+    text = printed_text([record(seed=s, leaks=[leak(), skipped()]) for s in (0, 1)] + [bad])
+    assert text.count("needs a cut above 0") == 1
+    assert "failed: [b]oom" in text
+
+
+def test_what_reads_nothing_is_shown_only_when_asked_for() -> None:
+    made = [record(leaks=[leak(), leak(0.1, attack="prior", channel=None)])]
+    assert "prior" not in printed_text(made)
+    assert "prior" in printed_text(made, everything=True)
+
+
+def test_a_seed_that_failed_is_not_averaged_away() -> None:
+    lost = leak(None, status="failed", reason="boom")
+    text = printed_text([record(seed=0), record(seed=1, leaks=[lost])])
+    assert "failed: boom" in text
+    assert "0.500 [.490, .510]" in text
+
+
+def test_rows_that_differ_only_in_training_are_told_apart() -> None:
+    text = printed_text([record(epochs=2), record(epochs=5)])
+    assert "epochs=2" in text
+    assert "epochs=5" in text
+
+
+def test_the_compact_view_has_both_numbers_and_why_an_attack_is_missing() -> None:
+    idle = leak(None, attack="eia-optimise", status="skipped", reason="nothing to [search]")
+    lost = leak(None, attack="logit-gradient", status="failed", goal=Goal.LABEL, reason="boom")
+    strong = leak(0.8, attack="eia-map")
+    made = [record(seed=seed, leaks=[leak(0.3), strong, idle, lost]) for seed in (0, 1)]
+    text = printed_text(made, width=80, compact=True)
+    (inversion,) = [line for line in text.splitlines() if "inversion " in line and "0." in line]
+    assert re.search(r"0\.700 +0\.200 \[\.200, \.200\] +eia-map +0\.950 +1", inversion)
+    # A goal of which nothing came is a row, too; only notes say why.
+    assert re.search(r"label +– +– +– +– +2", text)
+    only = [leak(0.4, attack="prior", channel=None)]
+    assert re.search(
+        r"inversion +– +– +– +0\.950", printed_text([record(leaks=only)], compact=True)
+    )
+    assert "note 1, eia-optimise (inversion): skipped: nothing to [search]" in text
+    assert "note 2, logit-gradient (label): failed: boom" in text
+    assert "…" not in text
+
+
+def test_the_compact_view_has_a_row_for_each_attribute_and_names_what_is_swept() -> None:
+    found = [
+        leak(s, attack="aia-mlp", goal=Goal.ATTRIBUTE, attribute=name, params={"labelled": n})
+        for n, s in ((0.1, 0.5), (0.5, 0.6))
+        for name in ("gender", "age")
+    ]
+    text = printed_text([record(leaks=found)], compact=True)
+    assert re.search(r"gender +– +0\.400 .* aia-mlp labelled=0\.5", text)
+    assert re.search(r"age +– +0\.400 .* aia-mlp labelled=0\.5", text)
+
+
+def test_the_compact_view_tells_of_cells_that_gave_nothing() -> None:
+    bad = record("sap", {"eta": 9.0}, utility=None, leaks=[], status="failed", reason="boom")
+    off = record("sap", cut=3, utility=None, leaks=[], status="skipped", reason="at 0 only")
+    text = printed_text([bad, off], compact=True)
+    assert "failed: boom" in text
+    assert "skipped: sap: at 0 only" in text
