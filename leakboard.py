@@ -2,7 +2,7 @@
 
     import leakboard as lb
 
-    r = lb.run("smoke", out="runs/smoke")            # a suite: its name, a file, a dict, an lb.Suite
+    r = lb.run("smoke", out="runs/smoke", workers=2)  # a suite: its name, file, dict, an lb.Suite
     r = lb.load("runs/smoke", "runs/other")          # the records of earlier runs
     r = lb.published("matrix")                       # those that this version ships
     r.frame(); r.best(); r.findings(); r.plot()      # tables, sentences, figures

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
-from cells import load_tiny
+from cells import fine_tuned, load_tiny
+from few_methods import FEW
 from hypothesis import settings
 from matplotlib.figure import Figure
+from paths import DATA
+from secret_texts import saved_pipelines
 
+from bench import cli
 from bench.backbones.backbone import Backbone
+from bench.backbones.network import Network
+from bench.contracts.arrays import Ints
+from bench.contracts.transcript import Transcript
+from bench.methods import registry
+from defenses.none import NoDefense
 
 # A loaded machine must not fail a test, and a failure must come back when the test is run again.
 settings.register_profile("leakboard", deadline=None, derandomize=True)
@@ -42,17 +51,59 @@ def minilm() -> Backbone:
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder with the real datasets."""
-    folder = Path(os.environ.get("LEAKBOARD_DATA") or Path(__file__).parents[2] / "shared/data")
-    if not (folder / "sst2").is_dir():
-        pytest.skip(f"needs the real datasets; there are none in {folder}")
-    return folder
+    if not (DATA / "sst2").is_dir():
+        pytest.skip(f"needs the real datasets; there are none in {DATA}")
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def pipelines(tmp_path_factory) -> dict[str, str]:
+    """Folders with a spaCy pipeline that annotates by a word list: all of it, or in part."""
+    pytest.importorskip("spacy", reason="needs the extra 'spacy'")
+    return saved_pipelines(tmp_path_factory.mktemp("spacy"))
+
+
+@pytest.fixture(scope="session")
+def trained() -> tuple[Transcript, Ints, Callable[[], Network]]:
+    """A transcript of plain fine-tuning, its labels, and the vendor's model."""
+    session, inputs, _ = fine_tuned(
+        NoDefense(), limit=512, train={"learning_rate": 3e-3, "batch_size": 64}
+    )
+    labels = inputs.task.splits["train"].labels
+    return session.wire.transcript(), labels, lambda: session.network()
 
 
 @pytest.fixture
-def saved_by(monkeypatch) -> Callable[[ModuleType], list[Figure]]:
-    """Catches the figures that a module would write, laid out."""
+def leakboard(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
+    """Exit code, standard output and standard error of `leakboard WORDS`."""
 
-    def caught(module: ModuleType) -> list[Figure]:
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["leakboard", *map(str, words)])
+        # Wide enough that no message is broken where a test looks for it.
+        monkeypatch.setattr(cli.console, "_width", 300)
+        monkeypatch.setattr(cli.complaints, "_width", 300)
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as ended:
+            code = ended.code or 0
+        out = capsys.readouterr()
+        return code, out.out, out.err
+
+    return run
+
+
+@pytest.fixture
+def few_methods(monkeypatch) -> None:
+    """What is drawn depends on two defenses, not on those that happen to be installed."""
+    monkeypatch.setattr(registry, "defenses", lambda: FEW)
+
+
+@pytest.fixture
+def saved_by(monkeypatch) -> Callable[[str], list[Figure]]:
+    """Catches the figures that a module of `leaderboards.figures` would write, laid out."""
+
+    def caught(name: str) -> list[Figure]:
         figures: list[Figure] = []
 
         def kept(figure: Figure, out: object) -> list[object]:
@@ -60,6 +111,7 @@ def saved_by(monkeypatch) -> Callable[[ModuleType], list[Figure]]:
             figures.append(figure)
             return []
 
+        module = importlib.import_module(f"leaderboards.figures.{name}")
         monkeypatch.setattr(module, "save", kept)
         return figures
 

@@ -2,7 +2,9 @@ from .backbone import Backbone as Backbone
 from .batches import by_length as by_length
 from .batches import length_bucketed as length_bucketed
 from .costs import bottom_cost as bottom_cost
+from .device import device_of as device_of
 from .embedded import EMBEDDED as EMBEDDED
+from .families import family_of as family_of
 from .language import LanguageModel as LanguageModel
 from .language import covered as covered
 from .language import offsets as offsets

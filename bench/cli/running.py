@@ -1,4 +1,4 @@
-"""Commands that measure: what there is, what would run, running it, and attacking what others sent."""
+"""Commands that run suites: what there is, what would run, and running it."""
 
 from __future__ import annotations
 
@@ -203,110 +203,6 @@ def _ended(records: Sequence[Record], folder: Path, name: str, more: str = "") -
         console.print(f"[yellow]{leak.attack.name}: {leak.status}[/] {escaped(leak.reason)}")
     if bad or broken:
         raise typer.Exit(1)
-
-
-@app.command()
-def attack(
-    folder: Annotated[
-        Path, typer.Argument(help="A transcript; results/README.md says how to write one.")
-    ],
-    model: Annotated[
-        str,
-        typer.Option(help="The public model it came from: an embedded one, a folder, a hub id."),
-    ],
-    attacks: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--attack",
-            help="Only these, written as in a suite; without it, all but the costly ones.",
-        ),
-    ] = None,
-    truth: Annotated[
-        Path | None,
-        typer.Option(
-            help="Score the guesses by this .csv, .tsv or .parquet: a line per example, in the order "
-            "of the transcript's rows, with columns text, label, split."
-        ),
-    ] = None,
-    attribute: Annotated[
-        list[str] | None, typer.Option(help="A column of the truth with a private attribute.")
-    ] = None,
-    auxiliary: Annotated[
-        str | None, typer.Option(help="A task whose public text the attacks may know.")
-    ] = None,
-    defense: Annotated[
-        str | None, typer.Option(help="The mechanism, for attacks that know it: 'sap: {eta: 75}'.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write scores or guesses here, as JSON.")] = None,
-    data: Data = None,
-    device: Device = "auto",
-    seed: Annotated[int, typer.Option(help="Of the attacks.", min=0)] = 0,
-) -> None:
-    """Attack what a system of your own has sent, recorded as a folder, without that system.
-
-    Example: leakboard attack sent/ --model minilm --truth train.csv --auxiliary sst2
-    """
-    import leakboard
-
-    if truth is None and out is None:
-        raise LeakboardError("give --truth FILE to score the guesses, or --out FILE to keep them")
-    found = leakboard.attack(
-        folder,
-        model,
-        truth=truth,
-        attacks=attacks or (),
-        attributes=attribute or (),
-        auxiliary=auxiliary,
-        defense=defense,
-        data=data,
-        device=device,
-        seed=seed,
-        progress=console,
-    )
-    for part in found.tables():
-        console.print(part)
-    if out is not None:
-        found.write(out)
-        console.print(f"written to {out}", highlight=False)
-    if any(leak.status not in ("ok", "skipped") for leak in found.leaks):
-        raise typer.Exit(1)
-
-
-@app.command()
-def detect(
-    texts: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA",
-            help="presidio_synth, wnut17, a task, or a .tsv, .csv or .parquet file with a column "
-            "text and, where secrets are marked, spans.",
-        ),
-    ],
-    detector: Annotated[
-        str,
-        typer.Option(
-            help="exact, patterns, or by spaCy: low-entity, high-entity, low-contextual, "
-            "high-contextual."
-        ),
-    ],
-    spacy: Annotated[
-        str, typer.Option(help="An installed spaCy pipeline, or the folder of one.")
-    ] = "en_core_web_sm",
-    split: Annotated[
-        str | None, typer.Option(help="Of the data (default: dev; all of a file).")
-    ] = None,
-    limit: Limit = None,
-    data: Data = None,
-) -> None:
-    """Measure a secret detector: what it finds of marked secrets, and how much it masks.
-
-    `results/README.md` explains the measures. Example: leakboard detect presidio_synth --detector
-    patterns --data ~/datasets
-    """
-    from bench.scoring import measure_detector
-
-    for part in measure_detector(texts, detector, spacy, split, limit, data):
-        console.print(part)
 
 
 def _numbers(text: str | None) -> list[int] | None:

@@ -14,7 +14,7 @@ from bench.cli.app import PUBLISHED, Data, Device, app, console
 from bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
-    from bench.submissions import Submission
+    from bench.submissions import Report, Submission, Verified
 
 
 @app.command()
@@ -48,7 +48,7 @@ def submit(
     packed = pack(submission)
     with console.status("checking"):
         report = examine(Report(file, submission))
-    if not report.accepted:
+    if not report.sound:
         for part in report.parts():
             console.print(part)
         raise LeakboardError(f"{file} was not written: the records would be refused as above")
@@ -74,10 +74,26 @@ def verify(
         str, typer.Option(metavar="N|none", help="How many cells are run again.")
     ] = "1",
     seed: Annotated[
-        int | None, typer.Option(help="Draws these cells; other ones each time without it.", min=0)
+        int | None,
+        typer.Option(
+            help="Draws these cells, together with the records; other ones each time without it.",
+            min=0,
+        ),
     ] = None,
+    minutes: Annotated[
+        float,
+        typer.Option(help="For each cell that is run again; then it counts as not run.", min=0),
+    ] = 60.0,
     accept: Annotated[
         bool, typer.Option("--accept", help="Then put its records into results/published/METHOD.")
+    ] = False,
+    without_rerun: Annotated[
+        bool,
+        typer.Option(
+            "--accept-without-rerun",
+            help="Take it for accepted though no defended cell was run again; what --accept writes "
+            "says so.",
+        ),
     ] = False,
     model: Annotated[
         str | None, typer.Option(help="Where the model of these cells lies, if not embedded.")
@@ -87,31 +103,46 @@ def verify(
 ) -> None:
     """Check a submission: the file, each record, its scores from the raw guesses, a cell run again.
 
-    Ends with code 0 where it is accepted, and 1 where it is refused. Nothing in it is trusted,
-    followed or written, unless it is accepted. Example: leakboard verify my-noise.zip --data DIR
+    Ends with code 0 where it is accepted, and 1 where it is not: something was wrong, or no defended
+    cell could be run again. Nothing in it is trusted, followed or written, unless it is accepted.
+    Example: leakboard verify my-noise.zip --data DIR
     """
     from bench.backbones import device_of
     from bench.running import Live
-    from bench.submissions import Again
+    from bench.submissions import Again, Here, Verified
     from bench.submissions import verify as verified
 
-    if rerun != "none" and not (rerun.isascii() and rerun.isdigit()):
+    if rerun != "none" and not (rerun.isascii() and rerun.isdigit() and len(rerun) < 10):
         raise LeakboardError(f"--rerun: expected a number of cells or none, got '{rerun}'")
     count = 0 if rerun == "none" else int(rerun)
-    drawn = secrets.randbelow(2**31) if seed is None else seed
+    drawn = secrets.randbelow(2**63) if seed is None else seed
+    here = Here(data, model, device_of(device))
     with Live(console, count) as live:
-        again = Again(count, drawn, live, data, device_of(device), model) if count else None
-        report = verified(file, again)
-    for part in report.parts():
+        report = verified(file, Again(count, drawn, live, here, minutes) if count else None, here)
+    verdict = _verdict(report, without_rerun)
+    for part in report.parts(verdict):
         console.print(part)
-    if not report.accepted or report.submission is None:
+    if not verdict.startswith("accepted") or report.submission is None:
         raise typer.Exit(1)
     if accept:
-        place = unpack(report.submission, PUBLISHED)
+        place = unpack(report.submission, report.verified or Verified(), PUBLISHED)
         console.print(f"its records are in {place}", highlight=False)
 
 
-def unpack(submission: Submission, root: Path) -> Path:
+def _verdict(report: Report, without_rerun: bool) -> str:
+    if not report.sound:
+        return "refused"
+    if report.repeated:
+        return "accepted"
+    if without_rerun:
+        return "accepted, though no defended cell was run again"
+    return (
+        "not accepted: nothing wrong was found, but no defended cell was run again. "
+        "--accept-without-rerun takes it all the same, and says so in the manifest"
+    )
+
+
+def unpack(submission: Submission, verified: Verified, root: Path) -> Path:
     """Writes an accepted submission into a new folder, whole or not at all, and returns it.
 
     Raises:
@@ -131,7 +162,8 @@ def unpack(submission: Submission, root: Path) -> Path:
             folder.mkdir()
             for key, raw in submission.records.items():
                 (folder / f"{key}.json").write_bytes(raw)
-            content = submission.manifest.model_dump_json(indent=1)
+            manifest = submission.manifest.model_copy(update={"verified": verified})
+            content = manifest.model_dump_json(indent=1)
             (folder / MANIFEST).write_text(content + "\n", encoding="utf-8")
             os.replace(folder, place)
     except OSError as error:

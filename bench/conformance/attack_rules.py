@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,11 +70,11 @@ class AttackRules(Rules[Attack]):
 
     def stages(
         self, model: str | None = None, examples: int = EXAMPLES, epochs: int = 1
-    ) -> list[Scene]:
-        """Undefended cells on which the attack has something to read."""
+    ) -> Iterator[Scene]:
+        """Undefended cells on which the attack has something to read, each trained when it is asked for."""
         reads = self.method.threat.reads
         left, why = set(reads), "no undefended defense sends what it reads"
-        found: list[Scene] = []
+        found = False
         for defense in undefended():
             if (reads and not left & defense.emits) or (found and not reads):
                 continue
@@ -87,14 +87,14 @@ class AttackRules(Rules[Attack]):
             sent = trial.train().transcript
             if not reads or left & sent.channels:
                 left -= sent.channels
-                found.append(Scene(trial, sent))
+                found = True
+                yield Scene(trial, sent)
         if not found:
             raise Unfit(why)
-        return found
 
     @cached_property
     def scenes(self) -> list[Scene]:
-        return self.stages()
+        return list(self.stages())
 
     @cached_property
     def working(self) -> list[Scene]:
@@ -189,8 +189,13 @@ class AttackRules(Rules[Attack]):
         for model, examples, epochs in () if memory else LARGER:
             if _certified(leaks):
                 break
+            larger: list[Leak] = []
             with suppress(MissingExtra):  # of the embedded encoder
-                leaks = _scored(self.stages(model, examples, epochs)) or leaks
+                for scene in self.stages(model, examples, epochs):
+                    larger += _scored([scene])
+                    if _certified(larger):
+                        break
+            leaks = larger or leaks
         if _certified(leaks):
             return None
         goals = {leak.goal for leak in leaks}

@@ -2,16 +2,17 @@
 
 The whole test of a method, also in a package outside this tree:
 
-    from bench.conformance import check_defense
+    import leakboard
 
     def test_my_noise_keeps_the_rules():
-        check_defense(MyNoise).raise_if_failed()
+        leakboard.check(MyNoise).raise_if_failed()
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from rich.box import SIMPLE_HEAD
@@ -92,26 +93,38 @@ def check_attack(attack: type[Attack] | Attack, model: str = "tiny-bert") -> Rep
     return Report(rules.title, rules.examine())
 
 
-def check_method(name_or_file: str) -> Report:
-    """Examines a registered method, or that of `path/to/file.py` or `path/to/file.py:ClassName`.
+def check_method(method: str | Path | type[Method] | Method) -> Report:
+    """Examines a method: a class, a configured one, or one that is registered or stands in a file.
+
+    Args:
+        method: if text, the name of a registered one, `path/to/file.py` or `path/to/file.py:Class`.
 
     Raises:
-        LeakboardError: no such method or file.
+        LeakboardError: no such method or file, or something else.
         MissingExtra: it needs an optional part that is not installed.
     """
+    found = _named(str(method)) if isinstance(method, str | Path) else method
+    cls = found if isinstance(found, type) else type(found)
+    if issubclass(cls, Defense):
+        return check_defense(cast(type[Defense], found))
+    if issubclass(cls, Attack):
+        return check_attack(cast(type[Attack], found))
+    raise LeakboardError(
+        "method: expected a subclass of leakboard.Defense or leakboard.Attack, an instance of one, a "
+        f"name, or the path of a file, got {found!r:.60}"
+    )
+
+
+def _named(name_or_file: str) -> type[Method]:
     known: dict[str, type[Method]] = {**registry.attacks(), **registry.defenses()}
     if re.search(r"\.py(:\w+)?$", name_or_file):
-        method = registry.load_method(name_or_file)
-    elif name_or_file in known:
-        method = known[name_or_file]
-    else:
+        return registry.load_method(name_or_file)
+    if name_or_file not in known:
         raise LeakboardError(
             f"unknown method '{name_or_file}'. {did_you_mean(name_or_file, known)} "
             "A file of your own is given by its path, which ends in .py."
         )
-    if issubclass(method, Defense):
-        return check_defense(method)
-    return check_attack(cast(type[Attack], method))
+    return known[name_or_file]
 
 
 def _expected(method: type[M] | M, base: type[Any]) -> type[M] | M:

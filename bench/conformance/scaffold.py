@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import keyword
 from pathlib import Path
@@ -13,6 +14,8 @@ from bench.conformance.rules import NAME
 from bench.contracts import LeakboardError
 from bench.methods import registry
 
+ROOMS = ("bench.backbones", "bench.contracts", "bench.exchange", "bench.methods")
+"""Where the nouns of the skeletons live."""
 TEMPLATES = Path(__file__).with_name("templates")
 ROOT = Path(__file__).parents[2]
 ENTRY = """
@@ -31,7 +34,7 @@ def write_skeleton(
 
     Args:
         to: folder of both files, made if need be; without it they go to `defenses/` or `attacks/`
-            and to `tests/` of the checkout that this module belongs to.
+            and to the folder of that name in `tests/` of the checkout that this module belongs to.
 
     Raises:
         LeakboardError: a bad name or one that is taken, a file that exists, no checkout and no `to`,
@@ -41,8 +44,9 @@ def write_skeleton(
     stem = _checked(name).replace("-", "_")
     if to is None:
         _expect_a_checkout()
-        method, test = ROOT / f"{kind}s" / f"{stem}.py", ROOT / "tests" / f"test_{stem}.py"
-        module = f"{kind}s.{stem}"
+        folder, module = f"{kind}s", f"{kind}s.{stem}"
+        method = ROOT / folder / f"{stem}.py"
+        test = ROOT / "tests" / folder / f"test_{stem}.py"
     else:
         method, test = to / f"{stem}.py", to / f"test_{stem}.py"
         module = stem
@@ -54,9 +58,10 @@ def write_skeleton(
     words = {"kind": kind, "name": name, "stem": stem, "module": module}
     words["cls"] = _class_name(kind, stem)
     words["entry"] = Template(ENTRY).substitute(words) if to is not None else ""
+    skeleton = Template(_template(kind)).substitute(words)
     contents = {
         test: Template(_template(f"test_{kind}")).substitute(words),
-        method: Template(_template(kind)).substitute(words),
+        method: _from_the_rooms(skeleton) if to is None else skeleton,
     }
     for path, content in contents.items():
         try:
@@ -66,6 +71,20 @@ def write_skeleton(
         except OSError as error:
             raise LeakboardError(f"{path} cannot be written: {error.strerror or error}") from error
     return list(contents)
+
+
+def _from_the_rooms(text: str) -> str:
+    """With imports from the rooms for those from `leakboard`, which stands above the methods in here."""
+    imports = (node for node in ast.parse(text).body if isinstance(node, ast.ImportFrom))
+    (face,) = (node for node in imports if node.module == "leakboard")
+    names, lines = [alias.name for alias in face.names], text.splitlines()
+    rooms = {room: set(importlib.import_module(room).__all__) for room in ROOMS}
+    lines[face.lineno - 1 : face.end_lineno] = [
+        f"from {room} import {', '.join(mine)}"
+        for room, known in rooms.items()
+        if (mine := [name for name in names if name in known])
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _checked(name: str) -> str:

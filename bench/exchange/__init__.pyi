@@ -1,11 +1,9 @@
 from . import api as api
 from . import released as released
-from . import training as training
 from .api import CHANNELS as CHANNELS
 from .api import Api as Api
 from .calls import Batch as Batch
 from .calls import batches as batches
-from .manifest import MANIFEST as MANIFEST
 from .manifest import Manifest as Manifest
 from .manifest import Missing as Missing
 from .manifest import PublicModel as PublicModel
@@ -13,7 +11,6 @@ from .predictor import Predictor as Predictor
 from .released import Released as Released
 from .released import Trainee as Trainee
 from .released import confidences as confidences
-from .released import fit as fit
 from .released import losses as losses
 from .released import restored as restored
 from .server import Call as Call

@@ -12,3 +12,4 @@ from .store import Corrupt as Corrupt
 from .store import Store as Store
 from .store import find as find
 from .store import from_bytes as from_bytes
+from .store import to_text as to_text

@@ -1,7 +1,9 @@
+from .again import methods_again as methods_again
 from .again import plan_again as plan_again
 from .attacks import asked as asked
 from .attacks import attack_all as attack_all
 from .cells import run_cell as run_cell
+from .engine import Engine as Engine
 from .failures import failed as failed
 from .failures import isolated as isolated
 from .failures import told as told
@@ -10,10 +12,10 @@ from .grants import worked_out as worked_out
 from .inputs import Inputs as Inputs
 from .inputs import public_texts as public_texts
 from .pairing import Pairing as Pairing
+from .pairing import pair as pair
 from .plan import Plan as Plan
 from .plan import Planned as Planned
 from .plan import make_plan as make_plan
-from .engine import Engine as Engine
 from .reporting import Live as Live
 from .reporting import Reporter as Reporter
 from .runner import Runner as Runner

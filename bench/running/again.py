@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from bench.contracts import LeakboardError, MethodSpec, Record
-from bench.methods import Method, registry, spec_of
+from bench.methods import Attack, Defense, Method, registry, spec_of
 from bench.running.plan import Plan, make_plan
 from bench.suites import Suite
 from bench.tasks import listing
@@ -33,6 +33,7 @@ def plan_again(
             f"record {record.key}: its task '{cell.task}' was somebody's own data, which a record "
             "does not hold. Describe that task in a suite of your own and run that"
         )
+    defense, attacks = methods_again(record)
     suite = Suite(
         name=f"record-{record.key}",
         task=(cell.task,),
@@ -44,8 +45,8 @@ def plan_again(
         train=cell.train,
         record=cell.record,
         plant=cell.plant,
-        defenses=(_built(record, cell.defense, registry.defense(cell.defense.name)),),
-        attacks=tuple(_built(record, spec, registry.attack(spec.name)) for spec in _newest(record)),
+        defenses=(defense,),
+        attacks=attacks,
     )
     plan = make_plan(suite, data, device)
     now = plan.cells[-1].cell  # what attackers train for it stands before it
@@ -54,6 +55,18 @@ def plan_again(
             record, _differences(cell.model_dump(mode="json"), now.model_dump(mode="json"))
         )
     return plan
+
+
+def methods_again(record: Record) -> tuple[Defense, tuple[Attack, ...]]:
+    """The defense and the attacks of a record, if they still are what they were.
+
+    Raises:
+        LeakboardError: one is not known here, or another version or with other parameters.
+    """
+    spec = record.cell.defense
+    defense = _built(record, spec, registry.defense(spec.name))
+    attacks = (_built(record, each, registry.attack(each.name)) for each in _newest(record))
+    return defense, tuple(attacks)
 
 
 def _newest(record: Record) -> list[MethodSpec]:

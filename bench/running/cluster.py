@@ -6,6 +6,7 @@ process has kept the plan with its data and models.
 
 from __future__ import annotations
 
+import os
 import socket
 from functools import lru_cache
 from typing import Any
@@ -42,13 +43,16 @@ def run_on_ray(
         LeakboardError: no cluster answers, or what ended a task that would end all others, too.
     """
     ray = _ray()
-    _connect(ray, address)
+    connected = not ray.is_initialized()
+    if connected:
+        _connect(ray, address)
     try:
         gpus = _share(gpu_memory) if job.device.startswith("cuda") else 0.0
         task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=attempts - 1)(run_one)
         _drive(ray, task, job, plan, reporter)
     finally:
-        ray.shutdown()  # what was started here ends with it; of another's cluster, our tasks
+        if connected:  # what was started here ends with it
+            ray.shutdown()
     return [job.store.require(key) for key in job.keys]
 
 
@@ -74,7 +78,9 @@ def _prepared(packed: bytes) -> tuple[Runner, dict[str, Planned]]:
             f"{job.folder} is another folder on {socket.gethostname()}; choose one with --out that "
             "every machine of the cluster shares, such as on NFS 4"
         )
-    runner = Runner(job.plan, job.store, Reporter(), job.transcripts, job.since)
+    # Ray may give this machine as many cells at once as it has processors.
+    beside = os.cpu_count() or 1
+    runner = Runner(job.plan, job.store, Reporter(), job.transcripts, job.since, workers=beside)
     return runner, {planned.cell.key: planned for planned in job.plan.cells}
 
 
@@ -129,6 +135,7 @@ def _ray() -> Any:
 
 def _connect(ray: Any, address: str) -> None:
     """Raises LeakboardError where no cluster answers at the address."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of a run unasked
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     if address == "auto":
         try:
@@ -140,7 +147,7 @@ def _connect(ray: Any, address: str) -> None:
     try:
         socket.create_connection((host, int(port)), ANSWERS).close()
         ray.init(address, log_to_driver=False, logging_level="ERROR")
-    except (OSError, ValueError, ConnectionError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise LeakboardError(
             f"--ray '{address}': no cluster answers there ({error}). Start one by `ray start --head` "
             "and give the HOST:PORT that it prints, or 'auto'"

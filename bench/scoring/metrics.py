@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.contracts import Estimate, Ints
 
+Floats: TypeAlias = NDArray[np.float64]
 RESAMPLES = 1000
+BLOCK = 2**22
+"""Weights of resamples that are held at once."""
 Z = 1.959964
 """Normal quantile of a two-sided 95 % interval."""
 
@@ -36,17 +43,35 @@ def share(hits: Ints, totals: Ints, chance: float) -> Estimate:
     if value in (0.0, 1.0):
         low, high = wilson(int(value) * n, n)
     else:
-        weights = resamples(n)
-        shares = (weights @ hits) / (weights @ totals)
+        shares = resampled(n, lambda weights: (weights @ hits) / (weights @ totals))
         low, high = np.quantile(shares, [0.025, 0.975])
     return Estimate(value=float(value), low=float(low), high=float(high), n=n, chance=float(chance))
 
 
+def resampled(n: int, statistic: Callable[[Ints], Floats]) -> Floats:
+    """[1000] a statistic of each resample, a block of them at a time: their weights take gigabytes.
+
+    Args:
+        statistic: [R] of weights [R, n]; each of its own row alone, and exact where it sums.
+    """
+    if n * RESAMPLES <= BLOCK:
+        return statistic(resamples(n))
+    rng, rows = np.random.default_rng(0), max(1, BLOCK // n)
+    sizes = [min(rows, RESAMPLES - at) for at in range(0, RESAMPLES, rows)]
+    return np.concatenate([statistic(_drawn(rng, n, size)) for size in sizes])
+
+
+@lru_cache(maxsize=8)
 def resamples(n: int) -> Ints:
-    """[1000, n] how often each of n examples occurs in each resample."""
+    """[1000, n] how often each of n examples occurs in each resample; not to be written to."""
     # A fixed seed: an interval is a function of the raw guesses.
-    rng = np.random.default_rng(0)
-    return rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+    weights = _drawn(np.random.default_rng(0), n, RESAMPLES)
+    weights.setflags(write=False)
+    return weights
+
+
+def _drawn(rng: np.random.Generator, n: int, size: int) -> Ints:
+    return rng.multinomial(n, np.full(n, 1 / n), size=size)
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:

@@ -6,8 +6,9 @@ it is the mean over permutations of the labels, each looked at in the same way (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from bench.contracts import Estimate, Guess, Ints, Measure, Point
-from bench.scoring.metrics import RESAMPLES, resamples, wilson
+from bench.scoring.metrics import resampled, wilson
 
 PERMUTATIONS = 200
 Floats = NDArray[np.float64]
@@ -169,24 +170,35 @@ def interval(look: Look, value: float, classes: int) -> tuple[float, float]:
     n = len(look.truth)
     if value >= 1:
         return wilson(n, n)
-    weights = resamples(n)
+    measure: Callable[[Ints], Floats]
     if look.guess.measure == "auc":
-        ends = _auc_resampled(look, classes, weights)
+        measure = partial(_auc_resampled, look, classes)
     elif look.guess.measure == "matching":
         right = look.truth == _matched(look.values, look.truth, classes)
-        ends = weights @ right / n
+        measure = partial(_right_resampled, right)
     else:
-        shares = []
-        for c in range(classes):
-            mine = weights * (look.truth == c)
-            shares.append(mine @ (look.values == c) / np.maximum(mine.sum(1), 1))
-        ends = _mean(shares)
-    low, high = np.nanquantile(ends, [0.025, 0.975])
+        measure = partial(_balanced_resampled, look, classes)
+    low, high = np.nanquantile(resampled(n, measure), [0.025, 0.975])
     return float(low), float(high)
 
 
+def _right_resampled(right: NDArray[np.bool_], weights: Ints) -> Floats:
+    """[R] the share of weighted rows that are right."""
+    shares: Floats = weights @ right / len(right)
+    return shares
+
+
+def _balanced_resampled(look: Look, classes: int, weights: Ints) -> Floats:
+    """[R] the mean over classes of the share of weighted rows that are right."""
+    shares = []
+    for c in range(classes):
+        mine = weights * (look.truth == c)
+        shares.append(mine @ (look.values == c) / np.maximum(mine.sum(1), 1))
+    return _mean(shares)
+
+
 def _auc_resampled(look: Look, classes: int, weights: Ints) -> Floats:
-    """[RESAMPLES] AUC of weighted rows, turned as the whole sample turns it."""
+    """[R] AUC of weighted rows [R, n], turned as the whole sample turns it."""
     order = np.argsort(look.values, kind="stable")
     _, tied = np.unique(look.values[order], return_inverse=True)
     starts = np.flatnonzero(np.diff(tied, prepend=-1))
@@ -199,7 +211,6 @@ def _auc_resampled(look: Look, classes: int, weights: Ints) -> Floats:
         pairs = np.maximum(mine.sum(1) * rest.sum(1), 1)
         area = (mine * below).sum(1) / pairs
         found.append(area if given[0] >= 0.5 else 1 - area)
-    assert len(found[0]) == RESAMPLES
     return _mean(found)
 
 

@@ -10,10 +10,12 @@ import torch
 
 from bench.speed.attacks import attacks, inversion, label_attacks
 from bench.speed.sending import recording, snap
+from bench.speed.starting import start
 from bench.speed.steps import dpsgd, p3eft, training
 from bench.speed.workers import workers
 
 KNOWN: dict[str, Callable[[], None]] = {
+    "start": start,
     "snap": snap,
     "training": training,
     "attacks": attacks,

@@ -1,6 +1,8 @@
-from .packing import Manifest as Manifest
-from .packing import Submission as Submission
-from .packing import accepted as accepted
+from .here import Here as Here
+from .manifest import Manifest as Manifest
+from .manifest import Submission as Submission
+from .manifest import Verified as Verified
+from .manifest import accepted as accepted
 from .packing import gather as gather
 from .packing import pack as pack
 from .rerunning import Again as Again

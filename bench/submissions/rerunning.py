@@ -1,83 +1,126 @@
-"""Runs cells of a submission once more, where the method and the data are here, and compares."""
+"""Runs cells of a submission once more, where the method and the data are here, and compares.
+
+Which cells these are is drawn by a seed of the one who verifies together with the records, so that
+nobody who sends records can know it. Defended cells come first: of them something is claimed.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
-from pydantic import ValidationError
+import torch
 
-from bench.backbones import EMBEDDED
-from bench.contracts import LeakboardError, Record
-from bench.records import Outcome, compared
-from bench.running import Reporter, plan_again, run_cell, scene_of, with_shadows
-from bench.tasks import GENERATED, data_folder
+from bench.contracts import Record, plain
+from bench.records import Outcome, compared, from_bytes
+from bench.running import Reporter
+from bench.submissions.apart import NotRun, Order, run_apart
+from bench.submissions.here import Here
+from bench.submissions.manifest import Submission, Verified
+
+MOST_REASONS = 50
 
 
 class Again:
-    """Runs `count` of the records' cells again, drawn by a seed."""
+    """Runs `count` cells of a submission again, each for at most so many minutes."""
 
     def __init__(
-        self,
-        count: int,
-        seed: int,
-        reporter: Reporter,
-        data: Path | None = None,
-        device: str = "cpu",
-        model: str | None = None,
+        self, count: int, seed: int, reporter: Reporter, here: Here, minutes: float = 60.0
     ) -> None:
-        self.count, self.seed, self.reporter = count, seed, reporter
-        self.data, self.device, self.model = data, device, model
+        self.count, self.seed, self.minutes = count, seed, minutes
+        self.reporter, self.here = reporter, here
 
-    def __call__(self, records: Sequence[Record]) -> Iterator[tuple[Outcome, str]]:
+    def __call__(
+        self, submission: Submission, records: Sequence[Record]
+    ) -> Iterator[tuple[Outcome, str] | Verified]:
         """An outcome and what there is to say for each cell that was run, and why others were not."""
-        order = [r for r in records if r.status == "ok" and r.cell.shadow is None]
-        shadows = {r.key: r for r in records if r.cell.shadow is not None}
-        random.Random(self.seed).shuffle(order)
-        done, reasons = 0, dict[str, None]()
-        for record in order:
-            if done == self.count:
-                break
+        order, left = self._possible(records)
+        drawn = drawn_from(order, submission.manifest.content, self.seed)[: self.count]
+        repeated: list[Record] = []
+        for record in drawn:
             try:
-                again = self._run(record, shadows)
-            except (LeakboardError, ValidationError) as error:
-                reasons[f"{record.cell.defense.name}: {error}"] = None
+                again = run_apart(self._order(record, submission, records), self.minutes, self.reporter)
+            except NotRun as error:
+                left[_about(record, str(error))] += 1
                 continue
-            done += 1
-            outcome, what = compared(record, again)
-            yield outcome, f"{what} (drawn by --seed {self.seed})"
-        if done < self.count:
-            yield "note", f"{done} of {self.count} cells could be run again here (seed {self.seed})"
-            yield from (("note", f"not run again: {reason}") for reason in reasons)
+            self.reporter.finished(again, reused=False)
+            stated = from_bytes(submission.records[record.key], record.key, record.key)
+            outcome, what = compared(stated, again)
+            if outcome == "held":
+                repeated.append(record)
+            yield outcome, what
+        yield from self._told(order, drawn, repeated, left)
+        methods = {r.cell.defense.name for r in records} - {r.cell.defense.name for r in repeated}
+        if methods:
+            yield "note", f"no cell was run again of {', '.join(sorted(methods))}"
+        yield Verified(
+            seed=self.seed,
+            repeated=tuple(sorted(record.key for record in repeated)),
+            defended=any(not record.undefended for record in repeated),
+            methods=tuple(sorted(methods)),
+            left={plain(why, 290): n for why, n in left.most_common(MOST_REASONS)},
+        )
 
-    def _run(self, record: Record, shadows: Mapping[str, Record]) -> Record:
-        cell = record.cell
-        for params in (cell.defense.params, *(leak.attack.params for leak in record.leaks)):
-            _no_paths(params)
-        if cell.task not in GENERATED:
-            folder = data_folder(self.data)
-            if folder is None or not (folder / cell.task).is_dir():
-                raise LeakboardError(f"its data '{cell.task}' are not here; give --data DIR")
-        if self.model is None and cell.model not in EMBEDDED:
-            raise LeakboardError(f"its model '{cell.model}' is somewhere else; give --model FOLDER")
-        plan = plan_again(record, self.data, self.device, self.model)
-        (target,) = (planned for planned in plan.cells if planned.cell.key == record.key)
-        # Models that attackers trained themselves are those of the submission.
-        planned, idle = with_shadows(target, shadows.get)
-        self.reporter.started(planned)
-        again = run_cell(scene_of(plan, planned, self.reporter.track))
-        again = again.model_copy(update={"leaks": [*again.leaks, *idle]})
-        self.reporter.finished(again, reused=False)
-        return again
+    def _possible(self, records: Sequence[Record]) -> tuple[list[Record], Counter[str]]:
+        """The cells that can be run here, and why the others cannot, with their number."""
+        found, left = list[Record](), Counter[str]()
+        for record in records:
+            if record.cell.shadow is not None:
+                left["models that attackers trained themselves are taken as they are"] += 1
+            elif record.status == "ok":
+                why = self.here.obstacle(record)
+                if why is None:
+                    found.append(record)
+                else:
+                    left[_about(record, why)] += 1
+        return found, left
+
+    def _told(
+        self,
+        order: Sequence[Record],
+        drawn: Sequence[Record],
+        repeated: Sequence[Record],
+        left: Counter[str],
+    ) -> Iterator[tuple[Outcome, str]]:
+        yield (
+            "note",
+            f"{len(repeated)} of {self.count} cells came out again; {len(drawn)} were drawn by "
+            f"--seed {self.seed}, defended ones first, of {len(order)} that can be run here",
+        )
+        for why, number in left.most_common():
+            yield "note", f"not run again: {number} cells: {why}"
+
+    def _order(
+        self, record: Record, submission: Submission, records: Sequence[Record]
+    ) -> Order:
+        shadows = [
+            other.key
+            for other in records
+            if other.cell.shadow is not None
+            and other.cell.model_copy(update={"shadow": None}).key == record.key
+        ]
+        return Order(
+            key=record.key,
+            record=submission.records[record.key],
+            shadows={key: submission.records[key] for key in shadows},
+            data=self.here.data,
+            device=self.here.device,
+            model=self.here.where(record.cell.model),
+            threads=torch.get_num_threads(),
+        )
 
 
-def _no_paths(params: Any) -> None:
-    """A parameter may name a file that a method opens; those of strangers are not followed."""
-    values = params.values() if isinstance(params, dict) else params
-    for value in values:
-        if isinstance(value, dict | list):
-            _no_paths(value)
-        elif isinstance(value, str) and (set(value) & set("/\\") or Path(value).exists()):
-            raise LeakboardError(f"its parameter '{value}' is a path, which is not followed")
+def drawn_from(records: Sequence[Record], content: str, seed: int) -> list[Record]:
+    """The records in the order in which they are run again: defended ones first, else at random.
+
+    Args:
+        content: a hash of all records that were sent.
+    """
+    order = sorted(records, key=lambda record: record.key)
+    random.Random(f"{seed} {content}").shuffle(order)
+    return sorted(order, key=lambda record: record.undefended)
+
+
+def _about(record: Record, why: str) -> str:
+    return f"{record.cell.defense.name} on {record.cell.task}: {why}"

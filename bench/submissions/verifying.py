@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -14,23 +13,17 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.contracts import Leak, LeakboardError, Record, name_of
-from bench.methods import registry
+from bench.contracts import LeakboardError, Record, Refused, parsed, plain
 from bench.records import Corrupt, Outcome, from_bytes
 from bench.scoring import FLAGS, flags, rescored
-from bench.submissions.packing import Submission, opened
-from bench.submissions.untrusted import Refused, parsed, plain, visible
-from bench.suites import load_suite, suite_names
+from bench.submissions.completeness import gaps, missing_attacks
+from bench.submissions.consistency import Labels, badly_named, contradictions
+from bench.submissions.here import Here
+from bench.submissions.manifest import Submission, Verified
+from bench.submissions.opening import opened
 
-METHOD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-
-
-PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9_.-]+)?")
-"""A task, a model of the hub, or the name of a folder."""
-
-
-MOST_LINES = 50
-"""Lines shown of one kind; the others are counted."""
+MOST_LINES, MOST_KEPT = 50, 1000
+"""Lines shown of one kind, and those that are looked for at all."""
 
 
 STYLES = {"held": "green", "note": "yellow", "refused": "bold red"}
@@ -41,20 +34,38 @@ class Report:
     """What came of each check; one `refused` is enough to refuse the submission.
 
     Attributes:
+        records: without their raw numbers, of which only one record at a time is held.
         lines: check, outcome and what there is to say, in the order of the checks.
+        verified: what was run again; None before that was tried.
     """
 
     file: Path
     submission: Submission | None = None
     records: list[Record] = field(default_factory=list)
     lines: list[tuple[str, Outcome, str]] = field(default_factory=list)
+    verified: Verified | None = None
 
     @property
-    def accepted(self) -> bool:
+    def sound(self) -> bool:
+        """Nothing that was checked is wrong; that a cell was run again does not count here."""
         return not any(outcome == "refused" for _, outcome, _ in self.lines)
 
+    @property
+    def repeated(self) -> bool:
+        """A defended cell was run again and gave what its record says; any cell where none is."""
+        if self.verified is None or not self.verified.repeated:
+            return False
+        return self.verified.defended or all(record.undefended for record in self.records)
+
     def add(self, check: str, outcome: Outcome, details: Iterable[object]) -> None:
-        self.lines += [(check, outcome, plain(detail)) for detail in details]
+        """Notes what there is to say; of endless details the first thousand."""
+        there = sum(line[:2] == (check, outcome) for line in self.lines)
+        for i, detail in enumerate(details, start=there):
+            if i == MOST_KEPT:
+                self.lines.append((check, outcome, "and more, which was not looked for"))
+            if i >= MOST_KEPT:
+                break
+            self.lines.append((check, outcome, plain(detail)))
 
     def settle(self, check: str, wrong: Iterable[object], held: str) -> None:
         """Refusals of a check, or that it held."""
@@ -62,8 +73,12 @@ class Report:
         if all(name != check for name, *_ in self.lines):
             self.add(check, "held", [held])
 
-    def parts(self) -> Iterator[RenderableType]:
-        """For a terminal; foreign text is data and no markup."""
+    def parts(self, verdict: str = "") -> Iterator[RenderableType]:
+        """For a terminal; foreign text is data and no markup.
+
+        Args:
+            verdict: what the last line says; otherwise whether anything was found wrong.
+        """
         table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
         for column in ("check", "", "what"):
             table.add_column(column, overflow="fold", no_wrap=column != "what")
@@ -77,18 +92,21 @@ class Report:
                 table.add_row(check, Text(ended), Text(f"and {count - MOST_LINES} more"))
         yield table
         about = self.submission.manifest.method if self.submission else str(self.file)
-        word = "accepted" if self.accepted else "refused"
+        word = verdict or ("nothing wrong was found" if self.sound else "refused")
         yield Text(f"{plain(about)}: {len(self.records)} records, {word}", "bold")
 
 
-def verify(
-    path: Path, again: Callable[[Sequence[Record]], Iterator[tuple[Outcome, str]]] | None = None
-) -> Report:
+Again = Callable[[Submission, Sequence[Record]], Iterator[tuple[Outcome, str] | Verified]]
+"""Runs cells once more: outcomes and what there is to say, and at last what it comes to."""
+
+
+def verify(path: Path, again: Again | None = None, here: Here | None = None) -> Report:
     """Checks a submission.
 
     Args:
         path: a file that `leakboard submit` wrote, or a folder into which one was accepted.
         again: runs some of the cells once more, see `bench.submissions.rerunning`.
+        here: the data and models of the one who verifies.
 
     Raises:
         LeakboardError: there is no such file.
@@ -99,97 +117,38 @@ def verify(
     except Refused as error:
         report.add("file", "refused", [error])
         return report
-    return examine(report, again)
+    return examine(report, again, here)
 
 
-def examine(
-    report: Report,
-    again: Callable[[Sequence[Record]], Iterator[tuple[Outcome, str]]] | None = None,
-) -> Report:
+def examine(report: Report, again: Again | None = None, here: Here | None = None) -> Report:
     """The checks behind the container; each runs only where the ones before found nothing wrong."""
-    assert report.submission is not None
-    suites = {key: entry.suite for key, entry in report.submission.manifest.records.items()}
+    submission = report.submission
+    assert submission is not None
+    suites = {key: entry.suite for key, entry in submission.manifest.records.items()}
     report.add("file", "held", [f"{len(suites)} records, each the one that was packed"])
     report.settle("records", _read(report), "each keeps the schema; its key is that of its cell")
-    if not report.accepted:
+    if not report.sound:
         return report
     grouped: dict[str, list[Record]] = {}
     for record in report.records:
         grouped.setdefault(suites[record.key], []).append(record)
-    wrong = [line for suite, records in grouped.items() for line in gaps(suite, records)]
-    report.settle("completeness", wrong, "every setting has every seed and every attack")
-    report.settle("consistency", _contradictions(report.records), "records agree with each other")
+    _attacks(report, grouped, here or Here())
+    missing = chain.from_iterable(gaps(suite, records) for suite, records in grouped.items())
+    report.settle("completeness", missing, "every setting has every seed and every attack")
     _rescore(report)
+    report.settle("consistency", contradictions(report.records), "records agree with each other")
     report.add("flags", "note", _flagged(report.records))
     report.settle("flags", (), "none")
     report.add("records", "note", _odd(report.records))
     if again is None:
         report.add("another run", "note", ["no cell was run again"])
-    elif report.accepted:
-        for outcome, what in again(report.records):
-            report.add("another run", outcome, [what])
+    elif report.sound:
+        for told in again(submission, report.records):
+            if isinstance(told, Verified):
+                report.verified = told
+            else:
+                report.add("another run", told[0], [told[1]])
     return report
-
-
-def gaps(suite: str, records: Sequence[Record]) -> Iterator[str]:
-    """What is missing or unfinished among the records of one suite.
-
-    A suite is a grid: each of its settings has all of its seeds, and each cell all of its attacks.
-    One that comes with this program has to have all of its seeds, too.
-    """
-    seeds = {record.cell.seed for record in records}
-    if suite in suite_names():
-        seeds |= set(load_suite(suite).seeds)
-    there: dict[str, set[int]] = {}
-    for record in records:
-        there.setdefault(_setting(record), set()).add(record.cell.seed)
-    lacking: dict[tuple[int, ...], list[str]] = {}
-    for setting, found in there.items():
-        lacking.setdefault(tuple(sorted(seeds - found)), []).append(setting)
-    for missing, settings in lacking.items():
-        if missing:
-            lost = ", ".join(map(str, missing))
-            yield f"{suite}: {len(settings)} settings lack seed {lost}, the first of them {settings[0]}"
-    # What attackers train themselves is measured by the attacks that need it alone.
-    whole = [record for record in records if record.status == "ok" and record.cell.shadow is None]
-    attacks = {_attack(leak) for record in whole for leak in record.leaks}
-    for record in records:
-        if record in whole:
-            done = {_attack(leak) for leak in record.leaks}
-            for name, params in sorted(attacks - done):
-                yield f"{record.key}: {name} {params} was run on other cells of {suite}, not here"
-        yield from (f"{record.key}: {what}" for what in _unfinished(record))
-
-
-def _unfinished(record: Record) -> Iterator[str]:
-    if record.status in ("failed", "out-of-memory"):
-        yield f"ended {record.status}: {record.reason}; run it again"
-    if record.provenance.dirty:
-        yield "was made from a source tree with uncommitted changes; commit them and run it again"
-    if record.status != "ok":
-        if not record.reason:
-            yield f"ended {record.status} and does not say why"
-        return
-    if record.utility is None or record.cost is None:
-        yield "has no utility or no cost"
-    if not record.leaks:
-        yield "was attacked by nothing"
-    for leak in record.leaks:
-        if leak.status == "ok" and leak.success is None:
-            yield f"{name_of(leak)}: nothing was measured"
-        if leak.status != "ok" and not leak.reason:
-            yield f"{name_of(leak)}: ended {leak.status} and does not say why"
-
-
-def _setting(record: Record) -> str:
-    """All of a cell but its seed; what a reader looks for stands first."""
-    cell = record.cell
-    where = f"{cell.defense.name} {json.dumps(cell.defense.params)} on {cell.task}, cut {cell.cut}"
-    return f"{where}, {cell.model_dump_json(exclude={'seed'})}"
-
-
-def _attack(leak: Leak) -> tuple[str, str]:
-    return leak.attack.name, json.dumps(leak.attack.params, sort_keys=True)
 
 
 def _read(report: Report) -> Iterator[str]:
@@ -201,73 +160,46 @@ def _read(report: Report) -> Iterator[str]:
         except (Refused, Corrupt, LeakboardError) as error:
             yield f"{key}: {error}"
             continue
-        yield from (f"{key}: {what}" for what in _badly_named(record))
-        report.records.append(record)
+        yield from (f"{key}: {what}" for what in badly_named(record))
+        report.records.append(_light(record))
 
 
-def _badly_named(record: Record) -> Iterator[str]:
-    """Names that would not stand well in a table, such as of two lines or without an end."""
-    cell = record.cell
-    methods = {cell.defense.name, *(leak.attack.name for leak in record.leaks)}
-    yield from (f"'{name}' is no name of a method" for name in methods if not _is(METHOD, name))
-    places = {cell.task, cell.model}
-    yield from (
-        f"'{name}' is no name of a task or model" for name in places if not _is(PLACE, name)
+def _light(record: Record) -> Record:
+    """The record without what takes memory; a submission may hold 128 MiB of digits."""
+    leaks = [
+        leak.model_copy(update={"raw": {}, "curve": [], "told": [0] if 0 in leak.told else []})
+        for leak in record.leaks
+    ]
+    return record.model_copy(
+        update={"leaks": leaks, "predictions": {}, "projections": [], "loss": []}
     )
-    words = {cell.evaluate, *record.measures, record.provenance.device, record.provenance.platform}
-    for leak in record.leaks:
-        words |= {leak.view, leak.metric, leak.attribute or ""}
-        words |= {point.recipient for point in leak.curve}
-    for word in words:
-        if len(word) > 100 or not _shows(word):
-            yield f"'{word}' is no name"
 
 
-def _is(pattern: re.Pattern[str], name: str) -> bool:
-    return len(name) <= 100 and bool(pattern.fullmatch(name))
-
-
-def _shows(word: str) -> bool:
-    try:
-        return bool(visible(word) or True)
-    except ValueError:
-        return False
-
-
-def _contradictions(records: Sequence[Record]) -> Iterator[str]:
-    """What cannot be true of all these records together, or of one of them."""
-    truths: dict[tuple[object, ...], tuple[str, list[int]]] = {}
-    for record in records:
-        cell = record.cell
-        if record.utility_metric == "accuracy" and record.predictions:
-            same = (cell.data_hash, cell.limit, cell.evaluate, cell.seed)
-            truth = record.predictions.get("truth", [])
-            first, known = truths.setdefault(same, (record.key, truth))
-            if truth != known:
-                yield f"{record.key} and {first} are about the same examples, with other labels"
-        for leak in record.leaks:
-            if leak.certificate and not record.undefended:
-                yield f"{record.key}: {name_of(leak)} is certified on a defended cell"
-            if leak.success and not 0 <= leak.success.chance <= leak.ceiling:
-                yield f"{record.key}: {name_of(leak)} has a chance of {leak.success.chance}"
-        known_here = registry.defenses().get(cell.defense.name)
-        if known_here and known_here.version == cell.defense.version:
-            try:
-                undefended = known_here(**cell.defense.params).undefended
-            except Exception as error:  # whatever its validators raise
-                yield f"{record.key}: {cell.defense.name} takes no such parameters: {error}"
-                continue
-            if undefended != record.undefended:
-                yield f"{record.key}: says the wrong thing about whether it is defended"
+def _attacks(report: Report, grouped: dict[str, list[Record]], here: Here) -> None:
+    """Attacks that have to stand there: missing ones refuse, skipped ones are named."""
+    skipped = Counter[str]()
+    wrong = []
+    for suite, records in grouped.items():
+        for fault, what in missing_attacks(suite, records, here):
+            if not fault:
+                skipped[what] += 1
+            elif len(wrong) <= MOST_KEPT:
+                wrong.append(what)
+    report.add("completeness", "refused", wrong)
+    report.add("completeness", "note", (f"{what} ({n} times)" for what, n in skipped.items()))
 
 
 def _rescore(report: Report) -> None:
-    numbers, unchecked = 0, set[str]()
+    assert report.submission is not None
+    numbers, unchecked, labels = 0, set[str](), Labels()
     for record in report.records:
-        found = rescored(record)
+        whole = from_bytes(report.submission.records[record.key], record.key, record.key)
+        found = rescored(whole)
         numbers += found.numbers
         unchecked |= found.unchecked
         report.add("scores", "refused", found.mismatches)
+        if what := labels.contradicts(whole):
+            report.add("consistency", "refused", [what])
     report.settle("scores", (), f"{numbers:,} numbers follow from the raw guesses")
     report.add("not re-scored", "note", sorted(unchecked))
 

@@ -1,5 +1,4 @@
 from .attacked import Attacked as Attacked
-from .drawing import PLOTS as PLOTS
 from .places import LOCAL as LOCAL
 from .places import folder_of as folder_of
 from .places import name_of as name_of

@@ -65,5 +65,7 @@ class Attacked:
         return Path(file)
 
     def __repr__(self) -> str:
-        told = f"{len(self.guesses)} guesses" if self.guesses else self.best().to_string(index=False)
+        told = (
+            f"{len(self.guesses)} guesses" if self.guesses else self.best().to_string(index=False)
+        )
         return f"<Attacked: {len(self.leaks)} leaks>\n{told}"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Self
 
 from bench.contracts import LeakboardError
-from leaderboards.results.record_set import RecordSet
-from leaderboards.tables import STRONGEST, Best, Finding, export, findings, strongest
+from leaderboards.figures import Asked, draw
+from leaderboards.tables import STRONGEST, Best, Finding, RecordSet, export, findings, strongest
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -76,9 +76,7 @@ class Results(RecordSet):
         """
         if not self.records:
             raise LeakboardError(f"nothing to draw: {self.name} holds no records")
-        from leaderboards.results.drawing import draw  # with matplotlib, which takes a second
-
-        return draw(self, Path(out), kind, goal, attack, against)
+        return draw(self, Path(out), kind, Asked(goal, attack, against))
 
     def named(self, name: str) -> Self:
         """The same records under another name, which titles and files of figures bear."""

@@ -1,7 +1,7 @@
 from .beside import beside as beside
-from .boards import Board as Board
 from .boards import PAPERS as PAPERS
 from .boards import QUESTIONS as QUESTIONS
+from .boards import Board as Board
 from .boards import boards as boards
 from .choosing import Choice as Choice
 from .choosing import choose as choose
@@ -53,6 +53,7 @@ from .points import points as points
 from .printed import exposures as exposures
 from .printed import mirrored as mirrored
 from .printed import paper_of as paper_of
+from .record_set import RecordSet as RecordSet
 from .strongest import Best as Best
 from .strongest import strongest as strongest
 from .sweeps import OF_CELL as OF_CELL

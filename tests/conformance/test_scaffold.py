@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 from bench.conformance import scaffold
 from bench.conformance.check import check_method
 from bench.contracts.errors import LeakboardError
 from bench.methods import registry
 
-ROOT = Path(__file__).parents[1]
 KINDS = ("defense", "attack")
 
 
@@ -41,10 +41,10 @@ def tree(tmp_path_factory):
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("attacks", "bench", "defenses"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-    shutil.copy(ROOT / "pyproject.toml", folder)
-    (folder / "tests").mkdir()
+    for name in ("leakboard.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / "tests" / "builders", folder / "tests" / "builders", ignore=ignored)
     shutil.copy(ROOT / "tests" / "conftest.py", folder / "tests")
-    shutil.copy(ROOT / "tests" / "cells.py", folder / "tests")
     return folder
 
 
@@ -54,14 +54,14 @@ def test_skeletons_in_a_checkout_are_registered_and_pass_their_tests_and_the_lin
     )
     for kind in KINDS:
         test, method = python(tree, "-c", code.format(kind, f"my-{kind}")).split()
-        assert Path(test) == tree / "tests" / f"test_my_{kind}.py"
+        assert Path(test) == tree / "tests" / f"{kind}s" / f"test_my_{kind}.py"
         assert Path(method) == tree / f"{kind}s" / f"my_{kind}.py"
     found = python(
         tree, "-c", "from bench.methods.registry import *; print(*defenses(), *attacks())"
     )
     assert {"my-defense", "my-attack"} <= set(found.split())
     assert "4 passed" in python(tree, "-m", "pytest", "-q", "tests")
-    files = [*tree.glob("*/my_*.py"), *tree.glob("tests/test_my_*.py")]
+    files = [*tree.glob("*/my_*.py"), *tree.glob("tests/*/test_my_*.py")]
     assert len(files) == 4
     python(tree, "-m", "ruff", "check", *files)
     python(tree, "-m", "ruff", "format", "--check", *files)

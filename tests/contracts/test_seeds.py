@@ -9,6 +9,7 @@ import sys
 from dataclasses import fields, replace
 
 import numpy as np
+import pytest
 import torch
 from cells import run, session_of
 from paths import ROOT
@@ -97,6 +98,7 @@ print(json.dumps([r.outcome() for r in records], sort_keys=True))
 """
 
 
+@pytest.mark.slow
 def test_results_are_equal_in_fresh_processes(tmp_path):
     program = PROGRAM.format(builders=str(ROOT / "tests" / "builders"))
     running = [

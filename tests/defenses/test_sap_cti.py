@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import torch
-from cells import fine_tuned, ids_of, session_of
+from cells import DEEP, fine_tuned, ids_of, run, session_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -110,3 +110,9 @@ def test_contributing_tokens_are_counted_by_class_without_special_tokens(monkeyp
         for token in one.ids.values[~one.special].tolist():
             expected[label, token] += 1
     assert (counted[0] == expected).all()
+
+
+def test_contributing_tokens_at_depth_are_a_skipped_record_with_its_reason(tmp_path):
+    (record,) = run(tmp_path, SAPCTI(), **DEEP)
+    assert record.status == "skipped"
+    assert "embedding cut only" in record.reason

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from cells import fine_tuned, run, session_of
 
-from bench.contracts.channels import Channel
+from bench.contracts import Channel, Envelope
 from bench.exchange.api import Api
-from bench.exchange.server import Server, random_state
+from bench.exchange.server import Call, Server, random_state
 from defenses.frozen import Frozen
 from defenses.none import NoDefense
 
 
 @pytest.fixture
 def asked():
-    """A client, its server, one batch and an adapter that has an effect."""
+    """A session, its client, and a call about one batch with an adapter that has an effect."""
     session, _ = session_of(NoDefense())
     session.wire.at(0, 0)
     client = Api(session)
@@ -25,25 +27,25 @@ def asked():
     for parameter in adapter.values():
         torch.nn.init.normal_(parameter, std=0.2)
     rows = torch.arange(12)
-    return session, client, session.train.take(rows), rows, adapter
+    return session, client, Call(session.train.take(rows), rows, adapter)
 
 
-def plain(client, tokens, adapter):
+def plain(client, call):
     """The activations by the network itself, with the adapter put into it."""
     network = client.network.eval()
     with torch.no_grad():
-        for name, value in adapter.items():
+        for name, value in call.adapter.items():
             network.get_parameter(name).copy_(value)
-    vectors = network.embeddings(tokens.ids.values)
-    return network.features(tokens.ids.with_values(vectors), tokens.types)
+    vectors = network.embeddings(call.tokens.ids.values)
+    return network.features(call.tokens.ids.with_values(vectors), call.tokens.types)
 
 
 def test_forward_and_backward_are_those_of_the_plain_network(asked):
-    _, client, tokens, rows, adapter = asked
-    h = client.forward(tokens, rows, adapter)
+    _, client, call = asked
+    h = client.forward(call)
     gradient = torch.randn(h.shape, generator=torch.Generator().manual_seed(0))
-    found = client.backward(tokens, rows, adapter, [gradient])
-    expected = plain(client, tokens, adapter)
+    found = client.backward(call, [gradient])
+    expected = plain(client, call)
     torch.testing.assert_close(h, expected)
     expected.backward(gradient)
     for name, value in found.items():
@@ -51,64 +53,64 @@ def test_forward_and_backward_are_those_of_the_plain_network(asked):
 
 
 def test_an_answer_depends_on_nothing_but_the_call(asked):
-    session, client, tokens, _, adapter = asked
-    other = {name: value + 0.1 for name, value in adapter.items()}
+    session, client, call = asked
+    call = replace(call, dropout=random_state("cpu"))
+    other = replace(call, adapter={name: v + 0.1 for name, v in call.adapter.items()})
     server = Server(client.network, session.autocast(), keep=1)
-    dropout = random_state("cpu")
     gradient = torch.ones(12, session.backbone.width)
-    first = server.forward(tokens, adapter, dropout)
-    remembered = server.backward(tokens, adapter, gradient, dropout)
-    server.forward(tokens, other, dropout)  # pushes the first pass out of memory
+    first = server.forward(call)
+    remembered = server.backward(call, gradient)
+    server.forward(other)  # pushes the first pass out of memory
     torch.rand(5)
     before = random_state("cpu")
-    again = server.backward(tokens, adapter, gradient, dropout)
+    again = server.backward(call, gradient)
     assert torch.equal(before, random_state("cpu"))
     assert all(torch.equal(remembered[name], again[name]) for name in remembered)
-    assert torch.equal(server.forward(tokens, adapter, dropout), first)
-    assert not torch.equal(server.forward(tokens, adapter, None), first)
+    assert torch.equal(server.forward(call), first)
+    assert not torch.equal(server.forward(replace(call, dropout=None)), first)
 
 
 def test_an_adapter_that_an_optimiser_changed_in_place_is_another_adapter(asked):
-    session, client, tokens, _, adapter = asked
+    session, client, call = asked
     server = Server(client.network, session.autocast())
     gradient = torch.ones(12, session.backbone.width)
-    server.forward(tokens, adapter)
+    server.forward(call)
     with torch.no_grad():
-        for value in adapter.values():
+        for value in call.adapter.values():
             value.mul_(2)
-    copy = {name: value.detach().clone() for name, value in adapter.items()}
-    found = server.backward(tokens, adapter, gradient)
-    expected = server.backward(tokens, copy, gradient)
+    copy = {name: value.detach().clone() for name, value in call.adapter.items()}
+    found = server.backward(call, gradient)
+    expected = server.backward(replace(call, adapter=copy), gradient)
     assert all(torch.equal(found[name], expected[name]) for name in found)
 
 
 def test_adapters_of_one_step_get_the_same_dropout(asked):
-    _, client, tokens, rows, adapter = asked
-    copy = {name: value.clone() for name, value in adapter.items()}
-    dropout = client.dropout()
-    one = client.forward(tokens, rows, adapter, dropout=dropout)
-    two = client.forward(tokens, rows, copy, part=1, dropout=dropout)
+    _, client, call = asked
+    copy = {name: value.clone() for name, value in call.adapter.items()}
+    call = replace(call, dropout=client.dropout())
+    one = client.forward(call)
+    two = client.forward(replace(call, adapter=copy, where=Envelope(part=1)))
     assert torch.equal(one, two)
-    assert not torch.equal(one, client.forward(tokens, rows, adapter, dropout=client.dropout()))
+    assert not torch.equal(one, client.forward(replace(call, dropout=client.dropout())))
 
 
 def test_several_adapters_do_not_disturb_each_other():
     session, _ = session_of(NoDefense())
     client = Api(session, keep=2)
     rows = torch.arange(8)
-    tokens, adapters = session.train.take(rows), [client.adapter(0), client.adapter(1)]
-    for adapter in adapters:
-        for parameter in adapter.values():
+    calls = [Call(session.train.take(rows), rows, client.adapter(n)) for n in (0, 1)]
+    for call in calls:
+        for parameter in call.adapter.values():
             torch.nn.init.normal_(parameter, std=0.2)
     gradient = torch.ones(8, session.backbone.width)
     alone = []
-    for adapter in adapters:
-        client.forward(tokens, rows, adapter)
-        alone.append(client.backward(tokens, rows, adapter, [gradient]))
-    for adapter in adapters:
-        client.forward(tokens, rows, adapter)
-    for adapter, expected in zip(adapters, alone, strict=True):
-        found = client.backward(tokens, rows, adapter, [gradient])
+    for call in calls:
+        client.forward(call)
+        alone.append(client.backward(call, [gradient]))
+    for call in calls:
+        client.forward(call)
+    for call, expected in zip(calls, alone, strict=True):
+        found = client.backward(call, [gradient])
         assert all(torch.equal(found[name], expected[name]) for name in found)
 
 
@@ -127,12 +129,12 @@ def test_fresh_adapters_have_no_effect_and_different_draws():
 
 
 def test_answers_to_several_gradients_are_weighted_and_once_is_the_same(asked):
-    _, client, tokens, rows, adapter = asked
-    h = client.forward(tokens, rows, adapter)
+    _, client, call = asked
+    h = client.forward(call)
     parts = [torch.randn(h.shape), torch.randn(h.shape)]
-    whole = client.backward(tokens, rows, adapter, [2 * parts[0] - 3 * parts[1]])
-    each = client.backward(tokens, rows, adapter, parts, [2.0, -3.0])
-    once = client.backward(tokens, rows, adapter, parts, [2.0, -3.0], once=True)
+    whole = client.backward(call, [2 * parts[0] - 3 * parts[1]])
+    each = client.backward(call, parts, [2.0, -3.0])
+    once = client.backward(call, parts, [2.0, -3.0], once=True)
     for name, value in whole.items():
         torch.testing.assert_close(each[name], value, rtol=1e-4, atol=1e-5)
         torch.testing.assert_close(once[name], value, rtol=1e-4, atol=1e-5)
@@ -140,14 +142,14 @@ def test_answers_to_several_gradients_are_weighted_and_once_is_the_same(asked):
 
 @pytest.mark.parametrize("once", [False, True])
 def test_every_call_carries_input_adapter_and_gradient(asked, once):
-    session, client, tokens, rows, adapter = asked
+    session, client, call = asked
     session.wire.bytes_up = session.wire.bytes_down = 0
-    h = client.forward(tokens, rows, adapter)
-    x = 8 * len(tokens.ids.values) + 4 * len(rows)
-    theta = 4 * sum(value.numel() for value in adapter.values())
+    h = client.forward(call)
+    x = 8 * len(call.tokens.ids.values) + 4 * len(call.rows)
+    theta = 4 * sum(value.numel() for value in call.adapter.values())
     assert session.wire.bytes_up == x + theta
     assert session.wire.bytes_down == 4 * h.numel()
-    client.backward(tokens, rows, adapter, [h.detach()] * 3, [1.0] * 3, once=once)
+    client.backward(call, [h.detach()] * 3, [1.0] * 3, once=once)
     assert session.wire.bytes_up == x + theta + 3 * (x + theta + 4 * h.numel())
     assert session.wire.bytes_down == 4 * h.numel() + 3 * theta
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.backbones.ragged import Ragged
-from bench.contracts.channels import Channel
+from bench.contracts import Channel, Envelope
 from bench.contracts.errors import LeakboardError
 from bench.exchange.wire import Wire
 from bench.scoring.checks import flags
@@ -49,8 +49,8 @@ def test_what_arrives_is_cut_from_the_senders_graph():
 def test_only_recorded_rows_are_kept_and_all_bytes_are_counted_in_their_direction():
     w = wire([7, 2])
     w.send(VECTORS, torch.arange(8.0).reshape(4, 2), torch.tensor([1, 2, 3, 7]))
-    w.send(VECTORS, torch.zeros(3, 2, dtype=torch.bfloat16), torch.tensor([1, 3, 4]), round=1)
-    w.send(TOKENS, Ragged.of([[5], [6, 6, 6]]), torch.tensor([4, 2]), sender="vendor")
+    w.send(VECTORS, torch.zeros(3, 2, dtype=torch.bfloat16), torch.tensor([1, 3, 4]), Envelope(1))
+    w.send(TOKENS, Ragged.of([[5], [6, 6, 6]]), torch.tensor([4, 2]), Envelope(sender="vendor"))
     assert w.bytes_up == 4 * 2 * 4 + 3 * 2 * 2
     assert w.bytes_down == 4 * 8 + 2 * 4
     vectors, tokens = w.transcript().messages
@@ -62,7 +62,7 @@ def test_only_recorded_rows_are_kept_and_all_bytes_are_counted_in_their_directio
 
 def test_rows_of_a_split_that_is_not_recorded_are_not_kept():
     w = wire([0, 1])
-    w.send(VECTORS, torch.zeros(2, 2), torch.tensor([0, 1]), split="dev")
+    w.send(VECTORS, torch.zeros(2, 2), torch.tensor([0, 1]), Envelope(split="dev"))
     assert w.bytes_up == 16
     assert not w.transcript().messages
 
@@ -149,7 +149,7 @@ def test_collect_keeps_rounds_splits_and_parts_apart():
     for value, where in enumerate(
         [{}, {"round": 1}, {"split": "dev"}, {"part": 1}, {"round": 1, "part": 1}]
     ):
-        w.send(VECTORS, torch.full((1, 1), float(value)), torch.tensor([0]), **where)
+        w.send(VECTORS, torch.full((1, 1), float(value)), torch.tensor([0]), Envelope(**where))
     seen = w.transcript()
     assert seen.collect(VECTORS).values.item() == 0
     assert seen.collect(VECTORS, round=1).values.item() == 1

@@ -12,7 +12,7 @@ from bench.contracts.claim import Claim
 from bench.contracts.errors import LeakboardError
 from bench.contracts.threat import Goal
 from bench.records.store import Store
-from leaderboards.figures.goals import goals
+from leaderboards.figures.kinds.goals import goals
 from leaderboards.tables.comparisons import comparisons
 from leaderboards.tables.matrix import matrices
 
@@ -35,7 +35,7 @@ def records():
 
 @pytest.fixture
 def drawn(saved_by) -> list[Figure]:
-    return saved_by("goals")
+    return saved_by("kinds.goals")
 
 
 def test_each_field_holds_what_is_kept_and_what_found_the_rest(drawn, tmp_path):

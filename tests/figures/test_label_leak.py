@@ -10,11 +10,11 @@ from bench.contracts.errors import LeakboardError
 from bench.contracts.estimates import Point
 from bench.contracts.record import Projection
 from bench.contracts.threat import Goal
-from leaderboards.figures.bars import bars
+from leaderboards.figures.kinds.bars import bars
+from leaderboards.figures.kinds.pca import pca
+from leaderboards.figures.kinds.sensitivity import sensitivity
+from leaderboards.figures.kinds.training import training
 from leaderboards.figures.label_leak import leaks, records_by_setting
-from leaderboards.figures.pca import pca
-from leaderboards.figures.sensitivity import sensitivity
-from leaderboards.figures.training import training
 from leaderboards.tables.frame import frame
 from leaderboards.tables.printed import printed
 
@@ -104,7 +104,7 @@ def test_settings_of_one_defense_are_named_by_what_varies():
 
 
 def test_the_leak_over_training_is_the_largest_at_each_step(tmp_path, saved_by):
-    drawn = saved_by("training")
+    drawn = saved_by("kinds.training")
     training([cell("p3eft", 0, 0.8, weight=0.1)], tmp_path / "x", "t")
     activations = drawn[0].subfigs[0].axes[0]
     assert activations.lines[0].get_xydata().tolist() == [[0, 0.5], [9, 0.8]]

@@ -21,7 +21,7 @@ from bench.contracts.threat import Goal
 from bench.records.store import Store
 from bench.suites.suite import Printed, load_suite
 from bench.tasks.planting import CEILING
-from leaderboards.figures.memory import memory
+from leaderboards.figures.kinds.memory import memory
 from leaderboards.tables.printed import exposures
 
 
@@ -60,7 +60,7 @@ RECORDS = [
 
 @pytest.fixture
 def drawn(saved_by) -> list[Figure]:
-    return saved_by("memory")
+    return saved_by("kinds.memory")
 
 
 def panel(figure: Figure) -> Any:

@@ -10,8 +10,8 @@ from records import record, sweep
 
 from bench.contracts.errors import LeakboardError
 from leaderboards.figures.curves import measured_curves
+from leaderboards.figures.kinds.tradeoff import tradeoff
 from leaderboards.figures.legend import keys
-from leaderboards.figures.tradeoff import tradeoff
 from leaderboards.tables.frame import frame
 from leaderboards.tables.points import points
 from leaderboards.tables.printed import printed

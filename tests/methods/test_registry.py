@@ -15,7 +15,7 @@ from bench.contracts.errors import LeakboardError
 
 DEFENSE = """
 from __future__ import annotations
-from bench.types import Defense, Source
+from bench.methods import Defense, Source
 
 class {cls}(Defense):
     name = "{name}"
@@ -27,7 +27,8 @@ class {cls}(Defense):
         raise NotImplementedError
 """
 ATTACK = """
-from bench.types import Attack, Source, ThreatModel
+from bench.contracts import ThreatModel
+from bench.methods import Attack, Source
 
 class Guesser(Attack):
     name = "guesser"
@@ -71,7 +72,7 @@ def test_a_file_in_the_folder_is_found_without_any_other_edit(folder: Path) -> N
 def test_imported_abstract_and_nameless_classes_are_not_listed(folder: Path) -> None:
     (folder / "ant.py").write_text(DEFENSE.format(cls="Ant", name="ant"))
     (folder / "parts.py").write_text(
-        "from bench.contracts.arrays import Defense\n"
+        "from bench.methods import Defense\n"
         "from defenses.ant import Ant\n"
         "class Halfway(Defense):\n"
         "    name = 'halfway'\n"
@@ -142,14 +143,12 @@ def test_an_entry_point_that_fails_is_named_with_its_cause(
     assert "No module named 'no_such_module'" in str(e.value)
 
 
-@pytest.mark.parametrize(
-    "value", ["bench.contracts.arrays:Attack", "bench.contracts.arrays:Defense", "math:pi"]
-)
+@pytest.mark.parametrize("value", ["bench.methods:Attack", "bench.methods:Defense", "math:pi"])
 def test_an_entry_point_that_is_no_usable_defense_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     plug_in(monkeypatch, value)
-    with pytest.raises(LeakboardError, match=r"must name a subclass of bench\.types\.Defense"):
+    with pytest.raises(LeakboardError, match=r"must name a subclass of leakboard\.Defense"):
         registry.defenses()
 
 

@@ -11,19 +11,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from paths import PUBLISHED
 from records import estimate, leak, record
 
 from bench.contracts.cell import digest
 from bench.contracts.errors import LeakboardError
-from bench.contracts.record import SCHEMA, Record
+from bench.contracts.record import SCHEMA, Cost, Record
 from bench.records.store import MANIFEST, Corrupt, Store, from_text, to_text
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
-PUBLISHED = sorted(
-    path
-    for path in (Path(__file__).parents[1] / "results/published").rglob("*.json")
-    if path.name != MANIFEST
-)
 
 floats = st.floats(allow_nan=False, allow_infinity=False)
 small = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
@@ -262,3 +258,16 @@ def test_every_published_record_is_whole_and_of_a_committed_state():
         outside = (path.parent / MANIFEST).exists()  # where the package may have been installed
         assert found.provenance.commit or outside, path
         assert not found.provenance.dirty, path
+
+
+def test_a_record_without_the_cost_of_a_bottom_is_still_read():
+    older = {
+        "bytes_up": 1,
+        "bytes_down": 1,
+        "trained_parameters": 1,
+        "train_seconds": 1.0,
+        "attack_seconds": 1.0,
+        "total_seconds": 1.0,
+        "peak_megabytes": 1.0,
+    }
+    assert Cost(**older).bottom is None

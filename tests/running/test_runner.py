@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 import torch
-from cells import ATTACKS, TRAIN, inputs_of, make
+from cells import ATTACKS, TRAIN, make
 
 from attacks.eia_nn import NearestNeighbour
 from attacks.logit_gradient import LogitGradient
@@ -19,8 +19,9 @@ from bench.methods.attack import Attack
 from bench.methods.method import Source, spec_of
 from bench.records.store import Store
 from bench.running.inputs import Inputs
-from bench.running.reporting import Silent
+from bench.running.reporting import Reporter
 from bench.running.runner import Runner
+from bench.running.scene import scene_of
 from defenses.blackout import Blackout
 from defenses.none import NoDefense
 from defenses.sap import SAP
@@ -28,7 +29,7 @@ from defenses.sap import SAP
 NN = NearestNeighbour()
 
 
-class Told(Silent):
+class Told(Reporter):
     def __init__(self):
         self.warnings, self.reused = [], []
 
@@ -277,7 +278,7 @@ def test_recorded_rows_and_drawn_data_depend_on_the_data_seed_only(monkeypatch):
     plan = make(SAP(eta=50), NoDefense(), seeds=[0, 1], limit=60, record={"examples": 20})
     drawn = {}
     for planned in plan.cells:
-        inputs, _ = inputs_of(plan, planned)
+        inputs = scene_of(plan, planned).inputs
         rows = {split: rows.tolist() for split, rows in inputs.recorded.items()}
         assert all(len(set(r)) == 20 and r == sorted(r) for r in rows.values())
         drawn.setdefault(planned.cell.seed, []).append(

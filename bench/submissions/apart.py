@@ -1,0 +1,108 @@
+"""One cell in a process of its own, which ends when its time is over, whatever the cell does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+
+from bench.contracts import LeakboardError, Record
+from bench.records import from_bytes, to_text
+from bench.running import Reporter, plan_again, run_cell, scene_of, with_shadows
+
+
+class NotRun(Exception):
+    """The cell was not run to its end; the message says why."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is run, and on what.
+
+    Attributes:
+        record: the file of the record.
+        shadows: by key, the files of the models that attackers trained for it, which are taken as they are.
+        model: what to load for the model of the cell.
+        threads: of the process; with another number the last digits differ.
+    """
+
+    key: str
+    record: bytes
+    shadows: Mapping[str, bytes]
+    data: Path | None
+    device: str
+    model: str
+    threads: int
+
+
+def run_apart(order: Order, minutes: float, reporter: Reporter) -> Record:
+    """The record of the cell, run again.
+
+    Raises:
+        NotRun: it cannot be run here, its process died, or its time is over.
+    """
+    context = get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(theirs, order), daemon=True)
+    end = time.monotonic() + 60 * minutes
+    process.start()
+    theirs.close()
+    try:
+        while ours.poll(max(0.0, end - time.monotonic())):
+            kind, *told = ours.recv()
+            if kind == "moved":
+                reporter.moved(*told)
+            elif kind == "record":
+                return from_bytes(told[0], order.key, order.key)
+            else:
+                raise NotRun(told[0])
+    except EOFError:
+        process.join(5)
+        raise NotRun(f"its process died (code {process.exitcode})") from None
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+    raise NotRun(f"it was not done after {minutes:g} minutes; give --minutes")
+
+
+def _work(pipe: Connection, order: Order) -> None:
+    torch.set_num_threads(order.threads)
+    try:
+        pipe.send(("record", to_text(run_here(order, Telling(pipe))).encode()))
+    except (LeakboardError, ValidationError) as error:
+        pipe.send(("not run", str(error)))
+    except Exception as error:  # whatever it is, the one who verifies has to see it
+        pipe.send(("not run", f"{type(error).__name__}: {error}"))
+
+
+class Telling(Reporter):
+    """Tells the other process how far it is."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self.pipe = pipe
+
+    def moved(self, what: str, done: int, total: int, lane: int = 0) -> None:
+        self.pipe.send(("moved", what, done, total, lane))
+
+
+def run_here(order: Order, reporter: Reporter) -> Record:
+    """The record of the cell, run again in this process, however long it takes."""
+    record = from_bytes(order.record, order.key, order.key)
+    plan = plan_again(record, order.data, order.device, order.model)
+    (target,) = (planned for planned in plan.cells if planned.cell.key == record.key)
+
+    def read(key: str) -> Record | None:
+        return from_bytes(order.shadows[key], key, key) if key in order.shadows else None
+
+    planned, idle = with_shadows(target, read)
+    again = run_cell(scene_of(plan, planned, reporter.track))
+    found: dict[str, Any] = {"leaks": [*again.leaks, *idle]}
+    return again.model_copy(update=found)

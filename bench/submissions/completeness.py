@@ -1,0 +1,141 @@
+"""What is missing or unfinished in a submission: seeds, attacks of its own suite, standard attacks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+
+from bench.contracts import Leak, Record, name_of
+from bench.methods import Attack, registry
+from bench.running import Pairing, pair
+from bench.submissions.here import Here, applying
+from bench.suites import Suite, load_suite, suite_names
+
+
+def gaps(suite: str, records: Sequence[Record]) -> Iterator[str]:
+    """What is missing or unfinished among the records of one suite.
+
+    A suite is a grid: each of its settings has all of its seeds, and each cell all of its attacks.
+    One that comes with this program has to have all of its seeds, too.
+    """
+    seeds = {record.cell.seed for record in records}
+    if suite in suite_names():
+        seeds |= set(built_in(suite).seeds)
+    there: dict[str, set[int]] = {}
+    for record in records:
+        there.setdefault(_setting(record), set()).add(record.cell.seed)
+    lacking: dict[tuple[int, ...], list[str]] = {}
+    for setting, found in there.items():
+        lacking.setdefault(tuple(sorted(seeds - found)), []).append(setting)
+    for missing, settings in lacking.items():
+        if missing:
+            lost = ", ".join(map(str, missing[:20])) + (" …" if len(missing) > 20 else "")
+            yield f"{suite}: {len(settings)} settings lack seed {lost}, the first of them {settings[0]}"
+    # What attackers train themselves is measured by the attacks that need it alone.
+    attacks = {_attack(leak) for record in records if _whole(record) for leak in record.leaks}
+    for record in records:
+        if _whole(record):
+            done = {_attack(leak) for leak in record.leaks}
+            for name, params in sorted(attacks - done):
+                yield f"{record.key}: {name} {params} was run on other cells of {suite}, not here"
+        yield from (f"{record.key}: {what}" for what in _unfinished(record))
+
+
+def missing_attacks(suite: str, records: Sequence[Record], here: Here) -> Iterator[tuple[bool, str]]:
+    """Attacks that have to stand in a record and do not, and those that were skipped though they apply.
+
+    Where a setting is one of the built-in suite that it is of, these are the attacks of that suite;
+    elsewhere all that come with this program, but the costly ones. What does not apply, by the threat
+    models, may be absent.
+
+    Returns:
+        Whether it is a fault, and in words what.
+    """
+    for record in records:
+        if not _whole(record):
+            continue
+        known = applying(here, record)
+        for name, attack in _expected(suite, record).items():
+            own = [leak for leak in record.leaks if leak.attack.name == name]
+            pairing = None
+            if known is not None:
+                cell = record.cell
+                pairing = pair(attack, known[0], known[1], cell.cut, cell.plant)
+            if not own and (pairing is None or pairing.goals):
+                yield True, f"{record.key}: {name} is missing, an attack that has to stand here"
+            elif own and pairing is not None:
+                yield from _undone(record, pairing, own)
+
+
+def _undone(record: Record, pairing: Pairing, own: Sequence[Leak]) -> Iterator[tuple[bool, str]]:
+    """Goals of an attack that apply to a record and were not pursued to their end."""
+    for goal in sorted(pairing.goals):
+        ended = {leak.status: leak.reason for leak in own if leak.goal == goal}
+        if "ok" in ended:
+            continue
+        told = f"{pairing.attack.name} applies to {record.cell.defense.name} for {goal}"
+        if ended.keys() - {"skipped"}:
+            status, reason = next((s, r) for s, r in ended.items() if s != "skipped")
+            yield True, f"{record.key}: {told}, and ended {status}: {reason}; run it again"
+        else:
+            reason = ended.get("skipped", "not mentioned")
+            yield False, f"{told}, and was skipped: {reason}"
+
+
+def _expected(suite: str, record: Record) -> Mapping[str, Attack]:
+    """The attacks that have to stand in a record, by their names."""
+    if suite in suite_names():
+        own = built_in(suite)
+        defense = record.cell.defense
+        if any(d.name == defense.name and d.params == defense.params for d in own.defenses):
+            return {attack.name: attack for attack in own.attacks}
+    return standard()
+
+
+@cache
+def standard() -> dict[str, Attack]:
+    """Attacks that come with this program and are not costly, as they are by default."""
+    ours = {name: cls for name, cls in registry.attacks().items() if not cls.costly}
+    return {name: cls() for name, cls in ours.items() if cls.__module__.startswith("attacks.")}
+
+
+@cache
+def built_in(suite: str) -> Suite:
+    return load_suite(suite)
+
+
+def _whole(record: Record) -> bool:
+    """Whether all attacks were let loose on it: it was trained, and is no attacker's own model."""
+    return record.status == "ok" and record.cell.shadow is None
+
+
+def _unfinished(record: Record) -> Iterator[str]:
+    if record.status in ("failed", "out-of-memory"):
+        yield f"ended {record.status}: {record.reason}; run it again"
+    if record.provenance.dirty:
+        yield "was made from a source tree with uncommitted changes; commit them and run it again"
+    if record.status != "ok":
+        if not record.reason:
+            yield f"ended {record.status} and does not say why"
+        return
+    if record.utility is None or record.cost is None:
+        yield "has no utility or no cost"
+    if not record.leaks:
+        yield "was attacked by nothing"
+    for leak in record.leaks:
+        if leak.status == "ok" and leak.success is None:
+            yield f"{name_of(leak)}: nothing was measured"
+        if leak.status != "ok" and not leak.reason:
+            yield f"{name_of(leak)}: ended {leak.status} and does not say why"
+
+
+def _setting(record: Record) -> str:
+    """All of a cell but its seed; what a reader looks for stands first."""
+    cell = record.cell
+    where = f"{cell.defense.name} {json.dumps(cell.defense.params)} on {cell.task}, cut {cell.cut}"
+    return f"{where}, {cell.model_dump_json(exclude={'seed'})}"
+
+
+def _attack(leak: Leak) -> tuple[str, str]:
+    return leak.attack.name, json.dumps(leak.attack.params, sort_keys=True)

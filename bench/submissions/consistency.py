@@ -1,0 +1,90 @@
+"""What cannot be true of records: names that are none, numbers that contradict each other."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+
+from bench.contracts import Leak, Record, name_of, visible
+from bench.methods import registry
+
+METHOD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9_.-]+)?")
+"""A task, a model of the hub, or the name of a folder."""
+MOST_LEAKS = 500
+"""Of one record; what is compared in pairs would take hours of more."""
+
+
+def badly_named(record: Record) -> Iterator[str]:
+    """Names that would not stand well in a table, such as of two lines or without an end."""
+    if len(record.leaks) > MOST_LEAKS:
+        yield f"holds {len(record.leaks)} results of attacks; at most {MOST_LEAKS} are taken"
+        return
+    cell = record.cell
+    methods = {cell.defense.name, *(leak.attack.name for leak in record.leaks)}
+    yield from (f"'{name}' is no name of a method" for name in methods if not _is(METHOD, name))
+    places = {cell.task, cell.model}
+    yield from (
+        f"'{name}' is no name of a task or model" for name in places if not _is(PLACE, name)
+    )
+    words = {cell.evaluate, *record.measures, record.provenance.device, record.provenance.platform}
+    for leak in record.leaks:
+        words |= {leak.view, leak.metric, leak.attribute or ""}
+        words |= {point.recipient for point in leak.curve}
+    for word in words:
+        if len(word) > 100 or not _shows(word):
+            yield f"'{word}' is no name"
+
+
+def _is(pattern: re.Pattern[str], name: str) -> bool:
+    return len(name) <= 100 and bool(pattern.fullmatch(name))
+
+
+def _shows(word: str) -> bool:
+    try:
+        return bool(visible(word) or True)
+    except ValueError:
+        return False
+
+
+class Labels:
+    """The labels that records state of the same examples, which have to be the same."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[object, ...], tuple[str, str]] = {}
+
+    def contradicts(self, record: Record) -> str | None:
+        """What is wrong with the labels of a record beside those that were seen before."""
+        if record.utility_metric != "accuracy" or not record.predictions:
+            return None
+        cell = record.cell
+        same = (cell.data_hash, cell.limit, cell.evaluate, cell.seed)
+        truth = hashlib.sha256(repr(record.predictions.get("truth", [])).encode()).hexdigest()
+        first, known = self.known.setdefault(same, (record.key, truth))
+        if truth == known:
+            return None
+        return f"{record.key} and {first} are about the same examples, with other labels"
+
+
+def contradictions(records: Sequence[Record]) -> Iterator[str]:
+    """What cannot be true of a record, whatever its raw guesses."""
+    for record in records:
+        yield from (f"{record.key}: {what}" for leak in record.leaks for what in _odd(record, leak))
+        cell = record.cell
+        known_here = registry.defenses().get(cell.defense.name)
+        if known_here and known_here.version == cell.defense.version:
+            try:
+                undefended = known_here(**cell.defense.params).undefended
+            except Exception as error:  # whatever its validators raise
+                yield f"{record.key}: {cell.defense.name} takes no such parameters: {error}"
+                continue
+            if undefended != record.undefended:
+                yield f"{record.key}: says the wrong thing about whether it is defended"
+
+
+def _odd(record: Record, leak: Leak) -> Iterator[str]:
+    if leak.certificate and not record.undefended:
+        yield f"{name_of(leak)} is certified on a defended cell"
+    if leak.success and not 0 <= leak.success.chance <= leak.ceiling:
+        yield f"{name_of(leak)} has a chance of {leak.success.chance}"

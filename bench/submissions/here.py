@@ -1,0 +1,128 @@
+"""What of a submission is here: its tasks, its models and its methods. Nothing that it names is followed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bench.backbones import EMBEDDED, load_backbone
+from bench.contracts import LeakboardError, Record, did_you_mean, plain
+from bench.methods import registry
+from bench.running import methods_again
+from bench.tasks import GENERATED, Task, data_folder, listing, load_task
+
+
+class Here:
+    """The data and models of the one who verifies; each is loaded once.
+
+    Args:
+        data: folder of datasets.
+        model: where the model of cells lies that have none of the embedded ones.
+        device: on which cells are run again.
+    """
+
+    def __init__(
+        self, data: Path | None = None, model: str | None = None, device: str = "cpu"
+    ) -> None:
+        self.data, self.model, self.device = data, model, device
+        self._tasks: dict[str, Task | LeakboardError] = {}
+        self._models: dict[str, tuple[str, str] | LeakboardError] = {}
+
+    def task(self, name: str) -> Task:
+        """A task, from the generators or from the folder of datasets; never from the hub.
+
+        Raises:
+            LeakboardError: it is not here.
+        """
+        if name not in self._tasks:
+            try:
+                known = [task.name for task in listing()]
+                if name not in known:
+                    raise LeakboardError(f"unknown task '{name}'. {did_you_mean(name, known)}")
+                folder = data_folder(self.data)
+                if name not in GENERATED and (folder is None or not (folder / name).is_dir()):
+                    raise LeakboardError(f"its data '{name}' are not here; give --data DIR")
+                self._tasks[name] = load_task(name, self.data)
+            except LeakboardError as error:
+                self._tasks[name] = error
+        found = self._tasks[name]
+        if isinstance(found, LeakboardError):
+            raise found
+        return found
+
+    def where(self, model: str) -> str:
+        """What to load for a model of that name.
+
+        Raises:
+            LeakboardError: it is somewhere else.
+        """
+        if model in EMBEDDED:
+            return model
+        if self.model is None:
+            raise LeakboardError(f"its model '{model}' is somewhere else; give --model FOLDER")
+        return self.model
+
+    def _model(self, name: str) -> tuple[str, str]:
+        """Name and hash of the model that is taken for one of that name."""
+        if name not in self._models:
+            try:
+                loaded = load_backbone(self.where(name))
+                self._models[name] = loaded.name, loaded.hash
+            except LeakboardError as error:
+                self._models[name] = error
+        found = self._models[name]
+        if isinstance(found, LeakboardError):
+            raise found
+        return found
+
+    def obstacle(self, record: Record) -> str | None:
+        """Why the cell of a record cannot be run again here, or None."""
+        cell = record.cell
+        try:
+            for params in (cell.defense.params, *(leak.attack.params for leak in record.leaks)):
+                _no_paths(params)
+            task = self.task(cell.task)
+            self.where(cell.model)
+            methods_again(record)
+            if (hashed := task.hash) != cell.data_hash:
+                raise LeakboardError(
+                    f"other data: '{cell.task}' has the hash {cell.data_hash[:12]}… in the record, "
+                    f"{hashed[:12]}… here"
+                )
+            name, hashed = self._model(cell.model)
+            if (name, hashed) != (cell.model, cell.model_hash):
+                raise LeakboardError(
+                    f"another model: '{cell.model}' with the hash {cell.model_hash[:12]}… in the "
+                    f"record, '{name}' with {hashed[:12]}… here"
+                )
+        except Exception as error:  # whatever the validators of a method raise
+            # Cells of one method have the same reason, but for their keys.
+            told = str(error).replace(f"record {record.key} ", "it ").splitlines()
+            return plain(" ".join(line.strip() for line in told))
+        return None
+
+
+def applying(here: Here, record: Record) -> tuple[Any, Task] | None:
+    """The defense and the task of a record, by which attacks are paired; None where one is not known."""
+    cls = registry.defenses().get(record.cell.defense.name)
+    try:
+        return None if cls is None else (cls(**record.cell.defense.params), here.task(record.cell.task))
+    except Exception:  # whatever its validators raise
+        return None
+
+
+def _no_paths(params: Any) -> None:
+    """A parameter may name a file that a method opens; those of strangers are not followed."""
+    values = params.values() if isinstance(params, dict) else params
+    for value in values:
+        if isinstance(value, dict | list):
+            _no_paths(value)
+        elif isinstance(value, str) and _is_path(value):
+            raise LeakboardError(f"its parameter '{plain(value, 80)}' is a path, which is not followed")
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return bool(set(text) & set("/\\~")) or Path(text).exists()
+    except (OSError, ValueError):  # too long for one
+        return False

@@ -1,0 +1,97 @@
+"""The figure of label privacy beside a paper's: utility and leak of every setting as bars."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from leaderboards.figures.drawing import Asked
+from leaderboards.figures.label_leak import DEFINED, leaks, named_settings
+from leaderboards.figures.notes import measured_on
+from leaderboards.figures.sheet import SMALL, Sheet, save, styled
+from leaderboards.tables import RecordSet, look
+
+PANEL = 2.6
+"""Inches, least width of a panel."""
+SIGNS = (("o", "○"), ("s", "□"), ("D", "◇"), ("^", "△"))
+"""Of the models of printed points: marker and character."""
+FLOOR: dict[str, Any] = {"color": "black", "linewidth": 0.9, "linestyle": ":"}
+
+
+def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
+    """Utility and label leak beside the paper's."""
+    title = f"{found.name}: utility and label leak"
+    return bars(leaks(found.frame()), found.printed, out / f"{found.name}-bars", title)
+
+
+def bars(points: pd.DataFrame, known: pd.DataFrame | None, out: Path, title: str) -> list[Path]:
+    """Utility and leak of every setting as bars, a row of panels per task.
+
+    Args:
+        points: as `leaderboards.figures.label_leak.leaks` gives them.
+        known: what a paper prints, as `leaderboards.tables.printed.printed` builds it; drawn as hollow signs.
+    """
+    tasks = list(dict.fromkeys(points["task"]))
+    widest = max(len(points[points["task"] == task]) for task in tasks)
+    with styled():
+        note = (
+            f"{DEFINED} Measured: {measured_on(points)}, 95 % intervals. Dotted: the leak of permuted "
+            "labels."
+        )
+        theirs = {} if known is None else {task: _comparable(known, task) for task in tasks}
+        # In the order of their signs.
+        models = list(dict.fromkeys(model for rows in theirs.values() for model in rows["model"]))
+        if models:
+            named = ", ".join(f"{model} ({SIGNS[i % 4][1]})" for i, model in enumerate(models))
+            note += f" Hollow: as printed, for {named} and the paper's data sizes."
+        width = 2 * max(PANEL, 0.5 * widest + 0.8)
+        sheet = Sheet(width, 2.3 * len(tasks) + 0.3, title, note)
+        panels = sheet.above.subplots(len(tasks), 2, squeeze=False)
+        for row, task in zip(panels, tasks, strict=True):
+            here = points[points["task"] == task]
+            for ax, column in zip(row, ("utility", "success"), strict=True):
+                _bars(ax, here, column)
+                if task in theirs:
+                    _printed(ax, here, theirs[task], column, models)
+            row[0].set_title(task, loc="left", fontweight="bold")
+            row[0].set_ylabel(f"{here['utility_metric'].iloc[0]} →")
+            row[1].set_ylabel("← leak")
+            x = np.arange(len(here))
+            row[1].hlines(here["chance"].to_numpy(float), x - 0.42, x + 0.42, **FLOOR)
+        return save(sheet.figure, out)
+
+
+def _bars(ax: Axes, points: pd.DataFrame, column: str) -> None:
+    x, heights = np.arange(len(points)), points[column].to_numpy(float)
+    ends = points[[f"{column}_low", f"{column}_high"]].to_numpy(float).T
+    colours = [look(str(name)).colour for name in points["defense"]]
+    names = named_settings(list(zip(points["defense"], points["params"], strict=True)))
+    whiskers = {"elinewidth": 0.8, "capsize": 2}
+    reach = abs(np.clip(ends, 0, 1) - heights)
+    ax.bar(x, heights, 0.72, color=colours, alpha=0.85, yerr=reach, error_kw=whiskers)
+    ax.set_xticks(x, [fill(name, 14) for name in names], fontsize=SMALL)
+    ax.grid(axis="x", visible=False)
+    ax.set_ylim(max(0.0, float(np.nanmin(np.append(heights, 0.5))) - 0.1), 1.02)
+
+
+def _comparable(known: pd.DataFrame, task: str) -> pd.DataFrame:
+    rows = known[(known["task"] == task) & (known["goal"] == "label")]
+    return rows.assign(success=1 - rows["ep"])
+
+
+def _printed(
+    ax: Axes, points: pd.DataFrame, known: pd.DataFrame, column: str, models: list[str]
+) -> None:
+    """Draws the printed numbers over the bars of their defense."""
+    for row in known.dropna(subset=[column]).to_dict("records"):
+        at = [n for n, name in enumerate(points["defense"]) if name == row["defense"]]
+        i = models.index(row["model"])
+        marker = SIGNS[i % len(SIGNS)][0]
+        # Side by side, so that models with equal numbers are all seen.
+        x = [n + 0.16 * (i - (len(models) - 1) / 2) for n in at]
+        ax.plot(x, [row[column]] * len(x), marker, mfc="white", mec="black", ms=4, mew=0.8)

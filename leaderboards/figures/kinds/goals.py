@@ -1,0 +1,122 @@
+"""The figure of the matrix: what each defense keeps against each goal, beside what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from bench.contracts import LeakboardError
+from leaderboards.figures.drawing import Asked
+from leaderboards.figures.legend import GREY
+from leaderboards.figures.sheet import Sheet, save, styled
+from leaderboards.tables import Line, Matrix, RecordSet, Shield, look, matrices
+
+ROW, CELL = 0.36, 1.15
+"""Inches of a defense and of a goal."""
+MAP = colormaps["cividis_r"]
+DARK = 0.55
+"""Of the privacy kept: from here on the letters are white."""
+NOTE = (
+    "Number: EP divided by the EP that an attacker leaves who reads nothing; 0: the strongest attack finds "
+    "all, 1: no more than by guessing; with its 95 % interval over seeds or examples, and the attack. Each defense "
+    "at one setting: of those that lose at most {budget:g} points, the one that keeps most of what its authors "
+    "protect; in brackets where every setting loses more. ?: no record shows that the attack works without "
+    "the defense. –: nothing is sent that such an attack reads."
+)
+
+
+def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
+    """What each defense protects, and what it costs: the matrix of `board`."""
+    title = f"{found.name}: what each defense protects, and what it costs"
+    return goals(matrices(found.compared), out / f"{found.name}-goals", title)
+
+
+def goals(found: Sequence[Matrix], out: Path, title: str) -> list[Path]:
+    """Draws one matrix below the other, as `leaderboards.tables.matrix` makes them.
+
+    Raises:
+        LeakboardError: there is none.
+    """
+    if not found:
+        raise LeakboardError(
+            "nothing to plot: a matrix compares several defenses on one task and model, and these "
+            "records hold no such comparison"
+        )
+    wide = max(len(one.aims) for one in found)
+    heights = [ROW * (len(one.lines) + 2.2) for one in found]
+    with styled(**{"axes.grid": False}):
+        note = NOTE.format(budget=found[0].budget)
+        sheet = Sheet(4.1 + CELL * wide, sum(heights), title, note)
+        parts = sheet.above.subfigures(len(found), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for part, one in zip(parts, found, strict=True):
+            about = one.comparison
+            part.suptitle(
+                f"{about.task} · {about.model} · {about.words}", fontsize=8.5, fontweight="bold"
+            )
+            costs, cells = part.subplots(1, 2, width_ratios=[1.6, CELL * wide])
+            _costs(costs, one)
+            _cells(cells, one, wide)
+        return save(sheet.figure, out)
+
+
+def _costs(ax: Axes, one: Matrix) -> None:
+    """Points of utility lost, with their intervals."""
+    ax.axvspan(-100, one.budget, color="#f2f2f2", zorder=0)
+    ax.axvline(0, color=GREY, linewidth=0.8)
+    for y, line in enumerate(one.lines):
+        points, low, high = (float(line.lost[name]) for name in ("points", "low", "high"))
+        how = look(line.defense)
+        reach = [[points - low], [high - points]]
+        sign: dict[str, Any] = {"color": how.colour, "marker": how.marker, "markersize": 5.5}
+        ax.errorbar([points], [y], xerr=reach, elinewidth=1.3, linestyle="none", **sign)
+    reached = max(one.budget, *(float(line.lost["high"]) for line in one.lines))
+    least = min(0.0, *(float(line.lost["low"]) for line in one.lines))
+    names = [_label(line) for line in one.lines]
+    ax.set(xlim=(least - 1, reached + 1), ylim=(len(one.lines) - 0.5, -0.5))
+    ax.set_yticks(range(len(names)), names)
+    ax.set_xlabel("points of utility lost →")
+
+
+def _label(line: Line) -> str:
+    text = line.named if line.within else f"({line.named})"
+    return text if line.claimed in ("–", line.label) else f"{text}\nclaims {line.claimed}"
+
+
+def _cells(ax: Axes, one: Matrix, wide: int) -> None:
+    """A field for each defense and goal."""
+    for y, line in enumerate(one.lines):
+        for x, aim in enumerate(one.aims):
+            _field(ax, x, y, line.shields[aim])
+    ax.set(xlim=(-0.5, wide - 0.5), ylim=(len(one.lines) - 0.5, -0.5))
+    names = [fill(f"{goal} {attribute}".strip(), 14) for goal, attribute in one.aims]
+    ax.set_xticks(range(len(names)), names, fontweight="bold")
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0, labelsize=8)
+    ax.set_yticks([])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def _field(ax: Axes, x: int, y: int, shield: Shield) -> None:
+    corner = (x - 0.48, y - 0.46)
+    middle: dict[str, Any] = {"ha": "center", "va": "center"}
+    if shield.kept is None:
+        ax.add_patch(Rectangle(corner, 0.96, 0.92, facecolor="#f2f2f2", linewidth=0))
+        ax.text(x, y, "–", color=GREY, **middle)
+        return
+    row = shield.row
+    doubt = " ?" if "uncertified-attack" in str(row["flags"]) else ""
+    colour = MAP(0.05 + 0.9 * shield.kept)
+    ax.add_patch(Rectangle(corner, 0.96, 0.92, facecolor=colour, linewidth=0))
+    ink = "white" if shield.kept > DARK else "black"
+    low, high = np.clip([row["ep_low"] / row["ep_chance"], row["ep_high"] / row["ep_chance"]], 0, 1)
+    ax.text(x, y - 0.16, f"{shield.kept:.2f}{doubt}", color=ink, fontweight="bold", **middle)
+    told = f"{row['attack']} [{low:.2f}, {high:.2f}]"
+    ax.text(x, y + 0.22, told, color=ink, fontsize=5.2, **middle)

@@ -1,0 +1,178 @@
+"""The figure of what a released model remembers: exposure of canaries under every defense."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from bench.contracts import LeakboardError, Record
+from bench.tasks import CEILING, VIEWS
+from leaderboards.figures.drawing import Asked
+from leaderboards.figures.legend import CHANCE, GREY
+from leaderboards.figures.sheet import Sheet, save, styled
+from leaderboards.tables import (
+    SETTING,
+    RecordSet,
+    Row,
+    average,
+    counted,
+    distinct,
+    exposures,
+    frame,
+    knob,
+    settings,
+    varying,
+)
+
+COPIES = ("o", "s", "D", "^", "v", "P")
+"""Markers, from the fewest copies to the most."""
+SHADES = ("#7fb8da", "#2f7fb8", "#0b3c66", "#061f36", "#061f36", "#061f36")
+ROW = 0.36
+"""Inches for each setting."""
+
+
+def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
+    """Exposure of canaries under every defense, beside what the paper prints."""
+    paper = found.suite.paper if found.suite else None
+    theirs = exposures(paper) if paper else None
+    title = f"{found.name}: what the model remembers"
+    return memory(found.records, out / f"{found.name}-memory", title, theirs)
+
+
+def memory(
+    records: Sequence[Record], out: Path, title: str, printed: pd.DataFrame | None = None
+) -> list[Path]:
+    """Draws the exposure of canaries in bits, a row for each setting and a sign for each number of copies.
+
+    Means over seeds with 95 % intervals; one canary of one seed has none. What was never planted
+    shows what luck does.
+
+    Args:
+        printed: as `leaderboards.tables.printed.exposures` gives them; drawn hollow in the rows of the
+            settings that agree in all that they state.
+
+    Raises:
+        LeakboardError: no record holds an exposure.
+    """
+    rows = frame(records)
+    rows = rows[(rows["metric"] == "exposure") & (rows["status"] == "ok")]
+    if rows.empty:
+        raise LeakboardError(
+            "nothing to plot: no record holds an exposure; plant canaries (`plant: {canaries: …}`) and "
+            "let canary-exposure loose on a model that is handed out"
+        )
+    claims = {record.key: record.claim for record in records}
+    rows = rows.drop_duplicates(["key", "view"])
+    groups = rows.groupby(SETTING, sort=False, dropna=False)
+    names = _names(rows)
+    tasks = list(dict.fromkeys(zip(rows["task"], rows["model"], strict=True)))
+    counts = sorted({_copies(view) for view in rows["view"]})
+    signs = {copies: place for place, copies in enumerate(c for c in counts if c)}
+    tallest = max(sum((s[0], s[1]) == where for s, _ in groups) for where in tasks)
+    with styled():
+        sheet = Sheet(7.0, ROW * tallest * len(tasks) + 1.0, title, _note(rows, printed), 6)
+        panels = sheet.above.subplots(len(tasks), 1, squeeze=False)[:, 0]
+        for ax, (task, model) in zip(panels, tasks, strict=True):
+            ax.axvline(rows["chance"].iloc[0], label="mean of what was never seen", **CHANCE)
+            ax.axvline(CEILING, color=GREY, linewidth=0.8, label="likeliest of all 10⁶")
+            here = [(s, own) for s, own in groups if (s[0], s[1]) == (task, model)]
+            labels = []
+            for y, (_, own) in enumerate(here):
+                first = own.iloc[0].to_dict()
+                means = average(own, [*SETTING, "view"]).to_dict("records")
+                for mean in sorted(means, key=lambda mean: -_copies(str(mean["view"]))):
+                    _sign(ax, y, mean, signs)
+                _hollow(ax, y, first, printed, signs)
+                labels.append(_named(first, names, claims[first["key"]]))
+            ax.set_yticks(range(len(labels)), labels)
+            ax.set_xticks([0, 5, 10, 15, 20])
+            ax.set(ylim=(len(labels) - 0.5, -0.5), xlim=(-0.4, CEILING + 0.6))
+            ax.set_xlabel("← exposure of the secret, bits")
+            ax.set_title(f"{task}, {model}", loc="left", fontweight="bold")
+        sheet.legend(panels[0])
+        return save(sheet.figure, out)
+
+
+def _sign(ax: Axes, y: float, row: Row, signs: Mapping[int, int]) -> None:
+    copies, value = _copies(str(row["view"])), row["success"]
+    low, high = max(0.0, row["success_low"]), min(CEILING, row["success_high"])
+    look: dict[str, Any] = {"color": GREY, "marker": "|", "markersize": 9}
+    if copies:
+        place = min(signs[copies], len(COPIES) - 1)
+        y += _apart(copies, signs)
+        look = {"color": SHADES[place], "marker": COPIES[place], "markersize": 5.5}
+    told = (low, high) != (0.0, CEILING)  # of a single canary nothing is known but its rank
+    reach = [[value - low], [high - value]] if told else None
+    # In the first row, and where the ones above lack it, it stands for all in the legend.
+    known = ax.get_legend_handles_labels()[1]
+    name = str(row["view"])
+    label: dict[str, Any] = {} if name in known else {"label": name}
+    ax.errorbar(
+        [value], [y], xerr=reach, linestyle="none", elinewidth=1.4, zorder=3, **look, **label
+    )
+
+
+def _hollow(
+    ax: Axes,
+    y: int,
+    row: Row,
+    printed: pd.DataFrame | None,
+    signs: Mapping[int, int],
+) -> None:
+    if printed is None:
+        return
+    own = json.loads(row["params"])
+    for theirs in printed.to_dict("records"):
+        stated = json.loads(theirs["params"])
+        copies = stated.pop("copies")
+        same = (theirs["task"], theirs["defense"]) == (row["task"], row["defense"])
+        if same and copies in signs and all(own.get(k) == v for k, v in stated.items()):
+            marker = COPIES[min(signs[copies], len(COPIES) - 1)]
+            colour = SHADES[min(signs[copies], len(COPIES) - 1)]
+            at = y + _apart(copies, signs)
+            ax.plot([theirs["value"]], [at], marker, mfc="white", mec=colour, ms=5.5, zorder=4)
+
+
+def _apart(copies: int, signs: Mapping[int, int]) -> float:
+    """By how much a sign stands below the middle of its row, so that equal ones are all seen."""
+    return 0.13 * (signs[copies] - (len(signs) - 1) / 2)
+
+
+def _names(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """For each defense the parameters that vary, its knob aside: the claim says that."""
+    return {
+        str(defense): varying(own["params"], but=knob(str(defense), own["params"]))
+        for defense, own in rows.groupby("defense")
+    }
+
+
+def _named(row: Row, names: Mapping[str, list[str]], claim: Any) -> str:
+    defense = str(row["defense"])
+    text = ", ".join(filter(None, [defense, settings(str(row["params"]), names[defense])]))
+    if claim is not None and "epsilon" in claim.parameters:
+        text += f"\nclaims ε = {claim.parameters['epsilon']:.3g}"
+    return fill(text, 44, replace_whitespace=False)
+
+
+def _copies(view: str) -> int:
+    known = {name: copies for copies, name in VIEWS.items()}
+    return known[view] if view in known else int(view.split()[1])
+
+
+def _note(rows: pd.DataFrame, printed: pd.DataFrame | None) -> str:
+    text = (
+        "Exposure: log2(10⁶) − log2(rank of the secret among all 10⁶); each bit halves the rank. Means over "
+        f"{counted(rows['seed'].nunique(), 'seed')} with 95 % intervals where there are several canaries; a claim ε is of "
+        "single texts, and k copies of one have kε. masked, missed: whether the detector finds the canary."
+    )
+    if printed is not None and len(printed):
+        text += (
+            f" Hollow: as printed by {distinct(printed['paper'])} for {distinct(printed['model'])}."
+        )
+    return text

@@ -1,0 +1,80 @@
+"""The figure of label privacy along the knob: utility against leak, a line for each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from leaderboards.figures.curves import Curve, measured_curves
+from leaderboards.figures.drawing import Asked
+from leaderboards.figures.label_leak import DEFINED, leaks
+from leaderboards.figures.legend import darker
+from leaderboards.figures.notes import measured_on
+from leaderboards.figures.point_labels import Label, place
+from leaderboards.figures.sheet import SMALL, Sheet, save, settle, styled
+from leaderboards.tables import RecordSet
+
+
+def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
+    """Utility against label leak along each defense's parameter."""
+    title = f"{found.name}: utility against label leak"
+    return sensitivity(leaks(found.frame()), out / f"{found.name}-sensitivity", title)
+
+
+def sensitivity(points: pd.DataFrame, out: Path, title: str) -> list[Path]:
+    """Utility (up) against leak (left is better), a line along the knob for each variant of a defense."""
+    tasks = list(dict.fromkeys(points["task"]))
+    curves = measured_curves(points)
+    with styled():
+        note = f"{DEFINED} Measured: {measured_on(points)}, 95 % intervals."
+        entries = len({curve.name for curve in curves})
+        width = max(4.2, 3.2 * len(tasks))
+        sheet = Sheet(width, 3.1, title, note, entries)
+        panels = sheet.above.subplots(1, len(tasks), squeeze=False)[0]
+        for ax, task in zip(panels, tasks, strict=True):
+            here = [curve for curve in curves if curve.task == task]
+            for curve in here:
+                _line(ax, curve)
+            ax.set_xlabel("← leak")
+            ax.set_ylabel(f"{here[0].rows['utility_metric'].iloc[0]} →")
+            ax.set_title(task, loc="left", fontweight="bold")
+        sheet.legend(panels[0])
+        settle(sheet.figure)  # labels are placed in pixels
+        for ax, task in zip(panels, tasks, strict=True):
+            _name_points(ax, [curve for curve in curves if curve.task == task])
+        return save(sheet.figure, out)
+
+
+def _line(ax: Axes, curve: Curve) -> None:
+    rows, ends = curve.rows, ("success_low", "success_high", "utility_low", "utility_high")
+    x, y = rows["success"].to_numpy(float), rows["utility"].to_numpy(float)
+    low, high, bottom, top = (np.clip(rows[name].to_numpy(float), 0, 1) for name in ends)
+    ax.errorbar(
+        x,
+        y,
+        xerr=np.nan_to_num([x - low, high - x]).clip(0),
+        yerr=np.nan_to_num([y - bottom, top - y]).clip(0),
+        color=curve.look.colour,
+        marker=curve.look.marker,
+        markersize=5,
+        linewidth=1.1,
+        linestyle=curve.style,
+        elinewidth=0.6,
+        label=curve.name,
+    )
+
+
+def _name_points(ax: Axes, curves: Sequence[Curve]) -> None:
+    """The value of the knob beside each point of a line, where there is room."""
+    lines = [curve.rows[["success", "utility"]].to_numpy(float) for curve in curves]
+    labels = [
+        Label(x, y, text.rpartition("= ")[2], darker(curve.look.colour))
+        for curve, line in zip(curves, lines, strict=True)
+        for (x, y), text in zip(line, curve.rows["label"], strict=True)
+        if len(line) > 1
+    ]
+    place(ax, labels, np.concatenate(lines), lines, SMALL)

@@ -1,0 +1,104 @@
+"""Records as one collection in which every cell stands once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from bench.contracts import Record
+from bench.records import differing
+from leaderboards.tables.comparisons import Comparison, comparisons
+from leaderboards.tables.frame import frame, in_order
+from leaderboards.tables.printed import mirrored
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench.suites import Suite
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RecordSet:
+    """Records of one or several runs, and their table.
+
+    Attributes:
+        records: each cell once, in the order in which tables show them. A record holds everything
+            that is kept of its cell; `results/README.md` explains each field.
+        name: of the suite or the folder.
+        suite: what was run, where that is known; a paper that it mirrors is drawn beside it.
+        folders: where the records lie.
+        problems: what could not be read, or does not agree, in sentences.
+    """
+
+    records: tuple[Record, ...]
+    name: str = "records"
+    suite: Suite | None = None
+    folders: tuple[Path, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        records: Sequence[Record],
+        name: str = "records",
+        suite: Suite | None = None,
+        folders: Sequence[Path] = (),
+        problems: Sequence[str] = (),
+    ) -> Self:
+        """Records in any order; of a cell that stands in several places the attacks are joined.
+
+        Where two records of a cell do not agree the first one stands, and `problems` says so.
+        """
+        found: dict[str, Record] = {}
+        told = list(problems)
+        for record in records:
+            first = found.get(record.key, record)
+            if apart := [] if first is record else differing(first, record):
+                told.append(
+                    f"record {record.key} is there twice and differs in {', '.join(apart)}; the "
+                    "first one counts"
+                )
+            else:
+                found[record.key] = record if first is record else record.merged(first)
+        ordered = tuple(in_order(list(found.values())))
+        return cls(ordered, name, suite, tuple(folders), tuple(dict.fromkeys(told)))
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    def __add__(self, other: RecordSet) -> Self:
+        if not isinstance(other, RecordSet):
+            return NotImplemented
+        name = self.name if self.name == other.name else f"{self.name} + {other.name}"
+        suite = self.suite if self.suite == other.suite else None
+        return self.of(
+            [*self.records, *other.records],
+            name,
+            suite,
+            tuple(dict.fromkeys([*self.folders, *other.folders])),
+            [*self.problems, *other.problems],
+        )
+
+    @cached_property
+    def _table(self) -> pd.DataFrame:
+        return frame(self.records)
+
+    @cached_property
+    def compared(self) -> list[Comparison]:
+        """The records in groups in which only what is alike is compared."""
+        return comparisons(self.records, self._table)
+
+    def frame(self) -> pd.DataFrame:
+        """One row per cell and leak; `results/README.md` explains the columns."""
+        return self._table.copy()
+
+    @property
+    def printed(self) -> pd.DataFrame | None:
+        """What the paper that the suite mirrors prints; None where it mirrors none."""
+        return mirrored(self.suite.paper) if self.suite and self.suite.paper else None

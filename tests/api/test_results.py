@@ -1,0 +1,194 @@
+"""`leakboard.load`, `published` and `choose`, and what their results can do."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from boards import seeds
+from paths import PUBLISHED
+from records import leak
+
+import leakboard as lb
+from bench.records.packed import pack
+from bench.records.store import Store
+from leaderboards.results import sources
+
+OPEN = [leak(0.95, chance=0.2, certificate=True)]
+NONE = [
+    record.model_copy(update={"leaks": OPEN}) for record in seeds("none", [0.9, 0.91], [0.9, 0.9])
+]
+SAP = seeds("sap", [0.88, 0.9], [0.5, 0.52], params={"eta": 75.0})
+
+
+@pytest.fixture
+def folders(tmp_path):
+    for name, records in (("one", NONE), ("two", SAP)):
+        for record in records:
+            Store(tmp_path / name).write(record)
+    return tmp_path / "one", tmp_path / "two"
+
+
+def test_records_of_several_folders_are_one_collection(folders):
+    both = lb.load(*map(str, folders))
+    assert len(both) == 4
+    assert list(both) == list(both.records)
+    assert [record.cell.defense.name for record in both] == ["none", "none", "sap", "sap"]
+    assert both.name == "one + two"
+    assert both.folders == folders
+    assert repr(both) == (
+        "<Results one + two: 4 records; task reviews; model minilm; defenses none, sap; seeds 0, 1>"
+    )
+
+
+def test_joining_is_loading_together_and_a_cell_counts_once(folders):
+    one, two = map(lb.load, folders)
+    assert (one + two).records == lb.load(*folders).records
+    assert (one + one).records == one.records
+    assert (one + one).problems == ()
+    with pytest.raises(TypeError):
+        one + 3
+
+
+def test_attacks_of_one_cell_from_two_places_are_joined(tmp_path, folders):
+    more = SAP[0].model_copy(update={"leaks": [leak(0.8, "eia-map")]})
+    Store(tmp_path / "more").write(more)
+    (joined,) = [r for r in lb.load(folders[1], tmp_path / "more") if r.key == more.key]
+    assert [each.attack.name for each in joined.leaks] == ["eia-nn", "eia-map"]
+
+
+def test_records_that_disagree_are_told_and_the_first_stands(tmp_path, folders):
+    Store(tmp_path / "other").write(SAP[0].model_copy(update={"leaks": [leak(0.1)]}))
+    both = lb.load(folders[1], tmp_path / "other")
+    assert both.records == lb.load(folders[1]).records
+    assert both.problems == (
+        f"record {SAP[0].key} is there twice and differs in attack eia-nn; the first one counts",
+    )
+    assert "1 problem" in repr(both)
+
+
+def test_a_damaged_record_is_left_out_and_told(folders):
+    path = Store(folders[0]).path(NONE[0].key)
+    path.write_text(path.read_text()[:-40])
+    results = lb.load(folders[0])
+    assert [record.key for record in results] == [NONE[1].key]
+    assert NONE[0].key in results.problems[0]
+
+
+def test_a_suite_that_was_run_is_found_by_its_name_with_what_its_paper_prints(
+    folders, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for record in NONE:
+        Store(tmp_path / "results/local/sap-figure2").write(record)
+    results = lb.load("sap-figure2")
+    assert results.name == "sap-figure2"
+    assert results.suite.paper.paper == "SAP"
+
+
+def test_a_changed_frame_changes_no_result(folders):
+    results = lb.load(*folders)
+    table = results.frame()
+    table["success"] = 0.0
+    assert results.frame()["success"].max() > 0
+
+
+def test_the_short_answers_come_from_the_records(folders):
+    results = lb.load(*folders)
+    assert results.best()["setting"].tolist() == ["none", "sap η=75"]
+    (finding,) = results.findings()
+    assert "sap η=75 lowers the leak of inputs" in finding.claim
+    chosen = lb.choose("reviews", "inputs", max_cost=0.05, records=results)
+    assert chosen.setting.defense == "sap"
+    assert set(chosen.setting.keys) == {record.key for record in SAP}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "json"])
+def test_an_export_holds_the_frame(folders, tmp_path, suffix):
+    results = lb.load(*folders)
+    path = results.export(str(tmp_path / f"all.{suffix}"))
+    read = {"csv": pd.read_csv, "parquet": pd.read_parquet, "json": pd.read_json}[suffix](path)
+    assert read["key"].tolist() == results.frame()["key"].tolist()
+    assert read["success"].tolist() == pytest.approx(results.frame()["success"].tolist())
+
+
+def test_figures_are_written_and_named_after_the_records(folders, tmp_path):
+    paths = lb.load(*folders).named("mine").plot(out=tmp_path / "plots")
+    assert sorted(path.name for path in paths) == [
+        f"mine-inversion.{s}" for s in ("pdf", "png", "svg")
+    ]
+    assert all(path.stat().st_size > 1000 for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"kind": "tradeof"}, "kind: unknown 'tradeof'. Did you mean 'tradeoff'?"),
+        ({"goal": "labels"}, "goal: unknown 'labels'. Did you mean 'label'?"),
+        ({"attack": "eia-n"}, "Did you mean 'eia-nn'?"),
+    ],
+)
+def test_a_figure_that_cannot_be_drawn_is_told(folders, tmp_path, words, told):
+    with pytest.raises(lb.LeakboardError, match=told):
+        lb.load(*folders).plot(out=tmp_path, **words)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((), "folders: give a folder of records"),
+        ((3,), "folders: expected the path of a folder or the name of a suite, got 3"),
+        (("nowhere",), "no records in results/local/nowhere. Run the suite first"),
+        ((".",), "holds no records"),
+    ],
+)
+def test_what_cannot_be_loaded_is_told(tmp_path, monkeypatch, given, told):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(lb.LeakboardError, match=told):
+        lb.load(*given)
+
+
+def test_choosing_among_something_else_than_results_is_told():
+    with pytest.raises(
+        lb.LeakboardError, match="records: expected Results, as `load` returns them"
+    ):
+        lb.choose(records=[])
+
+
+@pytest.mark.skipif(not PUBLISHED, reason="nothing has been published yet")
+class TestPublished:
+    """What ships with the project, from a checkout and from what a wheel holds."""
+
+    def test_a_folder_of_it_is_what_its_files_say(self):
+        results = lb.published("matrix")
+        files = [path for path in PUBLISHED if path.parent.name == "matrix"]
+        assert sorted(record.key for record in results) == [path.stem for path in files]
+        assert results.name == results.suite.name == "matrix"
+
+    def test_a_wheel_gives_the_same_records(self, tmp_path, monkeypatch):
+        here = lb.published("sap-sst2")
+        file = tmp_path / "published.parquet"
+        pack([path.parent for path in PUBLISHED if path.parent.name == "sap-sst2"][:1], file)
+        monkeypatch.setattr(sources, "CHECKOUT", tmp_path / "nowhere")
+        monkeypatch.setattr(sources, "SHIPPED", file)
+        there = lb.published("sap-sst2")
+        assert there.records == here.records
+        pd.testing.assert_frame_equal(there.frame(), here.frame())
+        assert lb.published().records == here.records
+
+    def test_an_unknown_name_is_told_with_the_nearest(self):
+        with pytest.raises(
+            lb.LeakboardError, match=r"published as 'matrx'\. Did you mean 'matrix'?"
+        ):
+            lb.published("matrx")
+
+    def test_an_installation_without_records_says_so(self, tmp_path, monkeypatch):
+        for place in ("CHECKOUT", "SHIPPED"):
+            monkeypatch.setattr(sources, place, tmp_path / "nowhere")
+        with pytest.raises(lb.LeakboardError, match="ships no published records"):
+            lb.published()
+
+    def test_the_answer_of_choose_names_records_that_are_published(self):
+        chosen = lb.choose(task="sst2", hide="inputs", max_cost=0.2)
+        assert chosen.setting.cost.value <= 0.2
+        assert chosen.setting.leak.success.high < chosen.setting.open.success.low
+        assert set(chosen.setting.keys) <= {path.stem for path in PUBLISHED}

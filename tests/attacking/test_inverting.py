@@ -1,0 +1,38 @@
+"""What the learned inversions share: which reader is kept, and how public texts are divided."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from cells import load_tiny
+
+from bench.attacking import inverting
+from bench.contracts.errors import LeakboardError
+
+
+def test_a_reader_that_is_no_better_than_the_first_is_not_taken():
+    base = load_tiny("tiny-bert")
+    tokens = base.encode(["the food was good", "not good"], None, 16)
+
+    def perfect(rounds):
+        return tokens.ids.values
+
+    def same(rounds):
+        return tokens.ids.values.clone()
+
+    def wrong(rounds):
+        return torch.zeros_like(tokens.ids.values)
+
+    def query(tokens, rng):
+        return inverting.received(None, base, tokens, 0, rng)
+
+    rng = np.random.default_rng(0)
+    assert inverting.best([perfect, same], query, tokens, 1, rng) is perfect
+    assert inverting.best([wrong, perfect], query, tokens, 1, rng) is perfect
+
+
+def test_one_auxiliary_text_is_too_few_to_train_and_to_choose():
+    tokens = load_tiny("tiny-bert").encode(["not good"], None, 16)
+    with pytest.raises(LeakboardError, match="at least 2 auxiliary texts, there are 1"):
+        inverting.divided(tokens, 10, np.random.default_rng(0))

@@ -1,0 +1,140 @@
+"""Inversion with a public language model: what context gives away."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from cells import NOISY, leak_of, load_tiny, run
+
+from attacks.eia_learned import Learned
+from attacks.eia_map import ContextualDenoiser
+from attacks.eia_nn import NearestNeighbour
+from bench.attacking import inverting
+from bench.contracts.channels import Channel
+from bench.contracts.transcript import Message, Transcript
+from bench.methods.knowledge import Auxiliary, Knowledge
+from defenses.blackout import Blackout
+from defenses.none import NoDefense
+from defenses.sap import SAP
+
+SENT = Channel.REPRESENTATIONS
+
+
+MAP = ContextualDenoiser(sentences=48)
+
+
+WEIGHTS, QUERY = Learned(sentences=48), Learned(access="query", sentences=48)
+
+
+@pytest.mark.parametrize("attack", [MAP, WEIGHTS, QUERY], ids=str)
+def test_all_tokens_are_found_without_noise_and_the_attack_is_certified(tmp_path, attack):
+    (record,) = run(tmp_path, SAP(eta=None), attacks=[attack, NearestNeighbour()])
+    for view in ("train", "dev"):
+        leak = leak_of(record, attack.name, view)
+        assert leak.success.value >= 0.99
+        assert leak.certificate
+        assert leak.success.value >= leak_of(record, "eia-nn", view).success.value - 0.01
+
+
+@pytest.mark.parametrize("attack", [MAP, WEIGHTS, QUERY], ids=str)
+def test_nothing_is_found_in_blackout(tmp_path, attack):
+    (record,) = run(tmp_path, Blackout(), attacks=[attack], limit=200)
+    assert record.leaks
+    for leak in record.leaks:
+        assert leak.success.low <= leak.success.chance
+
+
+def test_tokens_in_the_clear_are_copied(tmp_path):
+    (record,) = run(tmp_path, NoDefense(), attacks=[MAP])
+    assert leak_of(record, "eia-map").success.value == 1
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        Learned(sentences=200, epochs=6),
+        Learned(access="query", sentences=200, epochs=6),
+        ContextualDenoiser(sentences=200, epochs=6, learning_rate=1e-3),
+    ],
+    ids=str,
+)
+def test_most_tokens_are_read_behind_a_block(tmp_path, attack):
+    (record,) = run(tmp_path, SAP(eta=None), attacks=[attack], cut=1, limit=200)
+    assert leak_of(record, attack.name).success.value > 0.9
+
+
+def repeated(base, n, rng, words=60):
+    """Texts of one word said six times: a token is known from its neighbours."""
+    ids = torch.from_numpy(rng.choice(np.arange(10, 10 + words), n)).repeat_interleave(6)
+    frame = base.encode(["good good good good good good"] * n, None, 16)
+    out = frame.ids.values.clone()
+    out[~frame.special] = ids
+    return frame.with_ids(out)
+
+
+def heard(base, tokens, defense, rounds=1, cut=0):
+    rng, n = np.random.default_rng(7), np.arange(len(tokens))
+    return Transcript(
+        tuple(
+            Message(
+                SENT, "train", r, "customer", "vendor", 0, n,
+                defense.simulate(base, tokens, cut, rng).values.numpy(), tokens.lengths.numpy(),
+            )
+            for r in range(rounds)
+        )
+    )  # fmt: skip
+
+
+def right(guess, tokens):
+    hit = guess.values.reshape(len(guess.values), -1)[:, 0] == tokens.ids.values.numpy()
+    return hit[~tokens.special.numpy()].mean()
+
+
+def repeated_words(eta, rounds=1):
+    base, rng, defense = load_tiny("tiny-bert"), np.random.default_rng(3), SAP(eta=eta)
+    public, private = repeated(base, 1200, rng), repeated(base, 200, rng)
+    auxiliary = Auxiliary(public, np.zeros(len(public), np.int64))
+    knowledge = Knowledge(
+        2, "cpu", base=base, mechanism=defense, auxiliary=auxiliary,
+        vocabulary=len(base.embeddings),
+    )  # fmt: skip
+    return heard(base, private, defense, rounds), knowledge, private
+
+
+def test_denoiser_beats_nearest_neighbour_and_vectorwise_reading_where_context_decides():
+    seen, knowledge, private = repeated_words(NOISY)
+    found = {}
+    denoiser = ContextualDenoiser(epochs=8, learning_rate=5e-3)
+    for attack in (NearestNeighbour(), Learned(), denoiser):
+        (guess,) = attack.guess(seen, knowledge, np.random.default_rng(0))
+        found[attack.name] = right(guess, private)
+    assert found["eia-map"] > found["eia-nn"] + 0.1
+    assert found["eia-map"] > found["eia-learned"] + 0.05
+
+
+def test_several_rounds_say_more_than_one_and_give_one_committed_guess():
+    found = []
+    for rounds in (1, 3):
+        seen, knowledge, private = repeated_words(NOISY, rounds)
+        (guess,) = MAP.guess(seen, knowledge, np.random.default_rng(0))
+        assert guess.values.shape == (len(private.ids.values),)
+        found.append(right(guess, private))
+    assert found[1] > found[0] + 0.05
+
+
+@pytest.mark.parametrize("attack", [MAP, WEIGHTS, QUERY], ids=str)
+def test_same_seed_same_guesses_and_the_public_model_stays_as_it_is(attack):
+    seen, knowledge, _ = repeated_words(NOISY)
+    base = knowledge.base
+    if attack is QUERY:
+        mechanism = knowledge.mechanism
+        knowledge = Knowledge(
+            2, "cpu", auxiliary=knowledge.auxiliary, vocabulary=knowledge.vocabulary,
+            query=lambda tokens, rng: inverting.received(mechanism, base, tokens, 0, rng),
+        )  # fmt: skip
+    before = {k: v.clone() for k, v in base.model.state_dict().items()}
+    first, second = (attack.guess(seen, knowledge, np.random.default_rng(4))[0] for _ in range(2))
+    assert first.values.tolist() == second.values.tolist()
+    assert all(torch.equal(before[k], v) for k, v in base.model.state_dict().items())
+    assert not any(p.requires_grad for p in base.model.parameters())

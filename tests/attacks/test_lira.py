@@ -1,0 +1,65 @@
+"""The likelihood ratio, against its law and against a threshold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from cells import load_tiny
+from scipy.stats import norm
+
+from attacks.lira import ratios
+from bench.backbones.network import Network
+from bench.contracts.settings import TrainSettings
+from bench.exchange.released import confidences, scores
+from bench.methods.knowledge import Shadows
+from bench.scoring.one_run import auc
+
+
+class TestRatio:
+    def test_is_that_of_two_normal_laws_worked_by_hand(self):
+        members = np.array([[1, 1], [1, 0], [0, 1], [0, 0]], bool)
+        seen = Shadows(np.array([[2.0, 5.0], [4.0, 1.0], [0.0, 7.0], [1.0, 3.0]]), members)
+        # In: means 3 and 6, squares 2 + 2 over two degrees of freedom. Out: 0.5 and 2, 0.5 + 2.
+        mean_in, mean_out = np.array([3, 6]), np.array([0.5, 2])
+        target = np.array([2.5, 4.0])
+        known = norm.logpdf(target, mean_in, 2**0.5) - norm.logpdf(target, mean_out, 1.25**0.5)
+        assert ratios(target, seen) == pytest.approx(known)
+
+    def test_many_models_give_each_candidate_its_own_spread(self):
+        rng, members = np.random.default_rng(0), np.zeros((64, 2), bool)
+        members[::2] = True
+        spread = np.array([0.1, 10.0])
+        seen = Shadows(spread * rng.normal(size=(64, 2)) + members, members)
+        # One unit above what models that saw it show: far for the first, nothing for the second.
+        near, far = ratios(np.array([2.0, 2.0]), seen)
+        assert near > 100
+        assert abs(far) < 1
+
+    def test_tells_members_where_candidates_differ_more_than_models_and_a_threshold_does_not(self):
+        rng, n = np.random.default_rng(0), 400
+        hard, members = rng.normal(0, 5, n), rng.random((17, n)) < 0.5
+        values = hard + members + 0.5 * rng.normal(size=(17, n))
+        plain = auc(values[0], members[0])
+        told = auc(ratios(values[0], Shadows(values[1:], members[1:])), members[0])
+        # Two normal laws a unit apart with a spread of 0.5: 0.92 where they are known.
+        assert plain.high < 0.65
+        assert 0.85 < told.value < norm.cdf(1 / (0.5 * 2**0.5)) + 0.03
+
+    def test_scores_without_any_spread_are_no_error(self):
+        members = np.array([[1], [1], [0], [0]], bool)
+        alike = Shadows(np.array([[1.0], [1], [0], [0]]), members)
+        assert np.isfinite(ratios(np.array([0.9]), alike)).all()
+
+
+def test_confidence_is_the_logit_of_the_probability_of_the_label():
+    backbone = load_tiny("tiny-bert")
+    torch.manual_seed(0)
+    network = Network(backbone, 0, 3, TrainSettings(), slice(None)).eval()
+    tokens = backbone.encode(["the parcel is late", "a refund", "thanks"], None, 16)
+    labels = torch.tensor([0, 2, 1])
+    with torch.no_grad():
+        p = scores(network, tokens).softmax(1)[torch.arange(3), labels]
+        assert confidences(network, tokens, labels).numpy() == pytest.approx(
+            torch.logit(p).numpy(), abs=1e-5
+        )

@@ -1,0 +1,30 @@
+"""Labels by boosted trees."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from label_attacks import looks_of, planted, sent
+
+from attacks.norm import Norm
+from attacks.xgboost import XGBoost
+from bench.attacking.label_leakage import few
+from bench.contracts.errors import MissingExtra
+from bench.contracts.transcript import Transcript
+
+
+def test_boosted_trees_look_at_few_moments_and_the_others_at_all():
+    x, y = planted("place", n=40)
+    seen = Transcript(tuple(sent(x, moment, step=moment) for moment in range(9)))
+    assert len(looks_of(Norm(), seen, y)) == 9
+    assert [k.guess.moment for k in looks_of(XGBoost(), seen, y)] == [0, 4, 8]
+    assert few([3, 5], 5) == [3, 5]
+    assert few([], 3) == []
+
+
+def test_missing_xgboost_is_told_with_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    x, y = planted("place", n=20)
+    with pytest.raises(MissingExtra, match=r"XGBoost.*pip install 'leakboard\[cpu\]'"):
+        looks_of(XGBoost(), Transcript((sent(x),)), y)

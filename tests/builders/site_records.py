@@ -1,0 +1,99 @@
+"""Records for a site: plain ones, ones over time, and ones that are an attempt to do harm."""
+
+from __future__ import annotations
+
+import hashlib
+
+from records import estimate, leak, record
+
+from bench.contracts.channels import Channel
+from bench.contracts.estimates import Estimate, Point
+from bench.contracts.threat import Goal
+from bench.records.store import Store
+from bench.tasks.planting import CEILING
+
+EVIL = '</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">\' {{ 7*7 }} $a_{$'
+
+
+LINK = "https://example.org/method?a=1"
+
+
+PATHS = "../../../../tmp/escaped"
+
+
+def curve():
+    """Four moments of training."""
+    at = (0, 10, 20, 30)
+    return [Point(step=s, part=0, recipient="vendor", success=estimate(0.5 + s / 100)) for s in at]
+
+
+def plain_records():
+    """Two defenses on one task, three seeds each; one more setting with a single seed."""
+    found = []
+    for seed in (0, 1, 2):
+        jitter = 0.004 * seed
+        for eta, utility, success in ((None, 0.9, 0.99), (75.0, 0.8, 0.5), (50.0, 0.7, 0.2)):
+            leaks = [
+                leak(success + jitter, certificate=eta is None),
+                leak(
+                    0.9,
+                    "logit-gradient",
+                    Goal.LABEL,
+                    0.5,
+                    view="worst",
+                    curve=[] if seed else curve(),
+                ),
+            ]
+            undefended = eta is None
+            found.append(
+                record("sap", {"eta": eta}, seed, utility + jitter, leaks, undefended=undefended)
+            )
+        found.append(record("none", {}, seed, 0.91 + jitter, [leak(1.0)], undefended=True))
+    found.append(record("sap", {"eta": 25.0}, 0, 0.6, [leak(0.1)]))
+    return found
+
+
+def over_time():
+    """Two defenses whose label leak was followed, and a canary that one of them remembers."""
+    label = leak(
+        0.8, "spectral", Goal.LABEL, 0.5, channel=Channel.ACTIVATIONS, view="worst", curve=curve()
+    )
+    bits = Estimate(value=12.0, low=0.0, high=CEILING, n=1, chance=1.443)
+    canary = leak(0.5, "canary-exposure", Goal.MEMORISATION, channel=Channel.MODEL)
+    told = {"success": bits, "metric": "exposure", "ceiling": CEILING, "view": "planted 10 times"}
+    canary = canary.model_copy(update=told)
+    plain = record("none", leaks=[label, canary], task="sst2", undefended=True)
+    return [plain, record("p3eft", {"weight": 0.1}, leaks=[label], task="sst2")]
+
+
+def hostile_records():
+    """Every text that a record may hold is an attempt to run a script, or to leave the folder."""
+    evil = [
+        leak(0.4, EVIL, params={EVIL: EVIL}, view=EVIL, attribute=EVIL, goal=Goal.ATTRIBUTE),
+        leak(None, PATHS, status="failed", reason=EVIL, channel=None),
+    ]
+    return [
+        record(EVIL, {EVIL: EVIL, "eta": 1}, 0, 0.8, evil, EVIL, EVIL, utility_metric=EVIL),
+        record(PATHS, {"eta": 2}, 0, None, [leak(0.3)], PATHS, PATHS),
+        record("none", {}, 7, None, [], status="failed", reason=EVIL),
+    ]
+
+
+def kept(folder, records):
+    store = Store(folder)
+    for one in records:
+        store.write(one)
+    return folder
+
+
+def digests(folder):
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def inversion(page, part="plot"):
+    """The curves, or the legend, of inversion on `reviews` under most defenses."""
+    return page.locator(f".{part}[id^='{part}-reviews.'][id$='.inversion']").first

@@ -1,0 +1,23 @@
+"""Records that the command left behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from quick_suite import SUITE
+
+
+@pytest.fixture(scope="session")
+def records(tmp_path_factory):
+    """Records of one small suite, made by the installed command in a process of its own."""
+    folder = tmp_path_factory.mktemp("quick")
+    (folder / "quick.yaml").write_text(SUITE)
+    script = Path(sys.executable).with_name("leakboard")
+    done = subprocess.run(
+        [script, "run", "quick.yaml"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "results" / "local" / "quick"

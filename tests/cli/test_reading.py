@@ -1,0 +1,90 @@
+"""`leakboard show`, `export` and `plot` on the records of a run."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+
+def test_show_tells_leaks_and_why_an_attack_did_not_run(leakboard, records):
+    code, out, _ = leakboard("show", records)
+    assert code == 0
+    assert "logit-gradient" in out
+    assert "frozen does not send logit-gradients" in out
+
+
+def test_show_can_be_limited_to_the_best_attacks_or_to_one(leakboard, records):
+    code, out, _ = leakboard("show", records, "--best")
+    assert code == 0
+    assert "EP by the paper's attack and by the strongest" in out
+    _, out, _ = leakboard("show", records, "--attack", "paper")
+    assert "eia-nn" in out
+    # No paper measures labels; what did not run stays.
+    assert "0.000" not in "".join(line for line in out.splitlines() if "logit-gradient" in line)
+    assert "frozen does not send logit-gradients" in out
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "json"])
+def test_an_export_has_a_row_per_cell_and_attack(leakboard, records, tmp_path, suffix):
+    file = tmp_path / f"all.{suffix}"
+    code, _, _ = leakboard("export", records, file)
+    assert code == 0
+    reader = {"csv": pd.read_csv, "parquet": pd.read_parquet, "json": pd.read_json}[suffix]
+    table = reader(file)
+    ran = table[(table.attack == "eia-nn") & (table.view == "train")]
+    assert sorted(ran.defense) == ["frozen", "none", "sap", "sap"]
+    assert (ran.ep <= 1).all()
+
+
+def test_plot_writes_three_formats(leakboard, records, tmp_path):
+    code, _, _ = leakboard("plot", records, "--out", tmp_path)
+    assert code == 0
+    assert {p.suffix: p.read_bytes()[:4] for p in tmp_path.iterdir()} == {
+        ".png": b"\x89PNG",
+        ".svg": b"<?xm",
+        ".pdf": b"%PDF",
+    }
+
+
+def test_plot_against_a_swept_parameter_names_its_files_after_it(leakboard, records, tmp_path):
+    code, _, _ = leakboard("plot", records, "--against", "eta", "--out", tmp_path)
+    assert code == 0
+    assert {p.name for p in tmp_path.iterdir()} == {
+        f"quick-inversion-by-eta.{kind}" for kind in ("png", "svg", "pdf")
+    }
+
+
+def broken(folder, **changes):
+    """A copy of a good record file with some top-level values changed, under its own key."""
+    source = next(folder.glob("*.json"))
+    content = json.loads(source.read_text()) | changes
+    return source.name, json.dumps(content)
+
+
+def test_a_suffix_that_cannot_be_written_names_those_that_can(leakboard, records, tmp_path):
+    code, _, err = leakboard("export", records, tmp_path / "all.xlsx")
+    assert code == 2
+    assert ".parquet" in err
+
+
+def test_a_damaged_record_is_named_and_the_rest_is_shown(leakboard, records, tmp_path):
+    for path in records.glob("*.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    name, text = broken(records, status="failed")
+    (tmp_path / name).write_text(text)
+    code, out, err = leakboard("show", tmp_path)
+    assert code == 0
+    assert name in err
+    assert "checksum" in err
+    assert "eia-nn" in out
+
+
+def test_a_record_of_a_later_schema_stops_with_the_advice_to_upgrade(leakboard, records, tmp_path):
+    name, text = broken(records, schema_version=99)
+    (tmp_path / name).write_text(text)
+    code, _, err = leakboard("show", tmp_path)
+    assert code == 2
+    assert "Upgrade leakboard" in err
+    assert (tmp_path / name).read_text() == text

@@ -1,0 +1,80 @@
+"""`leakboard run`: what is kept, what is not done twice, and how it ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from quick_suite import SUITE
+
+
+def test_a_run_leaves_one_record_per_cell(records):
+    assert len(list(records.glob("*.json"))) == 4
+
+
+def test_a_second_run_trains_nothing(leakboard, records, monkeypatch):
+    monkeypatch.chdir(records.parents[2])
+    before = {path: path.stat().st_mtime_ns for path in records.glob("*.json")}
+    code, out, _ = leakboard("run", "quick.yaml")
+    assert code == 0
+    assert out.count("kept") == 4
+    assert {path: path.stat().st_mtime_ns for path in records.glob("*.json")} == before
+
+
+def test_a_failed_cell_ends_the_run_with_code_1_and_its_reason(leakboard, tmp_path, monkeypatch):
+    from defenses.frozen import Frozen
+
+    def fail(self, session):
+        raise ZeroDivisionError("no head")
+
+    monkeypatch.setattr(Frozen, "fine_tune", fail)
+    (tmp_path / "one.yaml").write_text(
+        SUITE.replace("[none, frozen, sap: {eta: [none, 75]}]", "[frozen]")
+    )
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = leakboard("run", "one.yaml")
+    assert code == 1
+    assert "ZeroDivisionError: no head" in out
+    code, out, _ = leakboard("show", tmp_path / "results" / "local" / "quick")
+    assert "ZeroDivisionError: no head" in out
+
+
+def test_a_missing_extra_ends_the_run_with_the_command_that_installs_it(
+    leakboard, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    (tmp_path / "quick.yaml").write_text(SUITE)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = leakboard("run", "quick.yaml")
+    assert code == 2
+    assert "pip install 'leakboard[cpu]'" in err
+    assert out.count("done") == 2  # none and frozen need no search, and are kept
+
+
+def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path):
+    (tmp_path / "long.yaml").write_text(
+        "name: long\ntask: reviews\nmodel: tiny-bert\ndefenses: [frozen, none]\nattacks: [prior]\n"
+        "limit: 1000\ntrain: {epochs: 100, batch_size: 16}"
+    )
+    script = Path(sys.executable).with_name("leakboard")
+    process = subprocess.Popen(
+        [script, "run", "long.yaml"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        # What runs in the background of a shell has been told to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    deadline = time.monotonic() + 120
+    while not (kept := list(tmp_path.glob("results/local/long/*.json"))):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+    assert list(tmp_path.glob("results/local/long/*.json")) == kept

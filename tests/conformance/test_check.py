@@ -1,0 +1,93 @@
+"""Registered methods keep the rules of the house, and a report says what to do."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from reports import NoSource, broken, outcome
+from rich.console import Console
+
+from attacks.eia_nn import NearestNeighbour
+from bench.conformance.check import check_attack, check_defense, check_method
+from bench.conformance.trial import Trained, Trial
+from bench.contracts.channels import Channel
+from bench.contracts.errors import LeakboardError
+from bench.methods import registry
+from defenses.sap import SAP
+
+
+@pytest.fixture
+def trained_once(monkeypatch):
+    """Attacks are examined on the same few cells, so each of these is trained once for all."""
+    train = Trial.train
+
+    def remembered(trial):
+        (pairing,) = trial.planned.pairings
+        worked_out = Channel.ADAPTER_GRADIENTS in pairing.attack.threat.reads
+        key = trial.planned.cell.key, worked_out
+        if key not in TRAINED:
+            TRAINED[key] = train(trial)
+        return TRAINED[key]
+
+    monkeypatch.setattr(Trial, "train", remembered)
+
+
+TRAINED: dict[tuple[str, bool], Trained] = {}
+
+
+@pytest.mark.parametrize("name", registry.defenses())
+def test_every_registered_defense_keeps_the_rules(name):
+    check_method(name).raise_if_failed()
+
+
+@pytest.mark.parametrize("name", registry.attacks())
+def test_every_registered_attack_keeps_the_rules(name, trained_once):
+    check_method(name).raise_if_failed()
+
+
+def test_report_names_each_broken_rule_and_what_to_do():
+    report = check_defense(NoSource)
+    with pytest.raises(
+        AssertionError, match=r"none breaks rules.*\n- names its source: set `source"
+    ):
+        report.raise_if_failed()
+    console = Console(width=100, file=io.StringIO())
+    console.print(report.table())
+    shown = console.file.getvalue()
+    assert "breaks 1 of the rules" in shown
+    assert shown.count("failed") == 1
+    assert all(result.rule in shown for result in report.results if len(result.rule) < 40)
+
+
+def test_configured_defense_is_examined_with_its_parameters():
+    noisy, clear = check_defense(SAP(eta=50)), check_defense(SAP(eta=None))
+    assert noisy.method == "sap eta=50"
+    rule = "draws its noise"
+    assert outcome(noisy, rule).outcome == "passed"
+    assert outcome(clear, rule).outcome == "not applicable"
+
+
+def test_method_in_a_file_is_examined(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from typing import ClassVar\nfrom defenses.none import NoDefense\n"
+        "class Mine(NoDefense):\n    'Mine.'\n    name: ClassVar[str] = 'Not a name'\n"
+    )
+    for where in (str(file), f"{file}:Mine"):
+        assert broken(check_method(where)) == {"has a name of lower-case words joined by '-'"}
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (lambda: check_method("sapp"), "Did you mean 'sap'"),
+        (lambda: check_method("mine.py"), "no such Python file"),
+        (lambda: check_defense(NearestNeighbour), "no subclass of bench.methods.defense.Defense"),
+        (lambda: check_attack(SAP()), "no subclass of bench.methods.attack.Attack"),
+        (lambda: check_defense(SAP, model="tiny-bart"), "Did you mean 'tiny-bert'"),
+    ],
+)
+def test_what_cannot_be_examined_at_all_is_an_error_and_no_report(call, advice):
+    with pytest.raises(LeakboardError, match=advice):
+        call()

@@ -1,0 +1,224 @@
+"""Each broken defense is caught by its rule."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ConfigDict
+from reports import NoSource, broken, outcome
+
+from bench.conformance.check import check_defense
+from bench.contracts.channels import Channel
+from bench.exchange.predictor import Predictor
+from bench.exchange.tuned import Tuned
+from bench.methods import registry
+from defenses.none import NoDefense
+from defenses.sap import SAP
+
+
+def test_every_rule_applies_to_a_defense_with_noise_on_what_it_sends_and_none_in_its_answer():
+    report = check_defense(registry.defense("blackout"))
+    assert {r.outcome for r in report.results} == {"passed"}
+
+
+class Undeclared(NoDefense):
+    """Sends gradients that it does not declare."""
+
+    emits: ClassVar[frozenset[Channel]] = frozenset({Channel.TOKENS, Channel.ACTIVATIONS})
+
+
+class TrainsThePublicModel(NoDefense):
+    """Changes the public model before it trains."""
+
+    def fine_tune(self, session):
+        tuned = super().fine_tune(session)
+        next(session.backbone.model.parameters()).data.mul_(0.9)
+        return tuned
+
+
+class Unseeded(SAP):
+    """Draws noise that no seed decides."""
+
+    def fine_tune(self, session):
+        session.noise = np.random.default_rng()
+        return super().fine_tune(session)
+
+
+class AlwaysTheSameNoise(SAP):
+    """Draws noise with a seed of its own."""
+
+    def fine_tune(self, session):
+        session.noise = np.random.default_rng(0)
+        return super().fine_tune(session)
+
+
+class Crashing(NoDefense):
+    """Does not get far."""
+
+    def fine_tune(self, session):
+        raise ZeroDivisionError("no head")
+
+
+class Mute(NoDefense):
+    """Says nothing to anybody."""
+
+    def fine_tune(self, session):
+        return Predictor(lambda tokens, rows, split: torch.zeros(len(rows), session.classes))
+
+
+class Changed(Tuned):
+    """The scores of another predictor, changed."""
+
+    def __init__(self, inner, change):
+        self.inner, self.change = inner, change
+
+    def predict(self, tokens, split):
+        return self.change(self.inner.predict(tokens, split))
+
+
+class Fewer(NoDefense):
+    """Has no answer for the last example."""
+
+    def fine_tune(self, session):
+        return Changed(super().fine_tune(session), lambda scores: scores[:-1])
+
+
+class NotANumber(NoDefense):
+    """Has a score that is no number."""
+
+    def fine_tune(self, session):
+        return Changed(super().fine_tune(session), lambda scores: scores * torch.nan)
+
+
+class ByPlace(NoDefense):
+    """Favours the examples that come late."""
+
+    def fine_tune(self, session):
+        return Changed(
+            super().fine_tune(session), lambda scores: scores + torch.arange(len(scores))[:, None]
+        )
+
+
+class Misshapen(NoDefense):
+    """Sends fewer vectors than there are tokens on a channel that has one per token."""
+
+    emits: ClassVar[frozenset[Channel]] = NoDefense.emits | {Channel.REPRESENTATIONS}
+
+    def fine_tune(self, session):
+        vectors = torch.zeros(len(session.train), session.backbone.width)
+        session.wire.send(Channel.REPRESENTATIONS, vectors, session.all_rows)
+        return super().fine_tune(session)
+
+
+class BadName(NoDefense):
+    """Has a name that no file could have."""
+
+    name: ClassVar[str] = "Bad_Name"
+
+
+class NoDocstring(NoDefense):
+    pass
+
+
+class NoVersion(NoDefense):
+    """Begins to count at zero."""
+
+    version: ClassVar[int] = 0
+
+
+class NoDefault(NoDefense):
+    """Has a parameter that one must give."""
+
+    strength: float
+    """How much."""
+
+
+class NoParameterDocstring(NoDefense):
+    """Has a parameter that nobody explains."""
+
+    strength: float = 1.0
+
+
+class NotJson(NoDefense):
+    """Has a parameter that JSON turns into something else."""
+
+    shape: Any = (1, 2)
+    """Of something."""
+
+
+class TakesAnything(NoDefense):
+    """Takes parameters that it does not have."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class NoChannels(NoDefense):
+    """Declares nothing, and crashes before it can send."""
+
+    emits: ClassVar[frozenset[Channel]] = frozenset()
+
+    def fine_tune(self, session):
+        raise ZeroDivisionError("no channel")
+
+
+ENDS = "fine-tunes to the end"
+
+
+SHAPE = "predicts a finite score of each class for each example"
+
+
+BROKEN_DEFENSES = {
+    Undeclared: {"sends on declared channels only", ENDS},
+    TrainsThePublicModel: {"leaves the public model as it was"},
+    Unseeded: {"does the same again with the same seeds"},
+    AlwaysTheSameNoise: {"draws its noise with the mechanism's seed"},
+    Crashing: {ENDS},
+    Mute: {"uses the channels that it declares", "has its bytes counted in each direction"},
+    Fewer: {SHAPE, ENDS, "predicts the same whatever the order of the examples"},
+    NotANumber: {SHAPE, ENDS},
+    ByPlace: {"predicts the same whatever the order of the examples"},
+    Misshapen: {"can be attacked by every attack that fits"},
+    BadName: {"has a name of lower-case words joined by '-'"},
+    NoSource: {"names its source"},
+    NoDocstring: {"says in its docstring what it does"},
+    NoVersion: {"has a version of 1 or more"},
+    NoDefault: {"gives each parameter a default and a docstring"},
+    NoParameterDocstring: {"gives each parameter a default and a docstring"},
+    NotJson: {"has parameters that survive JSON"},
+    TakesAnything: {"refuses unknown parameters"},
+    NoChannels: {"declares the channels on which it sends", ENDS},
+}
+
+
+@pytest.mark.parametrize("defense", BROKEN_DEFENSES, ids=lambda cls: cls.__name__)
+def test_broken_defense_is_caught_by_its_rule_and_by_no_other(defense):
+    assert broken(check_defense(defense)) == BROKEN_DEFENSES[defense]
+
+
+def test_channel_that_some_parameter_opens_counts_as_used_and_one_that_none_opens_is_told():
+    class Promising(SAP):
+        """Declares a channel that nothing opens."""
+
+        emits: ClassVar[frozenset[Channel]] = SAP.emits | {Channel.PARAMETERS}
+
+    rule = "uses the channels"
+    assert outcome(check_defense(SAP), rule).outcome == "passed"
+    told = outcome(check_defense(Promising), rule)
+    assert told.outcome == "not applicable"
+    assert "parameters" in told.detail
+    assert "cut-gradients" not in told.detail
+
+
+def test_defense_that_refuses_every_cut_is_told_as_not_examined_rather_than_broken():
+    class Deep(NoDefense):
+        """Runs nowhere."""
+
+        def refuses(self, cut):
+            return "only below the ground"
+
+    report = check_defense(Deep)
+    assert report.passed
+    assert "only below the ground" in outcome(report, ENDS).detail

@@ -1,0 +1,34 @@
+"""Redaction: which texts are trained on."""
+
+from __future__ import annotations
+
+from released import FORM, plan_of, run
+
+from bench.contracts.settings import Plant
+from bench.defending.redaction import first_of_each
+from defenses.redacted import Redacted
+
+
+def test_canary_is_masked_or_missed_as_the_defense_says():
+    class Seen(Redacted):
+        """Keeps what it would train on."""
+
+        def fine_tune(self, session):
+            spans = self.found(session)
+            kept.append(self.redacted(session, spans)[1])
+            return super().fine_tune(session)
+
+    kept: list = []
+    plant = Plant(canaries=FORM, copies=(3,), unseen=0)
+    for canaries in ("masked", "missed"):
+        assert run(plan_of(Seen(detector="exact", canaries=canaries), plant=plant)).status == "ok"
+    masked, missed = kept
+    assert masked[-1] == "My ID is <MASK>."
+    assert missed[-1] != masked[-1]
+    assert missed[-1].startswith("My ID is ")
+    assert masked[:-3] == missed[:-3]
+    assert all(text.startswith("call <MASK> at") for text in masked[:-3])
+
+
+def test_deduplication_keeps_the_first_of_each_text():
+    assert first_of_each(["b", "a", "b", "c", "a"]).tolist() == [0, 1, 3]

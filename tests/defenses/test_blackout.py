@@ -1,0 +1,49 @@
+"""The control: nothing is found in it, and a flag says so if something is."""
+
+from __future__ import annotations
+
+import pytest
+import released
+import torch
+from cells import run, session_of
+
+from attacks.canary_exposure import CanaryExposure
+from attacks.membership import Membership
+from bench.contracts.settings import Plant
+from bench.scoring.checks import flags
+from bench.scoring.memory import EXTRACTED
+from defenses.blackout import Blackout
+from defenses.none import NoDefense
+
+
+def test_every_attack_fails_on_blackout(tmp_path):
+    (record,) = run(tmp_path, Blackout(), limit=300)
+    found = [leak for leak in record.leaks if leak.success]
+    assert {leak.attack.name for leak in found} == {"eia-nn", "logit-gradient", "prior"}
+    for leak in found:
+        assert leak.success.low <= leak.success.chance, leak.attack.name
+
+
+class Trained(Blackout):
+    """A control that is none."""
+
+    def fine_tune(self, session):
+        return NoDefense().fine_tune(session)
+
+
+@pytest.mark.parametrize("kind", [Blackout, Trained])
+def test_attacks_on_memory_find_nothing_in_pure_noise_and_a_flag_says_if_they_do(kind):
+    plant = Plant(canaries="my id is {digits}", copies=(40,), each=4, unseen=20, audit=40)
+    attacks, settings = (CanaryExposure(releases="last"), Membership()), {"learning_rate": 1e-2}
+    plan = released.plan_of(kind(), plant=plant, attacks=attacks, tune="full", epochs=4, **settings)
+    record = released.run(plan)
+    assert (record.status, record.reason) == ("ok", "")
+    metrics = {leak.metric for leak in record.leaks if leak.success}
+    assert metrics == {"exposure", *EXTRACTED.values(), "AUC", "TPR at 1% FPR"}
+    assert ("leak-on-blackout" in str(flags([record]))) == (kind is Trained)
+
+
+def test_blackout_predicts_the_most_frequent_class_whatever_the_input():
+    session, inputs = session_of(Blackout())
+    scores = Blackout().fine_tune(session).predict(inputs.tokens["dev"], "dev")
+    assert set(scores.argmax(1).tolist()) == {int(torch.bincount(session.labels).argmax())}

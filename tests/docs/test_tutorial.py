@@ -1,0 +1,72 @@
+"""The tutorial as one program, as a reader runs it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+BLOCK = re.compile(r"^```python(?: title=\"(?P<file>[^\"]+)\")?\n(?P<code>.*?)^```$", re.M | re.S)
+
+
+def blocks() -> Iterator[tuple[str | None, str]]:
+    """The file that a block is, if any, and its text, with the lines where the page has them."""
+    page = TUTORIAL.read_text("utf-8")
+    for found in BLOCK.finditer(page):
+        above = page[: found.start("code")].count("\n")
+        yield found["file"], "\n" * above + found["code"]
+
+
+@pytest.fixture(scope="module")
+def read(tmp_path_factory):
+    """The names that the program leaves behind, run in an empty folder."""
+    names: dict[str, object] = {"__name__": "__main__"}
+    folder = tmp_path_factory.mktemp("tutorial")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        for file, code in blocks():
+            if file:
+                Path(file).write_text(code.lstrip("\n"), "utf-8")
+            else:
+                exec(compile(code, TUTORIAL, "exec"), names)
+    return folder, names
+
+
+def success(found, attack):
+    rows = found.frame()
+    return rows[(rows["attack"] == attack) & (rows["status"] == "ok")]["success"].iloc[0]
+
+
+def test_what_the_plain_loop_sends_gives_tokens_and_labels_away(read):
+    _, names = read
+    assert success(names["found"], "eia-nn") >= 0.99
+    assert success(names["found"], "logit-gradient") == 1
+
+
+def test_noise_by_a_hook_hides_tokens_and_not_labels(read):
+    _, names = read
+    assert success(names["noisy"], "eia-nn") < 0.6
+    assert success(names["noisy"], "logit-gradient") == 1
+
+
+def test_the_defense_of_the_page_is_short_and_more_noise_hides_more(read):
+    folder, names = read
+    assert len((folder / "word_noise.py").read_text("utf-8").splitlines()) < 60
+    rows = names["r"].best()
+    rows = rows[rows["goal"] == "inversion"]
+    open_, _, hidden = (
+        rows[rows["setting"].str.endswith(f"σ={sigma}")].iloc[0] for sigma in ("0", "0.1", "0.3")
+    )
+    assert open_["success"] >= 0.99
+    assert hidden["success"] < 0.5
+    assert "uncertified" not in hidden["note"]
+
+
+def test_the_figure_is_drawn_where_the_page_says(read):
+    folder, _ = read
+    assert {file.suffix for file in (folder / "plots").iterdir()} == {".png", ".svg", ".pdf"}

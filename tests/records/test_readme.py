@@ -1,0 +1,55 @@
+"""The description of the records names all that is in them."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+from paths import README
+
+import bench.contracts as schema
+import bench.methods.registry
+import bench.scoring.checks
+from bench.contracts.claim import Claim
+from bench.exchange.manifest import Manifest
+from leaderboards.tables.frame import COLUMNS
+
+
+def explained(section: str) -> list[str]:
+    parts = re.split(r"^###? ", README.read_text("utf-8"), flags=re.MULTILINE)
+    text = dict(part.split("\n", 1) for part in parts)[section]
+    return re.findall(r"^\| `([^`]+)` \| .*\w", text, flags=re.MULTILINE)
+
+
+def test_every_export_column_is_explained_in_order() -> None:
+    assert explained("Columns of an export") == list(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        schema.Record,
+        schema.Cell,
+        schema.MethodSpec,
+        schema.TrainSettings,
+        schema.Recording,
+        schema.Plant,
+        schema.Estimate,
+        schema.Leak,
+        schema.Point,
+        schema.Projection,
+        Claim,
+        schema.Cost,
+        schema.BottomCost,
+        schema.Provenance,
+        Manifest,
+    ],
+)
+def test_every_field_of_a_record_is_explained(part: type[schema.Part]) -> None:
+    assert explained(part.__name__) == list(part.model_fields)
+
+
+def test_every_status_and_flag_is_explained() -> None:
+    assert explained("Statuses") == list(get_args(schema.Status))
+    assert explained("Flags") == list(bench.scoring.checks.FLAGS)

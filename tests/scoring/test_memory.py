@@ -1,0 +1,94 @@
+"""Scores of what a model remembers: exposure, extraction, membership."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from released import TEXTS
+
+from bench.attacking.canaries import expected_unseen
+from bench.contracts.channels import Channel
+from bench.contracts.guess import Guess
+from bench.contracts.threat import Goal
+from bench.contracts.transcript import Message, Transcript
+from bench.scoring.guesses import BadGuess, Truth
+from bench.scoring.memory import score_canaries, score_members
+from bench.tasks.planting import CEILING, TRIES, Canary, Planted
+
+
+def two_releases() -> Transcript:
+    vector = np.zeros((1, 3), np.float32)
+    zero = np.zeros(1, np.int64)
+    return Transcript(
+        tuple(
+            Message(Channel.MODEL, "train", r, "customer", "public", 0, zero, vector, step=10 * r)
+            for r in (0, 1)
+        )
+    )
+
+
+def truth_of(*canaries: Canary, members=None) -> Truth:
+    return Truth({}, {}, {}, Planted(TEXTS, canaries, {}, None, members))
+
+
+def guess_of(values, measure="exposure", round=0) -> Guess:
+    rows = np.arange(len(values))
+    return Guess(
+        Goal.MEMORISATION, Channel.MODEL, "train", rows, values, measure=measure, round=round
+    )
+
+
+def test_exposure_is_that_of_the_planted_secret_at_every_release():
+    early, late = np.ones((2, 1, 10**6), np.float32)
+    early[0, :3] = 0  # secret 7 is among 999,997 equals
+    late[0, 7] = 0
+    truth = truth_of(Canary(0, 7, 10), Canary(0, 9, 0), Canary(0, 11, 0))
+    guesses = [guess_of(late, round=1), guess_of(early)]
+    ten, never = score_canaries(guesses, two_releases(), truth)
+    assert ten["success"].value == pytest.approx(CEILING)
+    assert ten["view"] == "planted 10 times"
+    assert [p.success.value for p in ten["curve"]] == pytest.approx([1.0, CEILING], abs=1e-4)
+    assert [p.step for p in ten["curve"]] == [0, 10]
+    assert ten["success"].chance == pytest.approx(expected_unseen(10**6))
+    # One canary says nothing about others.
+    assert (ten["success"].low, ten["success"].high) == (0.0, CEILING)
+    assert never["view"] == "never planted"
+    assert never["units"] == 2
+
+
+def test_extraction_counts_canaries_whose_digits_were_printed():
+    truth = truth_of(Canary(0, 7, 10), Canary(0, 9, 0))
+    ten, never = score_canaries([guess_of(np.array([[7]]), "extraction")], two_releases(), truth)
+    assert (ten["success"].value, never["success"].value) == (1.0, 0.0)
+    eight = np.arange(8)[None]
+    ten, never = score_canaries([guess_of(eight, "beam extraction")], two_releases(), truth)
+    assert (ten["success"].value, never["success"].value) == (1.0, 0.0)
+    assert ten["success"].chance == pytest.approx(8e-6)
+    for measure, allowed in TRIES.items():  # who prints every number extracts nothing
+        with pytest.raises(BadGuess, match=f"prints at most {allowed} secrets"):
+            score_canaries([guess_of(np.arange(9)[None], measure)], two_releases(), truth)
+
+
+def test_guess_of_another_shape_is_refused():
+    truth = truth_of(Canary(0, 7, 10))
+    for bad in (np.ones((1, 10)), np.ones((2, 10**6)), np.full((1, 10**6), np.nan)):
+        with pytest.raises(BadGuess):
+            score_canaries([guess_of(bad)], two_releases(), truth)
+
+
+def test_ranking_of_members_gives_auc_and_a_bound():
+    members = np.arange(200) % 2 == 0
+    truth = truth_of(members=members)
+
+    def scored(values):
+        rows = np.arange(len(values))
+        guess = Guess(Goal.MEMBERSHIP, Channel.MODEL, "train", rows, values, measure="membership")
+        return score_members([guess], two_releases(), truth)[0]
+
+    told, blind = scored(members.astype(float)), scored(np.arange(200) // 2 * 1.0)
+    assert told["success"].value == 1.0
+    assert told["epsilon"] > 3
+    assert blind["success"].value == pytest.approx(0.5, abs=0.02)
+    assert blind["epsilon"] == 0
+    with pytest.raises(BadGuess):
+        scored(np.arange(10.0))

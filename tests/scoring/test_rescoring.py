@@ -1,0 +1,78 @@
+"""Records follow from their raw guesses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from paths import PUBLISHED
+from records import leak, record
+
+from bench.contracts.threat import Goal
+from bench.records.store import from_text
+from bench.scoring.rescoring import rescored
+
+
+@pytest.mark.slow
+def test_published_records_follow_from_their_raw_guesses():
+    metrics_seen: set[str] = set()
+    for path in PUBLISHED:
+        found = from_text(path)
+        metrics = {leak.metric for leak in found.leaks if leak.success}
+        if not metrics <= metrics_seen:
+            metrics_seen |= metrics
+            assert not rescored(found).mismatches, path
+    assert {"token accuracy", "accuracy", "AUC (sign-free)", "matched accuracy"} <= metrics_seen
+
+
+def test_what_a_released_model_remembers_is_scored_again():
+    from bench.scoring import memory, one_run
+    from bench.tasks import planting
+
+    ranks, member = list(range(2, 42, 2)), [0, 1, 0, 1, 0] * 4
+    auc = one_run.auc(np.array(ranks) / 2, np.array(member, bool))
+    epsilon = one_run.audit(np.array(ranks) / 2, np.array(member, bool))
+    bits = planting.CEILING - np.log2(np.array([2, 20, 2000]) / 2)
+    members_leak = leak(
+        attack="membership", goal=Goal.MEMBERSHIP, epsilon=epsilon,
+        raw={"twice_rank": ranks, "member": member},
+    ).model_copy(update={"success": auc, "units": 20, "metric": "AUC"})  # fmt: skip
+    canaries = leak(
+        attack="canary-exposure", goal=Goal.MEMORISATION, ceiling=planting.CEILING,
+        raw={"twice_rank": [2, 20, 2000]},
+    ).model_copy(update={"success": memory.estimate(bits, "exposure"), "units": 3, "metric": "exposure"})  # fmt: skip
+    hit = leak(attack="canary-exposure", goal=Goal.MEMORISATION, raw={"hit": [1, 0, 1]}).model_copy(
+        update={
+            "success": memory.estimate(np.array([1.0, 0, 1]), "extraction"),
+            "units": 3,
+            "metric": "extracted",
+        }
+    )
+    few = leak(attack="membership", goal=Goal.MEMBERSHIP).model_copy(
+        update={
+            "success": one_run.tpr_at(memory.LOW, np.array(ranks) / 2, np.array(member, bool)),
+            "units": 20,
+            "metric": "TPR at 1% FPR",
+        }
+    )
+    good = record(leaks=[members_leak, canaries, hit, few], utility=None)
+    assert rescored(good).mismatches == []
+    assert rescored(good).numbers == 4 * 7 + 1
+    lied = [
+        members_leak.model_copy(update={"epsilon": epsilon + 0.1}),
+        canaries.model_copy(update={"ceiling": 100.0}),
+        hit.model_copy(update={"raw": {"hit": [1, 0, 0]}}),
+        few.model_copy(update={"epsilon": 1.0}),
+    ]
+    for i, one in enumerate(lied):
+        leaks = [one if i == j else own for j, own in enumerate(good.leaks)]
+        assert rescored(good.model_copy(update={"leaks": leaks})).mismatches, one.attack.name
+
+
+def test_the_moment_that_counts_is_the_worst_of_its_curve():
+    own = record(utility=None).leaks[0].success
+    for value, step, wrong in ((0.5, 3, 0), (0.6, 3, 2), (0.5, 4, 1)):
+        point = {"step": step, "part": 0, "recipient": "v"}
+        point["success"] = own.model_copy(update={"value": value})
+        told = leak(goal=Goal.LABEL, step=3, curve=[point])
+        found = [m.what for m in rescored(record(leaks=[told], utility=None)).mismatches]
+        assert len(found) == wrong + 1  # the first: it has no raw guesses

@@ -1,0 +1,210 @@
+"""Submitted cells run again: which of them, and what is said of the others."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from jinja2 import Environment, PackageLoader
+from records import record
+from submitted import more_private, sent, with_key
+
+from bench.contracts.cell import MethodSpec
+from bench.records.store import to_text
+from bench.running.reporting import Reporter
+from bench.submissions import apart, rerunning
+from bench.submissions.apart import NotRun, Order, run_apart
+from bench.submissions.here import Here
+from bench.submissions.manifest import Verified, accepted
+from bench.submissions.rerunning import Again, drawn_from
+from bench.submissions.verifying import verify
+
+
+def verdict(path, count=1, seed=0, minutes=60.0):
+    here = Here()
+    return verify(path, Again(count, seed, Reporter(), here, minutes), here)
+
+
+def told(report):
+    return "\n".join(what for check, _, what in report.lines if check == "another run")
+
+
+# Which cells
+
+
+def test_defended_cells_are_drawn_before_all_others_and_each_as_often_as_another():
+    cells = [record("none", seed=seed, undefended=True) for seed in range(4)]
+    cells += [record("sap", {"eta": 75.0}, seed=seed) for seed in range(4)]
+    first = Counter()
+    for seed in range(400):
+        order = drawn_from(cells, "content", seed)
+        assert [r.undefended for r in order] == [False] * 4 + [True] * 4
+        first[order[0].key] += 1
+    assert len(first) == 4
+    assert min(first.values()) > 60
+
+
+def test_the_draw_depends_on_the_seed_and_on_the_records_and_on_nothing_else():
+    cells = [record("sap", {"eta": 75.0}, seed=seed) for seed in range(30)]
+    order = drawn_from(cells, "content", 5)
+    assert drawn_from(cells[::-1], "content", 5) == order
+    assert drawn_from(cells, "content", 6) != order
+    assert drawn_from(cells, "other content", 5) != order
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"task": "sst2"}, "its data 'sst2' are not here; give --data DIR"),
+        ({"task": "somebodys"}, "unknown task 'somebodys'"),
+        ({"model": "evil/model"}, "its model 'evil/model' is somewhere else; give --model FOLDER"),
+        ({"data_hash": "6f1a" + "0" * 60}, "other data: 'reviews' has the hash 6f1a00000000…"),
+        ({"model_hash": "6f1a" + "0" * 60}, "another model: 'tiny-bert' with the hash 6f1a"),
+        ({"defense": MethodSpec(name="not-here")}, "unknown defense 'not-here'"),
+        ({"defense": MethodSpec(name="sap", params={"eta": "../x"})}, "'../x' is a path, which is"),
+        ({"defense": MethodSpec(name="sap", params={"eta": "~/x"})}, "'~/x' is a path, which is"),
+        ({"defense": MethodSpec(name="sap", params={"eta": -1})}, "sap.eta"),
+        ({"defense": MethodSpec(name="sap")}, "it cannot be run again here, since this differs"),
+    ],
+)
+def test_what_cannot_be_run_again_is_said_and_not_followed(
+    real, monkeypatch, tmp_path, change, expected
+):
+    monkeypatch.delenv("LEAKBOARD_DATA", raising=False)
+    assert Here(tmp_path).obstacle(real[1]) is None
+    assert expected in Here(tmp_path).obstacle(with_key(real[1], **change))
+
+
+# What came of it
+
+
+def test_an_honest_defended_cell_comes_out_the_same_in_a_process_of_its_own(real, tmp_path):
+    report = verdict(sent(tmp_path / "a.zip", real), seed=3)
+    assert report.sound, told(report)
+    assert "(sap, seed 0): every number came out the same" in told(report)
+    assert report.repeated
+    assert report.verified == Verified(
+        seed=3, repeated=(real[1].key,), defended=True, methods=("none",), left={}
+    )
+
+
+def test_a_lie_of_which_all_numbers_fit_is_found(real, tmp_path, at_once):
+    report = verdict(sent(tmp_path / "a.zip", [real[0], more_private(real[1])]))
+    assert not report.sound
+    assert not report.repeated
+    assert "eia-nn inversion representations train token accuracy ok 0.2" in told(report)
+    assert {out for check, out, _ in report.lines if check == "scores"} == {"held"}
+
+
+def test_undefended_cells_alone_prove_nothing_of_a_defended_one(real, tmp_path, at_once):
+    unknown = with_key(
+        real[1], defense=real[1].cell.defense.model_copy(update={"name": "my-noise"})
+    )
+    report = verdict(sent(tmp_path / "a.zip", [real[0], unknown]))
+    assert report.sound
+    assert report.verified.repeated == (real[0].key,)
+    assert not report.repeated
+    report = verdict(sent(tmp_path / "b.zip", [real[0]]))
+    assert report.repeated
+
+
+def test_every_reason_and_every_method_that_was_not_run_is_named(real, tmp_path, at_once):
+    unknown = real[1].cell.defense.model_copy(update={"name": "my-noise"})
+    records = [*real, with_key(real[1], defense=unknown)]
+    report = verdict(sent(tmp_path / "a.zip", records))
+    assert len(at_once) == 1
+    assert "not run again: 1 cells: my-noise on reviews: unknown defense 'my-noise'" in told(report)
+    assert "no cell was run again of my-noise, none" in told(report)
+    assert report.verified.methods == ("my-noise", "none")
+    assert list(report.verified.left.values()) == [1]
+
+
+def test_no_more_cells_are_started_than_were_asked_for(real, tmp_path, monkeypatch):
+    started = []
+
+    def endless(order, minutes, reporter):
+        started.append(minutes)
+        raise NotRun("it was not done after 3 minutes; give --minutes")
+
+    monkeypatch.setattr(rerunning, "run_apart", endless)
+    report = verdict(sent(tmp_path / "a.zip", real), count=1, minutes=3)
+    assert started == [3]
+    assert report.sound
+    assert not report.repeated
+    assert "sap on reviews: it was not done after 3 minutes" in told(report)
+
+
+def test_models_of_attackers_are_handed_on_as_they_are_and_named(real, tmp_path, at_once):
+    shadow = with_key(real[1], shadow=0).model_copy(update={"leaks": real[1].leaks[:1]})
+    report = verdict(sent(tmp_path / "a.zip", [*real, shadow]))
+    assert list(at_once[0].shadows) == [shadow.key]
+    assert "1 cells: models that attackers trained themselves are taken as they are" in told(report)
+
+
+def test_what_was_run_again_stands_in_the_manifest_and_on_the_page(
+    real, tmp_path, monkeypatch, leakboard, at_once
+):
+    monkeypatch.chdir(tmp_path)
+    sent(tmp_path / "a.zip", real)
+    code, out, err = leakboard("verify", "a.zip", "--seed", 5, "--accept")
+    assert code == 0, out + err
+    told = accepted(tmp_path / "results/published/my-noise")
+    assert told.verified == Verified(
+        seed=5, repeated=(real[1].key,), defended=True, methods=("none",)
+    )
+    code, out, err = leakboard("verify", "results/published/my-noise", "--seed", 5)
+    assert code == 0, out + err
+    templates = Environment(loader=PackageLoader("leaderboards.site"), autoescape=True)
+    page = templates.get_template("parts.html").module.submitted
+    assert "and verified; no cell was run again of none" in page([told])
+    word = told.model_copy(update={"verified": Verified()})
+    assert "verified without running a defended cell again" in page([word])
+    assert "again" not in page([told.model_copy(update={"verified": None})])
+
+
+# A process of its own
+
+
+def order_of(found):
+    return Order(found.key, to_text(found).encode(), {}, None, "cpu", "tiny-bert", 1)
+
+
+def test_a_cell_ends_with_its_time_and_leaves_no_process(real):
+    start = time.monotonic()
+    with pytest.raises(NotRun, match=r"not done after 0\.001 minutes; give --minutes"):
+        run_apart(order_of(real[1]), 0.001, Reporter())
+    assert time.monotonic() - start < 5
+    assert not multiprocessing.active_children()
+
+
+def test_a_process_that_dies_is_a_reason_and_no_error(monkeypatch):
+    monkeypatch.setattr(apart, "get_context", lambda _: Dying)
+    with pytest.raises(NotRun, match=r"its process died \(code 9\)"):
+        run_apart(None, 1, Reporter())
+
+
+class Dying:
+    """A way to start processes, in which they die."""
+
+    @staticmethod
+    def Pipe(duplex):  # noqa: N802
+        return multiprocessing.Pipe(duplex)
+
+    @staticmethod
+    def Process(target, args, daemon):  # noqa: N802
+        return multiprocessing.get_context("spawn").Process(target=os._exit, args=(9,), daemon=True)
+
+
+def test_progress_is_told_and_what_is_wrong_is_a_reason(real):
+    ours, theirs = SimpleNamespace(sent=[]), SimpleNamespace()
+    theirs.send = ours.sent.append
+    apart._work(theirs, order_of(more_private(real[1])))
+    assert {kind for kind, *_ in ours.sent} == {"moved", "record"}
+    ours.sent.clear()
+    broken = Order("0" * 16, b"{}", {}, None, "cpu", "tiny-bert", 1)
+    apart._work(theirs, broken)
+    assert ours.sent == [("not run", "Corrupt: its content does not match its checksum")]

@@ -1,0 +1,72 @@
+"""The suites of the project, and what `all` stands for."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from cells import load_tiny
+from suite_files import Read
+
+import bench.running.plan as planning
+from bench.methods import registry
+from bench.suites.suite import load_suite, suite_names
+from bench.tasks.loading import load_task
+
+loaded = cache(load_task)
+
+
+NEVER_ALL = {"sap-table3": {"aia-mlp"}, "sap-sst2": {"aia-mlp"}}
+"""Attacks that `all` names and a suite's task gives nothing to guess."""
+
+
+@pytest.mark.usefixtures("real_methods")
+@pytest.mark.parametrize("name", suite_names())
+def test_every_built_in_suite_loads_under_its_own_name(name: str) -> None:
+    suite = load_suite(name)
+    assert suite.name == name
+    assert suite.description
+
+
+@pytest.mark.usefixtures("real_methods", "minilm")
+@pytest.mark.parametrize("name", suite_names())
+def test_every_built_in_suite_can_be_planned_and_certifies_its_attacks(
+    name: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = {"dialogue-gpt": "tiny-gpt2"}  # the former is trained at its first use
+    monkeypatch.setattr(
+        planning, "load_backbone", lambda name, device: load_tiny(quick.get(name, name))
+    )
+    monkeypatch.setattr(planning, "load_task", lambda spec, data, base: loaded(spec, data))
+    suite = load_suite(name)
+    plan = planning.make_plan(suite, data)
+    assert not any(cell.refused for cell in plan.cells)
+    # Without an open setting at its cut, a failure of an attack would say nothing.
+    certified = {(c.cell.task, c.cell.cut) for c in plan.cells if c.defense.undefended}
+    assert certified == {(c.cell.task, c.cell.cut) for c in plan.cells}
+    # What attackers measure of models of their own is no attack of the suite.
+    own = [cell for cell in plan.cells if cell.cell.shadow is None]
+    used = {str(p.attack) for cell in own for p in cell.pairings if p.goals}
+    plant = suite.plant
+    never = NEVER_ALL.get(name, set())
+    never |= set() if plant and plant.canaries else {"canary-exposure"}
+    never |= set() if plant and plant.audit else {"membership"}
+    assert used == {str(attack) for attack in suite.attacks} - never
+
+
+def test_the_suites_that_the_documents_name_exist() -> None:
+    named = {"smoke", "sap-figure2", "sap-figure3", "sap-figure4", "sap-table3", "inversion"}
+    assert named <= set(suite_names())
+
+
+@pytest.mark.usefixtures("real_methods")
+def test_all_leaves_out_costly_attacks_and_a_suite_may_name_them(read: Read) -> None:
+    every = registry.attacks()
+    head = "name: s\ntask: reviews\ndefenses: none\nattacks: "
+    names = {attack.name for attack in read(head + "all").attacks}
+    assert names == {name for name, attack in every.items() if not attack.costly}
+    assert {"aia-finetune", "eia-map", "eia-learned"} <= every.keys() - names
+    assert {"eia-nn", "aia-mlp", "prior"} <= names
+    named = read(head + "[eia-nn, eia-map: {sentences: 100}]").attacks
+    assert [attack.name for attack in named] == ["eia-nn", "eia-map"]

@@ -1,0 +1,66 @@
+"""A task by its name: generated, from a folder, from the hub."""
+
+from __future__ import annotations
+
+import pytest
+from folders import DATA, failure, needs_data, rows_of, write
+
+from bench.tasks.catalogue import CATALOGUE, GENERATED, listing
+from bench.tasks.loading import GENERATORS, load_task
+from bench.tasks.reviews import reviews
+from bench.tasks.table import read_table
+
+LABELLED = [name for name, entry in CATALOGUE.items() if entry.layout.label]
+
+
+def test_generated_task_wins_over_a_folder_of_its_name(tmp_path):
+    write(tmp_path / "reviews", "train", rows_of(40))
+    assert load_task("reviews", tmp_path) is reviews()
+
+
+def test_unknown_name_suggests_the_nearest_one():
+    assert "Did you mean 'mrpc'?" in failure(None, "mprc")
+
+
+def test_listing_names_each_task_once_with_the_attributes_that_it_has():
+    listed = {line.name: line for line in listing()}
+    assert list(listed) == ["reviews", "dialogues", *CATALOGUE]
+    assert set(GENERATED) == set(GENERATORS)
+    assert listed["reviews"].attributes == tuple(reviews().attributes)
+    assert listed["synthpai"].attributes == ("gender", "age", "relationship_status")
+    assert "hub" not in listed["trustpilot"].source
+    assert all(line.description for line in listed.values())
+
+
+def test_folder_gives_rows_in_order_with_indices_of_the_catalogue_labels(sst2):
+    task = load_task("sst2", sst2)
+    assert task.labels == ("0", "1")
+    assert set(task.splits) == {"train", "dev", "auxiliary"}
+    assert task.split("dev").texts == tuple(f"sentence number {i}" for i in range(100, 110))
+    assert task.split("dev").labels.tolist() == [0, 1] * 5
+
+
+def test_environment_variable_names_the_data_folder(sst2, monkeypatch):
+    monkeypatch.setenv("LEAKBOARD_DATA", str(sst2))
+    assert load_task("sst2").hash == load_task("sst2", sst2).hash
+
+
+def test_data_folder_that_does_not_exist_is_not_silently_replaced_by_the_hub(tmp_path):
+    assert "no such folder (named by --data)" in failure(tmp_path / "dta")
+
+
+@needs_data
+@pytest.mark.parametrize("name", LABELLED)
+def test_real_folder_loads_whole_with_known_labels_and_attributes(name):
+    task = load_task(name, DATA)
+    folder = DATA / name
+    for split in ("dev", "test"):
+        path = next(folder.glob(f"{split}.tsv*"))
+        assert len(task.split(split)) == len(read_table(path))
+    train, public = task.split("train"), task.split("auxiliary")
+    whole = len(read_table(next(folder.glob("train.tsv*"))))
+    assert len(train) + len(public) == whole
+    assert whole // 10 - 20 <= len(public) <= whole // 10 or len(public) == 5000
+    assert set(train.labels.tolist()) == set(range(len(task.labels)))
+    for attribute, names in task.attributes.items():
+        assert set(train.attributes[attribute].tolist()) == set(range(len(names)))

@@ -1,0 +1,186 @@
+"""The rooms of the house: arrows one way, everything through the faces, and nothing too long."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+HOUSE = ("bench", "defenses", "attacks", "leaderboards")
+FACES = sorted(ROOT.glob("bench/*/__init__.pyi")) + sorted(ROOT.glob("leaderboards/*/__init__.pyi"))
+ROOMS = sorted(path.parent for folder in HOUSE for path in ROOT.glob(f"{folder}/*/__init__.py"))
+API = sorted(ROOT.glob("leakboard.py*"))
+"""The public face, and its stub where it has one."""
+LONGEST = 400
+VAGUE = re.compile(r"(^|_)(utils?|common|helpers?|misc)(_|$)")
+
+
+def dotted(path: Path) -> str:
+    """The module name of a file or a folder of the house."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def code() -> Iterator[tuple[Path, str]]:
+    """Every file that may import from a room, and its text; templates of methods are code as well."""
+    for path in [*(p for name in HOUSE for p in ROOT.glob(f"{name}/**/*.py")), *API]:
+        yield path, path.read_text("utf-8")
+    for path in ROOT.glob("bench/conformance/templates/*.txt"):
+        text = re.sub(r"\$\{?\w+\}?", "x", path.read_text("utf-8"))
+        # Skeletons stand in `defenses/` and `attacks/`.
+        yield ROOT / "defenses" / path.name, text
+
+
+def lines_of(face: Path) -> dict[str, str]:
+    """The exports of a face, each with the module that it comes from."""
+    found = {}
+    for node in ast.parse(face.read_text("utf-8")).body:
+        assert isinstance(node, ast.ImportFrom), f"{face}: only `from .x import y as y` stands here"
+        for name in node.names:
+            assert name.name == name.asname, f"{face}: {name.name} is renamed or not exported"
+            found[name.name] = node.module or ""
+    return found
+
+
+@cache
+def faces() -> dict[str, dict[str, str]]:
+    return {dotted(face.parent): lines_of(face) for face in FACES}
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
+@cache
+def imports() -> list[tuple[Path, int, str, str | None]]:
+    """File, line, module and name of each import of the house, at the top and inside functions."""
+    found: list[tuple[Path, int, str, str | None]] = []
+    for path, text in code():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                found += [(path, node.lineno, alias.name, None) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert not node.level, f"{path}:{node.lineno}: a relative import"
+                for alias in node.names:
+                    name = f"{node.module}.{alias.name}"
+                    # `from bench import scoring` is an import of the room.
+                    own = (name, None) if name in faces() else (node.module or "", alias.name)
+                    found.append((path, node.lineno, *own))
+    return [one for one in found if one[2].split(".")[0] in HOUSE]
+
+
+def room_of(module: str) -> str | None:
+    """The room in which a module stands, if any."""
+    room = ".".join(module.split(".")[:2])
+    return room if ROOT.joinpath(*room.split("."), "__init__.py") in entrances() else None
+
+
+@cache
+def entrances() -> frozenset[Path]:
+    return frozenset(room / "__init__.py" for room in ROOMS)
+
+
+def places(found: list[tuple[Path, int, str]]) -> list[str]:
+    return sorted(f"{path.relative_to(ROOT)}:{line}: {what}" for path, line, what in found)
+
+
+def contracts() -> list[dict[str, object]]:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        return tomllib.load(file)["tool"]["importlinter"]["contracts"]
+
+
+def test_imports_go_down_the_rooms_and_in_no_circle():
+    linter = Path(sys.executable).with_name("lint-imports")
+    words = [linter, "--no-cache", "--no-logo", "--config", ROOT / "pyproject.toml"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"Contracts: {len(contracts())} kept, 0 broken." in done.stdout
+
+
+def test_no_import_and_no_room_is_exempt_from_the_contracts():
+    layers, circles = sorted(contracts(), key=lambda one: str(one["type"]), reverse=True)
+    assert set(layers) == {"name", "type", "layers"}
+    assert set(circles) == {"name", "type", "ancestors"}
+    assert sorted(map(str, circles["ancestors"])) == sorted(HOUSE)  # at every depth
+    named = {name.strip() for line in layers["layers"] for name in line.split("|")}
+    assert named == {dotted(room) for room in ROOMS} | {"attacks", "defenses", "leakboard"}
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=dotted)
+def test_a_room_says_in_three_sentences_what_it_is(room):
+    told = ast.get_docstring(ast.parse((room / "__init__.py").read_text("utf-8"))) or ""
+    assert len(re.findall(r"[.!?](?=\s|$)", told)) >= 3, told
+
+
+@pytest.mark.parametrize("room", sorted(faces()))
+def test_what_a_face_exports_is_there_and_used_elsewhere(room):
+    module = import_module(room)
+    used = {
+        name
+        for path, _, where, name in imports()
+        if where == room and room_of(dotted(path)) != room and name is not None
+    }
+    for name, source in faces()[room].items():
+        assert hasattr(module, name), f"{room} exports {name}, and {source} has none"
+    assert sorted(faces()[room].keys() - used) == []
+
+
+def test_nobody_reaches_past_a_face():
+    past = []
+    for path, line, module, name in imports():
+        room = room_of(module)
+        if not is_module(module):
+            past.append((path, line, f"there is no {module}"))
+        if room is None or room not in faces() or room_of(dotted(path)) == room:
+            continue
+        if module != room:
+            past.append((path, line, f"{module} stands behind the face of {room}"))
+        elif name is not None and name not in faces()[room]:
+            past.append((path, line, f"{room} does not export {name}"))
+    assert places(past) == []
+
+
+def test_no_room_uses_its_own_face():
+    own = [
+        (path, line, f"{name} comes from {module}.{faces()[module][name]}")
+        for path, line, module, name in imports()
+        if module in faces() and room_of(dotted(path)) == module and name in faces()[module]
+        if not is_module(f"{module}.{name}")
+    ]
+    assert places(own) == []
+
+
+def test_every_room_has_a_face_unless_it_is_entered_by_a_command():
+    doors = {"bench.cli", "bench.speed"}
+    assert {dotted(room) for room in ROOMS} - faces().keys() == doors
+
+
+def test_no_file_is_too_long_to_read():
+    files = [path for name in HOUSE for path in ROOT.glob(f"{name}/**/*.py")]
+    lengths = {dotted(path): len(path.read_text("utf-8").splitlines()) for path in files}
+    assert {name: n for name, n in lengths.items() if n > LONGEST} == {}
+
+
+def test_no_file_lies_between_the_rooms():
+    for name in ("bench", "leaderboards"):
+        assert [path.name for path in ROOT.glob(f"{name}/*.py")] == ["__init__.py"]
+
+
+def test_every_module_is_named_for_what_it_holds():
+    names = defaultdict(list)
+    for name in HOUSE:
+        for path in ROOT.glob(f"{name}/**/*"):
+            if path.suffix == ".py" or path.is_dir():
+                names[path.stem].append(path)
+    assert [path for name, found in names.items() if VAGUE.search(name) for path in found] == []
