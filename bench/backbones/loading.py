@@ -135,9 +135,13 @@ def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
             names = file.keys()
             tensors += len(names)
             numbers += sum(math.prod(file.get_slice(each).get_shape()) for each in names)
-    deep = max(getattr(config, "num_hidden_layers", 0), getattr(config, "num_decoder_layers", 0) or 0)
+    deep = max(
+        getattr(config, "num_hidden_layers", 0), getattr(config, "num_decoder_layers", 0) or 0
+    )
     if deep > tensors:
-        raise files.wrong("config.json", f"asks for {deep} blocks; the weights hold {tensors} tensors")
+        raise files.wrong(
+            "config.json", f"asks for {deep} blocks; the weights hold {tensors} tensors"
+        )
     with torch.device("meta"):  # shapes alone, without memory
         empty = loader.from_config(config)
     asked = sum(each.numel() for each in [*empty.parameters(), *empty.buffers()])

@@ -41,13 +41,19 @@ Where = Annotated[
 
 @new.command("defense")
 def new_defense(name: Name, to: Where = None) -> None:
-    """Write defenses/NAME.py and tests/test_NAME.py. Example: leakboard new defense my-noise"""
+    """Write defenses/NAME.py and tests/defenses/test_NAME.py.
+
+    Example: leakboard new defense my-noise
+    """
     _new("defense", name, to)
 
 
 @new.command("attack")
 def new_attack(name: Name, to: Where = None) -> None:
-    """Write attacks/NAME.py and tests/test_NAME.py. Example: leakboard new attack my-guess"""
+    """Write attacks/NAME.py and tests/attacks/test_NAME.py.
+
+    Example: leakboard new attack my-guess
+    """
     _new("attack", name, to)
 
 

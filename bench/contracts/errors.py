@@ -17,10 +17,16 @@ class MissingExtra(LeakboardError):
         )
 
 
+MOST_NAMES = 1000
+"""Among which the nearest is looked for; among the labels of a large table it would take minutes."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence that names the nearest valid name, or all of them where none is near."""
     names = sorted(known)
-    near = get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    if len(names) > MOST_NAMES:
+        return f"{len(names):,} are known."
+    near = get_close_matches(name[:200].lower(), names, n=1, cutoff=0.6)
     if near:
         return f"Did you mean '{near[0]}'?"
     return f"Known: {', '.join(names)}." if names else "None are known."

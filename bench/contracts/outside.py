@@ -71,7 +71,9 @@ def place(given: str | Path, what: str = "") -> Path:
                 f"{head}{plain(given)}: is a link to {plain(path.readlink())}, which is not there"
             ) from error
     except OSError as error:
-        raise LeakboardError(f"{head}{plain(given)}: cannot be reached ({error.strerror})") from error
+        raise LeakboardError(
+            f"{head}{plain(given)}: cannot be reached ({error.strerror})"
+        ) from error
     return path
 
 

@@ -42,7 +42,9 @@ def gaps(suite: str, records: Sequence[Record]) -> Iterator[str]:
         yield from (f"{record.key}: {what}" for what in _unfinished(record))
 
 
-def missing_attacks(suite: str, records: Sequence[Record], here: Here) -> Iterator[tuple[bool, str]]:
+def missing_attacks(
+    suite: str, records: Sequence[Record], here: Here
+) -> Iterator[tuple[bool, str]]:
     """Attacks that have to stand in a record and do not, and those that were skipped though they apply.
 
     Where a setting is one of the built-in suite that it is of, these are the attacks of that suite;

@@ -106,7 +106,11 @@ def applying(here: Here, record: Record) -> tuple[Any, Task] | None:
     """The defense and the task of a record, by which attacks are paired; None where one is not known."""
     cls = registry.defenses().get(record.cell.defense.name)
     try:
-        return None if cls is None else (cls(**record.cell.defense.params), here.task(record.cell.task))
+        return (
+            None
+            if cls is None
+            else (cls(**record.cell.defense.params), here.task(record.cell.task))
+        )
     except Exception:  # whatever its validators raise
         return None
 
@@ -118,7 +122,9 @@ def _no_paths(params: Any) -> None:
         if isinstance(value, dict | list):
             _no_paths(value)
         elif isinstance(value, str) and _is_path(value):
-            raise LeakboardError(f"its parameter '{plain(value, 80)}' is a path, which is not followed")
+            raise LeakboardError(
+                f"its parameter '{plain(value, 80)}' is a path, which is not followed"
+            )
 
 
 def _is_path(text: str) -> bool:

@@ -51,7 +51,9 @@ def opened(path: Path) -> Submission:
         raise Refused("holds no manifest.json")
     manifest = manifest_of(members.pop("manifest.json"), "manifest.json")
     if manifest.verified is not None and not path.is_dir():
-        raise Refused("says of itself that it was verified, which only the one who verifies may say")
+        raise Refused(
+            "says of itself that it was verified, which only the one who verifies may say"
+        )
     records = {name.removeprefix("records/")[:16]: raw for name, raw in members.items()}
     if odd := sorted(records.keys() ^ manifest.records.keys()):
         raise Refused(f"record {odd[0]} stands in the manifest or beside it, but not in both")

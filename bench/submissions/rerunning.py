@@ -40,7 +40,9 @@ class Again:
         repeated: list[Record] = []
         for record in drawn:
             try:
-                again = run_apart(self._order(record, submission, records), self.minutes, self.reporter)
+                again = run_apart(
+                    self._order(record, submission, records), self.minutes, self.reporter
+                )
             except NotRun as error:
                 left[_about(record, str(error))] += 1
                 continue
@@ -91,9 +93,7 @@ class Again:
         for why, number in left.most_common():
             yield "note", f"not run again: {number} cells: {why}"
 
-    def _order(
-        self, record: Record, submission: Submission, records: Sequence[Record]
-    ) -> Order:
+    def _order(self, record: Record, submission: Submission, records: Sequence[Record]) -> Order:
         shadows = [
             other.key
             for other in records

@@ -178,7 +178,7 @@ def _light(record: Record) -> Record:
 def _attacks(report: Report, grouped: dict[str, list[Record]], here: Here) -> None:
     """Attacks that have to stand there: missing ones refuse, skipped ones are named."""
     skipped = Counter[str]()
-    wrong = []
+    wrong = list[str]()
     for suite, records in grouped.items():
         for fault, what in missing_attacks(suite, records, here):
             if not fault:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from math import isfinite
+from math import isfinite, prod
 from typing import Any, Literal, TypeVar
 
-import yaml
-
-from bench.contracts import LeakboardError, did_you_mean
+from bench.contracts import LeakboardError, did_you_mean, plain
 from bench.methods import Attack, Defense, Method, registry
+from bench.suites.composing import composed
 from bench.suites.page import Loc, Page, shown
 
 ALL = "all"
+MOST_SETTINGS = 1000
+"""Of all methods of a list together; a paper's grid is hundreds of cells."""
 Kind = Literal["attack", "defense"]
 M = TypeVar("M", bound=Method)
 
@@ -39,10 +40,10 @@ def methods_named(kind: Kind, words: Sequence[Any]) -> tuple[Any, ...]:
             entries.append(page.taken(word, where))
             continue
         try:
-            node = yaml.compose(word, Loader=yaml.BaseLoader)
-        except yaml.YAMLError as e:
+            node = composed(word, kind)
+        except LeakboardError as e:
             raise LeakboardError(
-                f"{kind} '{word}': expected a name, or 'name: {{parameter: value}}'"
+                f"{kind} '{plain(word, 80)}': expected a name, or 'name: {{parameter: value}}'"
             ) from e
         entries.append(page.plain(node, where) if node else None)
     found = listed(page, kind, entries or _cheap())
@@ -81,16 +82,24 @@ def listed(page: Page, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
     known = registry.attacks() if kind == "attack" else registry.defenses()
     base: type[Method] = Attack if kind == "attack" else Defense
     found: list[Method] = []
+    settings = set[tuple[type, str]]()
     for i, entry in enumerate(entries):
         loc: Loc = (f"{kind}s", i)
+        if len(found) > MOST_SETTINGS:
+            page.complain(
+                loc[:1], f"must be at most {MOST_SETTINGS:,} settings, all grids unfolded"
+            )
+            break
         for method in _methods(page, kind, base, known, entry, loc):
             own, other = type(method), known.get(method.name)
             twin = next((m for m in found if m.name == method.name and type(m) is not own), None)
             if (other or own) is not own or twin is not None:
                 # Records know methods by their names alone.
                 page.complain(loc, f"another {kind} is named '{method.name}', too; rename yours")
-            elif method in found:
+            elif (own, setting := method.model_dump_json()) in settings:
                 page.complain(loc, f"'{method}' is listed twice")
+            else:
+                settings.add((own, setting))
             found.append(method)
     return tuple(found)
 
@@ -148,6 +157,10 @@ def _grid(page: Page, cls: type[M], params: Any, loc: Loc) -> Iterator[M]:
     for key, values in axes.items():
         if not values:
             page.complain((*loc, key), "expected at least one value, got an empty list")
+    size = prod(len(values) for values in axes.values())
+    if size > MOST_SETTINGS:
+        page.complain(loc, f"is a grid of {size:,} settings; at most {MOST_SETTINGS:,} are taken")
+        return
     for places in product(*(range(len(values)) for values in axes.values())):
         chosen = dict(zip(axes, places, strict=True))
         method = page.build(cls, {key: axes[key][i] for key, i in chosen.items()}, loc, chosen)

@@ -14,14 +14,16 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from bench.contracts import LeakboardError, did_you_mean
+from bench.contracts import LeakboardError, did_you_mean, plain
 from bench.methods import Method
+from bench.suites.composing import composed_file, fault, scalar
 
 M = TypeVar("M", bound=BaseModel)
 Loc = tuple[str | int, ...]
 """The way to a value: keys of mappings and places in lists."""
-DEEPEST = 10
-"""Levels of nesting; a list that holds itself by an alias has no bottom."""
+DEEPEST, MOST_VALUES, MOST_TOLD = 10, 10_000, 50
+"""Levels of nesting, since a list that holds itself by an alias has no bottom; values; and mistakes
+that are told."""
 PLAIN_TAGS = [f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")]
 EXPECTED = {
     "bool_parsing": "be true or false",
@@ -35,6 +37,7 @@ EXPECTED = {
     "model_type": "be a mapping",
     "path_type": "be a path",
     "string_too_short": "be a word",
+    "string_too_long": "be shorter",
     "string_type": "be text",
 }
 """pydantic's kinds of errors in our words; its own words serve for the rest."""
@@ -48,6 +51,8 @@ class Page:
         source: what mistakes begin with: a file, or the argument of a function, if anything.
         lines: the line of every value; of a suite from Python its number in the order of reading.
         numbered: lines are those of a file, and mistakes name them.
+        values: how many were read.
+        spoiled: where values stand that were left out.
     """
 
     source: str = ""
@@ -57,14 +62,23 @@ class Page:
     mistakes: dict[str, int] = field(default_factory=dict)
     """Each in words, and its line."""
     numbered: bool = False
+    values: int = 0
+    spoiled: set[Loc] = field(default_factory=set)
 
     def complain(self, loc: Loc, what: str, line: int | None = None) -> None:
         at = self.known(loc)
+        if at in self.spoiled:
+            return
         line = self.lines.get(at, 1) if line is None else line
         number = f":{line}" if self.numbered else ""
         place = f"{self.source}{number}: " if self.source else ""
         key = "".join(f"[{x}]" if isinstance(x, int) else f".{x}" for x in at).removeprefix(".")
         self.mistakes.setdefault(f"{place}{key}: {what}" if key else f"{place}{what}", line)
+
+    def spoil(self, loc: Loc, what: str) -> None:
+        """Notes what is wrong with a value that is left out; nothing more is said of it."""
+        self.complain(loc, what)
+        self.spoiled.add(loc)
 
     def known(self, loc: Loc) -> Loc:
         """The part of a location that stands in the file: no union tags, no implied lists."""
@@ -80,72 +94,86 @@ class Page:
         Raises:
             LeakboardError: it cannot be read, is not YAML, or is not a mapping.
         """
-        try:
-            text = path.read_bytes().decode("utf-8-sig")
-            root = yaml.compose(text, Loader=yaml.BaseLoader)
-        except OSError as e:
-            raise LeakboardError(f"{path}: cannot be read: {e.strerror}") from e
-        except UnicodeDecodeError as e:
-            line = e.object[: e.start].count(b"\n") + 1
-            raise LeakboardError(f"{path}:{line}: is not UTF-8 text; save it as UTF-8") from e
-        except yaml.MarkedYAMLError as e:
-            mark = e.problem_mark or e.context_mark
-            line = mark.line + 1 if mark else 1
-            advice = "; indent with spaces" if "'\\t'" in str(e.problem) else ""
-            what = ": ".join(part for part in (e.context, e.problem) if part)
-            raise LeakboardError(f"{path}:{line}: not valid YAML: {what}{advice}") from e
-        except yaml.reader.ReaderError as e:
-            line = text[: e.position].count("\n") + 1
-            raise LeakboardError(f"{path}:{line}: not valid YAML: {e.reason}") from e
-        except RecursionError as e:
-            raise LeakboardError(f"{path}:1: is nested too deeply to be read") from e
+        root = composed_file(path)
         if not isinstance(root, yaml.MappingNode):
             sort = "a list" if isinstance(root, yaml.SequenceNode) else "a single value"
             raise LeakboardError(
                 f"{path}:1: expected a mapping with the keys name, task and defenses, "
                 f"got {sort if root else 'an empty file'}"
             )
-        value: dict[str, Any] = self.plain(root, ())
-        return value
+        value = self.plain(root, ())
+        if not isinstance(value, dict):
+            self.approve()
+        found: dict[str, Any] = value
+        return found
 
     def plain(self, node: yaml.Node, loc: Loc) -> Any:
         """A node as a plain value; notes the line of everything in it."""
         line = node.start_mark.line + 1
         self.lines.setdefault(loc, line)
+        self._count(loc)
         if node.tag not in PLAIN_TAGS:
-            self.complain(loc, f"the tag {node.tag} is not supported; remove it", line)
+            self.spoil(loc, f"the tag {plain(node.tag, 100)} is not supported; remove it")
         elif len(loc) > DEEPEST:
             self.complain(loc[:1], f"is nested more than {DEEPEST} levels deep")
         elif isinstance(node, yaml.ScalarNode):
-            return node.value if node.style else _scalar(node.value)
+            return self._value(node, loc)
         elif isinstance(node, yaml.SequenceNode):
             return [self.plain(child, (*loc, i)) for i, child in enumerate(node.value)]
         elif isinstance(node, yaml.MappingNode):
             return self.mapping(node, loc)
         return None
 
+    def _value(self, node: yaml.ScalarNode, loc: Loc) -> str | int | float | None:
+        wrong: str | None
+        try:
+            value = str(node.value) if node.style else scalar(node.value)
+            wrong = fault(value) if isinstance(value, str) else None
+        except ValueError as e:
+            wrong = f"{e}, got {shown(node.value)}"
+        if wrong is None:
+            return value
+        self.spoil(loc, wrong)
+        return None
+
+    def _count(self, loc: Loc) -> None:
+        """Counts the values; aliases make millions of them from a few lines."""
+        self.values += 1
+        if self.values > MOST_VALUES:
+            self.complain(
+                loc[:1], f"holds more than {MOST_VALUES:,} values, with all that aliases mean"
+            )
+            self.approve()
+
     def taken(self, value: Any, loc: Loc) -> Any:
         """A value from Python as a file would hold it, arrays as lists; notes where everything stands."""
         self.lines.setdefault(loc, len(self.lines))
+        self._count(loc)
         if hasattr(value, "tolist"):
             value = value.tolist()
         if isinstance(value, Mapping | list | tuple | range) and len(loc) > DEEPEST:
             self.complain(loc[:1], f"is nested more than {DEEPEST} levels deep")
         elif isinstance(value, Mapping):
             for key in value:
-                if not isinstance(key, str):
+                if not isinstance(key, str) or fault(key):
                     self.complain(loc, f"expected a word as key, got {shown(key)}")
             words = {key: each for key, each in value.items() if isinstance(key, str)}
             return {key: self.taken(each, (*loc, key)) for key, each in words.items()}
         elif isinstance(value, list | tuple | range):
             return [self.taken(each, (*loc, i)) for i, each in enumerate(value)]
+        elif isinstance(value, str) and (wrong := fault(value)):
+            self.spoil(loc, wrong)
+            return None
+        elif isinstance(value, int) and abs(value) >= 2**63:
+            self.spoil(loc, "must be a whole number of at most 64 bits")
+            return None
         return value
 
     def mapping(self, node: yaml.MappingNode, loc: Loc) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, child in node.value:
             line = key.start_mark.line + 1
-            if not isinstance(key, yaml.ScalarNode):
+            if not isinstance(key, yaml.ScalarNode) or fault(key.value):
                 self.complain(loc, "expected a word as key", line)
             elif key.value in found:
                 first = self.lines[*loc, key.value]
@@ -169,7 +197,9 @@ class Page:
     def approve(self) -> None:
         """Raises LeakboardError where mistakes were noted."""
         if self.mistakes:
-            raise LeakboardError("\n".join(sorted(self.mistakes, key=self.mistakes.__getitem__)))
+            told = sorted(self.mistakes, key=self.mistakes.__getitem__)
+            more = [f"and {len(told) - MOST_TOLD} more mistakes"] if len(told) > MOST_TOLD else []
+            raise LeakboardError("\n".join([*told[:MOST_TOLD], *more]))
 
     def build(
         self,
@@ -215,20 +245,6 @@ class Page:
         return None
 
 
-def _scalar(text: str) -> str | int | float | None:
-    """An unquoted YAML value. Unlike in YAML 1.1, 1e-3 is a number, and no and on are words.
-
-    So are true and false: a yes-or-no field reads them from the words, and a number refuses them.
-    """
-    if text in ("", "~", "null", "Null", "NULL"):
-        return None
-    if re.fullmatch(r"[-+]?[0-9]{1,18}", text):
-        return int(text)
-    if re.fullmatch(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", text):
-        return float(text)
-    return text
-
-
 def _expected(errors: Sequence[ErrorDetails]) -> str:
     """What pydantic says about one value; several errors are the alternatives of a union."""
     custom = [str(e["ctx"]["error"]) for e in errors if "error" in e.get("ctx", {})]
@@ -242,4 +258,4 @@ def _expected(errors: Sequence[ErrorDetails]) -> str:
 
 
 def shown(value: Any) -> str:
-    return "null" if value is None else reprlib.repr(value)
+    return "null" if value is None else plain(reprlib.repr(value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -15,9 +16,18 @@ from pydantic import (
     Field,
     PrivateAttr,
     Tag,
+    model_validator,
 )
 
-from bench.contracts import LeakboardError, Plant, Recording, TrainSettings, did_you_mean
+from bench.contracts import (
+    LeakboardError,
+    Plant,
+    Recording,
+    TrainSettings,
+    did_you_mean,
+    place,
+    plain,
+)
 from bench.methods import Attack, Defense
 from bench.suites.methods import ALL, listed, with_all
 from bench.suites.page import Page, shown
@@ -34,10 +44,11 @@ def _listed(value: Any) -> Any:
 def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
     if not values:
         raise ValueError("must be a list with at least one entry, got []")
-    names = [getattr(value, "name", value) for value in values]
-    for i, name in enumerate(names):
-        if name in names[:i]:
+    seen = set[Any]()
+    for name in (getattr(value, "name", value) for value in values):
+        if name in seen:
             raise ValueError(f"{name!r} is listed twice")
+        seen.add(name)
     return values
 
 
@@ -50,7 +61,8 @@ AnyTask = Annotated[
     Annotated[str, AfterValidator(known_task), Tag("named")] | Annotated[OwnTask, Tag("own")],
     Discriminator(_kind),
 ]
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+MOST_CELLS = 20_000
 
 
 class _Part(BaseModel):
@@ -91,14 +103,15 @@ class Suite(_Part):
     on each cell; those are named: `attacks: [eia-nn, eia-map]`.
     """
 
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, max_length=100, pattern=r"^\w[\w .+-]*$")
+    """Letters, digits, spaces and '_.+-'; the records stand in a folder of this name."""
     description: str = ""
     task: OneOrMore[AnyTask]
     model: OneOrMore[str] = ("minilm",)
     cut: OneOrMore[Count] = (0,)
     """Layers of the model that stay with the customer."""
     seeds: OneOrMore[Count] = (0,)
-    limit: int | None = Field(None, ge=1)
+    limit: int | None = Field(None, ge=1, lt=2**63)
     """At most so many examples of each split."""
     evaluate: str = "dev"
     """The split on which utility is measured."""
@@ -110,6 +123,14 @@ class Suite(_Part):
     attacks: tuple[Attack, ...]
     paper: Printed | None = None
     _base: Path = PrivateAttr(default=Path())
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Suite:
+        axes = (self.task, self.model, self.cut, self.seeds, self.defenses)
+        cells = prod(map(len, axes))
+        if cells > MOST_CELLS:
+            raise ValueError(f"is {cells:,} cells; at most {MOST_CELLS:,} are taken. Split it")
+        return self
 
     @property
     def base(self) -> Path:
@@ -180,18 +201,18 @@ def _built(page: Page, given: dict[str, Any], base: Path) -> Suite:
 
 
 def _find(name_or_path: str) -> Path:
-    path = Path(name_or_path)
+    path = place(name_or_path, "suite")
     if path.suffix in (".yaml", ".yml"):
         if not path.exists():
             near = [str(p) for p in path.parent.glob("*.y*ml")]
             advice = did_you_mean(name_or_path, near)
             if path.stem in suite_names():
                 advice = f"The built-in suite is called '{path.stem}'."
-            raise LeakboardError(f"{path}: no such file. {advice}")
+            raise LeakboardError(f"{plain(path)}: no such file. {advice}")
         return path
     if name_or_path not in suite_names():
         raise LeakboardError(
-            f"unknown suite '{name_or_path}'. {did_you_mean(name_or_path, suite_names())} "
+            f"unknown suite '{plain(name_or_path)}'. {did_you_mean(name_or_path, suite_names())} "
             "A file of your own is given by its path, which ends in .yaml."
         )
     return SUITES / f"{name_or_path}.yaml"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from bench.contracts import LeakboardError
+from bench.tasks.content import content
 from bench.tasks.spans import Span
 from bench.tasks.task import Split, Task
 
@@ -58,11 +58,7 @@ def abcd(folder: Path) -> Task:
         raise LeakboardError(f"{folder}: expected the authors' file, {' or '.join(FILES)}")
     path = paths[0]
     try:
-        content = path.read_bytes()
-        content = gzip.decompress(content) if path.suffix == ".gz" else content
-        splits = _CONVERSATIONS.validate_json(content)
-    except (OSError, EOFError, gzip.BadGzipFile) as error:
-        raise LeakboardError(f"{path}: cannot be read: {error}") from error
+        splits = _CONVERSATIONS.validate_json(content(path))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])

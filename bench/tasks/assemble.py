@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bench.contracts import Ints, LeakboardError, did_you_mean
+from bench.contracts import Ints, LeakboardError, did_you_mean, plain
 from bench.tasks.table import Table, fingerprint, normal
 from bench.tasks.task import Split, Task
 
@@ -117,14 +117,17 @@ def _labels(tables: dict[str, Table], column: str, given: tuple[str, ...]) -> tu
             f"{tables['train'].where}: column '{column}' has the one value '{labels[0]}'; "
             "expected at least two labels"
         )
+    known = frozenset(labels)
     for table in tables.values():
         for row, label in enumerate(table.column(column), start=1):
-            where = f"{table.where}, data row {row}: label '{label}' in column '{column}'"
+            where = (
+                f"{table.where}, data row {row}: label '{plain(label, 80)}' in column '{column}'"
+            )
             if label not in trained:
                 near = did_you_mean(label, trained)
                 raise LeakboardError(f"{where} does not occur in train. {near}")
-            if label not in labels:
-                near = did_you_mean(label, labels)
+            if label not in known:
+                near = did_you_mean(label, known)
                 raise LeakboardError(f"{where} is not one of the task's. {near}")
     return labels
 
@@ -139,7 +142,9 @@ def _values(attribute: Attribute, tables: dict[str, Table]) -> tuple[str, ...]:
 def _read(attribute: Attribute, table: Table) -> list[str]:
     fields = []
     for row, value in enumerate(table.column(attribute.column), start=1):
-        where = f"{table.where}, data row {row}: '{value}' in column '{attribute.column}'"
+        where = (
+            f"{table.where}, data row {row}: '{plain(value, 80)}' in column '{attribute.column}'"
+        )
         try:
             read = attribute.read(value)
         except ValueError:

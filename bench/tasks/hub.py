@@ -76,9 +76,13 @@ def to_table(data: Any, hub: Hub, where: str) -> Table:
 def _entered(value: Any, path: list[str], where: str) -> Any:
     for key in path:
         # Some versions of a dataset hold the nested record as JSON text.
-        record = json.loads(value) if isinstance(value, str) else value
-        if key not in record:
-            raise LeakboardError(f"{where}: no '{key}' in the record; it has {', '.join(record)}")
+        try:
+            record = json.loads(value) if isinstance(value, str) else value
+        except (ValueError, RecursionError) as error:
+            raise LeakboardError(f"{where}: a record is not JSON ({error})") from error
+        if not isinstance(record, dict) or key not in record:
+            there = f"it has {', '.join(record)}" if isinstance(record, dict) else "it is no object"
+            raise LeakboardError(f"{where}: no '{key}' in the record; {there}")
         value = record[key]
     return value
 

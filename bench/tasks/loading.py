@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bench.contracts import LeakboardError, did_you_mean
+from bench.contracts import LeakboardError, did_you_mean, place, plain
 from bench.tasks.abcd import abcd
 from bench.tasks.assemble import assemble
 from bench.tasks.catalogue import CATALOGUE, GENERATED
@@ -57,8 +57,11 @@ def data_folder(data: Path | None) -> Path | None:
         LeakboardError: it does not exist.
     """
     variable = os.environ.get(VARIABLE)
-    folder = data or (Path(variable) if variable else None)
-    if folder is not None and not folder.is_dir():
-        origin = "--data" if data else VARIABLE
-        raise LeakboardError(f"{folder}: no such folder (named by {origin})")
+    origin = "--data" if data else VARIABLE
+    named = data or variable
+    if not named:
+        return None
+    folder = place(named, origin)
+    if not folder.is_dir():
+        raise LeakboardError(f"{plain(folder)}: no such folder (named by {origin})")
     return folder

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from bench.contracts import LeakboardError, did_you_mean
+from bench.contracts import LeakboardError, did_you_mean, place, plain
 from bench.tasks.assemble import Attribute, Layout, assemble
 from bench.tasks.catalogue import CATALOGUE, GENERATED
 from bench.tasks.table import SUFFIXES, Table, find, read_table
@@ -34,7 +34,7 @@ class OwnTask(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    name: Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     """Letters, digits, '_', '.' and '-'; not the name of a known task."""
     path: Path | SplitFiles
     """A .tsv (no quoting), .csv or .parquet file, or a .txt with a text on each line, which is cut
@@ -86,7 +86,7 @@ def load_own(task: OwnTask, base: Path) -> Task:
         tables = {split: read_table(base / path) for split, path in named.items()}
         source = f"files: {task.path.train}"
     else:
-        path = base / task.path
+        path = place(base / task.path)
         tables = read_folder(path) if path.is_dir() else _cut(path, task.text)
         source = f"file: {task.path}"
     return assemble(task.name, tables, task.layout(tables["train"]), source)
@@ -101,8 +101,9 @@ def read_folder(folder: Path, names: Mapping[str, str] | None = None) -> dict[st
     Raises:
         LeakboardError: the folder, train or dev is missing, or a file is wrong.
     """
+    folder = place(folder)
     if not folder.is_dir():
-        raise LeakboardError(f"{folder}: no such folder")
+        raise LeakboardError(f"{plain(folder)}: no such folder")
     names = names or {split: split for split in ("train", "dev", "test", "auxiliary")}
     found = {split: find(folder, name) for split, name in names.items()}
     for split in ("train", "dev"):

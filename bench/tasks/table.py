@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
 import io
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.contracts import LeakboardError, did_you_mean
+from bench.contracts import LeakboardError, did_you_mean, place, plain, visible
+from bench.tasks.content import allowed, check_size, content, too_large
 
+BOM = b"\xef\xbb\xbf"
+CHECKED = 10_000
+"""Rows after which the size is looked at."""
 SUFFIXES = (".tsv", ".tsv.gz", ".csv", ".csv.gz", ".parquet", ".txt")
 
 
@@ -73,7 +75,7 @@ def find(folder: Path, split: str) -> Path | None:
     Raises:
         LeakboardError: there are two.
     """
-    found = [path for suffix in SUFFIXES if (path := folder / f"{split}{suffix}").is_file()]
+    found = [path for suffix in SUFFIXES if place(path := folder / f"{split}{suffix}").is_file()]
     if len(found) > 1:
         names = " and ".join(path.name for path in found)
         raise LeakboardError(f"{folder}: {names} are both there for the split '{split}'; keep one")
@@ -83,13 +85,16 @@ def find(folder: Path, split: str) -> Path | None:
 def read_table(path: Path) -> Table:
     """Reads .tsv (no quoting), .csv (quoted where needed), either with .gz, .parquet, or .txt.
 
-    A .txt file has no header: each line that is not blank is a text, in the column `text`.
+    A .txt file has no header: each line that is not blank is a text, in the column `text`. Control
+    characters stay as they are, since a tokeniser has its own mind about them; a NUL does not.
 
     Raises:
-        LeakboardError: the file is missing, unreadable, empty, not UTF-8, ragged or without rows.
+        LeakboardError: the file is missing, unreadable, empty, not UTF-8, ragged, without rows, holds
+            a NUL, or far more than a machine can hold.
     """
+    path = place(path)
     if not path.is_file():
-        raise LeakboardError(f"{path}: no such file")
+        raise LeakboardError(f"{plain(path)}: no such file")
     if path.name.endswith(".parquet"):
         table = _read_parquet(path)
     elif path.name.endswith(".txt"):
@@ -100,55 +105,75 @@ def read_table(path: Path) -> Table:
         raise LeakboardError(f"{path}: unknown kind of file; expected {', '.join(SUFFIXES)}")
     if not table.columns or not len(table):
         raise LeakboardError(f"{path}: no data rows below the header line")
+    for name in table.columns:
+        try:
+            visible(name)
+        except ValueError as error:
+            raise LeakboardError(f"{path}: the column '{plain(name)}' {error}") from error
     return table
 
 
 def _read_delimited(path: Path, commas: bool) -> Table:
-    text = _decoded(path)
-    if not text.strip():
+    data = content(path)
+    if not data.removeprefix(BOM).strip():
         raise LeakboardError(f"{path}: the file is empty; expected a header line and data rows")
-    lines = io.StringIO(text, newline="")
     if commas:
-        reader = csv.reader(lines, strict=True)
+        reader = csv.reader(_lines(data, newline=""), strict=True)
     else:
-        reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-    rows = []
+        reader = csv.reader(_lines(data, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE)
     try:
         header = next(reader)
+        check_size(path, 0, len(header))
+        columns: list[list[str]] = [[] for _ in header]
         for row in filter(None, reader):  # Blank lines are no rows.
             if len(row) != len(header):
                 raise LeakboardError(
                     f"{path}, line {reader.line_num}: {len(row)} fields, "
                     f"but the header has {len(header)}"
                 )
-            rows.append(row)
+            for column, value in zip(columns, row, strict=True):
+                column.append(value)
+            if not len(columns[0]) % CHECKED:
+                check_size(path, len(columns[0]), len(header))
     except csv.Error as error:
         raise LeakboardError(f"{path}, line {reader.line_num}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, data) from error
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
-        raise LeakboardError(f"{path}: the column '{twice}' occurs twice in the header line")
-    return Table(str(path), {name: [row[i] for row in rows] for i, name in enumerate(header)})
+        raise LeakboardError(f"{path}: the column '{plain(twice)}' occurs twice in the header line")
+    return Table(str(path), dict(zip(header, columns, strict=True)))
 
 
 def _read_lines(path: Path) -> Table:
-    lines = [line for line in io.StringIO(_decoded(path), newline=None) if line.strip()]
+    data, lines = content(path), list[str]()
+    try:
+        for line in _lines(data, newline=None):
+            if line.strip():
+                lines.append(line.rstrip("\n"))
+                if not len(lines) % CHECKED:
+                    check_size(path, len(lines), 1)
+    except UnicodeDecodeError as error:
+        raise _not_utf8(path, data) from error
     if not lines:
         raise LeakboardError(f"{path}: the file is empty; expected a text on each line")
-    return Table(str(path), {"text": [line.rstrip("\n") for line in lines]})
+    return Table(str(path), {"text": lines})
 
 
-def _decoded(path: Path) -> str:
+def _lines(data: bytes, newline: str | None) -> io.TextIOWrapper:
+    """The text, decoded line by line: as a whole it would take four bytes a character."""
+    return io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline=newline)
+
+
+def _not_utf8(path: Path, data: bytes) -> LeakboardError:
     try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:
-        raise LeakboardError(f"{path}: cannot be read ({error})") from error
-    try:
-        return data.decode("utf-8-sig")
+        data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise LeakboardError(
+        return LeakboardError(
             f"{path}, line {line}: not UTF-8 ({error.reason}); save the file as UTF-8"
-        ) from error
+        )
+    raise AssertionError("what cannot be decoded line by line cannot be decoded at once")
 
 
 def _read_parquet(path: Path) -> Table:
@@ -156,10 +181,49 @@ def _read_parquet(path: Path) -> Table:
     import pandas as pd
 
     try:
+        _check_parquet(path)
         frame = pd.read_parquet(path)
-    except (OSError, ValueError) as error:
+    except LeakboardError:
+        raise
+    except Exception as error:  # of damaged files it raises many kinds
         raise LeakboardError(f"{path}: not a readable Parquet file ({error})") from error
     return Table(str(path), {str(name): _filled(frame[name]) for name in frame.columns})
+
+
+def _check_parquet(path: Path) -> None:
+    """Counts what would come out of the file: a value that stands there once may fill a million rows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import parquet
+
+    size = path.stat().st_size
+    most, total = allowed(size), 0
+    with parquet.ParquetFile(path) as file:
+        check_size(path, file.metadata.num_rows, file.metadata.num_columns)
+        schema = file.schema_arrow
+    texts = [field.name for field in schema if _is_text(pa.types, field.type)]
+    with parquet.ParquetFile(path, read_dictionary=texts) as file:
+        for batch in file.iter_batches(CHECKED):
+            for column in batch.columns:
+                if isinstance(column, pa.DictionaryArray):
+                    lengths = pc.binary_length(column.dictionary).take(column.indices)
+                    total += pc.sum(lengths).as_py() or 0
+                else:
+                    total += column.nbytes
+            if total > most:
+                raise too_large(path, size, most, packed=True)
+
+
+def _is_text(types: Any, of: Any) -> bool:
+    return any(
+        known(of)
+        for known in (
+            types.is_string,
+            types.is_large_string,
+            types.is_binary,
+            types.is_large_binary,
+        )
+    )
 
 
 def _filled(values: Any) -> list[str]:

@@ -18,11 +18,7 @@ from bench.contracts.transcript import Transcript
 from bench.scoring.moments import scored
 
 BLIND = [Spectral(), Norm(), Clusters()]
-
-
 TOLD = [LogReg(), XGBoost()]
-
-
 EVERY = [*BLIND, *TOLD]
 
 

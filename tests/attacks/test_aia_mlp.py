@@ -23,8 +23,6 @@ from defenses.none import NoDefense
 from defenses.sap import SAP
 
 SENT = Channel.REPRESENTATIONS
-
-
 RNG = np.random.default_rng
 
 

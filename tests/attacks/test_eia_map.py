@@ -19,11 +19,7 @@ from defenses.none import NoDefense
 from defenses.sap import SAP
 
 SENT = Channel.REPRESENTATIONS
-
-
 MAP = ContextualDenoiser(sentences=48)
-
-
 WEIGHTS, QUERY = Learned(sentences=48), Learned(access="query", sentences=48)
 
 

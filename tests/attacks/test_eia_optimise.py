@@ -23,8 +23,6 @@ from defenses.blackout import Blackout
 from defenses.sap import SAP
 
 SENT = Channel.REPRESENTATIONS
-
-
 QUICK = (NearestNeighbour(), LogitGradient(), Optimise())
 
 
@@ -111,8 +109,6 @@ NOISE = 20.0
 
 
 RELAXATIONS = pytest.mark.parametrize("relaxation", ["embeddings", "logits"])
-
-
 LEVELS = pytest.mark.parametrize("eta", [None, NOISE])
 
 

@@ -95,7 +95,9 @@ def test_weights_without_an_index_are_not_guessed(folder):
     assert "holds neither model.safetensors nor model.safetensors.index.json" in failure(folder)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"weight_map": {}}', "[" * 200_000, "9" * 6000])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"weight_map": {}}', "[" * 200_000, "9" * 6000]
+)
 def test_index_that_is_none_is_refused(folder, content):
     cut_in_two(folder)
     (folder / INDEX).write_text(content)
@@ -180,7 +182,9 @@ def test_configuration_that_asks_for_something_else_is_refused(folder, changes, 
     assert "leakboard-model-" not in message
 
 
-@pytest.mark.parametrize("content", ["[" * 200_000, '{"a": ' + "9" * 6000 + "}", "\0", "nope", "[]"])
+@pytest.mark.parametrize(
+    "content", ["[" * 200_000, '{"a": ' + "9" * 6000 + "}", "\0", "nope", "[]"]
+)
 def test_configuration_that_is_no_json_object_is_refused(folder, content):
     (folder / "config.json").write_text(content)
     assert f"{folder / 'config.json'} is not " in failure(folder)
@@ -188,7 +192,7 @@ def test_configuration_that_is_no_json_object_is_refused(folder, content):
 
 def test_settings_of_a_tokeniser_cannot_name_files_elsewhere(folder, saved, tmp_path):
     evil = json.loads((folder / "tokenizer.json").read_text())
-    evil["model"]["vocab"] = {word: 0 for word in evil["model"]["vocab"]}
+    evil["model"]["vocab"] = dict.fromkeys(evil["model"]["vocab"], 0)
     (tmp_path / "evil.json").write_text(json.dumps(evil))
     path = folder / "tokenizer_config.json"
     settings = json.loads(path.read_text()) | {"tokenizer_file": str(tmp_path / "evil.json")}

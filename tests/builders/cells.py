@@ -107,7 +107,5 @@ def leak_of(record: Record, attack: str, view: str = "train", goal: str = "inver
 
 
 DEEP = {"cut": 1, "limit": 24, "train": {"epochs": 2}}
-
-
 NOISY = 180.0
 """An η at which the tiny model loses part of its tokens and keeps part."""

@@ -9,11 +9,7 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 FORM = "My ID is {digits}."
-
-
 WORDS = ("My", "ĠID", "Ġis", "Ġ", ".", "!")
-
-
 FIGURES = tuple("0123456789")
 
 

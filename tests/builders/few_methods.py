@@ -7,8 +7,6 @@ from types import SimpleNamespace
 from bench.contracts.threat import Goal
 
 BY = {Goal.INVERSION: ("eia-nn", "eia-optimise"), Goal.ATTRIBUTE: ("aia-finetune",)}
-
-
 FEW = {
     "sap": SimpleNamespace(
         colour="#0072b2", marker="o", knob="eta", measured_by=BY, measured_on=()

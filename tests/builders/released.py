@@ -18,8 +18,6 @@ from bench.tasks.spans import Span
 from bench.tasks.task import Split, Task
 
 FORM = "My ID is {digits}."
-
-
 TEXTS = Task(
     "texts",
     (),

@@ -13,11 +13,7 @@ from bench.records.store import Store
 from bench.tasks.planting import CEILING
 
 EVIL = '</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">\' {{ 7*7 }} $a_{$'
-
-
 LINK = "https://example.org/method?a=1"
-
-
 PATHS = "../../../../tmp/escaped"
 
 

@@ -27,8 +27,6 @@ from bench.submissions.verifying import verify
 from bench.tasks.loading import load_task
 
 RNG = np.random.default_rng(5)
-
-
 TRUTH = [0, 1] * 12
 
 
@@ -176,13 +174,13 @@ def with_key(record, **cell):
 def more_private(record):
     """A record in which the nearest neighbour found less, all numbers made to fit."""
     leaks = []
-    for leak in record.leaks:
-        if leak.attack.name == "eia-nn" and leak.status == "ok":
-            hits = [max(0, hit - 1) for hit in leak.raw["hits"]]
-            found = share(hits, leak.raw["tokens"], leak.success.chance)
-            fields = {"raw": leak.raw | {"hits": hits}, "success": found, "certificate": False}
-            leak = leak.model_copy(update=fields)
-        leaks.append(leak)
+    for found in record.leaks:
+        if found.attack.name == "eia-nn" and found.status == "ok":
+            hits = [max(0, hit - 1) for hit in found.raw["hits"]]
+            less = share(hits, found.raw["tokens"], found.success.chance)
+            fields = {"raw": found.raw | {"hits": hits}, "success": less, "certificate": False}
+            found = found.model_copy(update=fields)
+        leaks.append(found)
     return record.model_copy(update={"leaks": leaks})
 
 

@@ -133,8 +133,6 @@ def quick(monkeypatch):
 
 
 SCORED = "guesses about every recorded example, and can be scored"
-
-
 BROKEN_ATTACKS = {
     Writer: {"leaves the transcript as it was", SCORED},
     DeterminedWriter: {"leaves the transcript as it was"},

@@ -165,11 +165,7 @@ class NoChannels(NoDefense):
 
 
 ENDS = "fine-tunes to the end"
-
-
 SHAPE = "predicts a finite score of each class for each example"
-
-
 BROKEN_DEFENSES = {
     Undeclared: {"sends on declared channels only", ENDS},
     TrainsThePublicModel: {"leaves the public model as it was"},

@@ -17,8 +17,6 @@ from defenses.none import NoDefense
 from defenses.sap import SAP
 
 SENT = Channel.REPRESENTATIONS
-
-
 QUICK = (NearestNeighbour(), LogitGradient(), Optimise())
 
 

@@ -25,11 +25,7 @@ from bench.running.scene import scene_of
 from defenses.sap import SAP
 
 GOALS = frozenset({Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE})
-
-
 NO_DATA = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, types.FrameType)
-
-
 FOUND: dict[str, list[str]] = {}
 """What a spying attack came across, by its name; it has no other way to tell."""
 

@@ -31,7 +31,7 @@ def test_an_address_that_does_not_answer_is_told_within_seconds_with_what_to_do(
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     plan = make(Frozen(), attacks=(), limit=20)
-    with pytest.raises(LeakboardError, match="no cluster answers there.*ray start --head"):
+    with pytest.raises(LeakboardError, match=r"no cluster answers there.*ray start --head"):
         Engine(ray=address).run(plan, Store(tmp_path), Reporter())
     with pytest.raises(LeakboardError, match="no cluster answers there"):
         Engine(ray="nowhere").run(plan, Store(tmp_path), Reporter())

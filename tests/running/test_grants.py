@@ -28,11 +28,7 @@ from defenses.sap import SAP
 from defenses.sap_cti import SAPCTI
 
 SENT = Channel.REPRESENTATIONS
-
-
 MAP = ContextualDenoiser(sentences=48)
-
-
 WEIGHTS, QUERY = Learned(sentences=48), Learned(access="query", sentences=48)
 
 

@@ -34,8 +34,6 @@ from defenses.sap import SAP
 from leaderboards.tables.frame import frame
 
 N = 40
-
-
 NONE = NoDefense()
 
 

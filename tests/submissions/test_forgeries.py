@@ -40,7 +40,9 @@ def points_to_a_pickle(folder):
 
 def brings_an_adapter(folder):
     store(folder, {"base_model.model.x.lora_A.weight": torch.ones(8, 32)}, "adapter_model.safetensors")  # fmt: skip
-    (folder / "adapter_config.json").write_text('{"peft_type": "LORA", "target_modules": ["query"]}')
+    (folder / "adapter_config.json").write_text(
+        '{"peft_type": "LORA", "target_modules": ["query"]}'
+    )
     return "adapter_config.json is an adapter, which is not loaded"
 
 

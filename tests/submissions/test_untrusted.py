@@ -143,11 +143,7 @@ def places(value, at=()):
 
 
 SAMPLE = json.loads(to_text(RECORDS[0]))
-
-
 WAYS = list(places(SAMPLE))
-
-
 MANIFEST_WAYS = list(places(json.loads(manifest(raw(RECORDS[:1])))))
 
 

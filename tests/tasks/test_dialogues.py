@@ -13,8 +13,6 @@ from paths import ROOT
 from bench.tasks.dialogues import KINDS, SIZES, WORDS, dialogues
 
 HASH = "fc8147b1ad6293d7e5c6baaf0fc68c9c63cc06b9c7e7bb474c642b35f64ab8f9"
-
-
 LOOKS = {
     "account": r"[1-9]\d{7}",
     "address": r"\d+ .+, .+, [A-Z]{2} \d{5}",

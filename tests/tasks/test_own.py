@@ -15,8 +15,6 @@ from bench.tasks.loading import load_task
 from bench.tasks.own import OwnTask, SplitFiles
 
 TEXTS = [f'note {i}, "as written"' for i in range(200)]
-
-
 MANY = "".join(f"row {i}\tb\n" for i in range(99))
 
 

@@ -1,0 +1,66 @@
+"""The bytes of a table's file: unpacked where it is packed, and no more of them than a machine holds."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+from bench.contracts import LeakboardError
+
+MOST_BYTES = 2**30
+"""Of a file that is not packed; all of it is held in memory."""
+FLOOR, RATIO = 2**26, 100
+"""A packed file may be this large when unpacked, or so many times its own size. Texts shrink to a
+third or a tenth, and zeros to a thousandth."""
+MOST_ROWS, MOST_FIELDS, MOST_COLUMNS = 5_000_000, 12_000_000, 1000
+"""Of one table: each field takes 60 bytes besides its characters."""
+
+
+def content(path: Path) -> bytes:
+    """The whole file, unpacked where its name ends in .gz.
+
+    Raises:
+        LeakboardError: it cannot be read, is too large, or holds a NUL.
+    """
+    packed = path.suffix == ".gz"
+    try:
+        size = path.stat().st_size
+        most = allowed(size) if packed else MOST_BYTES
+        with gzip.open(path) if packed else path.open("rb") as file:
+            data: bytes = file.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise LeakboardError(f"{path}: cannot be read ({error})") from error
+    if len(data) > most:
+        raise too_large(path, size, most, packed)
+    at = data.find(b"\0")
+    if at >= 0:
+        line = data.count(b"\n", 0, at) + 1
+        raise LeakboardError(
+            f"{path}, line {line}: holds a NUL, as no text does; save the file as UTF-8 text"
+        )
+    return data
+
+
+def allowed(size: int) -> int:
+    """How many bytes may come out of a packed file of that size."""
+    return min(MOST_BYTES, max(FLOOR, RATIO * size))
+
+
+def too_large(path: Path, size: int, most: int, packed: bool) -> LeakboardError:
+    """The error about a file out of which more than `most` bytes would come."""
+    what = f"unpacks from {size:,} to more than" if packed else "is larger than"
+    return LeakboardError(
+        f"{path}: {what} {most:,} bytes; all rows are held in memory. Leave rows out"
+    )
+
+
+def check_size(path: Path, rows: int, columns: int) -> None:
+    """Raises LeakboardError where a table has more rows, columns or fields than a machine holds."""
+    for number, most, what in (
+        (columns, MOST_COLUMNS, "columns"),
+        (rows, MOST_ROWS, "rows"),
+        (rows * columns, MOST_FIELDS, "fields"),
+    ):
+        if number > most:
+            raise LeakboardError(f"{path}: has more than {most:,} {what}; leave some out")

@@ -1,0 +1,241 @@
+"""Tables from strangers: bounded while they are read, and what is odd in them is named or kept."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+import zlib
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from bench.contracts.errors import LeakboardError
+from bench.tasks import content
+from bench.tasks.abcd import abcd
+from bench.tasks.annotated import load_file
+from bench.tasks.hub import to_table
+from bench.tasks.loading import data_folder, load_task
+from bench.tasks.own import OwnTask
+from bench.tasks.table import read_table
+
+
+def failure(path):
+    with pytest.raises(LeakboardError) as caught:
+        read_table(path)
+    return str(caught.value)
+
+
+def bomb(path, unit, size):
+    """A packed file that holds the unit again and again, made without holding it."""
+    squeeze = zlib.compressobj(9, zlib.DEFLATED, 31)
+    block = unit * (2**20 // len(unit))
+    with path.open("wb") as file:
+        file.write(squeeze.compress(b"text\tlabel\n"))
+        for _ in range(size // len(block)):
+            file.write(squeeze.compress(block))
+        file.write(squeeze.flush())
+
+
+# Size
+
+
+@pytest.mark.parametrize("unit", [b"0" * 64, b"a\tb\n", b"\t" * 64])
+def test_a_packed_bomb_is_stopped_while_it_is_unpacked(tmp_path, unit):
+    path = tmp_path / "train.tsv.gz"
+    bomb(path, unit, 2**29)
+    assert path.stat().st_size < 2**20
+    script = (
+        "import resource, sys\n"
+        "from bench.tasks.table import read_table\n"
+        "from pathlib import Path\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "try:\n    read_table(Path(sys.argv[1]))\n"
+        "except Exception as error:\n    print(type(error).__name__, error)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+    )
+    told, grown = done.stdout.splitlines()
+    assert told.startswith(f"LeakboardError {path}: ")
+    assert "held in memory" in told or "at most" in told or "fields" in told or "rows" in told
+    assert int(grown) < 300 * 1024  # KiB
+
+
+def test_texts_that_shrink_well_are_read(tmp_path):
+    path = tmp_path / "train.tsv.gz"
+    rows = "".join(f"the same words over and over again\t{i % 2}\n" for i in range(50_000))
+    path.write_bytes(gzip.compress(f"text\tlabel\n{rows}".encode()))
+    assert len(rows) > 30 * path.stat().st_size
+    assert len(read_table(path)) == 50_000
+
+
+def test_a_column_that_stands_once_and_fills_a_million_rows_is_refused(tmp_path):
+    path = tmp_path / "train.parquet"
+    index = pa.array([0] * 100_000, pa.int32())
+    column = pa.DictionaryArray.from_arrays(index, pa.array(["x" * 100_000]))
+    parquet.write_table(pa.table({"text": column}), path)
+    assert path.stat().st_size < 2**20
+    assert "unpacks from" in failure(path)
+
+
+@pytest.mark.parametrize(
+    ("most", "what"),
+    [("MOST_ROWS", "rows"), ("MOST_FIELDS", "fields"), ("MOST_COLUMNS", "columns")],
+)
+@pytest.mark.parametrize("kind", ["tsv", "txt", "parquet"])
+def test_more_rows_fields_and_columns_than_a_machine_holds_are_refused(
+    tmp_path, monkeypatch, most, what, kind
+):
+    if kind == "txt" and what == "columns":
+        pytest.skip("it has one")
+    monkeypatch.setattr(content, most, {"rows": 9_999, "fields": 9_999, "columns": 0}[what])
+    path = tmp_path / f"train.{kind}"
+    if kind == "parquet":
+        pd.DataFrame({"text": ["a"] * 10_000}).to_parquet(path)
+    else:
+        path.write_text("a\n" * 10_001)
+    assert f"has more than {getattr(content, most):,} {what}; leave some out" in failure(path)
+
+
+def test_a_file_that_is_not_packed_is_bounded_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(content, "MOST_BYTES", 100)
+    (tmp_path / "train.tsv").write_text("text\n" + "a" * 100)
+    assert "is larger than 100 bytes; all rows are held in memory" in failure(
+        tmp_path / "train.tsv"
+    )
+
+
+@pytest.mark.parametrize("size", [0, 100, 10**6])
+def test_a_damaged_parquet_file_is_an_error_of_ours(tmp_path, size):
+    pd.DataFrame({"text": ["a"] * 1000}).to_parquet(tmp_path / "good.parquet")
+    good = (tmp_path / "good.parquet").read_bytes()
+    (tmp_path / "bad.parquet").write_bytes(good[:size] + b"PAR1" * 3)
+    assert "not a readable Parquet file" in failure(tmp_path / "bad.parquet")
+
+
+# Characters
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "txt"])
+def test_a_nul_is_refused_with_its_line(tmp_path, suffix):
+    path = tmp_path / f"train.{suffix}"
+    path.write_bytes(b"text\ngood\nba\0d\n")
+    assert failure(path) == (
+        f"{path}, line 3: holds a NUL, as no text does; save the file as UTF-8 text"
+    )
+
+
+def test_utf16_is_told_as_no_utf8(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_bytes("text\nä\n".encode("utf-16"))
+    assert "save the file as UTF-8" in failure(path)
+
+
+def test_other_control_characters_stay_for_the_tokeniser(tmp_path):
+    path = tmp_path / "train.tsv"
+    path.write_bytes("text\na\x07b\x1b[2Jc\x85d\u200be\n".encode())
+    assert read_table(path).column("text") == ["a\x07b\x1b[2Jc\x85d\u200be"]
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2J", "\u202eb", "a\x07"])
+@pytest.mark.parametrize("kind", ["tsv", "parquet"])
+def test_a_column_whose_name_does_not_show_is_refused(tmp_path, name, kind):
+    path = tmp_path / f"train.{kind}"
+    if kind == "tsv":
+        path.write_text(f"text\t{name}\na\tb\n")
+    else:
+        pd.DataFrame({"text": ["a"], name: ["b"]}).to_parquet(path)
+    message = failure(path)
+    assert "holds the invisible character U+" in message
+    assert message.isprintable()
+
+
+def test_a_label_among_thousands_is_not_compared_with_each(tmp_path):
+    for split, first in (("train", 0), ("dev", 50_000)):
+        rows = "".join(f"sentence {i}\tlabel number {i}\n" for i in range(first, first + 50_000))
+        (tmp_path / f"{split}.tsv").write_text(f"text\tlabel\n{rows}")
+    with pytest.raises(LeakboardError, match=r"does not occur in train\. 50,000 are known\."):
+        load_task(OwnTask(name="mine", path=tmp_path))
+
+
+# Paths
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("~nouser/x.tsv", "'~nouser' is the home of no user here"),
+        ("x" * 5000, "File name too long"),
+        ("a\0b", "no path"),
+        ("gone.tsv", "is a link to nowhere, which is not there"),
+        ("ring.tsv", "cannot be reached"),
+    ],
+)
+def test_paths_that_are_none_are_told_wherever_they_come_from(
+    tmp_path, monkeypatch, path, expected
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gone.tsv").symlink_to("nowhere")
+    (tmp_path / "ring.tsv").symlink_to("ring.tsv")
+    for call in (
+        lambda: load_task(OwnTask(name="mine", path=path)),
+        lambda: load_task(OwnTask(name="mine", path={"train": path, "dev": path})),
+        lambda: data_folder(type(tmp_path)(path)),
+        lambda: load_file(type(tmp_path)(path)),
+    ):
+        with pytest.raises(LeakboardError, match=expected):
+            call()
+
+
+def test_a_split_that_is_a_link_to_nothing_is_named(tmp_path):
+    (tmp_path / "train.tsv").symlink_to("nowhere.tsv")
+    with pytest.raises(
+        LeakboardError, match=r"train\.tsv: is a link to nowhere\.tsv, which is not"
+    ):
+        load_task(OwnTask(name="mine", path=tmp_path))
+
+
+def test_a_pipe_in_place_of_a_table_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "train.tsv")
+    assert "no such file" in failure(tmp_path / "train.tsv")
+
+
+# JSON inside
+
+
+@pytest.mark.parametrize("field", ["[" * 100_000, "9" * 6000, '[{"start": 1e999}]', '{"a": 1}'])
+def test_marks_that_are_none_are_refused_with_their_row(tmp_path, field):
+    path = tmp_path / "file.tsv"
+    path.write_text(f"text\tspans\nhello\t{field}\n")
+    with pytest.raises(LeakboardError, match=r"data row 1: column 'spans' must be a JSON list"):
+        load_file(path)
+
+
+@pytest.mark.parametrize("record", ["[" * 100_000, "9" * 6000, "nope", "[]"])
+def test_records_of_the_hub_that_are_none_are_refused(record):
+    from types import SimpleNamespace
+
+    class Data(dict):
+        column_names = ("profile",)
+
+    hub = SimpleNamespace(columns={"label": "profile.income"}, labels=())
+    with pytest.raises(LeakboardError, match=r"the hub: (a record is not JSON|no 'income' in the)"):
+        to_table(Data(profile=[record]), hub, "the hub")
+
+
+@pytest.mark.parametrize("raw", [b"[" * 200_000, b'{"train": ' + b"9" * 6000 + b"}", b"\0", b""])
+def test_a_file_of_abcd_that_is_none_is_refused(tmp_path, raw):
+    (tmp_path / "abcd_v1.1.json").write_bytes(raw)
+    with pytest.raises(LeakboardError, match=r"abcd_v1\.1\.json"):
+        abcd(tmp_path)
+
+
+def test_a_bomb_in_place_of_abcd_is_stopped(tmp_path):
+    bomb(tmp_path / "abcd_v1.1.json.gz", b" " * 64, 2**28)
+    with pytest.raises(LeakboardError, match="unpacks from"):
+        abcd(tmp_path)
