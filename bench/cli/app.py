@@ -13,16 +13,21 @@ import typer
 from rich.console import Console
 
 from bench import __version__
-from bench.contracts import LeakboardError
+from bench.contracts import LeakboardError, plain
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from leakboard import Results
 
 PUBLISHED = Path("results/published")
+LONGEST = 4096
+"""Characters of a word of the command line; no path has more."""
 INTERRUPTED = 130
 """The exit code that typer makes of Ctrl-C."""
-console = Console()
-complaints = Console(stderr=True)
+console = Console(markup=False, emoji=False)
+"""What a user or a stranger named is printed as it is; see `styled` for our own words."""
+complaints = Console(stderr=True, markup=False, emoji=False)
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -81,6 +86,8 @@ Out = Annotated[
 def main() -> None:
     """Runs the command line; an error that the user can mend ends it with code 2."""
     try:
+        for word in sys.argv[1:]:
+            _sensible(word)
         code = app(standalone_mode=False) or 0
         if code == INTERRUPTED:
             complaints.print(
@@ -88,13 +95,29 @@ def main() -> None:
             )
         sys.exit(code)
     except LeakboardError as error:
-        complaints.print(f"[bold red]Error[/]: {escaped(str(error))}", soft_wrap=True)
+        complaints.print(styled(f"[bold red]Error[/]: {escaped(error)}"), soft_wrap=True)
+        sys.exit(2)
+    except OSError as error:  # a disk that is full, a folder that may not be read, a name too long
+        told = f"{plain(error.filename or 'a file')}: {error.strerror or error}"
+        complaints.print(styled(f"[bold red]Error[/]: {escaped(told)}"), soft_wrap=True)
         sys.exit(2)
     except Exception as error:
         if hasattr(error, "show"):  # a usage error, with its own wording and exit code
             error.show()
             sys.exit(getattr(error, "exit_code", 2))
         raise
+
+
+def _sensible(word: str) -> None:
+    """Raises LeakboardError where a word of the command line is no text, or longer than any path."""
+    try:
+        word.encode()
+    except UnicodeEncodeError as error:
+        raise LeakboardError(f"'{plain(word, 80)}' is not UTF-8; rename it") from error
+    if len(word) > LONGEST or "\0" in word:
+        raise LeakboardError(
+            f"'{plain(word, 80)}' is no name: longer than {LONGEST}, or with a NUL"
+        )
 
 
 def _version(wanted: bool) -> None:
@@ -117,11 +140,20 @@ def results_of(*sources: str) -> Results:
 
     found = leakboard.load(*sources)
     for problem in found.problems:
-        complaints.print(f"[yellow]left out[/] {escaped(problem)}", soft_wrap=True)
+        complaints.print(styled(f"[yellow]left out[/] {escaped(problem)}"), soft_wrap=True)
     return found
 
 
+def styled(markup: str) -> Text:
+    """Our own words with their styles; what stands in them from elsewhere has to be `escaped`."""
+    from rich.text import Text
+
+    return Text.from_markup(markup, emoji=False)
+
+
 def escaped(text: Any) -> str:
+    """Text from elsewhere inside of `styled`: no markup, and nothing that a terminal would obey."""
     from rich.markup import escape
 
-    return escape(str(text))
+    shown = "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in str(text))
+    return escape(shown)

@@ -62,4 +62,4 @@ def _new(kind: Literal["defense", "attack"], name: str, to: Path | None) -> None
 
     for path in write_skeleton(kind, name, to):
         console.print(f"wrote {path}", highlight=False)
-    console.print(f"Next: [bold]leakboard check {path.parent / path.name if to else name}[/]")
+    console.print(f"Next: leakboard check {path.parent / path.name if to else name}")

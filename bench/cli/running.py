@@ -21,6 +21,7 @@ from bench.cli.app import (
     app,
     console,
     escaped,
+    styled,
 )
 from bench.contracts import LeakboardError
 
@@ -178,7 +179,7 @@ def _again(
     store = Store(out or LOCAL / planned.suite.name)
     with Live(console, len(planned.cells)) as live:
         records = Runner(planned, store, live, transcripts).run()
-    told = escaped(compared(before, records[0])[1])
+    told = compared(before, records[0])[1]
     _ended(records, store.folder, "" if out else planned.suite.name, told)
 
 
@@ -188,19 +189,18 @@ def _ended(records: Sequence[Record], folder: Path, name: str, more: str = "") -
     Args:
         name: by which the commands that read find the folder; '' where they do not.
     """
-    see = f" See them with [bold]leakboard show {name}[/] and [bold]leakboard plot {name}[/]."
-    console.print(f"{len(records)} cells in {folder}.{see if name else ''}")
+    see = f" See them with leakboard show {name} and leakboard plot {name}." if name else ""
+    console.print(f"{len(records)} cells in {folder}.{see}")
     if more:
         console.print(more)
     bad = [r for r in records if r.status not in ("ok", "skipped")]
     broken = [leak for r in records for leak in r.leaks if leak.status not in ("ok", "skipped")]
     for failed in bad:
-        console.print(
-            f"[yellow]{failed.key} {failed.cell.defense.name}: {failed.status}[/] "
-            f"{escaped(failed.reason)}"
-        )
+        head = f"{failed.key} {failed.cell.defense.name}: {failed.status}"
+        console.print(styled(f"[yellow]{escaped(head)}[/] {escaped(failed.reason)}"))
     for leak in broken:
-        console.print(f"[yellow]{leak.attack.name}: {leak.status}[/] {escaped(leak.reason)}")
+        head = f"{leak.attack.name}: {leak.status}"
+        console.print(styled(f"[yellow]{escaped(head)}[/] {escaped(leak.reason)}"))
     if bad or broken:
         raise typer.Exit(1)
 

@@ -77,8 +77,12 @@ def place(given: str | Path, what: str = "") -> Path:
     return path
 
 
-def parsed(raw: bytes, what: str) -> Any:
+def parsed(raw: bytes, what: str, parts: int = MOST_PARTS) -> Any:
     """JSON from a stranger as a value that every part of this program can hold.
+
+    Args:
+        what: what it is, for messages.
+        parts: so many lists and objects it may hold.
 
     Raises:
         Refused: not JSON, a key that stands twice, nested deeply, many parts, numbers that are no
@@ -87,18 +91,18 @@ def parsed(raw: bytes, what: str) -> Any:
     try:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"{what} is not JSON ({error})") from error
+        raise Refused(f"{what} is not whole JSON ({error})") from error
     # A stack of iterators: a list of ten million numbers costs nothing more.
     inside: list[Iterator[Any]] = [iter([value])]
-    parts = 0
+    seen = 0
     while inside:
         for at in inside[-1]:
             if isinstance(at, dict | list):
-                parts += 1
+                seen += 1
                 if len(inside) > DEEPEST:
                     raise Refused(f"{what} is nested more than {DEEPEST} levels deep")
-                if parts > MOST_PARTS:
-                    raise Refused(f"{what} holds more than {MOST_PARTS:,} lists and objects")
+                if seen > parts:
+                    raise Refused(f"{what} holds more than {parts:,} lists and objects")
                 inside.append(chain(at, at.values()) if isinstance(at, dict) else iter(at))
                 break
             if isinstance(at, str):

@@ -3,63 +3,70 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from bench.backbones import Backbone
-from bench.contracts import Channel, Part, Party, TrainSettings
+from bench.contracts import Channel, Part, Party, TrainSettings, visible
 
 FORMAT = 2
 """2 knows of models that are not named, of names for the labels, and of what was left out."""
 MANIFEST = "manifest.json"
 
 
+MOST_CLASSES, MOST_MESSAGES = 10_000, 500_000
+"""Attacks hold tables of examples by classes; and each message takes a thousand bytes."""
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(visible)]
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+
+
 class Sent(Part):
     """One message, less its numbers; fields as in `Message`."""
 
     channel: Channel
-    split: str
-    round: int
+    split: Name
+    round: Count
     sender: Party
-    recipient: str
-    part: int
-    step: int = -1
-    moment: int | None = None
+    recipient: Name
+    part: Count
+    step: int = Field(-1, ge=-1, lt=2**53)
+    moment: Count | None = None
     examples: int = Field(ge=1)
     ragged: bool
     """Whether examples differ in length, so that `lengths` are there."""
-    shape: list[int]
-    dtype: str
-    file: str
+    shape: list[int] = Field(max_length=8)
+    dtype: Name
+    file: Name
 
 
 class Manifest(Part):
     """What a folder holds and which model it is about."""
 
     format: int = FORMAT
-    model: str
-    model_hash: str | None = None
+    model: Name
+    model_hash: Name | None = None
     """Of weights and vocabulary, as `Backbone.hash`; None where no public model is known."""
-    cut: int = Field(ge=0)
+    cut: Count
     """Blocks of the model below the trust boundary; 0 where the model is not known."""
-    vocabulary: int | None = Field(None, ge=1)
+    vocabulary: int | None = Field(None, ge=1, lt=2**31)
     """Number of token ids; None for a model without any."""
-    classes: int = Field(ge=2)
-    labels: tuple[str, ...] = ()
+    classes: int = Field(ge=2, le=MOST_CLASSES)
+    labels: tuple[Name, ...] = Field((), max_length=MOST_CLASSES)
     """Names of the classes in the order of the logits, where they are known."""
     train: TrainSettings = TrainSettings.model_validate({})
     """Where adapters were sent: how they are shaped and trained."""
-    splits: dict[str, int]
-    """Examples of each split."""
-    files: dict[str, int]
+    splits: dict[Name, Count]
+    """Examples of each split that are recorded throughout."""
+    files: dict[Name, Count]
     """Bytes of each file."""
-    dropped: dict[Channel, int] = Field(default_factory=dict)
+    dropped: dict[Channel, Count] = Field(default_factory=dict)
     """Bytes of each channel that were sent and are not here."""
     cut_short: str = ""
     """The error that ended the recording before its time, or nothing."""
     left_out: dict[str, int] = Field(default_factory=dict)
     """What was seen and is not here: why, and how many examples or passes."""
-    messages: list[Sent] = Field(min_length=1)
+    messages: list[Sent] = Field(min_length=1, max_length=MOST_MESSAGES)
 
 
 @dataclass(frozen=True)

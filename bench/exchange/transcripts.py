@@ -6,8 +6,7 @@ tensors `i.rows`, `i.values` and, where examples differ in length, `i.lengths`; 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,30 @@ from bench.backbones import Backbone
 from bench.contracts import (
     LeakboardError,
     Message,
+    Refused,
     TrainSettings,
     Transcript,
     did_you_mean,
     form,
+    parsed,
+    place,
+    plain,
 )
-from bench.exchange.manifest import FORMAT, MANIFEST, Manifest, Missing, PublicModel, Sent
-from bench.exchange.wellformed import as_arrays, check
+from bench.exchange.manifest import (
+    FORMAT,
+    MANIFEST,
+    MOST_MESSAGES,
+    Manifest,
+    Missing,
+    PublicModel,
+    Sent,
+)
+from bench.exchange.wellformed import as_arrays, check, check_finite
 
 FILE_BYTES = 2**26
 """Messages are gathered in files of about this size: so much memory does writing take."""
+MOST_BYTES = 2**27
+"""Of a manifest."""
 NOTHING = Missing()
 
 
@@ -76,7 +89,7 @@ def write_transcript(
             splits={split: len(each) for split, each in rows.items()},
             files=files,
             dropped=transcript.dropped,
-            cut_short=missing.cut_short,
+            cut_short=plain(" ".join(missing.cut_short.split()), 2000),
             left_out=missing.left_out,
             messages=sent,
         )
@@ -100,6 +113,7 @@ def read_transcript(folder: Path, backbone: Backbone | None = None) -> tuple[Man
     Raises:
         LeakboardError: not a transcript, of a later version, damaged, malformed, or of another model.
     """
+    folder = place(folder)
     manifest = _manifest(folder)
     for name, size in manifest.files.items():
         path = folder / name
@@ -115,8 +129,18 @@ def read_transcript(folder: Path, backbone: Backbone | None = None) -> tuple[Man
     transcript = Transcript(tuple(_messages(folder, manifest)), manifest.dropped)
     transcript = as_arrays(transcript, f"{folder}")
     width = backbone.width if backbone and manifest.vocabulary else None
-    check(transcript, manifest.vocabulary, width, f"{folder}")
+    rows = check(transcript, manifest.vocabulary, width, f"{folder}")
+    if (there := {split: len(each) for split, each in rows.items()}) != manifest.splits:
+        raise LeakboardError(
+            f"{folder / MANIFEST}: splits: says {_numbers(manifest.splits)}, and the messages are about "
+            f"{_numbers(there)}. It was changed; copy it again"
+        )
+    check_finite(transcript, f"{folder}")
     return manifest, transcript
+
+
+def _numbers(splits: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} of {split}" for split, n in list(splits.items())[:10]) or "none"
 
 
 def _gathered(messages: Iterable[Message]) -> Iterator[tuple[str, list[tuple[int, Message]]]]:
@@ -162,13 +186,17 @@ def _manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     if not path.is_file():
         raise LeakboardError(
-            f"{folder}: not a transcript; expected a folder with a file {MANIFEST} "
+            f"{plain(folder)}: not a transcript; expected a folder with a file {MANIFEST} "
             "(results/README.md says how to write one)"
         )
+    if path.stat().st_size > MOST_BYTES:
+        raise LeakboardError(
+            f"{path}: is larger than {MOST_BYTES // 2**20} MiB; record fewer messages"
+        )
     try:
-        content: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise LeakboardError(f"{path}: not whole JSON ({error})") from error
+        content = parsed(path.read_bytes(), str(path), parts=3 * MOST_MESSAGES)
+    except Refused as error:
+        raise LeakboardError(str(error)) from error
     version = content.get("format") if isinstance(content, dict) else None
     if isinstance(version, int) and version > FORMAT:
         raise LeakboardError(
@@ -195,7 +223,7 @@ def _messages(folder: Path, manifest: Manifest) -> Iterator[Message]:
                 opened[sent.file] = safe_open(folder / sent.file, "pt")
             names = ["rows", "values", *(["lengths"] if sent.ragged else [])]
             found = {name: opened[sent.file].get_tensor(f"{i}.{name}").numpy() for name in names}
-        except (SafetensorError, OSError) as error:
+        except (SafetensorError, OSError, TypeError) as error:  # numpy has not all types of torch
             raise LeakboardError(f"{folder / sent.file}: message {i}: {error}") from error
         for array in found.values():
             array.setflags(write=False)

@@ -19,6 +19,8 @@ from bench.contracts import (
 
 PER_CALL = {Channel.PARAMETERS, Channel.ADAPTER_GRADIENTS, Channel.MODEL}
 """Channels whose values are one vector for all rows of the message together."""
+PIECE = 2**22
+"""Values that are looked at together."""
 PER_TOKEN = {Channel.TOKENS, Channel.REPRESENTATIONS, Channel.CUT_GRADIENTS}
 
 
@@ -82,6 +84,21 @@ def check(
     return rows
 
 
+def check_finite(transcript: Transcript, where: str) -> None:
+    """Raises LeakboardError where a value is not finite; they are read piece by piece."""
+    for i, m in enumerate(transcript.messages):
+        if m.values.dtype.kind != "f" or not m.values.size:
+            continue
+        rows = max(1, PIECE // max(1, m.values[0].size))
+        for at in range(0, len(m.values), rows):
+            if not np.isfinite(m.values[at : at + rows]).all():
+                raise LeakboardError(
+                    _about(i, m, where)
+                    + "values must be finite, got NaN or infinity. Record what was "
+                    "sent before the training diverged"
+                )
+
+
 def _about(i: int, m: Message, where: str) -> str:
     return f"{where}: message {i} ({m.channel} of {m.split}): "
 
@@ -99,10 +116,12 @@ def _values(m: Message, vocabulary: int | None, width: int | None) -> str:
     """What is wrong with the values, of which there is one row per token or example, or nothing."""
     if m.channel in PER_TOKEN and m.lengths is None:
         return "expected lengths, the number of tokens of each example"
+    if m.lengths is not None and m.lengths.max() > len(m.values):  # their sum might overflow
+        return f"lengths must be at most the {len(m.values)} values, got {m.lengths.max()}"
     entries = len(m.rows) if m.lengths is None else int(m.lengths.sum())
     ids = m.channel == Channel.TOKENS
     expected = f"{'int64' if ids else 'float32'} [{entries}{'' if ids else ', d'}]"
-    fits = m.values.ndim == (1 if ids else 2) and len(m.values) == entries
+    fits = m.values.ndim == (1 if ids else 2) and len(m.values) == entries and m.values.size > 0
     if not fits or (m.values.dtype.kind in "iu") != ids:
         return f"values must be {expected}, got {form(m.values)}"
     if ids and (m.values.min() < 0 or (vocabulary and m.values.max() >= vocabulary)):

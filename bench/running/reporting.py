@@ -98,10 +98,10 @@ class Live(Reporter):
     def finished(self, record: Record, reused: bool) -> None:
         self.bars.advance(self.cells)
         name = self.names.get(record.key, record.key)
-        self.console.print(_line(escape(name), record, reused), highlight=False)
+        self.console.print(_line(escape(name), record, reused), highlight=False, markup=True)
 
     def warned(self, message: str) -> None:
-        self.console.print(f"[yellow]{escape(message)}[/]")
+        self.console.print(message, style="yellow", markup=False)
 
 
 def _line(name: str, record: Record, reused: bool) -> str:

@@ -208,7 +208,7 @@ def test_attack_that_needs_many_examples_gets_them():
 
 
 def test_attack_that_reads_what_no_undefended_defense_sends_is_told_as_not_examined(monkeypatch):
-    monkeypatch.setattr("bench.conformance.check.attack_rules.undefended", lambda: [SAP(eta=None)])
+    monkeypatch.setattr(attack_rules, "undefended", lambda: [SAP(eta=None)])
 
     class Elsewhere(LogitGradient):
         """Reads a channel that is not used here."""

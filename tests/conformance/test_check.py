@@ -61,11 +61,9 @@ def test_report_names_each_broken_rule_and_what_to_do():
 
 
 def test_configured_defense_is_examined_with_its_parameters():
-    noisy, clear = check_defense(SAP(eta=50)), check_defense(SAP(eta=None))
-    assert noisy.method == "sap eta=50"
-    rule = "draws its noise"
-    assert outcome(noisy, rule).outcome == "passed"
-    assert outcome(clear, rule).outcome == "not applicable"
+    report = check_defense(SAP(eta=None))
+    assert report.method == "sap eta=none"
+    assert outcome(report, "draws its noise").outcome == "not applicable"  # with noise it passes
 
 
 def test_method_in_a_file_is_examined(tmp_path):
@@ -74,8 +72,8 @@ def test_method_in_a_file_is_examined(tmp_path):
         "from typing import ClassVar\nfrom defenses.none import NoDefense\n"
         "class Mine(NoDefense):\n    'Mine.'\n    name: ClassVar[str] = 'Not a name'\n"
     )
-    for where in (str(file), f"{file}:Mine"):
-        assert broken(check_method(where)) == {"has a name of lower-case words joined by '-'"}
+    report = check_method(f"{file}:Mine")
+    assert broken(report) == {"has a name of lower-case words joined by '-'"}
 
 
 @pytest.mark.parametrize(
@@ -83,8 +81,8 @@ def test_method_in_a_file_is_examined(tmp_path):
     [
         (lambda: check_method("sapp"), "Did you mean 'sap'"),
         (lambda: check_method("mine.py"), "no such Python file"),
-        (lambda: check_defense(NearestNeighbour), "no subclass of bench.methods.defense.Defense"),
-        (lambda: check_attack(SAP()), "no subclass of bench.methods.attack.Attack"),
+        (lambda: check_defense(NearestNeighbour), "no subclass of leakboard.Defense"),
+        (lambda: check_attack(SAP()), "no subclass of leakboard.Attack"),
         (lambda: check_defense(SAP, model="tiny-bart"), "Did you mean 'tiny-bert'"),
     ],
 )
