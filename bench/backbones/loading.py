@@ -143,7 +143,8 @@ def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
             "config.json", f"asks for {deep} blocks; the weights hold {tensors} tensors"
         )
     with torch.device("meta"):  # shapes alone, without memory
-        empty = loader.from_config(config)
+        # An automatic class builds by another name than the model's own.
+        empty = getattr(loader, "from_config", loader)(config)
     asked = sum(each.numel() for each in [*empty.parameters(), *empty.buffers()])
     if asked > 2 * numbers + SPARE:
         raise files.wrong(

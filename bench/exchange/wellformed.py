@@ -19,8 +19,6 @@ from bench.contracts import (
 
 PER_CALL = {Channel.PARAMETERS, Channel.ADAPTER_GRADIENTS, Channel.MODEL}
 """Channels whose values are one vector for all rows of the message together."""
-PIECE = 2**22
-"""Values that are looked at together."""
 PER_TOKEN = {Channel.TOKENS, Channel.REPRESENTATIONS, Channel.CUT_GRADIENTS}
 
 
@@ -82,21 +80,6 @@ def check(
                 f"round; there are {len(np.unique(found))} in {len(found)} rows"
             )
     return rows
-
-
-def check_finite(transcript: Transcript, where: str) -> None:
-    """Raises LeakboardError where a value is not finite; they are read piece by piece."""
-    for i, m in enumerate(transcript.messages):
-        if m.values.dtype.kind != "f" or not m.values.size:
-            continue
-        rows = max(1, PIECE // max(1, m.values[0].size))
-        for at in range(0, len(m.values), rows):
-            if not np.isfinite(m.values[at : at + rows]).all():
-                raise LeakboardError(
-                    _about(i, m, where)
-                    + "values must be finite, got NaN or infinity. Record what was "
-                    "sent before the training diverged"
-                )
 
 
 def _about(i: int, m: Message, where: str) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -181,12 +182,14 @@ def test_full_disk_is_told_and_harms_nothing(store, where, monkeypatch):
     assert old.read_bytes() == before
 
 
-def test_disk_that_fills_up_for_real_leaves_no_part_of_a_record(store):
+def test_disk_that_fills_up_for_real_leaves_no_part_of_a_record(store, monkeypatch):
     # /dev/full takes no byte; a link to it stands where the temporary file would.
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     store.folder.mkdir()
-    (store.folder / f"{record().key}.{os.getpid()}.tmp").symlink_to("/dev/full")
+    name = uuid4()
+    monkeypatch.setattr("bench.records.store.uuid4", lambda: name)
+    (store.folder / f"{record().key}.{name.hex}.tmp").symlink_to("/dev/full")
     with pytest.raises(LeakboardError, match="No space left on device"):
         store.write(record())
     assert list(store.folder.iterdir()) == []

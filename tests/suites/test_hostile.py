@@ -38,7 +38,7 @@ HOSTILE = {
     ),
     "cells without end": (
         HEAD + f"seeds: {list(range(300))}\ncut: {list(range(300))}\ndefenses: none\n",
-        "my.yaml:1: is 90,000 cells; at most 20,000 are taken. Split it",
+        "my.yaml:1: is 90,000 cells; at most 5,000 are taken. Split it",
     ),
     "object of Python": (
         HEAD + "defenses: !!python/object/apply:os.system [ls]\n",
