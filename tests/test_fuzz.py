@@ -137,12 +137,12 @@ def test_suites(target, honest_model):
         Path(f"{split}.tsv").write_text(f"text\tlabel\tg\n{rows}")
     load_tiny("tiny-bert")
     found = Counter[str]()
-    for seed in range(number(120, 1000)):
+    for seed in range(number(70, 1000)):
         Path("my.yaml").write_bytes(hostile.suite(seed))
         with guarded(f"suite {seed}", target) as ended:
             make_plan(load_suite("my.yaml"))
         found[ended()] += 1
-    told(found, number(120, 1000))
+    told(found, number(70, 1000))
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

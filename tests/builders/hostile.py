@@ -228,13 +228,20 @@ def model(seed: int, honest: Path, to: Path) -> Path:
 
 def _rewrite(path: Path, change: Callable[[Any], Any]) -> None:
     """Changes a JSON file, unless it was spoiled before."""
-    if path.is_file():
+    if _own(path):
         with suppress(ValueError, RecursionError, TypeError):
             path.write_bytes(dumped(change(json.loads(path.read_bytes()))))
 
 
+def _own(path: Path) -> bool:
+    """Whether it is a file of the folder itself: no link is ever written through."""
+    return path.is_file() and not path.is_symlink()
+
+
 def _config(rng: random.Random, folder: Path) -> None:
     path = folder / "config.json"
+    if not _own(path):
+        return
     match rng.randrange(5):
         case 0:
             path.write_bytes(flipped(rng, path.read_bytes()))
@@ -253,8 +260,10 @@ def _config(rng: random.Random, folder: Path) -> None:
 
 def _tokeniser(rng: random.Random, folder: Path) -> None:
     path = folder / rng.choice(["tokenizer.json", "tokenizer_config.json"])
+    if not _own(path):
+        return
     match rng.randrange(4):
-        case 0 if path.is_file():
+        case 0:
             path.write_bytes(flipped(rng, path.read_bytes()))
         case 1:
             path.write_bytes(rng.choice([b"", b"[" * 200_000, b"9" * 6000, b"{}", b"[]", b"\0"]))
@@ -276,7 +285,7 @@ def _tokeniser(rng: random.Random, folder: Path) -> None:
 
 def _weights(rng: random.Random, folder: Path) -> None:
     path = folder / "model.safetensors"
-    if not path.is_file():
+    if not _own(path):
         return
     try:
         tensors = load_file(path)
@@ -328,10 +337,12 @@ def _index(rng: random.Random, folder: Path) -> None:
         ]
     )
     index = folder / "model.safetensors.index.json"
+    if index.is_symlink() or (index.exists() and not index.is_file()):
+        return
     index.write_bytes(
         dumped({"metadata": {}, "weight_map": {"embeddings.word_embeddings.weight": target}})
     )
-    if rng.random() < 0.7 and path.is_file():
+    if rng.random() < 0.7 and _own(path):
         path.rename(folder / "model-1.safetensors")
     if rng.random() < 0.3:
         _rewrite(index, lambda value: changed(rng, value, 1))
@@ -342,7 +353,7 @@ def _files(rng: random.Random, folder: Path) -> None:
     name = rng.choice([*names, "adapter_config.json", "adapter_model.safetensors", "vocab.txt", "merges.txt",
                        "special_tokens_map.json", "added_tokens.json", "spiece.model", "generation_config.json"])  # fmt: skip
     path = folder / name
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         return
     path.unlink(missing_ok=True)
     match rng.randrange(6):

@@ -18,7 +18,7 @@ def test_another_run_is_compared_to_the_last_digit_or_by_intervals():
         (near, "held", "95 % interval"),
         (far, "refused", "here ok 0.990"),
     ):
-        leaks = [one.leaks[0].model_copy(update={"success": success}), one.leaks[1]]
+        leaks = [one.leaks[0].model_copy(update={"success": success}), *one.leaks[1:]]
         found = compared(one, one.model_copy(update={"leaks": leaks}))
         assert found[0] == outcome
         assert told in found[1]

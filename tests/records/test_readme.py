@@ -13,6 +13,7 @@ import bench.methods.registry
 import bench.scoring.checks
 from bench.contracts.claim import Claim
 from bench.exchange.manifest import Manifest
+from bench.submissions import manifest as submission
 from leaderboards.tables.frame import COLUMNS
 
 
@@ -48,6 +49,11 @@ def test_every_export_column_is_explained_in_order() -> None:
 )
 def test_every_field_of_a_record_is_explained(part: type[schema.Part]) -> None:
     assert explained(part.__name__) == list(part.model_fields)
+
+
+def test_every_field_of_a_submission_is_explained() -> None:
+    assert explained("Submissions") == list(submission.Manifest.model_fields)
+    assert explained("Verified") == list(submission.Verified.model_fields)
 
 
 def test_every_status_and_flag_is_explained() -> None:

@@ -169,12 +169,8 @@ class TestRun:
         assert trained == []
         backwards = dataclasses.replace(plan, cells=plan.cells[::-1])
         other = Store(tmp_path)
-        (early, *_) = Runner(backwards, other).run()
-        (leak,) = lira_of(early)
-        assert (leak.status, leak.success) == ("failed", None)
-        assert "shadow model 1 of 4 is not trained yet" in leak.reason
         (late, *_) = Runner(backwards, other).run()
-        assert trained == [None, 3, 2, 1, 0, None]
+        assert trained == [3, 2, 1, 0, None]  # the target waits for what it needs
 
         def said(record):
             return sorted(json.dumps(leak) for leak in record.outcome()["leaks"])
