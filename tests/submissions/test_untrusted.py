@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import stat
 import struct
 import zipfile
@@ -162,9 +163,9 @@ def put(value, way, new, how):
 
 
 @given(st.data())
-@settings(max_examples=1000)
+@settings(max_examples=1000 if os.environ.get("LEAKBOARD_FUZZ") == "full" else 300)
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_thousand_hostile_submissions_are_refused_or_harmless(place, data):
+def test_hostile_submissions_are_refused_or_harmless(place, data):
     draw, before = data.draw, sorted(place.parent.iterdir())
     kind = draw(st.sampled_from(["record", "record", "manifest", "bytes", "members", "noise"]))
     content = raw(RECORDS[:1])
