@@ -136,22 +136,34 @@ def _ray() -> Any:
 def _connect(ray: Any, address: str) -> None:
     """Raises LeakboardError where no cluster answers at the address."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of a run unasked
-    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "auto":
-        try:
-            ray.init("auto", **{k: v for k, v in quiet.items() if k != "include_dashboard"})
-        except ConnectionError:
-            ray.init(**quiet)
+        address = os.environ.get("RAY_ADDRESS") or ray._private.utils.read_ray_address() or "local"
+        # The head of a cluster that was killed leaves its address, for which Ray would wait.
+        if "RAY_ADDRESS" not in os.environ and _silent(address):
+            address = "local"
+    if address == "local":
+        ray.init(address, include_dashboard=False, **quiet)
         return
-    host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
-        socket.create_connection((host, int(port)), ANSWERS).close()
-        ray.init(address, log_to_driver=False, logging_level="ERROR")
+        if why := _silent(address):
+            raise why
+        ray.init(address, **quiet)
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise LeakboardError(
             f"--ray '{address}': no cluster answers there ({error}). Start one by `ray start --head` "
             "and give the HOST:PORT that it prints, or 'auto'"
         ) from error
+
+
+def _silent(address: str) -> Exception | None:
+    """Why nothing listens at HOST:PORT; None where something does."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), ANSWERS).close()
+    except (OSError, ValueError) as error:
+        return error
+    return None
 
 
 def _share(gpu_memory: float | None) -> float:

@@ -80,7 +80,7 @@ def reachable(roots):
         if isinstance(thing, np.ndarray):
             waiting.append(thing.base)
         if isinstance(thing, torch.Tensor):
-            waiting += [thing._base, thing.grad]
+            waiting += [thing._base, thing.grad if thing.is_leaf else None]
             if thing.numel() and not thing.is_sparse:
                 storage = thing.detach().untyped_storage()
                 whole = torch.empty(0, dtype=thing.dtype).set_(storage)
@@ -104,7 +104,8 @@ class Spy(Attack):
         assert knowledge.auxiliary is not None
         FOUND["arguments"] = self.secrets.among(seen, knowledge, rng, self)
         frame, frames = sys._getframe(), []
-        while frame:
+        # The test that started it holds the truth, and the runner of tests all other tests.
+        while frame and not frame.f_code.co_name.startswith("test_"):
             frames.append(frame)
             frame = frame.f_back
         FOUND["stack"] = self.secrets.among(*(v for f in frames for v in f.f_locals.values()))
@@ -135,7 +136,9 @@ def test_stack_search_can_find_where_an_attack_is_called_directly(monkeypatch, t
     plan = make(SAP(eta=50), attacks=[Spy()])
     Spy.secrets = Secrets(scene_of(plan, plan.cells[0]).inputs)
     monkeypatch.setattr("bench.running.attacks.isolated", lambda call: call())
-    Runner(plan, Store(tmp_path)).run()
+    FOUND.clear()
+    (record,) = Runner(plan, Store(tmp_path)).run()
+    assert {leak.status for leak in record.leaks} == {"skipped"}, record.leaks[0].reason
     assert FOUND["stack"] == ["numbers", "text"]
 
 

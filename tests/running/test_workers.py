@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import ClassVar
 
+import cloudpickle
 import pytest
 import torch
 from cells import make, run
@@ -23,6 +25,9 @@ from bench.running import workers as crews
 from defenses.frozen import Frozen
 from defenses.redacted import Redacted
 from defenses.sap import SAP
+
+# No other process can import this file by its name.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 PLANTED = {"audit": 24}
 QUICK = {"limit": 48, "train": {"epochs": 1}}
