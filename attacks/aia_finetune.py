@@ -146,8 +146,7 @@ def _forward(network: Network, h: Ragged, device: str) -> Tensor:
     """Scores [B, K]. Segment types are not sent; all tokens count for the first text's."""
     values = h.values.to(device)
     types = torch.zeros(len(values), dtype=torch.long)
-    with torch.autocast("cuda", torch.bfloat16, enabled=device.startswith("cuda")):
-        scores: Tensor = network(h.with_values(values), types)
+    scores: Tensor = network(h.with_values(values), types)
     return scores
 
 

@@ -75,7 +75,7 @@ class P3EFT(Defense):
             """One for each adapter; the first server answers them."""
             where = Envelope(epoch, split, recipient=names[0])
             return [
-                Call(tokens, rows, adapter, replace(where, part=i), dropout)
+                Call(tokens, rows, adapter, replace(where, part=i), dropout, exact=split == "train")
                 for i, adapter in enumerate(adapters)
             ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import torch
 from torch import Tensor, nn
 
 from bench.backbones import lora
@@ -53,11 +54,13 @@ class Network(nn.Module):
         """
         mask = h.mask()
         padded_types = h.with_values(types.to(mask.device)).padded()
-        out = self.family.top(self.encoder, h.padded(), mask, padded_types, self.cut)
+        out = self.family.top(self.encoder, h.padded(), mask, padded_types, self.cut).float()
         weight = mask[:, :, None].to(out.dtype)
         return (out * weight).sum(1) / weight.sum(1)
 
     def forward(self, h: Ragged, types: Tensor) -> Tensor:
-        """Class scores [B, C] in float32."""
-        scores: Tensor = self.head(self.features(h, types))
-        return scores.float()
+        """Class scores [B, C] in float32; autocast ends before the head, which is all trained."""
+        features = self.features(h, types)
+        with torch.autocast(features.device.type, enabled=False):
+            scores: Tensor = self.head(features)
+        return scores

@@ -65,7 +65,12 @@ Data = Annotated[
         help="Folder of datasets, one folder each with train.tsv, dev.tsv, test.tsv.",
     ),
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1, …, or auto.")]
+Device = Annotated[
+    str,
+    typer.Option(
+        help="cpu, cuda, cuda:1, …, or auto. The suite sets the precision: `train: {precision: bf16}`."
+    ),
+]
 SeedList = Annotated[
     str | None, typer.Option("--seeds", help="Seeds instead of the suite's, as in 0,1,2.")
 ]

@@ -79,8 +79,7 @@ def plan(planned: Plan, store: Store) -> Iterator[RenderableType]:
         kinds.append(kind)
         where = (cell.cell.task, f"{cell.cell.model}, cut {cell.cell.cut}", str(cell.cell.seed))
         attacks = 0 if cell.refused else sum(bool(p.goals) for p in cell.pairings)
-        shadow = "" if cell.cell.shadow is None else f", shadow model {cell.cell.shadow + 1}"
-        row = (*where, f"{cell.defense}{shadow}", str(attacks), state)
+        row = (*where, cell.named, str(attacks), state)
         table.add_row(*map(Text, row), style="" if kind == "to run" else "dim")
     yield table
     yield Text(f"attacks: {', '.join(map(str, planned.suite.attacks)) or 'none'}")

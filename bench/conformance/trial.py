@@ -118,7 +118,7 @@ class Trial:
             cut=tuple(range(backbone.blocks)),
             seeds=seed,
             limit=examples,
-            train=train,
+            train=(train,),
             record=Recording(examples=2 * examples // 3),
             plant=plant,
             defenses=(defense,),

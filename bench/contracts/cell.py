@@ -47,8 +47,9 @@ class Cell(Part):
             del content["plant"]
         if self.shadow is None:
             del content["shadow"]
-        if self.train.tune == "lora":
-            del content["train"]["tune"]
+        for name in ("tune", "precision"):
+            if content["train"][name] == TrainSettings.model_fields[name].default:
+                del content["train"][name]
         return digest(content)[:16]
 
 

@@ -76,7 +76,9 @@ class Provenance(Part):
     python: str
     packages: dict[str, str]
     device: str
-    precision: str
+    precision: str = ""
+    """Of records from before the cell said it (`train.precision`): the number format. On a GPU that was
+    bfloat16 by autocast, whatever the cell. Empty in later ones."""
     threads: int
     workers: int = 1
     """How many cells ran at once on the machine; with more than one, seconds compare with nothing."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import reprlib
+from typing import Any, Literal, get_args
 
 from pydantic import Field, field_validator
 
 from bench.contracts.parts import Part
+
+Precision = Literal["float32", "bf16"]
+PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 
 class TrainSettings(Part):
@@ -25,6 +29,22 @@ class TrainSettings(Part):
     """Tokens per example, special tokens included; longer texts are cut."""
     tune: Literal["lora", "full"] = "lora"
     """What is trained of a released model: LoRA (and the head of a classifier), or all of it."""
+    precision: Precision = "float32"
+    """In which the model computes while it is fine-tuned and while the vendor answers with it: bf16 is
+    bfloat16 by autocast, on a CPU as on a GPU. What is trained, the optimiser, the losses, what is
+    sent, noise and attacks stay in float32; so does the training of P³EFT, whose split gradients add up
+    in no less."""
+
+    @field_validator("precision", mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        if value in PRECISIONS:
+            return value
+        # Of the spellings in use, bfloat16 and BF16 among them, those with 16 bits say so.
+        near = "bf16" if "16" in str(value) else "float32"
+        raise ValueError(
+            f"must be 'float32' or 'bf16', got {reprlib.repr(value)}. Did you mean '{near}'?"
+        )
 
 
 class Recording(Part):

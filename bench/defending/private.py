@@ -198,7 +198,8 @@ class PrivateGradients:
                     "training mode, each forward pass have its backward pass, and each layer have "
                     "examples as its first dimension"
                 )
-            found.append(gradient)
+            # Before clipping, which must bound the numbers that are added up; these may be bfloat16.
+            found.append(gradient.float())
         self.hooks.zero_grad(set_to_none=True)
         return found
 

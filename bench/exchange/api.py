@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from bench.backbones import Tokens
-from bench.contracts import Channel, Envelope
+from bench.contracts import Channel, Envelope, LeakboardError
 from bench.exchange.predictor import Predictor
 from bench.exchange.server import Adapter, Call, Server, random_state
 from bench.exchange.session import Session
@@ -87,7 +87,7 @@ class Api:
         h = self._server.forward(call)
         session.served(time.perf_counter() - started)
         arrived = wire.send(Channel.ACTIVATIONS, h, call.rows, replace(where, sender="vendor"))
-        return arrived.float().requires_grad_(torch.is_grad_enabled())
+        return arrived.requires_grad_(torch.is_grad_enabled())
 
     def backward(
         self,
@@ -105,7 +105,15 @@ class Api:
             recipients: the server of each; by default that of the pass forward.
             once: compute the answer to Σ wⱼ ĝⱼ alone, which is the same since g_θ is linear in ĝ.
                 All calls are counted and recorded as they would have been made.
+
+        Raises:
+            LeakboardError: several gradients in less than float32, in which the answers do not add up.
         """
+        if len(gradients) > 1 and not call.exact and self._session.settings.precision != "float32":
+            raise LeakboardError(
+                "a gradient split into several vectors needs calls in float32, in which their answers "
+                "add up: ask with `Call(..., exact=True)`, or train with `precision: float32`"
+            )
         session, wire, where = self._session, self._session.wire, call.where
         arrived = []
         asked = recipients or [where.recipient] * len(gradients)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -40,6 +41,8 @@ class Call:
         where: its `part` says which adapter it is.
         dropout: state of the random generator from which dropout draws, a part of x; None for a
             pass without dropout.
+        exact: in float32 whatever the precision, forward and backward. Where several vectors stand for
+            one gradient, noise cancels in the sum of their answers; that of bfloat16 does not.
     """
 
     tokens: Tokens
@@ -47,6 +50,7 @@ class Call:
     adapter: Adapter
     where: Envelope = PLAIN
     dropout: Tensor | None = None
+    exact: bool = False
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -74,7 +78,7 @@ class Server:
         self._model.network.train(call.dropout is not None)
         if call.dropout is not None:
             set_random_state(call.dropout, self._device)
-        with self._autocast:
+        with nullcontext() if call.exact else self._autocast:
             names = {f"network.{name}": value for name, value in live.items()}
             h: Tensor = functional_call(self._model, names, (call.tokens,))
         if torch.is_grad_enabled():
@@ -91,7 +95,7 @@ class Server:
             set_random_state(before, self._device)
             done = self._done[-1]
         _, _, live, h = done
-        found = torch.autograd.grad(h, list(live.values()), gradient.to(h.dtype), retain_graph=True)
+        found = torch.autograd.grad(h, list(live.values()), gradient, retain_graph=True)
         return dict(zip(live, found, strict=True))
 
     @property

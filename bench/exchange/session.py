@@ -97,9 +97,9 @@ class Session:
         return LanguageModel(self.backbone, self.settings).train()
 
     def autocast(self) -> torch.autocast:
-        """bfloat16 arithmetic on CUDA, nothing elsewhere."""
-        on_gpu = self.device.startswith("cuda")
-        return torch.autocast("cuda" if on_gpu else "cpu", torch.bfloat16, enabled=on_gpu)
+        """In it a model computes in the precision of the settings; a pass back does as its forward did."""
+        kind = torch.device(self.device).type
+        return torch.autocast(kind, torch.bfloat16, enabled=self.settings.precision == "bf16")
 
     def fit(
         self,

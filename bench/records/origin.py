@@ -35,7 +35,6 @@ def provenance(device: str, workers: int = 1) -> Provenance:
         python=platform.python_version(),
         packages=_packages(),
         device=torch.cuda.get_device_name() if on_gpu else "cpu",
-        precision="bfloat16 autocast" if on_gpu else "float32",
         threads=torch.get_num_threads(),
         workers=workers,
         platform=f"{platform.system()} {platform.machine()}",

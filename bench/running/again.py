@@ -42,7 +42,7 @@ def plan_again(
         seeds=(cell.seed,),
         limit=cell.limit,
         evaluate=cell.evaluate,
-        train=cell.train,
+        train=(cell.train,),
         record=cell.record,
         plant=cell.plant,
         defenses=(defense,),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
 from bench.backbones import Backbone, load_backbone
@@ -23,10 +24,20 @@ class Planned:
     pairings: tuple[Pairing, ...]
     refused: str | None
     """Why the defense cannot run here at all, or None."""
+    trained: str = ""
+    """How it is fine-tuned, where the suite does that in several ways: 'precision=bf16'."""
     needs: tuple[str, ...] = ()
     """Keys of the shadow models that have to be trained before."""
     shadows: Mapping[Attack, Shadows] = field(default_factory=dict)
     """What attacks measured of models of their own, once these are trained."""
+
+    @property
+    def named(self) -> str:
+        """What tells it from the other cells of its task, model, cut and seed."""
+        words = " ".join(filter(None, [str(self.defense), self.trained]))
+        return (
+            words if self.cell.shadow is None else f"{words}, shadow model {self.cell.shadow + 1}"
+        )
 
 
 @dataclass(frozen=True)
@@ -72,21 +83,27 @@ def make_plan(suite: Suite, data: Path | None = None, device: str = "cpu") -> Pl
     for task in tasks:
         task.split(suite.evaluate)
         for backbone in backbones.values():
-            for seed in suite.seeds:
-                for cut in suite.cut:
-                    backbone.check_cut(cut)
-                    for defense in suite.defenses:
-                        target = _planned(suite, task, backbone, cut, seed, defense)
-                        shadows = _shadows(target, task)
-                        needs = tuple(shadow.cell.key for shadow in shadows)
-                        cells += [*shadows, replace(target, needs=needs)]
+            for cut in suite.cut:
+                backbone.check_cut(cut)
+            axes = (suite.seeds, suite.train, suite.cut, suite.defenses)
+            for seed, train, cut, defense in product(*axes):
+                target = _planned(suite, task, backbone, cut, seed, defense, train)
+                shadows = _shadows(target, task)
+                needs = tuple(shadow.cell.key for shadow in shadows)
+                cells += [*shadows, replace(target, needs=needs)]
     foreign = {getattr(attack, "auxiliary", OWN) for attack in suite.attacks} - {OWN}
     public = {name: load_task(name, data, suite.base) for name in sorted(foreign)}
     return Plan(suite, tuple(cells), {task.hash: task for task in tasks}, backbones, public)
 
 
 def _planned(
-    suite: Suite, task: Task, backbone: Backbone, cut: int, seed: int, defense: Defense
+    suite: Suite,
+    task: Task,
+    backbone: Backbone,
+    cut: int,
+    seed: int,
+    defense: Defense,
+    train: TrainSettings,
 ) -> Planned:
     cell = Cell(
         task=task.name,
@@ -97,14 +114,14 @@ def _planned(
         model_hash=backbone.hash,
         cut=cut,
         defense=spec_of(defense),
-        train=suite.train,
+        train=train,
         record=suite.record,
         seed=seed,
         plant=suite.plant,
     )
     pairings = tuple(pair(attack, defense, task, cut, suite.plant) for attack in suite.attacks)
-    refused = _unfit(defense, task, cut, suite.train) or defense.refuses(cut)
-    return Planned(cell, defense, pairings, refused)
+    refused = _unfit(defense, task, cut, train) or defense.refuses(cut)
+    return Planned(cell, defense, pairings, refused, suite.trained(train))
 
 
 def _shadows(target: Planned, task: Task) -> list[Planned]:

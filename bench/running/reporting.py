@@ -77,8 +77,7 @@ class Live(Reporter):
 
     def started(self, planned: Planned, lane: int = 0) -> None:
         cell = planned.cell
-        shadow = "" if cell.shadow is None else f", shadow model {cell.shadow + 1}"
-        self.names[cell.key] = f"{cell.task} seed {cell.seed} {planned.defense}{shadow}"
+        self.names[cell.key] = f"{cell.task} seed {cell.seed} {planned.named}"
         self.methods[lane] = str(planned.defense)
 
     def moved(self, what: str, done: int, total: int, lane: int = 0) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 
 from bench.speed.attacks import attacks, inversion, label_attacks
+from bench.speed.precision import precision
 from bench.speed.sending import recording, snap
 from bench.speed.starting import start
 from bench.speed.steps import dpsgd, p3eft, training
@@ -23,6 +24,7 @@ KNOWN: dict[str, Callable[[], None]] = {
     "label-attacks": label_attacks,
     "p3eft": p3eft,
     "dpsgd": dpsgd,
+    "precision": precision,
     "recording": recording,
 }
 

@@ -89,7 +89,7 @@ def label_attacks(examples: int = 4000) -> None:
         task="sst2" if data else "reviews",
         model="minilm",
         limit=examples,
-        train=TrainSettings(epochs=1),
+        train=(TrainSettings(epochs=1),),
         defenses=(registry.defense("none")(),),
         attacks=tuple(
             attack()

@@ -72,7 +72,7 @@ def workers(counts: Sequence[int] = (2, 4, 8)) -> None:
         model="minilm",
         limit=100,
         seeds=tuple(range(8)),
-        train=TrainSettings(epochs=1),
+        train=(TrainSettings(epochs=1),),
         defenses=(SAP(eta=None), SAP(eta=75.0)),
         attacks=(NearestNeighbour(),),
     )

@@ -249,7 +249,7 @@ def _expected(errors: Sequence[ErrorDetails]) -> str:
     """What pydantic says about one value; several errors are the alternatives of a union."""
     custom = [str(e["ctx"]["error"]) for e in errors if "error" in e.get("ctx", {})]
     if custom:
-        return "; ".join(custom)
+        return "; ".join(dict.fromkeys(custom))
     first, *others = dict.fromkeys(
         EXPECTED.get(e["type"]) or re.sub(r"^\w+ should ", "", e["msg"]) for e in errors
     )

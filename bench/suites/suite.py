@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -29,7 +30,7 @@ from bench.contracts import (
     plain,
 )
 from bench.methods import Attack, Defense
-from bench.suites.methods import ALL, listed, with_all
+from bench.suites.methods import ALL, MOST_SETTINGS, listed, with_all
 from bench.suites.page import Page, shown
 from bench.tasks import OwnTask, SplitFiles, known_task
 
@@ -52,11 +53,25 @@ def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
     return values
 
 
+def _unfolded(value: Any) -> Any:
+    """A grid of settings: one for each combination of the listed values, in the written order."""
+    if not isinstance(value, Mapping):
+        return _listed(value)
+    axes = {key: each if isinstance(each, list | tuple) else [each] for key, each in value.items()}
+    size = prod(map(len, axes.values()))
+    if size > MOST_SETTINGS:
+        raise ValueError(f"is a grid of {size:,} settings; at most {MOST_SETTINGS:,} are taken")
+    if not size:
+        raise ValueError("must have at least one value for each key, got []")
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+
+
 def _kind(task: Any) -> str:
     return "own" if isinstance(task, dict | OwnTask) else "named"
 
 
 OneOrMore = Annotated[tuple[T, ...], BeforeValidator(_listed), AfterValidator(_distinct)]
+Grid = Annotated[tuple[T, ...], BeforeValidator(_unfolded), AfterValidator(_distinct)]
 AnyTask = Annotated[
     Annotated[str, AfterValidator(known_task), Tag("named")] | Annotated[OwnTask, Tag("own")],
     Discriminator(_kind),
@@ -98,7 +113,7 @@ PARTS: dict[str | int, type[BaseModel]] = {
 
 
 class Suite(_Part):
-    """What is run: every task × model × cut × seed × defense, under all attacks that apply.
+    """What is run: every task × model × seed × training × cut × defense, under all attacks that apply.
 
     In a file, `attacks: all` stands for all but the costly ones, which train a model of their own
     on each cell; those are named: `attacks: [eia-nn, eia-map]`.
@@ -116,7 +131,8 @@ class Suite(_Part):
     """At most so many examples of each split."""
     evaluate: str = "dev"
     """The split on which utility is measured."""
-    train: TrainSettings = TrainSettings.model_validate({})
+    train: Grid[TrainSettings] = (TrainSettings.model_validate({}),)
+    """How is fine-tuned; lists make a grid: `{precision: [float32, bf16]}`."""
     record: Recording = Recording.model_validate({})
     plant: Plant | None = None
     """What is planted in the training texts; attacks on the memory of a released model need it."""
@@ -127,7 +143,7 @@ class Suite(_Part):
 
     @model_validator(mode="after")
     def _bounded(self) -> Suite:
-        axes = (self.task, self.model, self.cut, self.seeds, self.defenses)
+        axes = (self.task, self.model, self.cut, self.seeds, self.train, self.defenses)
         cells = prod(map(len, axes))
         if cells > MOST_CELLS:
             raise ValueError(f"is {cells:,} cells; at most {MOST_CELLS:,} are taken. Split it")
@@ -137,6 +153,15 @@ class Suite(_Part):
     def base(self) -> Path:
         """The folder of the file, where relative paths in it start; it decides no result."""
         return self._base
+
+    def trained(self, settings: TrainSettings) -> str:
+        """What tells one of its settings of training from the others: 'precision=bf16', or ''."""
+        several = (
+            name
+            for name in TrainSettings.model_fields
+            if len({getattr(each, name) for each in self.train}) > 1
+        )
+        return " ".join(f"{name}={getattr(settings, name)}" for name in several)
 
     def override(
         self,

@@ -86,6 +86,7 @@ def _setup(records: Sequence[Record]) -> str:
     words += ["canaries planted"] if cell.plant and cell.plant.canaries else []
     words += ["all weights"] if cell.train.tune == "full" else []
     words += [counted(cell.train.epochs, "epoch")]
+    words += [cell.train.precision] if cell.train.precision != "float32" else []
     words += [counted(len(seeds), "seed")]
     return ", ".join(words)
 

@@ -10,7 +10,9 @@ import pandas as pd
 
 from leaderboards.tables.frame import COLUMNS, Row
 
-SETTING = ["task", "model", "cut", "defense", "params", "setup", "limit", "epochs"]
+TRAINED = ["limit", "epochs", "precision"]
+"""What a setup is told by, where these tell setups apart."""
+SETTING = ["task", "model", "cut", "defense", "params", "setup", *TRAINED]
 """What rows have in common that differ in nothing but the seed."""
 MEASURED = ["utility", "success", "ep"]
 TEXTS = ["attack", "attack_params", "goal", "view", "channel", "attribute", "status", "reason"]

@@ -11,6 +11,7 @@ import pandas as pd
 from bench.methods import registry
 from leaderboards.tables.frame import Row, canonical
 from leaderboards.tables.looks import look
+from leaderboards.tables.means import TRAINED
 
 SYMBOLS = {
     "eta": "η",
@@ -87,17 +88,20 @@ def settings(params: str, names: Iterable[str]) -> str:
 def setup(row: Row, peers: pd.DataFrame) -> str:
     """What tells the setup of a row from those of its peers, which share task, model and defense.
 
-    Names the data limit or the epochs where they tell setups apart, else the setup's digits.
+    Names the data limit, the epochs or the precision where they tell setups apart, else the setup's
+    digits.
     """
     if peers["setup"].nunique() < 2:
         return ""
-    if peers.groupby(["limit", "epochs"], dropna=False)["setup"].nunique().max() > 1:
+    if peers.groupby(TRAINED, dropna=False)["setup"].nunique().max() > 1:
         return f"setup {row['setup']}"
     parts: list[str] = []
     if peers["limit"].nunique(dropna=False) > 1:
         parts.append("all data" if pd.isna(row["limit"]) else setting("limit", row["limit"]))
     if peers["epochs"].nunique() > 1:
         parts.append(setting("epochs", row["epochs"]))
+    if peers["precision"].nunique() > 1:
+        parts.append(str(row["precision"]))
     return ", ".join(parts)
 
 

@@ -128,6 +128,7 @@ def printed_sweep(printed: pd.DataFrame | None, against: str, means: pd.DataFram
         setup="",
         limit=None,
         epochs=None,
+        precision="",
     )
     lined = [_lined(own, against) for _, own in rows.groupby("source", sort=False)]
     return pd.concat([own for own in lined if own["x"].nunique() > 1] or [empty])

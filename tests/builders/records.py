@@ -50,6 +50,7 @@ def record(
     cut: int = 0,
     limit: int | None = 2000,
     epochs: int = 2,
+    precision: str = "float32",
     **fields: Any,
 ) -> Record:
     """A record of one cell; its key is that of the cell, as the store demands."""
@@ -62,7 +63,7 @@ def record(
         model_hash=hashlib.sha256(model.encode()).hexdigest(),
         cut=cut,
         defense=MethodSpec(name=defense, params=params or {}),
-        train=TrainSettings(epochs=epochs),
+        train=TrainSettings.model_validate({"epochs": epochs, "precision": precision}),
         record=Recording(),
         seed=seed,
     )
@@ -98,7 +99,6 @@ PROVENANCE = Provenance(
     python="3.12.0",
     packages={"numpy": "2.0.0"},
     device="cpu",
-    precision="float32",
     threads=2,
     platform="linux",
 )

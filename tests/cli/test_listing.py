@@ -19,6 +19,7 @@ from bench.contracts.errors import LeakboardError
 from bench.methods import registry
 from bench.methods.method import Source
 from bench.records.store import Store
+from bench.running.plan import make_plan
 from bench.suites.suite import load_suite, suite_names
 from bench.tasks.catalogue import listing as task_listing
 from defenses.frozen import Frozen
@@ -179,6 +180,23 @@ def test_plan_tells_a_failed_cell_and_one_that_diverged_apart(tmp_path, monkeypa
     text = planned(store, NoDefense(), train=rate)
     assert "done: diverged" in text
     assert "1 done" in text
+
+
+def test_plan_names_the_setting_of_training_where_there_are_several(tmp_path):
+    suite = {
+        "name": "two",
+        "task": "reviews",
+        "model": "tiny-bert",
+        "train": {"batch_size": 16, "precision": ["float32", "bf16"]},
+        "defenses": ["none", "frozen"],
+        "attacks": ["prior"],
+    }
+    plan = make_plan(load_suite(suite))
+    assert [p.cell.train.precision for p in plan.cells] == ["float32"] * 2 + ["bf16"] * 2
+    text = shown(*listing.plan(plan, Store(tmp_path)), width=160)
+    assert "none precision=float32" in text
+    assert "frozen precision=bf16" in text
+    assert "precision" not in planned(Store(tmp_path), NoDefense())
 
 
 def test_plan_tells_a_damaged_record_and_leaves_it_where_it_is(tmp_path):

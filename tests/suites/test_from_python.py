@@ -67,7 +67,7 @@ def test_classes_and_configured_methods_stand_beside_names():
     assert list(map(str, suite.defenses)) == ["none", "sap eta=50", "frozen"]
     assert "lira shadows=4" in map(str, suite.attacks)
     assert "eia-nn" in map(str, suite.attacks)
-    assert suite.train.epochs == 5
+    assert [each.epochs for each in suite.train] == [5]
 
 
 def test_a_method_beside_all_is_not_listed_twice():

@@ -58,6 +58,22 @@ BAD = {
         HEAD + "defenses: [sap: {bottom: frozn}]\n",
         "my.yaml:3: defenses[0].sap.bottom: must be 'frozen' or 'trainable', got 'frozn'",
     ),
+    "precision that is spelt otherwise": (
+        HEAD + "train: {precision: bfloat16}\ndefenses: none\n",
+        "my.yaml:3: train.precision: must be 'float32' or 'bf16', got 'bfloat16'. Did you mean 'bf16'?",
+    ),
+    "precision of a grid that is none": (
+        HEAD + "train:\n  epochs: [1, 2]\n  precision: [bf16, fp32]\ndefenses: none\n",
+        "my.yaml:5: train.precision: must be 'float32' or 'bf16', got 'fp32'. Did you mean 'float32'?",
+    ),
+    "setting of training without a value": (
+        HEAD + "train: {epochs: []}\ndefenses: none\n",
+        "my.yaml:3: train: must have at least one value for each key, got []",
+    ),
+    "grid of training that is too large": (
+        HEAD + f"train: {{epochs: &n {list(range(1, 40))}, batch_size: *n}}\ndefenses: none\n",
+        "my.yaml:3: train: is a grid of 1,521 settings; at most 1,000 are taken",
+    ),
     "values that do not fit together": (
         HEAD + "defenses:\n  - sap: {bottom: trainable, secure: true}\n",
         "my.yaml:4: defenses[0].sap: a trainable bottom cannot be secure",

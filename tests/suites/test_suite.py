@@ -44,7 +44,7 @@ paper: {paper: SAP, artefact: Table 3, model: roberta-large, task: {mine: theirs
     assert suite.cut == (0, 2)
     assert suite.seeds == (0, 1, 2)
     assert suite.limit == 6000
-    assert suite.train == TrainSettings(epochs=3, batch_size=16, learning_rate=1e-3, lora_rank=4)
+    assert suite.train == (TrainSettings(epochs=3, batch_size=16, learning_rate=1e-3, lora_rank=4),)
     assert suite.record == Recording(examples=500)
     assert suite.defenses == (Plain(), Noise(eta=110.0), Noise(eta="none"))
     assert suite.attacks == (Prior(), Learned(labelled=0.05), Learned(labelled=0.25))
@@ -62,7 +62,7 @@ def test_a_short_suite_takes_the_defaults_and_every_attack(read: Read) -> None:
     assert suite.limit is None
     assert suite.defenses == (Plain(),)
     assert suite.attacks == (Learned(), Prior())
-    assert suite.train == TrainSettings()
+    assert suite.train == (TrainSettings(),)
 
 
 @pytest.mark.parametrize("attacks", ["all", "[aia-mlp, prior]", "\n  - aia-mlp:\n  - prior"])
@@ -99,6 +99,22 @@ def test_a_grid_is_the_product_of_its_lists_in_the_written_order(read: Read) -> 
     ]
 
 
+def test_a_grid_of_training_is_the_product_of_its_lists_too(read: Read) -> None:
+    suite = read(
+        HEAD + "train: {precision: [float32, bf16], epochs: [1, 3], lora_rank: 4}\ndefenses: none\n"
+    )
+    assert [(t.precision, t.epochs, t.lora_rank) for t in suite.train] == [
+        ("float32", 1, 4),
+        ("float32", 3, 4),
+        ("bf16", 1, 4),
+        ("bf16", 3, 4),
+    ]
+    assert suite.trained(suite.train[3]) == "epochs=3 precision=bf16"
+    (one,) = read(HEAD + "train: {precision: bf16}\ndefenses: none\n").train
+    assert (one.precision, one.epochs) == ("bf16", 2)
+    assert suite.override(seeds=[1]).train == suite.train
+
+
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=6, unique=True))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 def test_a_grid_loses_no_value(read: Read, values: list[int]) -> None:
@@ -109,7 +125,7 @@ def test_a_grid_loses_no_value(read: Read, values: list[int]) -> None:
 @pytest.mark.parametrize("text", ["1e-3", "1E-3", "1.0e-3", "0.001", ".001", "+1e-03"])
 def test_numbers_in_scientific_notation_are_numbers(read: Read, text: str) -> None:
     suite = read(HEAD + f"defenses: [sap: {{eta: {text}}}]\ntrain: {{learning_rate: {text}}}\n")
-    assert suite.train.learning_rate == 0.001
+    assert suite.train[0].learning_rate == 0.001
     assert suite.defenses == (Noise(eta=0.001),)
 
 

@@ -41,8 +41,10 @@ def test_what_was_trained_differently_is_not_compared():
     for one in short:
         tuned = one.cell.model_copy(update={"train": TrainSettings(epochs=2, tune="full")})
         full.append(one.model_copy(update={"cell": tuned, "key": tuned.key}))
-    found = comparisons([*short, *long, *full])
-    assert [len(one.records) for one in found] == [2, 2, 2]
-    assert len({one.words for one in found}) == 3
+    half = [cell("none", precision="bf16"), cell("sap", params={"eta": 75.0}, precision="bf16")]
+    found = comparisons([*short, *long, *full, *half])
+    assert [len(one.records) for one in found] == [2, 2, 2, 2]
+    assert len({one.words for one in found}) == 4
+    assert [one.words for one in found if "bf16" in one.words] == [found[3].words]
     # Without an undefended cell nobody knows what was lost.
     assert comparisons([cell("sap", params={"eta": 75.0})]) == []

@@ -97,6 +97,9 @@ def test_rows_that_differ_only_in_training_are_told_apart() -> None:
     text = printed_text([record(epochs=2), record(epochs=5)])
     assert "epochs=2" in text
     assert "epochs=5" in text
+    text = printed_text([record(), record(precision="bf16")])
+    assert "sap float32" in text
+    assert "sap bf16" in text
 
 
 def test_the_compact_view_has_both_numbers_and_why_an_attack_is_missing() -> None:

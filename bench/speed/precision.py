@@ -1,0 +1,81 @@
+"""Steps of training in bfloat16, against those in float32."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from bench.backbones import length_bucketed, load_backbone
+from bench.contracts import Seeds, TrainSettings, quietly
+from bench.exchange import Session, Wire
+from bench.methods import Defense
+from bench.speed import seconds
+from bench.tasks import Task, load_task
+from defenses.none import NoDefense
+from defenses.p3eft import P3EFT
+from defenses.sap import SAP
+
+DEFENSES: tuple[Defense, ...] = (NoDefense(), SAP(), P3EFT(backprop="combined"))
+
+
+def precision(examples: int = 256, repeats: int = 5) -> None:
+    """Seconds of an epoch in float32 over those in bf16, alternating, with one thread and with all."""
+    data = os.environ.get("LEAKBOARD_DATA")
+    task = load_task("sst2" if data else "reviews", Path(data) if data else None)
+    for threads in sorted({1, torch.get_num_threads()}):
+        with _threads(threads):
+            print(f"precision: {examples} examples of {task.name}, minilm, {threads} threads")
+            for defense in DEFENSES:
+                ways = [epoch(defense, task, each, examples) for each in ("float32", "bf16")]
+                for way in ways:
+                    way()
+                full, short = seconds(*ways, repeats=repeats)
+                ratio = statistics.median(a / b for a, b in zip(full, short, strict=True))
+                print(f"  {defense.name}: float32 over bf16 {ratio:.2f}")
+
+
+def epoch(
+    defense: Defense, task: Task, precision: str, examples: int, device: str = "cpu"
+) -> Callable[[], object]:
+    """The steps of a defense on MiniLM over one epoch of some examples, without the optimiser's."""
+    backbone = load_backbone("minilm", device)
+    train = task.limited(examples, 0).splits["train"]
+    settings = TrainSettings.model_validate({"precision": precision})
+    session = Session(
+        train=backbone.encode(train.texts, train.pairs, settings.max_length),
+        labels=torch.from_numpy(train.labels),
+        classes=len(task.labels),
+        backbone=backbone,
+        cut=0,
+        wire=Wire(defense.emits, {}),
+        seeds=Seeds.of(0),
+        settings=settings,
+        progress=quietly,
+    )
+    taken: list[Callable[[torch.Tensor, int], float]] = []
+    session.fit = lambda one, *_: taken.append(one)  # type: ignore[method-assign]
+    defense.fine_tune(session)
+    batches = length_bucketed(session.train.lengths, settings.batch_size, session.noise)
+
+    def steps() -> None:
+        for rows in batches:
+            taken[0](rows, 0)
+        if device != "cpu":
+            torch.cuda.synchronize(device)
+
+    return steps
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
