@@ -174,6 +174,8 @@ def run(
     kept, console = _path("transcripts", transcripts), _console(progress)
     with console.status("loading data and models") if console else nullcontext():
         plan = engine.part(make_plan(loaded, _path("data", data), device_of(device)))
+    if console and plan.added:
+        console.print("\n".join(plan.additions()), highlight=False, markup=False)
     with _reporter(console, len(plan.cells)) as reporter:
         records = engine.run(plan, Store(folder), reporter, _path("data", data), kept)
     return Results.of(records, loaded.name, loaded, [folder])

@@ -35,7 +35,6 @@ class CanaryExposure(Attack):
         frozenset({Channel.MODEL}),
         frozenset({Knows.BASE_WEIGHTS}),
     )
-    certified_at: ClassVar[float] = 15.0
     version: ClassVar[int] = 2
 
     releases: Literal["all", "last"] = "all"

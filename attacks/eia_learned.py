@@ -78,7 +78,6 @@ class Learned(Attack):
         reads=frozenset({Channel.REPRESENTATIONS}),
         knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES}),
     )
-    certified_at: ClassVar[float] = 0.99
     costly: ClassVar[bool] = True
 
     access: Literal["weights", "query"] = "weights"

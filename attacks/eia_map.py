@@ -104,7 +104,6 @@ class ContextualDenoiser(Attack):
         reads=frozenset({Channel.REPRESENTATIONS, Channel.TOKENS}),
         knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}),
     )
-    certified_at: ClassVar[float] = 0.99
     costly: ClassVar[bool] = True
 
     auxiliary: PublicText = OWN

@@ -26,7 +26,6 @@ class NearestNeighbour(Attack):
         reads=frozenset({Channel.REPRESENTATIONS, Channel.TOKENS}),
         knows=frozenset({Knows.BASE_WEIGHTS}),
     )
-    certified_at: ClassVar[float] = 0.99
 
     def readable(self, cut: int) -> frozenset[Channel]:
         """Rows of E are candidates for a representation only at the embedding cut."""

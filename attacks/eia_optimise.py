@@ -66,7 +66,6 @@ class Optimise(Attack):
         knows=frozenset({Knows.BASE_WEIGHTS}),
     )
     costly: ClassVar[bool] = True
-    certified_at: ClassVar[float] = 0.99
 
     relaxation: Literal["logits", "embeddings"] = "logits"
     """Logits: a soft choice among words, the paper's. Embeddings: free vectors, which start at the

@@ -19,7 +19,6 @@ class LogitGradient(Attack):
     threat: ClassVar[ThreatModel] = ThreatModel(
         goals=frozenset({Goal.LABEL}), reads=frozenset({Channel.LOGIT_GRADIENTS})
     )
-    certified_at: ClassVar[float] = 0.99
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator

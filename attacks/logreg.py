@@ -24,7 +24,6 @@ class LogReg(ToldLabelAttack):
         "Privacy-Preserving LLM Fine-tuning over API (P³EFT)", "section 4.2"
     )
     folds: ClassVar[int] = 3
-    certified_at: ClassVar[float] = 0.9
 
     def learn(
         self,

@@ -52,7 +52,6 @@ class OptimiserInversion(Attack):
         knows=frozenset({Knows.BASE_WEIGHTS}),
     )
     measure: ClassVar[Measure] = "auc"
-    certified_at: ClassVar[float] = 0.9
     costly: ClassVar[bool] = True
 
     def guess(

@@ -22,7 +22,6 @@ class Spectral(LabelAttack):
         "https://arxiv.org/abs/2203.01451",
     )
     measure: ClassVar[Measure] = "auc"
-    certified_at: ClassVar[float] = 0.9
 
     def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
         centred = x - x.mean(0)

@@ -35,7 +35,6 @@ class Unmix(Attack):
         goals=frozenset({Goal.LABEL}), reads=frozenset({Channel.GRADIENTS, Channel.ACTIVATIONS})
     )
     measure: ClassVar[Measure] = "auc"
-    certified_at: ClassVar[float] = 0.9
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator

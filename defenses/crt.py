@@ -6,9 +6,11 @@ from typing import ClassVar
 
 import torch
 
+from bench.contracts import Objective
 from bench.defending import Private, Redacting, first_of_each
 from bench.exchange import Session, Tuned, released
-from bench.methods import Source
+from bench.methods import Defense, Source
+from defenses.dpsgd import unprotected
 
 
 class CRT(Redacting, Private):
@@ -23,6 +25,9 @@ class CRT(Redacting, Private):
     knob: ClassVar[str | None] = "epsilon"
     colour: ClassVar[str] = "#cc79a7"
     marker: ClassVar[str] = "P"
+
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        return unprotected(objective)
 
     def fine_tune(self, session: Session) -> Tuned:
         tokens, texts = self.redacted(session, self.found(session))

@@ -10,9 +10,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from bench.contracts import Channel, Goal
+from bench.contracts import Channel, Goal, Objective
 from bench.exchange import Session, Tuned, api
 from bench.methods import Defense, Source
+from defenses.none import NoDefense
 
 TINY = 1e-12
 """Below this, a squared distance covariance counts as this: its logarithm has to stay finite."""
@@ -46,6 +47,10 @@ class DistanceCorrelation(Defense):
     @property
     def undefended(self) -> bool:
         return self.weight == 0
+
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        # Without the regulariser it is plain fine-tuning over the API, message by message.
+        return () if self.undefended else (NoDefense(),)
 
     def fine_tune(self, session: Session) -> Tuned:
         def objective(h: Tensor, scores: Tensor, labels: Tensor) -> Tensor:

@@ -6,9 +6,11 @@ from typing import ClassVar
 
 import torch
 
+from bench.contracts import Objective
 from bench.defending import Private
 from bench.exchange import Session, Tuned, released
-from bench.methods import Source
+from bench.methods import Defense, Source
+from defenses.none import NoDefense
 
 
 class DPSGD(Private):
@@ -30,6 +32,9 @@ class DPSGD(Private):
     def undefended(self) -> bool:
         return self.epsilon is None and self.sigma is None
 
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        return () if self.undefended else unprotected(objective)
+
     def fine_tune(self, session: Session) -> Tuned:
         network = session.trainee()
         if self.undefended:
@@ -38,3 +43,9 @@ class DPSGD(Private):
             rows = torch.arange(len(session.train))
             session.claim = self.train_privately(session, network, session.train, rows)
         return released.Released(network)
+
+
+def unprotected(objective: Objective) -> tuple[Defense, ...]:
+    """Ordinary training on the texts as they are, whose model is released."""
+    plain = DPSGD(epsilon=None)
+    return (NoDefense(), plain) if objective == "language modelling" else (plain,)

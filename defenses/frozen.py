@@ -7,9 +7,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from bench.backbones import Tokens, by_length
-from bench.contracts import Channel, Envelope
+from bench.contracts import Channel, Envelope, Objective
 from bench.exchange import Api, Call, Predictor, Session, Tuned
 from bench.methods import Defense, Source
+from defenses.none import NoDefense
 
 
 class Frozen(Defense):
@@ -20,6 +21,10 @@ class Frozen(Defense):
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.TOKENS, Channel.ACTIVATIONS})
     colour: ClassVar[str] = "#7f7f7f"
     marker: ClassVar[str] = "P"
+
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        # It protects by training no adapters.
+        return (NoDefense(),)
 
     def fine_tune(self, session: Session) -> Tuned:
         api = Api(session, adapted=False)

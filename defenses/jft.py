@@ -8,9 +8,11 @@ import numpy as np
 import torch
 from pydantic import Field
 
+from bench.contracts import Objective
 from bench.defending import Private, Redacting, all_secrets, private, sgd
 from bench.exchange import Session, Tuned, released
-from bench.methods import Source
+from bench.methods import Defense, Source
+from defenses.dpsgd import unprotected
 
 
 class JFT(Redacting, Private):
@@ -41,6 +43,9 @@ class JFT(Redacting, Private):
     miss_rate: float = Field(0.05, gt=0, le=1)
     """Of `light-noise`: the share of secrets that the detector misses, as `leakboard detect` measures
     it. Its accounting is an estimate by the paper, and no claim."""
+
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        return unprotected(objective)
 
     def fine_tune(self, session: Session) -> Tuned:
         network = session.trainee()

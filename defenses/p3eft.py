@@ -13,9 +13,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
 from bench.backbones import Tokens
-from bench.contracts import Channel, Envelope, Goal
+from bench.contracts import Channel, Envelope, Goal, Objective
 from bench.exchange import Api, Call, Predictor, Session, Tuned, api
 from bench.methods import Defense, Source
+from defenses.none import NoDefense
 
 
 class P3EFT(Defense):
@@ -59,6 +60,10 @@ class P3EFT(Defense):
     backprop: Literal["calls", "combined"] = "calls"
     """Calls the API for each vector; or, quicker, computes the answers' sum once, which is the same
     since backprop is linear. What each server sees and all costs but time are the same."""
+
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        # One adapter, whole gradients and no regulariser are plain fine-tuning over the API.
+        return (NoDefense(),)
 
     def fine_tune(self, session: Session) -> Tuned:
         mixing = mixing_weights(self.adapters, session.backbone.width, self.sigma, session.noise)

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from bench.contracts import Channel, Claim
+from bench.contracts import Channel, Claim, Objective
 from bench.exchange import Session, Tuned, api
 from bench.methods import Defense, Source
+from defenses.none import NoDefense
 
 
 class PSLF(Defense):
@@ -40,6 +41,10 @@ class PSLF(Defense):
             parameters={"epsilon": self.epsilon},
             covers="each training label, once for all rounds; inputs are not covered",
         )
+
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        # With the labels as they are it is plain fine-tuning over the API.
+        return (NoDefense(),)
 
     def fine_tune(self, session: Session) -> Tuned:
         labels = randomised(session.labels.numpy(), session.classes, self.epsilon, session.noise)

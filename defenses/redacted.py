@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from bench.contracts import Objective
 from bench.defending import Redacting
 from bench.exchange import Session, Tuned, released
-from bench.methods import Source
+from bench.methods import Defense, Source
+from defenses.dpsgd import unprotected
 
 
 class Redacted(Redacting):
@@ -25,6 +27,9 @@ class Redacted(Redacting):
     knob: ClassVar[str | None] = "detector"
     colour: ClassVar[str] = "#56b4e9"
     marker: ClassVar[str] = "v"
+
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        return unprotected(objective)
 
     def fine_tune(self, session: Session) -> Tuned:
         tokens, _ = self.redacted(session, self.found(session))

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from bench.backbones import Backbone, Neighbours, Network, Ragged, Tokens, by_length
-from bench.contracts import Channel, Claim, Envelope, Goal
+from bench.contracts import Channel, Claim, Envelope, Goal, Objective
 from bench.defending import dx_noise, privatise_tokens
 from bench.exchange import Predictor, Session, Tuned
 from bench.methods import Defense, Source
@@ -68,6 +68,9 @@ class SAP(Defense):
     @property
     def undefended(self) -> bool:
         return self.eta is None
+
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        return () if self.undefended else (self.model_copy(update={"eta": None}),)
 
     def claim(self) -> Claim | None:
         if self.eta is None:

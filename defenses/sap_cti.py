@@ -9,9 +9,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from bench.contracts import Ints
+from bench.contracts import Ints, Objective
 from bench.exchange import Session
-from bench.methods import Source
+from bench.methods import Defense, Source
 from defenses.sap import SAP
 
 SMOOTHING = 1.0
@@ -33,6 +33,12 @@ class SAPCTI(SAP):
 
     share: float = Field(0.01, ge=0, le=1)
     """Largest share of all training tokens (occurrences) that may be sent without noise."""
+
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        # Without noise nothing is gained by sending tokens in the clear: SAP sends the same.
+        own = super().twins(objective)
+        plain = SAP(eta=None, bottom=self.bottom, bottom_learning_rate=self.bottom_learning_rate)
+        return (*own, plain) if own else ()
 
     def refuses(self, cut: int) -> str | None:
         if cut == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from bench import cli
 from bench.backbones.backbone import Backbone
 from bench.backbones.network import Network
 from bench.contracts.arrays import Ints
+from bench.contracts.record import Record
 from bench.contracts.transcript import Transcript
 from bench.methods import registry
 from defenses.none import NoDefense
@@ -97,6 +98,17 @@ def leakboard(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
 def few_methods(monkeypatch) -> None:
     """What is drawn depends on two defenses, not on those that happen to be installed."""
     monkeypatch.setattr(registry, "defenses", lambda: FEW)
+
+
+@pytest.fixture
+def certified(monkeypatch) -> None:
+    """Every attack that reads something is taken to be certified, for tests of something else."""
+
+    def sure(records: Sequence[Record]) -> dict[tuple[str, int], float]:
+        places = ((r.key, i, leak) for r in records for i, leak in enumerate(r.leaks))
+        return {(key, i): 1.0 for key, i, leak in places if leak.channel}
+
+    monkeypatch.setattr(importlib.import_module("leaderboards.tables.frame"), "strengths", sure)
 
 
 @pytest.fixture

@@ -83,6 +83,7 @@ def plan(planned: Plan, store: Store) -> Iterator[RenderableType]:
         table.add_row(*map(Text, row), style="" if kind == "to run" else "dim")
     yield table
     yield Text(f"attacks: {', '.join(map(str, planned.suite.attacks)) or 'none'}")
+    yield from map(Text, planned.additions())
     for reason, (attacked, defenses) in _reasons(planned.cells).items():
         yield Text(f"skipped: {', '.join(attacked)} on {', '.join(defenses)}: {reason}", "dim")
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("done", "skipped", "to run"))

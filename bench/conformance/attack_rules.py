@@ -12,6 +12,7 @@ from bench.conformance.rules import Broken, Rules, Unfit, rule
 from bench.conformance.trial import EXAMPLES, Trial, alike, copied, fingerprint, undefended
 from bench.contracts import Channel, Goal, Guess, Knows, Leak, MissingExtra, ThreatModel, Transcript
 from bench.methods import Attack, registry
+from bench.scoring import NEEDED, advantage_low
 
 LARGER: tuple[tuple[str | None, int, int], ...] = ((None, 1000, 3), ("minilm", 1500, 1))
 """Further chances of an attack that needs more than the small slice: model, examples, epochs.
@@ -204,7 +205,7 @@ class AttackRules(Rules[Attack]):
             raise Unfit("this task gives it nothing to guess")
         if min(best.values()) > 0:
             raise Unfit(
-                f"it beats chance, but does not reach its `certified_at` {self.method.certified_at} "
+                f"it beats chance, but the lower end of its advantage is below {NEEDED} "
                 f"on {self.model}; run a suite with an undefended cell on a real model"
             )
         weak = ", ".join(sorted(goal for goal, margin in best.items() if margin <= 0))
@@ -246,7 +247,8 @@ def _scored(scenes: Sequence[Scene]) -> list[Leak]:
 def _certified(leaks: Sequence[Leak]) -> bool:
     """Whether each goal has a certificate."""
     goals = {leak.goal for leak in leaks}
-    return bool(goals) and goals == {leak.goal for leak in leaks if leak.certificate}
+    works = {leak.goal for leak in leaks if (advantage_low(leak) or 0.0) >= NEEDED}
+    return bool(goals) and goals == works
 
 
 def _margin(leak: Leak) -> float:

@@ -45,6 +45,20 @@ class DefenseRules(Rules[Defense]):
         if not (isinstance(emits, frozenset) and emits and emits <= frozenset(Channel)):
             raise Broken("set `emits: ClassVar[frozenset[Channel]]`: attacks are paired by it")
 
+    @rule("names twins that send what it sends, with the protection off")
+    def names_twins(self) -> str:
+        twins = [twin for aim in sorted(self.method.objectives) for twin in self.method.twins(aim)]
+        for twin in twins:
+            if not twin.undefended:
+                raise Broken(f"its twin {twin} is defended: `undefended` is false there")
+            if missing := self.method.emits - twin.emits:
+                raise Broken(
+                    f"its twin {twin} does not send {', '.join(sorted(missing))}, so that no attack on "
+                    "that can be certified"
+                )
+        told = "" if self.method.undefended else "none: what attacks do not find will not be shown"
+        return ", ".join(dict.fromkeys(map(str, twins))) or told
+
     @rule("fine-tunes to the end")
     def fine_tunes(self) -> None:
         if self.record.status != "ok":

@@ -124,7 +124,7 @@ class Trial:
             defenses=(defense,),
             attacks=tuple(attacks),
         )
-        plan = make_plan(suite)
+        plan = make_plan(suite, twins=False)
         targets = [p for p in plan.cells if p.cell.shadow is None]
         cells = [p for p in targets if not p.refused] or targets
         suited = [p for p in cells if any(pairing.goals for pairing in p.pairings)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import model_validator
 
 from bench.contracts.cell import MethodSpec
 from bench.contracts.channels import Channel
@@ -37,13 +39,19 @@ class Leak(Part):
     """Moments left out, since one class was missing there."""
     units: int = 0
     """Guesses scored: tokens for inversion, examples otherwise."""
-    certificate: bool = False
-    """On an undefended cell: the attack worked as it must, so its failures elsewhere are evidence."""
     told: list[int] = []
     """For each value of the attribute the examples that the attacker was told to have it."""
     seconds: float = 0.0
     raw: dict[str, list[int]] = {}
     """Numbers per example from which `success` can be computed again."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_written_before(cls, given: Any) -> Any:
+        """Earlier versions wrote down whether a leak is a certificate; that is derived now."""
+        if isinstance(given, dict) and "certificate" in given:
+            return {name: value for name, value in given.items() if name != "certificate"}
+        return given
 
     @property
     def ep(self) -> Estimate | None:

@@ -94,7 +94,7 @@ class Record(Part):
     status: Status
     reason: str = ""
     undefended: bool = False
-    """The protection was off: attacks earn their certificates here."""
+    """The protection was off: attacks have to work here."""
     utility_metric: str = "accuracy"
     utility: Estimate | None = None
     measures: dict[str, Estimate] = {}

@@ -19,9 +19,6 @@ class Attack(Method, ABC):
     """
 
     threat: ClassVar[ThreatModel]
-    certified_at: ClassVar[float] = 0.0
-    """Success that an undefended cell must show, besides an interval clear of chance, before the
-    attack counts as evidence of privacy elsewhere."""
     folds: ClassVar[int] = 0
     """Where it knows labels: it is asked once per fold of the training examples, told the labels of
     the others, and guesses about the rows of that fold."""

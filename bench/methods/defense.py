@@ -49,6 +49,14 @@ class Defense(Method, ABC):
         """True where these parameters switch the protection off: attacks are certified on such cells."""
         return False
 
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        """This defense with its protection off, and what else sends the same as that.
+
+        That an attack fails here says something only where it works on one of them. A suite without any
+        gets the first. Where the protection is off already, or nothing switches it off, there is none.
+        """
+        return ()
+
     def claim(self) -> Claim | None:
         """The formal guarantee at these parameters, or None."""
         return None

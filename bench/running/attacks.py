@@ -11,7 +11,6 @@ import numpy as np
 
 from bench.contracts import (
     Channel,
-    Estimate,
     Goal,
     Guess,
     Ints,
@@ -83,8 +82,6 @@ def _attack(pairing: Pairing, scene: Scene, seen: Transcript, truth: Truth) -> l
                 goal=guess.goal,
                 attribute=guess.attribute,
                 channel=guess.channel,
-                certificate=scene.planned.defense.undefended
-                and _works(attack, guess, fields["success"]),
                 told=_told(knowledge.labelled, guess.attribute),
                 seconds=seconds / len(scored),
                 **{"view": guess.view} | fields,
@@ -134,14 +131,6 @@ def asked(
         )
         for guesses in parts.values()
     ]
-
-
-def _works(attack: Attack, guess: Guess, success: Estimate) -> bool:
-    """Whether what an attack found without a defense is evidence that it works."""
-    # The rank of one secret among 10^6 has no interval, but says enough: one that was never seen
-    # reaches b bits with probability 2^-b.
-    clear = success.low > success.chance or guess.measure == "exposure"
-    return clear and success.value >= attack.certified_at
 
 
 def _grouped(guesses: Sequence[Guess]) -> list[list[Guess]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -45,6 +45,8 @@ class Plan:
     """All cells of a suite, and the data and models that they share.
 
     Attributes:
+        added: twins that the suite lacks, on which attacks on its defenses have to work: each in words,
+            with the names of those defenses.
         tasks: by their hash.
         backbones: by their hash.
         public: by name, other tasks whose texts attacks take for public ones.
@@ -55,6 +57,15 @@ class Plan:
     tasks: dict[str, Task]
     backbones: dict[str, Backbone]
     public: dict[str, Task]
+    added: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def additions(self) -> list[str]:
+        """A sentence for each twin that was added."""
+        return [
+            f"added: {twin}, which is {' and '.join(names)} with its protection off: what an attack does "
+            "not find says something only where it works there"
+            for twin, names in self.added.items()
+        ]
 
     def part(self, number: int, parts: int) -> Plan:
         """One of so many parts, counted from 0, of about equal numbers of cells.
@@ -67,11 +78,17 @@ class Plan:
         return replace(self, cells=tuple(p for p in self.cells if p.cell.key in keys))
 
 
-def make_plan(suite: Suite, data: Path | None = None, device: str = "cpu") -> Plan:
+def make_plan(
+    suite: Suite, data: Path | None = None, device: str = "cpu", twins: bool = True
+) -> Plan:
     """Loads tasks and models, and lays out every cell.
 
     Cells that share a task, a model and a seed stand together, so that texts are tokenised once; the
-    shadow models that attacks on a cell need stand before it.
+    shadow models that attacks on a cell need stand before it. Where attacks apply to a defense and
+    the suite holds none of its twins (see `Defense.twins`), one is added, under the same attacks.
+
+    Args:
+        twins: whether twins are added.
 
     Raises:
         LeakboardError: a task, a split, a model or a cut that does not exist.
@@ -79,49 +96,76 @@ def make_plan(suite: Suite, data: Path | None = None, device: str = "cpu") -> Pl
     tasks = [load_task(spec, data, suite.base) for spec in suite.task]
     loaded = [load_backbone(name, device) for name in suite.model]
     backbones = {backbone.hash: backbone for backbone in loaded}
-    cells = []
+    cells: list[Planned] = []
+    added: dict[str, dict[str, None]] = {}
     for task in tasks:
         task.split(suite.evaluate)
         for backbone in backbones.values():
             for cut in suite.cut:
                 backbone.check_cut(cut)
-            axes = (suite.seeds, suite.train, suite.cut, suite.defenses)
-            for seed, train, cut, defense in product(*axes):
-                target = _planned(suite, task, backbone, cut, seed, defense, train)
-                shadows = _shadows(target, task)
-                needs = tuple(shadow.cell.key for shadow in shadows)
-                cells += [*shadows, replace(target, needs=needs)]
+            for seed, train, cut in product(suite.seeds, suite.train, suite.cut):
+                place = _Place(suite, task, backbone, cut, seed, train)
+                targets = [place.planned(defense) for defense in suite.defenses]
+                for target, names in place.lacking(targets) if twins else ():
+                    targets.append(target)
+                    added.setdefault(str(target.defense), {}).update(dict.fromkeys(names))
+                for target in targets:
+                    shadows = _shadows(target, task)
+                    needs = tuple(shadow.cell.key for shadow in shadows)
+                    cells += [*shadows, replace(target, needs=needs)]
     foreign = {getattr(attack, "auxiliary", OWN) for attack in suite.attacks} - {OWN}
     public = {name: load_task(name, data, suite.base) for name in sorted(foreign)}
-    return Plan(suite, tuple(cells), {task.hash: task for task in tasks}, backbones, public)
+    by_hash = {task.hash: task for task in tasks}
+    told = {twin: tuple(names) for twin, names in added.items()}
+    return Plan(suite, tuple(cells), by_hash, backbones, public, told)
 
 
-def _planned(
-    suite: Suite,
-    task: Task,
-    backbone: Backbone,
-    cut: int,
-    seed: int,
-    defense: Defense,
-    train: TrainSettings,
-) -> Planned:
-    cell = Cell(
-        task=task.name,
-        data_hash=task.hash,
-        limit=suite.limit,
-        evaluate=suite.evaluate,
-        model=backbone.name,
-        model_hash=backbone.hash,
-        cut=cut,
-        defense=spec_of(defense),
-        train=train,
-        record=suite.record,
-        seed=seed,
-        plant=suite.plant,
-    )
-    pairings = tuple(pair(attack, defense, task, cut, suite.plant) for attack in suite.attacks)
-    refused = _unfit(defense, task, cut, train) or defense.refuses(cut)
-    return Planned(cell, defense, pairings, refused, suite.trained(train))
+@dataclass(frozen=True)
+class _Place:
+    """Where a defense is run: all of a cell but the defense."""
+
+    suite: Suite
+    task: Task
+    backbone: Backbone
+    cut: int
+    seed: int
+    train: TrainSettings
+
+    def planned(self, defense: Defense) -> Planned:
+        suite, task, cut, train = self.suite, self.task, self.cut, self.train
+        cell = Cell(
+            task=task.name,
+            data_hash=task.hash,
+            limit=suite.limit,
+            evaluate=suite.evaluate,
+            model=self.backbone.name,
+            model_hash=self.backbone.hash,
+            cut=cut,
+            defense=spec_of(defense),
+            train=train,
+            record=suite.record,
+            seed=self.seed,
+            plant=suite.plant,
+        )
+        pairings = tuple(pair(attack, defense, task, cut, suite.plant) for attack in suite.attacks)
+        refused = _unfit(defense, task, cut, train) or defense.refuses(cut)
+        return Planned(cell, defense, pairings, refused, suite.trained(train))
+
+    def lacking(self, targets: Sequence[Planned]) -> list[tuple[Planned, list[str]]]:
+        """Twins that are not among some cells, each with the names of the defenses that need it."""
+        there = {_setting(target.defense) for target in targets}
+        found: dict[str, tuple[Planned, list[str]]] = {}
+        for target in targets:
+            attacked = not target.refused and any(pairing.goals for pairing in target.pairings)
+            twins = target.defense.twins(self.task.objective) if attacked else ()
+            if twins and there.isdisjoint(map(_setting, twins)):
+                own = found.setdefault(_setting(twins[0]), (self.planned(twins[0]), []))
+                own[1].append(target.defense.name)
+        return [(twin, names) for twin, names in found.values() if not twin.refused]
+
+
+def _setting(defense: Defense) -> str:
+    return spec_of(defense).model_dump_json()
 
 
 def _shadows(target: Planned, task: Task) -> list[Planned]:

@@ -1,4 +1,8 @@
 from . import metrics as metrics
+from .certificates import NEEDED as NEEDED
+from .certificates import Strengths as Strengths
+from .certificates import advantage_low as advantage_low
+from .certificates import strengths as strengths
 from .checks import FLAGS as FLAGS
 from .checks import Flags as Flags
 from .checks import flags as flags

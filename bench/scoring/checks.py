@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bench.contracts import Goal, Leak, Record, attack_id
+from bench.contracts import Goal, Leak, Record
+from bench.scoring.certificates import NEEDED, Strengths, advantage_low, strengths
 
 FLAGS = {
-    "uncertified-attack": "no record of this task and model shows that the attack works without the defense",
+    "uncertified-attack": "the attack found nothing clear, and no record shows that it works on this task, "
+    "model and cut with the defense switched off",
     "below-chance": "the attack does worse than guessing without any observation",
     "weaker-beats-stronger": "guessing from public frequencies beats this attack",
     "unseen-class": "the labelled share holds no example of some value, which the attack cannot learn",
@@ -22,37 +24,31 @@ FLAGS = {
 Flags = dict[tuple[str, int], tuple[str, ...]]
 
 
-def flags(records: Sequence[Record]) -> Flags:
+def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flags:
     """Flags by (record key, index of the leak); index −1 holds those of the record itself.
 
-    Certificates are looked for among `records`, so pass all that belong together.
+    Args:
+        records: all that belong together, since certificates are looked for among them.
+        certified: their `strengths`, where these are at hand.
     """
-    certified = {
-        _what(record, leak) for record in records for leak in record.leaks if leak.certificate
-    }
+    certified = strengths(records) if certified is None else certified
     found: Flags = {}
     for record in records:
         if record.dropped_bytes:
             found[record.key, -1] = ("truncated-transcript",)
         for i, leak in enumerate(record.leaks):
-            names = _of_leak(record, leak, certified)
+            names = _of_leak(record, leak, certified.get((record.key, i), 0.0))
             if names:
                 found[record.key, i] = tuple(names)
     return found
 
 
-def _what(record: Record, leak: Leak) -> tuple[str, ...]:
-    """What a certificate is valid for."""
-    cell = record.cell
-    where = (cell.data_hash, cell.model_hash, str(cell.cut))
-    return (*where, attack_id(leak.attack), leak.goal, str(leak.channel), leak.attribute or "")
-
-
-def _of_leak(record: Record, leak: Leak, certified: set[tuple[str, ...]]) -> list[str]:
+def _of_leak(record: Record, leak: Leak, strength: float) -> list[str]:
     if leak.success is None or leak.channel is None:  # nothing measured, or nothing read
         return []
     names = []
-    if _what(record, leak) not in certified:
+    # A success proves itself; only a claim of protection needs a certificate.
+    if strength < NEEDED and (advantage_low(leak) or 0.0) <= 0:
         names.append("uncertified-attack")
     if leak.success.high < leak.success.chance:
         names.append("below-chance")

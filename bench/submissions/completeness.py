@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from typing import get_args
 
-from bench.contracts import Leak, Record, name_of
+from bench.contracts import Leak, Objective, Record, name_of
 from bench.methods import Attack, registry
 from bench.running import Pairing, pair
 from bench.submissions.here import Here, applying
@@ -89,8 +90,12 @@ def _expected(suite: str, record: Record) -> Mapping[str, Attack]:
     """The attacks that have to stand in a record, by their names."""
     if suite in suite_names():
         own = built_in(suite)
+        # A plan adds twins that a suite lacks.
+        twins = [t for d in own.defenses for aim in get_args(Objective) for t in d.twins(aim)]
         defense = record.cell.defense
-        if any(d.name == defense.name and d.params == defense.params for d in own.defenses):
+        if any(
+            d.name == defense.name and d.params == defense.params for d in [*own.defenses, *twins]
+        ):
             return {attack.name: attack for attack in own.attacks}
     return standard()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from leaderboards.tables import counted, distinct, examples
+from leaderboards.tables import NOT_SHOWN, PROVEN, counted, distinct, examples
 
 AGAINST = {
     "attribute": "attribute inference",
@@ -22,8 +22,13 @@ def note(points: pd.DataFrame, printed_for: str = "", more: str = "", about: str
         more: what else differs between those and these.
         about: model, data, training and seeds, where all points share them.
     """
-    about = about or measured_on(points)
-    text = f"Measured: {about}, with 95 % intervals; attack: {distinct(points['attack'])}."
+    seen = points[points["standing"] != NOT_SHOWN]
+    about = about or measured_on(seen)
+    text = f"Measured: {about}, with 95 % intervals; attack: {distinct(seen['attack'])}."
+    if hidden := len(points) - len(seen):
+        text += f" Not shown: {counted(hidden, 'point')} without a certified attack."
+    if (points["standing"] == PROVEN).any():
+        text += " ≤: at most so private, by an attack without a certificate."
     if printed_for:
         text += (
             f" Hollow points are as printed, for {printed_for} and the paper's own data size: "

@@ -18,10 +18,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import ScaledTranslation
 
+from bench.contracts import LeakboardError
 from leaderboards.figures.legend import CHANCE, GREY, LINE, drawn, per_row
 from leaderboards.figures.notes import AGAINST, note
 from leaderboards.figures.sheet import SMALL, WIDTHS, save, styled
-from leaderboards.tables import OF_CELL, distinct, look, printed_sweep, setting
+from leaderboards.tables import NOT_SHOWN, OF_CELL, distinct, look, printed_sweep, setting
 
 AXES = {
     "cut": "Blocks below the cut, k",
@@ -73,6 +74,11 @@ def sweep(
     Returns:
         The files. Equal means give equal bytes.
     """
+    if (means["standing"] == NOT_SHOWN).all():
+        raise LeakboardError(
+            "nothing to plot: none of the points is shown, since no attack of this goal finds anything or "
+            "is certified; 'leakboard show' lists what each found"
+        )
     known = printed_sweep(printed, against, means)
     panels = _panels(means, known, against)
     paired = any(panel.quantity == "utility" for panel in panels)
@@ -181,7 +187,8 @@ def _scale_y(ax: Axes, panel: Panel) -> None:
 
 
 def _room(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values), max(values)
+    known = [value for value in values if not np.isnan(value)]
+    low, high = min(known), max(known)
     pad = max(0.1 * (high - low), 0.02)
     return low - pad, high + pad
 

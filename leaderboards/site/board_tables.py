@@ -10,10 +10,10 @@ import pandas as pd
 
 from leaderboards.site.cells import Cell, Column, Table, number, of_attack, of_defense
 from leaderboards.site.links import Links
-from leaderboards.tables import Board, Line, Matrix, Shield, points_lost
+from leaderboards.tables import NOT_SHOWN, NOTHING_WORKS, Board, Line, Matrix, Shield, points_lost
 
-NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?: (\[.*\]))?")
-"""A number of a board, which may have its interval behind it."""
+NUMBER = re.compile(r"((?:≤ )?(-?\d+(?:\.\d+)?))(?: (\[.*\]))?")
+"""A number of a board, which may be an upper bound and have its interval behind it."""
 
 
 def matrix_table(matrix: Matrix, id: str, links: Links) -> Table:
@@ -22,7 +22,7 @@ def matrix_table(matrix: Matrix, id: str, links: Links) -> Table:
     columns = [
         Column("defense"),
         Column("points of utility lost", number=True),
-        *(Column(f"{goal} {attribute}".strip(), number=True) for goal, attribute in matrix.aims),
+        *(_column(matrix, aim) for aim in matrix.aims),
         Column("claims"),
         Column("MB per epoch", number=True, about="crossing the trust boundary, both ways"),
         Column("the customer computes"),
@@ -48,7 +48,7 @@ def board_table(board: Board, id: str, links: Links) -> Table:
     columns = []
     for name in map(str, board.rows.columns):
         texts = [str(value) for value in board.rows[name]]
-        numeric = all(text in ("–", "") or NUMBER.fullmatch(text) for text in texts)
+        numeric = all(text in ("–", "", NOT_SHOWN) or NUMBER.fullmatch(text) for text in texts)
         columns.append(Column(name, number=numeric and any(texts)))
     title = f"{board.goal} · {board.task} · {board.model} · {board.words}"
     return Table(id, title, columns, _rows(board.rows, columns, links))
@@ -76,8 +76,9 @@ def _entry(column: Column, text: str, links: Links) -> Cell:
         return of_attack(text, links)
     match = NUMBER.fullmatch(text) if column.number else None
     if match is None:
-        return Cell(text, sort=math.nan if column.number else None)
-    return Cell(match[1], match[2] or "", float(match[1]))
+        sort = math.nan if column.number else None
+        return Cell(text, sort=sort, hidden=text == NOT_SHOWN)
+    return Cell(match[1], match[3] or "", float(match[2]))
 
 
 def _lost(line: Line) -> Cell:
@@ -86,9 +87,16 @@ def _lost(line: Line) -> Cell:
     return Cell(f"{points}{mark}", between, float(line.lost["points"]))
 
 
+def _column(matrix: Matrix, aim: tuple[str, str]) -> Column:
+    idle = f": {NOTHING_WORKS}" if aim in matrix.idle else ""
+    return Column(" ".join(aim).strip() + idle, number=True)
+
+
 def _shield(shield: Shield, notes: dict[str, int]) -> Cell:
     remarks = shield.remarks(notes)
+    hidden = shield.standing == NOT_SHOWN
     if shield.kept is None:
-        return Cell(remarks.strip(), sort=math.nan)
+        return Cell(f"{shield.number}{remarks}".strip(), sort=math.nan, hidden=hidden)
     beneath = f"{shield.row['attack']}{remarks}"
-    return Cell(f"{shield.kept:.2f}", beneath, float(shield.kept), kept=float(shield.kept))
+    kept = float(shield.kept)
+    return Cell(shield.number, beneath, kept, kept=kept if shield.coloured else None)

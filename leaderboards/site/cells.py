@@ -27,6 +27,8 @@ class Cell:
     look: Look | None = None
     kept: float | None = None
     """Of an entry of the matrix: how much privacy is kept, 0 to 1, which shades it."""
+    hidden: bool = False
+    """Nothing is shown of it: hatched."""
 
     @property
     def order(self) -> str:

@@ -15,7 +15,7 @@ from bench.contracts import Record
 from leaderboards.figures import Curve, measured_curves
 from leaderboards.site.links import Links
 from leaderboards.site.record_tables import ONE_SEED
-from leaderboards.tables import SETTING, Look, distinct, look, pareto, setting_of
+from leaderboards.tables import SETTING, Look, distinct, look, pareto, setting_of, told
 
 SIGNS = {
     "o": ("circle", "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"),
@@ -47,6 +47,7 @@ HOVER = [
     "attack",
     "n_seeds",
     "flags",
+    "standing",
 ]
 """What is told of a point."""
 HEIGHT = 340
@@ -185,7 +186,8 @@ def _hover(name: str, row: dict[Any, Any]) -> str:
     for title, column in (("utility", "utility"), ("empirical privacy", "ep")):
         low, high = row[f"{column}_low"], row[f"{column}_high"]
         ends = "" if pd.isna(low) or pd.isna(high) else f" [{low:.3f}, {high:.3f}]"
-        lines.append(f"{title} {row[column]:.3f}{ends}")
+        how = str(row["standing"]) if column == "ep" else ""
+        lines.append(f"{title} {told(f'{row[column]:.3f}{ends}', how)}")
     lines.append(f"chance level {row['ep_chance']:.3f}; attack {label(row['attack'])}")
     lines.append(ONE_SEED if row["n_seeds"] == 1 else f"{row['n_seeds']} seeds")
     if row["flags"]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from bench.contracts import Record
 from bench.methods import registry
-from bench.scoring import Flags, flags
+from bench.scoring import Flags, Strengths, flags, strengths
 from leaderboards.site.collection import Collection
 from leaderboards.site.panels import Panel, panels
 from leaderboards.site.pictures import Picture, of_matrices, of_suites
@@ -57,7 +57,12 @@ class Content:
     @cached_property
     def flags(self) -> Flags:
         """What to doubt, by key and index of the leak."""
-        return flags(self.records)
+        return flags(self.records, self.strengths)
+
+    @cached_property
+    def strengths(self) -> Strengths:
+        """How well the attack behind a leak works without protection, by key and index of the leak."""
+        return strengths(self.records)
 
     @cached_property
     def compared(self) -> list[Comparison]:

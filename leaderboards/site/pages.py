@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from bench import __version__
 from bench.contracts import Record
 from bench.methods import registry
-from bench.scoring import FLAGS
+from bench.scoring import FLAGS, NEEDED, Strengths
 from bench.submissions import Manifest
 from leaderboards.site import charts
 from leaderboards.site.board_tables import board_table, matrix_table, papers_table
@@ -51,7 +51,7 @@ class Pages:
         listed = records_table(self._shown.records, self._shown.words, TOP)
         yield "records.html", self._page("records.html", TOP, listed=listed)
         yield "boards.html", self._page("boards.html", TOP, **self._boards)
-        yield "about.html", self._page("about.html", TOP, flags=FLAGS)
+        yield "about.html", self._page("about.html", TOP, flags=FLAGS, needed=NEEDED)
         for kind, names in self._shown.methods.items():
             for name in names:
                 yield TOP.method(kind, name), self._method(kind, name)
@@ -130,7 +130,7 @@ class Pages:
             listed=settings_table(rows, shown.keys, BELOW) if len(rows) else None,
             records=records_table(records, shown.words, BELOW) if records else None,
             flags={flag: (raised.count(flag), FLAGS[flag]) for flag in FLAGS if flag in raised},
-            certificates=_certificates(records, kind, name),
+            certificates=_certificates(records, shown.strengths, kind, name),
             submissions=self._submissions(records),
         )
 
@@ -138,6 +138,9 @@ class Pages:
         """One record: its numbers, and everything that is needed to run it again."""
         shown, places = self._shown, range(-1, len(record.leaks))
         own = {i: names for i in places if (names := shown.flags.get((record.key, i)))}
+        sure = {
+            i: shown.strengths[record.key, i] for i in places if (record.key, i) in shown.strengths
+        }
         cell = record.cell.model_dump(mode="json")
         return self._page(
             "record.html",
@@ -145,7 +148,7 @@ class Pages:
             record=record,
             words=shown.words[record.key],
             folders=shown.collection.folders(record.key),
-            leaks=leaks_table(record, own, BELOW),
+            leaks=leaks_table(record, own, sure, BELOW),
             figure=charts.over_steps(record),
             flags={
                 flag: FLAGS[flag] for flag in FLAGS if any(flag in names for names in own.values())
@@ -186,13 +189,15 @@ class Pages:
         return made
 
 
-def _certificates(records: Sequence[Record], kind: str, name: str) -> list[tuple[str, str, str]]:
-    """(what is certified, where, key) of each certificate that the method has part in."""
+def _certificates(
+    records: Sequence[Record], sure: Strengths, kind: str, name: str
+) -> list[tuple[str, str, str]]:
+    """(what is certified, where, key) of each undefended cell on which an attack is shown to work."""
     found: dict[tuple[str, str], str] = {}
     for record in records:
-        for leak in record.leaks:
+        for index, leak in enumerate(record.leaks if record.undefended else ()):
             who = leak.attack.name if kind == "attack" else record.cell.defense.name
-            if leak.certificate and who == name:
+            if sure.get((record.key, index), 0.0) >= NEEDED and who == name:
                 guessed = aim(leak.goal, leak.attribute)
                 what = f"{leak.attack.name} ({guessed}, reads {leak.channel or 'nothing'})"
                 cell = record.cell

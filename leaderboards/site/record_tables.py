@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from bench.contracts import Record
+from bench.scoring import NEEDED
 from leaderboards.site.cells import (
     Cell,
     Column,
@@ -19,7 +22,7 @@ from leaderboards.site.cells import (
     of_defense,
 )
 from leaderboards.site.links import Links
-from leaderboards.tables import distinct, setting_of
+from leaderboards.tables import NOT_SHOWN, Row, distinct, setting_of, told
 
 ONE_SEED = "one seed: interval inside the cell"
 
@@ -54,9 +57,9 @@ def settings_table(rows: pd.DataFrame, keys: Mapping[tuple[Any, ...], str], link
                 Cell(row["words"] or "as is", href=record),
                 number(row["utility"], row["utility_low"], row["utility_high"]),
                 Cell(aim(row["goal"], row["attribute"])),
-                number(row["ep"], row["ep_low"], row["ep_high"]),
+                _privacy(row, ""),
                 of_attack(row["attack"], links),
-                number(row["paper_ep"], row["paper_ep_low"], row["paper_ep_high"]),
+                _privacy(row, "paper_"),
                 number(row["ep_chance"]),
                 Cell(f"{row['n_seeds']}{'†' if once else ''}", sort=float(row["n_seeds"])),
                 Cell(row["flags"].replace(",", ", ")),
@@ -66,6 +69,17 @@ def settings_table(rows: pd.DataFrame, keys: Mapping[tuple[Any, ...], str], link
     return Table(
         "settings", "Settings: what each costs and what it leaves private", columns, cells, note
     )
+
+
+def _privacy(row: Row, whose: str) -> Cell:
+    """EP by the strongest attack or the paper's, where anything is said of it."""
+    how, kept = (
+        row[f"{whose}standing"],
+        number(*(row[f"{whose}ep{end}"] for end in ("", "_low", "_high"))),
+    )
+    if how == NOT_SHOWN:
+        return Cell(NOT_SHOWN, sort=math.nan, hidden=True)
+    return replace(kept, text=told(kept.text, str(how)))
 
 
 def records_table(records: Sequence[Record], words: Mapping[str, str], links: Links) -> Table:
@@ -104,8 +118,13 @@ def records_table(records: Sequence[Record], words: Mapping[str, str], links: Li
     return Table("records", "Records", columns, rows)
 
 
-def leaks_table(record: Record, flags: Mapping[int, Sequence[str]], links: Links) -> Table:
-    """All that the attacks found on one cell; `flags` by index of the leak."""
+def leaks_table(
+    record: Record,
+    flags: Mapping[int, Sequence[str]],
+    strengths: Mapping[int, float],
+    links: Links,
+) -> Table:
+    """All that the attacks found on one cell; `flags` and certificates by index of the leak."""
     columns = [
         Column("attack", choose=True),
         Column("parameters"),
@@ -122,7 +141,10 @@ def leaks_table(record: Record, flags: Mapping[int, Sequence[str]], links: Links
     ]
     rows = []
     for index, leak in enumerate(record.leaks):
-        remarks = [*(["certificate"] if leak.certificate else []), *flags.get(index, ())]
+        sure = strengths.get(index, 0.0) >= NEEDED
+        remarks = [f"certificate {strengths[index]:.2f}"] if sure else []
+        remarks += flags.get(index, ())
+        silent = "uncertified-attack" in flags.get(index, ())
         remarks += [f"proves ε ≥ {leak.epsilon:.2f}"] if leak.epsilon is not None else []
         params = [f"{name} = {value}" for name, value in leak.attack.params.items()]
         success = leak.success
@@ -136,7 +158,7 @@ def leaks_table(record: Record, flags: Mapping[int, Sequence[str]], links: Links
                 estimated(success),
                 Cell(leak.metric),
                 number(success and success.chance),
-                estimated(leak.ep),
+                Cell(NOT_SHOWN, sort=math.nan, hidden=True) if silent else estimated(leak.ep),
                 Cell(str(success.n), sort=float(success.n)) if success else number(None),
                 Cell(leak.status, leak.reason),
                 Cell(", ".join(remarks)),

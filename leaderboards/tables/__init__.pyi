@@ -54,6 +54,11 @@ from .printed import exposures as exposures
 from .printed import mirrored as mirrored
 from .printed import paper_of as paper_of
 from .record_set import RecordSet as RecordSet
+from .standing import NOT_SHOWN as NOT_SHOWN
+from .standing import NOTHING_WORKS as NOTHING_WORKS
+from .standing import PROVEN as PROVEN
+from .standing import standing as standing
+from .standing import told as told
 from .strongest import Best as Best
 from .strongest import strongest as strongest
 from .sweeps import OF_CELL as OF_CELL

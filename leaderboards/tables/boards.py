@@ -15,6 +15,7 @@ from leaderboards.tables.frame import Row
 from leaderboards.tables.means import SETTING, average, by_setting, setting_of
 from leaderboards.tables.parameters import choices
 from leaderboards.tables.ranks import Contender, clearly_better, ranks, spelled
+from leaderboards.tables.standing import CERTIFIED, NOT_SHOWN, Standing, standing, told
 
 PAPERS = "papers"
 """The board that stands apart: ours beside what a paper prints, see `leaderboards.tables.beside`."""
@@ -44,19 +45,26 @@ class Board:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a defense against one goal, over its seeds."""
+    """One setting of a defense against one goal, over its seeds.
+
+    Attributes:
+        standing: only what is certified is ranked.
+    """
 
     row: Row
     lost: Row
     utility: Contender
     privacy: Contender
     choice: str
+    standing: Standing
 
 
 RANKED = (
     "Privacy is EP divided by the EP that guessing leaves: 1 where the strongest attack finds no more "
     "than a guesser. Ranks: paired t-tests over seeds at 5 %, non-overlapping intervals where there is "
-    "one seed; what cannot be told apart shares its ranks."
+    "one seed; what cannot be told apart shares its ranks. Ranked is what is certified: at most (≤) so much is kept "
+    "where an attack finds something that is not shown to work without the defense, and nothing is shown where it "
+    "finds nothing."
 )
 
 
@@ -115,6 +123,7 @@ def _settings(
                     utility=_contender(seeds, "utility", 1.0),
                     privacy=_contender(seeds, "privacy", float(mean["ep_chance"]), "ep"),
                     choice=choices(str(mean["defense"]), [str(mean["params"])])[0],
+                    standing=standing(mean),
                 )
             )
         yield (str(aim[0]), str(aim[1])), found
@@ -131,14 +140,23 @@ def best_privacy(settings: Sequence[Setting]) -> list[Entry]:
     free = [one for one in settings if one.lost["points"] <= FREE_LOSS]
     if all(one.row["undefended"] for one in free):
         return []
-    return _ranked(free, [one.privacy for one in free])
+    sure = [one for one in free if one.standing == CERTIFIED]
+    rest = sorted(
+        (one for one in free if one not in sure), key=lambda one: one.standing == NOT_SHOWN
+    )
+    return [
+        *_ranked(sure, [one.privacy for one in sure]),
+        *({"rank": "–", **_described(one)} for one in rest),
+    ]
 
 
 def front(settings: Sequence[Setting]) -> list[Entry]:
     """Every setting, and whether another one is better in both utility and privacy."""
 
     def on(one: Setting) -> str:
-        others = [other for other in settings if other is not one]
+        if one.standing != CERTIFIED:
+            return "–"
+        others = [o for o in settings if o is not one and o.standing == CERTIFIED]
         if any(_beaten(one, other, clearly_better) for other in others):
             return "no"
         higher = any(_beaten(one, other, lambda a, b: a.mean > b.mean) for other in others)
@@ -154,16 +172,22 @@ def _beaten(one: Setting, other: Setting, better: Any) -> bool:
 
 
 def hypervolume(settings: Sequence[Setting]) -> list[Entry]:
-    """Per defense the area below its steps in utility (as a share of what fine-tuning gains) × privacy."""
+    """Per defense the area below its steps in utility (as a share of what fine-tuning gains) × privacy.
+
+    Settings that are not certified add nothing; a defense that has no other is not shown.
+    """
     without = [one for one in settings if one.row["undefended"]]
     if not without:  # nothing tells what fine-tuning gains
         return []
     plain = max(without, key=lambda one: one.utility.mean)
     by_defense: dict[str, list[Setting]] = {}
     for one in settings:
-        by_defense.setdefault(str(one.row["defense"]), []).append(one)
+        own = by_defense.setdefault(str(one.row["defense"]), [])
+        own += [one] if one.standing == CERTIFIED else []
     found = []
     for defense, own in by_defense.items():
+        if not own:
+            continue
         seeds = set.intersection(*(set(one.privacy.values) for one in own))
         areas = {
             seed: _area(own, plain, seed) for seed in sorted(seeds & plain.utility.values.keys())
@@ -172,7 +196,7 @@ def hypervolume(settings: Sequence[Setting]) -> list[Entry]:
             found.append((defense, len(own), Contender(areas, np.nan, np.nan)))
     placed = ranks([area for _, _, area in found])
     order = sorted(range(len(found)), key=lambda i: -found[i][2].mean)
-    return [
+    shown = [
         {
             "rank": spelled(*placed[i]) if len(found[i][2].values) > 1 else "–",
             "defense": found[i][0],
@@ -182,6 +206,8 @@ def hypervolume(settings: Sequence[Setting]) -> list[Entry]:
         }
         for i in order
     ]
+    empty = {"rank": "–", "hypervolume": NOT_SHOWN, "settings": 0, "seeds": 0}
+    return [*shown, *({**empty, "defense": name} for name, own in by_defense.items() if not own)]
 
 
 def _area(own: Sequence[Setting], plain: Setting, seed: int) -> float:
@@ -216,12 +242,13 @@ def _ranked(entries: Sequence[Setting], values: Sequence[Contender]) -> list[Ent
 
 
 def _described(one: Setting) -> Entry:
-    row = one.row
+    row, how = one.row, one.standing
+    ep = f"{row['ep']:.3f} [{row['ep_low']:.3f}, {row['ep_high']:.3f}]"
     return {
         "defense": row["defense"],
         "setting": row["label"],
-        "privacy": _banded(one.privacy),
-        "EP": f"{row['ep']:.3f} [{row['ep_low']:.3f}, {row['ep_high']:.3f}]",
+        "privacy": told(_banded(one.privacy), how),
+        "EP": told(ep, how),
         "chance EP": f"{row['ep_chance']:.3f}",
         "lost": " ".join(points_lost(one.lost)),
         "attack": row["attack"],

@@ -54,8 +54,8 @@ class Choice:
 def choose(compared: Sequence[Comparison], task: str, hide: str, max_cost: float) -> Choice:
     """The setting of least leak whose mean cost is within the budget, among those shown to help.
 
-    A setting is shown to help where its strongest attack beats guessing clearly without a defense, no
-    flag takes its word away, and it finds clearly less at this setting than where nothing is protected.
+    A setting is shown to help where its strongest attack is certified, no flag takes its word away,
+    and it finds clearly less at this setting than where nothing is protected.
 
     Args:
         hide: a key of `HIDES`.
@@ -115,8 +115,8 @@ def _why(
     if not certified:
         attacks = ", ".join(dict.fromkeys(one.leak.attack for one in found))
         return (
-            f"not shown: no attack on {hide} is certified there. Without a defense {attacks} must "
-            "clearly beat guessing before its failure is evidence"
+            f"not shown: no attack on {hide} is certified there. {attacks} must work where the defense is "
+            "switched off before its failure is evidence"
         )
     if not helping:
         return "at no setting does clearly less leak than without protection"

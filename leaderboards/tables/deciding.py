@@ -12,9 +12,11 @@ from bench.contracts import LeakboardError, did_you_mean
 from leaderboards.tables.frame import Row
 from leaderboards.tables.looks import look
 from leaderboards.tables.means import SETTING
+from leaderboards.tables.standing import NOT_SHOWN, standings
 
 PAPER, STRONGEST = "paper", "strongest"
 """What may decide, besides an attack by its name."""
+LOWS = ["advantage_low", "certificate"]
 NOTHING: dict[Hashable, Any] = {
     "attribute": "",
     "attack": "–",
@@ -23,6 +25,7 @@ NOTHING: dict[Hashable, Any] = {
     "ep_low": None,
     "ep_high": None,
     "flags": "",
+    "standing": "",
 }
 """In the place of an attack that decides, where there is none."""
 
@@ -32,7 +35,9 @@ def deciding(
 ) -> pd.DataFrame:
     """The rows of the one attack that decides in each setting, for each goal and attribute.
 
-    The strongest has the largest advantage over chance on the mean over the seeds on which it ran:
+    That an attack fails says nothing where it is not shown to work (see `leaderboards.tables.standing`):
+    of those that are certified or that find something the strongest decides, else of all. It has the
+    largest advantage over chance on the mean over the seeds on which it ran:
     EPs of attacks whose chance levels differ cannot be compared. To take the strongest of each seed
     would pick what luck favours there, and so understate EP. One that ran on fewer seeds competes
     with the mean of those: what leaks there leaks, and `n_seeds` says how often it was seen.
@@ -67,12 +72,14 @@ def deciding(
     else:
         rows = rows[rows["attack"] == attack]
     setting, choice = [*SETTING, *apart, "goal", "attribute"], [*method[1:], "channel"]
-    means = rows.groupby([*setting, *choice], sort=False, dropna=False)["advantage"]
-    ranked = rows.assign(mean=means.transform("mean"))
-    ranked = ranked.sort_values("mean", ascending=False, kind="stable")
+    means = rows.groupby([*setting, *choice], sort=False, dropna=False)
+    ranked = rows.assign(mean=means["advantage"].transform("mean"))
+    of_means = rows.assign(**{name: means[name].transform("mean") for name in LOWS})
+    ranked["counts"] = standings(of_means) != NOT_SHOWN
+    ranked = ranked.sort_values(["counts", "mean"], ascending=False, kind="stable")
     first = ranked.groupby(setting, sort=False, dropna=False)[choice].transform("first")
     kept = (ranked[choice] == first).all(axis=1)
-    return ranked[kept].drop(columns="mean").sort_index()
+    return ranked[kept].drop(columns=["mean", "counts"]).sort_index()
 
 
 def _is_papers(row: Row) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from bench.contracts import Goal
-from bench.scoring import FLAGS
+from bench.scoring import FLAGS, NEEDED
 from leaderboards.tables.comparisons import Comparison
 from leaderboards.tables.deciding import deciding
 from leaderboards.tables.frame import Row
@@ -18,7 +18,7 @@ from leaderboards.tables.means import SETTING, average, setting_of
 from leaderboards.tables.parameters import choices
 from leaderboards.tables.strongest import ranged, setting_named
 
-DOUBTS = frozenset(FLAGS) - {"below-chance", "claim-violated"}
+DOUBTS = frozenset(FLAGS) - {"below-chance", "claim-violated", "uncertified-attack"}
 """Flags by which an attack that fails shows nothing."""
 
 
@@ -71,6 +71,8 @@ class Evidence:
         leak: by the strongest attack that reads something.
         open: the same where nothing is protected, if that ran.
         cost: utility lost against no protection, as a share from 0 to 1.
+        strength: of the attack's certificate: how clearly it works on the undefended twin; NaN
+            where it met none.
         doubts: flags by which a failure of the attack shows nothing.
         keys: of the records of this setting.
     """
@@ -88,15 +90,15 @@ class Evidence:
     leak: Found
     open: Found | None
     cost: Range
+    strength: float
     doubts: tuple[str, ...]
     seeds: int
     keys: tuple[str, ...]
 
     @property
     def certified(self) -> bool:
-        """Whether the attack is shown to work: no flag speaks against it, and guessing is clearly
-        beaten where nothing is protected."""
-        return not self.doubts and self.open is not None and self.open.beats_guessing
+        """Whether the attack is shown to work: on the undefended twin, and no flag speaks against it."""
+        return not self.doubts and self.strength >= NEEDED
 
     @property
     def helps(self) -> bool:
@@ -166,6 +168,7 @@ def _evidence(
         leak=_found(row),
         open=None if open_ is None else _found(open_),
         cost=Range(*(float(lost[name]) / 100 for name in ("points", "low", "high"))),
+        strength=float(row["certificate"]),
         doubts=tuple(flag for flag in flags if flag in DOUBTS),
         seeds=int(row["n_seeds"]),
         keys=keys,

@@ -40,17 +40,19 @@ def findings(compared: Sequence[Comparison]) -> list[Finding]:
     """Which offers of the defenses lower which leak, and which leave it open.
 
     A leak is lowered where clearly less is found than without protection, and where then the interval
-    reaches chance, no clear leak is left. Nothing is claimed where the attack is not shown to work, or
-    where the interval reaches from chance to what is found without protection: that is no evidence in
-    any direction.
+    reaches chance, no clear leak is left; that is claimed only where the attack is certified. Nothing
+    is claimed where the interval reaches from chance to what is found without protection: that is no
+    evidence in any direction.
     """
-    found = (one for goal in Goal for one in evidence(compared, goal) if one.certified)
-    return [_finding(one) for one in found if one.helps or one.leak.beats_guessing]
+    found = (one for goal in Goal for one in evidence(compared, goal))
+    return [
+        _finding(one) for one in found if one.leak.beats_guessing or (one.certified and one.helps)
+    ]
 
 
 def _finding(one: Evidence) -> Finding:
     what = " ".join(filter(None, [CALLED[one.goal], one.attribute and f"({one.attribute})"]))
-    lowered = "lowers the leak of" if one.helps else "does not hide"
+    lowered = "lowers the leak of" if one.certified and one.helps else "does not hide"
     verb = lowered if one.leak.beats_guessing else "shows no clear leak of"
     return Finding(
         claim=f"On {one.task} with {one.model}, cut {one.cut}, {one.setting} {verb} {what}: "

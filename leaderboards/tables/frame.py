@@ -18,7 +18,7 @@ from bench.contracts import (
     Record,
     digest,
 )
-from bench.scoring import flags
+from bench.scoring import advantage_low, flags, strengths
 
 Row = Mapping[Hashable, Any]
 """A row of a table, by column."""
@@ -55,6 +55,8 @@ COLUMNS = {
     "ep_high": REAL,
     "ep_chance": REAL,
     "advantage": REAL,
+    "advantage_low": REAL,
+    "certificate": REAL,
     "n": WHOLE,
     "units": WHOLE,
     "flags": TEXT,
@@ -92,7 +94,17 @@ LEAK_COLUMNS = frozenset(
             "step",
         ],
         *["status", "reason", "metric", "success", "success_low", "success_high", "chance"],
-        *["ep", "ep_low", "ep_high", "ep_chance", "advantage", "n", "units", "attack_seconds"],
+        *[
+            "ep",
+            "ep_low",
+            "ep_high",
+            "ep_chance",
+            "advantage",
+            "advantage_low",
+            "n",
+            "units",
+            "attack_seconds",
+        ],
     ]
 )
 """Those that a leak decides by itself."""
@@ -121,7 +133,8 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
     models that attackers train themselves are no results, and have no row.
     """
     records = [record for record in records if record.cell.shadow is None]
-    raised = flags(records)
+    certified = strengths(records)
+    raised = flags(records, certified)
     rows = []
     for record in records:
         leaks: Sequence[Leak | None] = record.leaks or [None]
@@ -131,7 +144,8 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
             flagged = ",".join(dict.fromkeys(found))
             # A cell that did not end well says why, whatever its leaks say.
             own_end = {} if leak is None or record.status != "ok" else _end(leak)
-            rows.append({**cell, **_of_leak(leak), **own_end, "flags": flagged})
+            sure = {"certificate": certified.get((record.key, index)), "flags": flagged}
+            rows.append({**cell, **_of_leak(leak), **own_end, **sure})
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
@@ -200,6 +214,7 @@ def _of_leak(leak: Leak | None) -> dict[str, Any]:
         **_estimate("ep", leak.ep),
         "ep_chance": leak.ep and leak.ep.chance,
         "advantage": leak.advantage,
+        "advantage_low": advantage_low(leak),
         "n": leak.success and leak.success.n,
         "units": leak.units,
         "attack_seconds": leak.seconds,

@@ -17,6 +17,7 @@ from leaderboards.tables.frame import Row
 from leaderboards.tables.looks import look
 from leaderboards.tables.means import SETTING, average, by_setting, setting_of
 from leaderboards.tables.parameters import SYMBOLS, choices
+from leaderboards.tables.standing import CERTIFIED, IDLE, NOT_SHOWN, Standing, standing, told
 
 BUDGET = 3.0
 """Points of utility that a defense may lose by default."""
@@ -31,19 +32,36 @@ class Shield:
 
     Attributes:
         kept: EP divided by the EP that an attacker leaves who reads nothing: 1 where the strongest
-            attack finds no more than he does, 0 where it finds everything. None: not measured.
+            attack finds no more than he does, 0 where it finds everything. None: not measured, or
+            not shown.
         row: the mean over seeds of the strongest attack: ep, ep_low, ep_high, ep_chance, attack, ….
-        why: where nothing was measured, the reason.
+        why: where there is no number, the reason.
+        standing: whether `kept` is certified, the most that can be kept, or not shown; None: not
+            measured.
     """
 
     kept: float | None
     row: Row
     why: str
+    standing: Standing | None
+
+    @property
+    def number(self) -> str:
+        """What is kept in words; '' where nothing was measured."""
+        if self.standing is None:
+            return ""
+        return told(f"{self.kept:.2f}", self.standing) if self.kept is not None else NOT_SHOWN
+
+    @property
+    def coloured(self) -> bool:
+        """Whether a colour may say how much is kept: where a certificate stands behind it."""
+        return self.standing == CERTIFIED
 
     def remarks(self, notes: dict[str, int]) -> str:
         """Numbers of the notes that belong to it, such as ' (1)'; new ones are added to `notes`."""
-        flags = [flag for flag in str(self.row.get("flags", "")).split(",") if flag]
-        texts = [f"{flag}: {FLAGS[flag]}" for flag in flags] or [self.why] * (self.kept is None)
+        flags = [flag for flag in str(self.row.get("flags", "")).split(",") if flag in FLAGS]
+        texts = [f"{flag}: {FLAGS[flag]}" for flag in flags if flag != "uncertified-attack"]
+        texts = [self.why] if self.kept is None else texts
         return "".join(f" ({notes.setdefault(text, len(notes) + 1)})" for text in texts)
 
 
@@ -85,12 +103,18 @@ class Line:
 
 @dataclass(frozen=True)
 class Matrix:
-    """The lines of one comparison; `aims` are its columns."""
+    """The lines of one comparison; `aims` are its columns.
+
+    Attributes:
+        idle: the columns in which the attacks leave to a model without any protection more than
+            `IDLE` of the privacy that guessing leaves: no attack there works yet.
+    """
 
     comparison: Comparison
     budget: float
     aims: Sequence[Aim]
     lines: Sequence[Line]
+    idle: frozenset[Aim]
 
 
 def matrices(compared: Sequence[Comparison], budget: float = BUDGET) -> list[Matrix]:
@@ -126,7 +150,16 @@ def _matrix(comparison: Comparison, budget: float) -> Matrix:
         chosen = _chosen(str(name), settings, means, aims, budget)
         here = setting_of(chosen)
         lines.append(_line(chosen, tried[here], means.get(here, ()), aims, comparison.records))
-    return Matrix(comparison, budget, aims, lines)
+    return Matrix(comparison, budget, aims, lines, _idle(strongest))
+
+
+def _idle(strongest: pd.DataFrame) -> frozenset[Aim]:
+    """The goals in which even without protection most is kept."""
+    least: dict[Aim, float] = {}
+    for row in strongest[strongest["undefended"]].to_dict("records"):
+        aim = (str(row["goal"]), str(row["attribute"]))
+        least[aim] = min(row["kept"], least.get(aim, 1.0))
+    return frozenset(aim for aim, kept in least.items() if kept > IDLE)
 
 
 def _chosen(
@@ -173,14 +206,20 @@ def _line(
 
 
 def _kept(means: Sequence[Row], wanted: Sequence[Aim]) -> float:
-    """The mean over the wanted goals; what was not measured there counts as nothing shown."""
-    found = {(row["goal"], row["attribute"]): row["kept"] for row in means}
+    """The mean over the wanted goals; what was not measured or is not certified counts as nothing."""
+    sure = (row for row in means if standing(row) == CERTIFIED)
+    found = {(row["goal"], row["attribute"]): row["kept"] for row in sure}
     return float(sum(found.get(aim, 0.0) for aim in wanted)) / max(1, len(wanted))
 
 
 def _shield(aim: Aim, tried: Sequence[Row], means: Sequence[Row], defense: str) -> Shield:
     row = next((row for row in means if (row["goal"], row["attribute"]) == aim), None)
-    return Shield(row["kept"], row, "") if row else Shield(None, {}, _why(aim[0], tried, defense))
+    if row is None:
+        return Shield(None, {}, _why(aim[0], tried, defense), None)
+    how = standing(row)
+    if how == NOT_SHOWN:
+        return Shield(None, row, f"{row['attack']}: {FLAGS['uncertified-attack']}", how)
+    return Shield(row["kept"], row, "", how)
 
 
 def _why(goal: str, tried: Sequence[Row], defense: str) -> str:

@@ -26,6 +26,8 @@ SUMMARY = [
     "chance",
     "ep_chance",
     "utility_chance",
+    "advantage_low",
+    "certificate",
     "n_seeds",
 ]
 
@@ -92,7 +94,8 @@ def _mean(rows: Sequence[Row]) -> dict[str, object]:
         row[f"{name}_low"], row[f"{name}_high"] = interval(
             values, ends[f"{name}_low"], ends[f"{name}_high"]
         )
-    for name in ("chance", "ep_chance", "utility_chance"):
+    # Of lower ends and of certificates the mean is one, too: what they say holds on the mean.
+    for name in ("chance", "ep_chance", "utility_chance", "advantage_low", "certificate"):
         told = [seed[name] for seed in seeds if not np.isnan(seed[name])]
         row[name] = float(np.mean(told)) if told else np.nan
     row["n_seeds"] = len(seeds)

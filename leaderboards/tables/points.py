@@ -12,8 +12,9 @@ from leaderboards.tables.deciding import PAPER, STRONGEST, deciding
 from leaderboards.tables.looks import look
 from leaderboards.tables.means import SETTING, average
 from leaderboards.tables.parameters import knob, setting, settings, setup, varying
+from leaderboards.tables.standing import CERTIFIED, PROVEN, shown
 
-THEIRS = ["ep", "ep_low", "ep_high", "attack", "attack_params"]
+THEIRS = ["ep", "ep_low", "ep_high", "attack", "attack_params", "standing"]
 """What is shown of the attack of a defense's authors."""
 
 
@@ -29,13 +30,17 @@ def points(frame: pd.DataFrame, goal: str, attack: str = STRONGEST) -> pd.DataFr
         One row per setting that has an ok result, and per attribute, with the columns of
         `SETTING`; the means `utility`, `success` and `ep` with `_low` and `_high` (95 %: Student's
         t over the seeds, with one seed the interval inside the cell), `chance`, `n_seeds`; the
-        `attack` that decided, its `view` and `attribute`; `knob`, `knob_value` and `label`.
+        `attack` that decided, its `view` and `attribute`; its `standing`, and no `ep` where that is
+        'not shown'; `knob`, `knob_value` and `label`, which begins with '≤' where EP is no more than an
+        upper bound.
 
     Raises:
         LeakboardError: no attack of that name has a row.
     """
     rows = deciding(frame[frame["goal"] == goal], attack)
-    return labelled(average(rows, [*SETTING, "attribute"])).assign(goal=goal)
+    found = labelled(shown(average(rows, [*SETTING, "attribute"]))).assign(goal=goal)
+    bounds = found["standing"] == PROVEN
+    return found.assign(label=found["label"].mask(bounds, "≤ " + found["label"]))
 
 
 def labelled(means: pd.DataFrame) -> pd.DataFrame:
@@ -90,9 +95,11 @@ def per_setting(frame: pd.DataFrame) -> pd.DataFrame:
 def pareto(points: pd.DataFrame) -> pd.DataFrame:
     """The points of each task and attribute to which no other has both higher utility and EP.
 
-    Ties stay. Points that lack one of the two numbers are on no envelope. The order is kept.
+    Ties stay. Points that lack one of the two numbers, or a certificate, are on no envelope. The
+    order is kept.
     """
     whole = points.dropna(subset=["utility", "ep"])
+    whole = whole[whole["standing"] == CERTIFIED]
     numbered = whole.reset_index(drop=True)
     kept = [n for _, panel in numbered.groupby(["task", "attribute"]) for n in _undominated(panel)]
     return whole.iloc[sorted(kept)]

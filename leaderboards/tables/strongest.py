@@ -15,6 +15,7 @@ from leaderboards.tables.deciding import NOTHING, deciding
 from leaderboards.tables.frame import Row
 from leaderboards.tables.means import SETTING, average, setting_of
 from leaderboards.tables.points import labelled
+from leaderboards.tables.standing import NOT_SHOWN, standings, told
 
 PLACE = ["task", "model", "cut"]
 COLUMNS = [
@@ -22,7 +23,7 @@ COLUMNS = [
     *["defense", "setting", "goal", "attribute", "attack"],
     *["success", "success_low", "success_high", "chance", "ep"],
     *["utility", "utility_low", "utility_high"],
-    *["cost", "cost_low", "cost_high", "megabytes", "seeds", "note"],
+    *["cost", "cost_low", "cost_high", "megabytes", "seeds", "certificate", "standing", "note"],
 ]
 
 
@@ -33,8 +34,9 @@ class Best(pd.DataFrame):
     that was strongest, as `leaderboards.tables.deciding.deciding` says; `success` with `_low` and
     `_high` (95 %), `chance`, `ep`; `utility` with its interval; `cost`, the utility lost against no
     protection, from 0 to 1, with its interval, where there is such a cell; `megabytes` that cross the
-    trust boundary per epoch of fine-tuning; `seeds`; and `note`: the flags of the attack, or why there
-    is none.
+    trust boundary per epoch of fine-tuning; `seeds`; the strength of the attack's `certificate`; its
+    `standing`: certified, proven by what it finds, or not shown, and then without an `ep`; and `note`: the
+    flags of the attack, or why there is none.
     """
 
     @property
@@ -60,6 +62,8 @@ def strongest(rows: pd.DataFrame, compared: Sequence[Comparison]) -> Best:
     """
     by = [*SETTING, "goal", "attribute"]
     means = average(deciding(rows), by)
+    means = means.assign(standing=standings(means))
+    means = means.assign(ep=means["ep"].mask(means["standing"] == NOT_SHOWN))
     measured = {(*setting_of(row), row["goal"]) for row in means.to_dict("records")}
     broken = rows[~rows["status"].isin(["ok", "skipped"])].drop_duplicates([*SETTING, "goal"])
     idle = [
@@ -129,7 +133,9 @@ def printed(best: pd.DataFrame) -> str:
             "strongest": own["attack"].replace("", "–"),
             "success": _ranges(own, "success"),
             "chance": own["chance"].map(number),
-            "EP": own["ep"].map(number),
+            "EP": [
+                told(number(ep), how) for ep, how in zip(own["ep"], own["standing"], strict=True)
+            ],
             "utility": _ranges(own, "utility"),
             "cost": _ranges(own, "cost"),
             "MB/epoch": own["megabytes"].map(lambda value: number(value, ".3g")),

@@ -14,6 +14,7 @@ from leaderboards.tables.frame import Row
 from leaderboards.tables.looks import look
 from leaderboards.tables.means import SETTING, average
 from leaderboards.tables.parameters import knob, settings, setup, varying
+from leaderboards.tables.standing import shown
 
 OF_CELL = ("cut", "limit", "epochs")
 """What can be swept besides the parameters of defenses and attacks."""
@@ -31,7 +32,8 @@ def swept(frame: pd.DataFrame, goal: str, against: str, attack: str = STRONGEST)
         attack: the attack that decides, as for `leaderboards.tables.deciding.deciding`.
 
     Returns:
-        As `leaderboards.tables.means.average`, with `x`, the value of the parameter; `line`, what the
+        As `leaderboards.tables.means.average`, with the `standing` of each, of which those that are not
+        shown have neither `ep` nor `success`; with `x`, the value of the parameter; `line`, what the
         points of one line share, in words; and `value`, that of the defense's knob.
 
     Raises:
@@ -42,7 +44,7 @@ def swept(frame: pd.DataFrame, goal: str, against: str, attack: str = STRONGEST)
     xs = pd.Series([_x(row, against, home) for row in rows.to_dict("records")], rows.index, "str")
     rows = rows.assign(x=xs)[xs != ""]
     chosen = deciding(rows, attack, ["x"])
-    means = average(chosen, [*SETTING, "attribute", "x"])
+    means = shown(average(chosen, [*SETTING, "attribute", "x"]))
     if means.empty:
         raise LeakboardError(
             f"nothing to plot: no attack of the goal '{goal}' has an ok result; "

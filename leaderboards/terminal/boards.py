@@ -8,7 +8,17 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.suites import Printed
-from leaderboards.tables import Board, Line, Matrix, Shield, beside, mirrored, points_lost
+from leaderboards.tables import (
+    NOTHING_WORKS,
+    PROVEN,
+    Board,
+    Line,
+    Matrix,
+    Shield,
+    beside,
+    mirrored,
+    points_lost,
+)
 from leaderboards.terminal.layout import titled
 
 SHADES = ((0.2, "red"), (0.8, "yellow"), (1.0, "green"))
@@ -22,8 +32,9 @@ def matrix_tables(found: Matrix) -> list[RenderableType]:
     table = titled(title)
     table.add_column("defense")
     table.add_column("points lost", no_wrap=True)
-    for goal, attribute in found.aims:
-        table.add_column(f"{goal} {attribute}".strip())
+    for aim in found.aims:
+        idle = f"\n{NOTHING_WORKS}" if aim in found.idle else ""
+        table.add_column(" ".join(aim).strip() + idle)
     table.add_column("claims")
     table.add_column("MB/epoch", justify="right")
     notes = dict[str, int]()
@@ -35,6 +46,8 @@ def matrix_tables(found: Matrix) -> list[RenderableType]:
     parts: list[RenderableType] = [table]
     parts += [Text(f"({n}) {why}", style="dim") for why, n in notes.items()]
     about = "privacy: EP / EP of a guesser, under the strongest attack; 0 all is found, 1 no more than by guessing"
+    if any(shield.standing == PROVEN for line in found.lines for shield in line.shields.values()):
+        about += "; ≤ at most so much: the attack found it, and has no certificate"
     beyond = f"; ! more than {found.budget:g} points lost at every setting" if over else ""
     return [*parts, Text(about + beyond, style="dim")]
 
@@ -74,7 +87,7 @@ def _lost(line: Line) -> str:
 def _cell(shield: Shield, notes: dict[str, int]) -> Text:
     remarks = shield.remarks(notes)
     if shield.kept is None:
-        return Text(remarks.strip(), style="dim")
-    shade = next(shade for top, shade in SHADES if shield.kept <= top)
+        return Text(f"{shield.number}{remarks}".strip(), style="dim")
+    shade = next(shade for top, shade in SHADES if shield.kept <= top) if shield.coloured else ""
     beside = f" {shield.row['attack']}{remarks}"
-    return Text(f"{shield.kept:.2f}", style=shade) + Text(beside, style="dim")
+    return Text(shield.number, style=shade) + Text(beside, style="dim")

@@ -24,6 +24,8 @@ from leaderboards.tables import (
     settings,
     setup,
     skipped,
+    standing,
+    told,
     varying,
 )
 from leaderboards.terminal.layout import titled
@@ -94,7 +96,8 @@ def _best(
     for _, same in rows.groupby(by, sort=False, dropna=False):
         means = average(deciding(same), [*by, "attribute"]).sort_values("attribute")
         found = means.to_dict("records")
-        authors = average(deciding(same, PAPER), [*by, "attribute"]).set_index("attribute")["ep"]
+        theirs = average(deciding(same, PAPER), [*by, "attribute"])
+        authors = {row["attribute"]: row for row in theirs.to_dict("records")}
         first = same.iloc[0].to_dict()
         peers = rows[rows["defense"] == first["defense"]]
         setting = _setting(first, peers, shown)
@@ -111,8 +114,8 @@ def _best(
             words = [
                 setting if setting != last else "",
                 row["attribute"] or row["goal"],
-                _number(authors[row["attribute"]] if known else None),
-                _with_interval(row, "ep"),
+                _privacy(authors[row["attribute"]], interval=False) if known else _number(None),
+                _privacy(row),
                 " ".join(part for part in (row["attack"], params.replace(" = ", "=")) if part),
                 _number(row["ep_chance"]),
                 ",".join(map(str, numbers)),
@@ -181,7 +184,7 @@ def _cells(
         setting,
         _with_half(row, "utility") if setting else "",
         " ".join(part for part in what if part),
-        _with_interval(row, "ep") if row["status"] == "ok" else row["status"],
+        _privacy(row) if row["status"] == "ok" else row["status"],
         _number(row["ep_chance"]),
         _numbered(row["flags"]),
     ]
@@ -204,6 +207,12 @@ def _numbered(flags: str) -> str:
 
 def _number(value: Any) -> str:
     return "–" if pd.isna(value) else f"{value:.3f}"
+
+
+def _privacy(row: Row, interval: bool = True) -> str:
+    """EP in words, where anything is said of it."""
+    number = _with_interval(row, "ep") if interval else _number(row["ep"])
+    return number if pd.isna(row["ep"]) else told(number, standing(row))
 
 
 def _with_half(row: Row, name: str) -> str:

@@ -13,7 +13,9 @@ from bench.records.packed import pack
 from bench.records.store import Store
 from leaderboards.results import sources
 
-OPEN = [leak(0.95, chance=0.2, certificate=True)]
+pytestmark = pytest.mark.usefixtures("certified")
+
+OPEN = [leak(0.95, chance=0.2)]
 NONE = [
     record.model_copy(update={"leaks": OPEN}) for record in seeds("none", [0.9, 0.91], [0.9, 0.9])
 ]

@@ -42,6 +42,7 @@ def make(
     train: dict[str, Any] | None = None,
     record: dict[str, Any] | None = None,
     model: str = "tiny-bert",
+    twins: bool = False,
     **fields: Any,
 ) -> Plan:
     """The plan of a suite on `reviews`; the tiny model is loaded once."""
@@ -59,7 +60,7 @@ def make(
     original = planning.load_backbone
     planning.load_backbone = load_tiny
     try:
-        return make_plan(suite)
+        return make_plan(suite, twins=twins)
     finally:
         planning.load_backbone = original
 

@@ -54,7 +54,7 @@ def plan_of(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "load_backbone", lambda name, device: load_tiny(name))
         patch.setattr(planning, "load_task", lambda spec, data, base: task)
-        return make_plan(suite)
+        return make_plan(suite, twins=False)
 
 
 def run(plan: Plan, number: int = 0):

@@ -30,7 +30,7 @@ def plain_records():
         jitter = 0.004 * seed
         for eta, utility, success in ((None, 0.9, 0.99), (75.0, 0.8, 0.5), (50.0, 0.7, 0.2)):
             leaks = [
-                leak(success + jitter, certificate=eta is None),
+                leak(success + jitter),
                 leak(
                     0.9,
                     "logit-gradient",

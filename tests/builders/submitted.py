@@ -178,7 +178,7 @@ def more_private(record):
         if found.attack.name == "eia-nn" and found.status == "ok":
             hits = [max(0, hit - 1) for hit in found.raw["hits"]]
             less = share(hits, found.raw["tokens"], found.success.chance)
-            fields = {"raw": found.raw | {"hits": hits}, "success": less, "certificate": False}
+            fields = {"raw": found.raw | {"hits": hits}, "success": less}
             found = found.model_copy(update=fields)
         leaks.append(found)
     return record.model_copy(update={"leaks": leaks})

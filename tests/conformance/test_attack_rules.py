@@ -178,20 +178,20 @@ def test_luck_in_one_draw_of_noise_is_no_finding(monkeypatch):
 
 
 def test_attack_that_beats_chance_without_reaching_its_certificate_is_told_as_not_examined(quick):
-    class Half(NearestNeighbour):
-        """Reads every second token."""
+    class Tenth(NearestNeighbour):
+        """Reads about every tenth token of those that guessing misses."""
 
         def guess(self, seen, knowledge, rng):
             guesses = super().guess(seen, knowledge, rng)
             for guess in guesses:
-                guess.values[::2] = 0
+                guess.values[np.arange(len(guess.values)) % 6 > 0] = 0
             return guesses
 
-    report = check_attack(Half)
+    report = check_attack(Tenth)
     assert report.passed
     told = outcome(report, "beats chance")
     assert told.outcome == "not applicable"
-    assert "0.99" in told.detail
+    assert "below 0.2" in told.detail
 
 
 def test_attack_that_needs_many_examples_gets_them():

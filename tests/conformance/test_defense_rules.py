@@ -164,6 +164,21 @@ class NoChannels(NoDefense):
         raise ZeroDivisionError("no channel")
 
 
+class DefendedTwin(SAP):
+    """Takes less noise for none."""
+
+    def twins(self, objective):
+        return (SAP(eta=200.0),)
+
+
+class OtherTwin(SAP):
+    """Takes for its twin what sends something else."""
+
+    def twins(self, objective):
+        return (NoDefense(),)
+
+
+TWINS = "names twins that send what it sends, with the protection off"
 ENDS = "fine-tunes to the end"
 SHAPE = "predicts a finite score of each class for each example"
 BROKEN_DEFENSES = {
@@ -185,6 +200,8 @@ BROKEN_DEFENSES = {
     NoParameterDocstring: {"gives each parameter a default and a docstring"},
     NotJson: {"has parameters that survive JSON"},
     TakesAnything: {"refuses unknown parameters"},
+    DefendedTwin: {TWINS},
+    OtherTwin: {TWINS},
     NoChannels: {"declares the channels on which it sends", ENDS},
 }
 

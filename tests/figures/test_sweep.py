@@ -17,6 +17,8 @@ from leaderboards.tables.frame import frame
 from leaderboards.tables.printed import printed
 from leaderboards.tables.sweeps import swept
 
+pytestmark = pytest.mark.usefixtures("certified")
+
 
 def words_of(svg: Path) -> str:
     """The texts of a figure; the letters are outlines, each text stands in a comment beside them."""

@@ -16,7 +16,7 @@ from leaderboards.tables.frame import frame
 from leaderboards.tables.points import points
 from leaderboards.tables.printed import printed
 
-pytestmark = pytest.mark.usefixtures("few_methods")
+pytestmark = pytest.mark.usefixtures("few_methods", "certified")
 
 
 def test_two_renderings_have_the_same_bytes(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def plan_of(*attacks, defenses=(NONE,), audit: int = N, **train) -> Plan:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "load_backbone", lambda name, device: load_tiny(name))
         patch.setattr(planning, "load_task", lambda spec, data, base: noise())
-        return make_plan(suite)
+        return make_plan(suite, twins=False)
 
 
 @pytest.fixture(scope="module")

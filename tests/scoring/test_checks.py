@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from records import leak, record
 
 from bench.contracts.channels import Channel
@@ -12,51 +11,26 @@ from bench.scoring.checks import FLAGS, flags
 
 
 def certificate(**fields):
-    return record("none", undefended=True, leaks=[leak(1.0, certificate=True, **fields)])
+    return record("sap", {"eta": None}, undefended=True, leaks=[leak(1.0, **fields)])
 
 
 def names(target, *others, index=0):
     return flags([target, *others]).get((target.key, index), ())
 
 
-def test_attack_with_a_certificate_and_a_plausible_result_has_no_flag():
-    assert flags([record(leaks=[leak(0.5)]), certificate()]) == {}
+def failing(**fields):
+    return record(leaks=[leak(0.055, **fields)])
 
 
-def test_attack_without_a_certificate_is_flagged():
-    assert names(record()) == ("uncertified-attack",)
-    # A record without the defense on which the attack failed certifies nothing.
-    weak = record("none", undefended=True, leaks=[leak(0.5, certificate=False)])
-    assert names(record(), weak) == ("uncertified-attack",)
+def test_attack_that_fails_is_flagged_where_it_has_no_certificate():
+    assert names(failing()) == ("uncertified-attack",)
+    assert names(failing(), certificate()) == ()
+    weak = record("sap", {"eta": None}, undefended=True, leaks=[leak(0.2)])
+    assert names(failing(), weak) == ("uncertified-attack",)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        certificate(attack="eia-optimise"),
-        certificate(params={"steps": 5}),
-        certificate(version=2),
-        certificate(channel=Channel.TOKENS),
-        certificate(goal=Goal.LABEL),
-        record("none", task="sst2", leaks=[leak(1.0, certificate=True)]),
-        record("none", model="tiny-bert", leaks=[leak(1.0, certificate=True)]),
-        record("none", cut=1, leaks=[leak(1.0, certificate=True)]),
-    ],
-)
-def test_certificate_of_something_else_does_not_count(other):
-    assert names(record(), other) == ("uncertified-attack",)
-
-
-def test_certificate_holds_for_other_seeds_parameters_and_sizes():
-    other = record("none", seed=7, limit=99, epochs=9, leaks=[leak(1.0, certificate=True)])
-    assert names(record(), other) == ()
-
-
-def test_attribute_certificate_holds_for_its_attribute_only():
-    about = {"goal": Goal.ATTRIBUTE, "attribute": "gender"}
-    target = record(leaks=[leak(0.6, **about)])
-    assert names(target, certificate(**about)) == ()
-    assert names(target, certificate(**about | {"attribute": "age"})) == ("uncertified-attack",)
+def test_attack_that_succeeds_needs_no_certificate():
+    assert names(record(leaks=[leak(0.061)])) == ()  # its interval begins above chance
 
 
 def test_below_chance_needs_the_whole_interval_below():
@@ -90,7 +64,8 @@ def test_truncated_transcript_is_flagged_on_the_record():
 
 def test_leak_on_blackout_is_flagged_on_blackout_only():
     assert names(record("blackout"), certificate()) == ("leak-on-blackout",)
-    assert names(record("blackout", leaks=[leak(0.055)]), certificate()) == ()
+    # It has no twin: that nothing is found there is no evidence of privacy.
+    assert names(record("blackout", leaks=[leak(0.055)])) == ("uncertified-attack",)
     assert names(record("sap"), certificate()) == ()
 
 

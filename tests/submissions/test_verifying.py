@@ -164,11 +164,3 @@ def test_what_attackers_train_themselves_need_not_meet_every_attack():
     shadow = target.model_copy(update={"cell": cell, "key": cell.key, "leaks": target.leaks[:1]})
     assert list(gaps("mine", [target, shadow])) == []
     assert list(gaps("mine", [target, honest().model_copy(update={"leaks": target.leaks[:1]})]))
-
-
-def test_certificate_of_a_defended_cell_is_refused(place):
-    defended = honest().model_copy(update={"undefended": False})
-    found = defended.leaks[0].model_copy(update={"certificate": True})
-    defended = defended.model_copy(update={"leaks": [found, defended.leaks[1]]})
-    report = verdict(place, zipped(members(raw([defended]))))
-    assert "is certified on a defended cell" in why(report)

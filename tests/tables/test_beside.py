@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from boards import CHANCE, cell
 from records import leak
 
@@ -11,6 +12,8 @@ from bench.records.store import Store
 from leaderboards.tables.beside import beside
 from leaderboards.tables.frame import frame
 from leaderboards.tables.printed import printed
+
+pytestmark = pytest.mark.usefixtures("certified")
 
 
 def test_papers_numbers_stand_beside_what_their_own_attacks_found_here():

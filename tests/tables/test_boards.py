@@ -12,6 +12,8 @@ from bench.records.store import Store
 from leaderboards.tables.boards import boards
 from leaderboards.tables.comparisons import comparisons
 
+pytestmark = pytest.mark.usefixtures("certified")
+
 
 def test_best_privacy_grants_one_point_and_orders_by_what_is_kept():
     plain = seeds("none", (0.9, 0.91, 0.92), (1.0, 1.0, 1.0))

@@ -9,7 +9,7 @@ from scipy.stats import ttest_1samp
 from leaderboards.tables.frame import frame
 from leaderboards.tables.points import points
 
-pytestmark = pytest.mark.usefixtures("few_methods")
+pytestmark = pytest.mark.usefixtures("few_methods", "certified")
 
 
 def test_means_and_intervals_over_seeds_are_students() -> None:

@@ -13,7 +13,7 @@ from bench.contracts.threat import Goal
 from leaderboards.tables.frame import frame
 from leaderboards.tables.points import pareto, points
 
-pytestmark = pytest.mark.usefixtures("few_methods")
+pytestmark = pytest.mark.usefixtures("few_methods", "certified")
 
 
 def test_attributes_are_not_mixed() -> None:
@@ -45,7 +45,8 @@ GRID = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, float("nan")])
 def test_exactly_the_points_that_nothing_beats_in_both_stay(
     rows: list[tuple[str, float, float]],
 ) -> None:
-    every = pd.DataFrame(rows, columns=["task", "utility", "ep"]).assign(attribute="")
+    every = pd.DataFrame(rows, columns=["task", "utility", "ep"])
+    every = every.assign(attribute="", standing="certified")
     wanted = [
         i
         for i, (task, utility, ep) in enumerate(rows)
@@ -56,6 +57,12 @@ def test_exactly_the_points_that_nothing_beats_in_both_stay(
 
 
 def test_rows_with_one_index_value_are_not_confused() -> None:
-    both = {"task": "a", "attribute": "", "utility": [0.9, 0.1], "ep": [0.9, 0.1]}
+    both = {
+        "task": "a",
+        "attribute": "",
+        "utility": [0.9, 0.1],
+        "ep": [0.9, 0.1],
+        "standing": "certified",
+    }
     every = pd.DataFrame(both, index=[7, 7])
     assert pareto(every)["ep"].tolist() == [0.9]

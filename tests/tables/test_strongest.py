@@ -12,6 +12,8 @@ from leaderboards.tables.comparisons import comparisons
 from leaderboards.tables.frame import frame
 from leaderboards.tables.strongest import COLUMNS, Best, strongest
 
+pytestmark = pytest.mark.usefixtures("certified")
+
 RECORDS = [
     *seeds("none", [0.90, 0.92], [0.9, 1.0]),
     *seeds("sap", [0.80, 0.86], [0.4, 0.6], params={"eta": 75.0}),
@@ -34,7 +36,7 @@ def test_a_row_holds_means_over_seeds_with_their_intervals_and_the_cost():
     assert row["cost"] == pytest.approx(0.08)
     assert row["cost_low"] < 0.08 < row["cost_high"]
     assert row["megabytes"] == pytest.approx(0.501, abs=1e-3)
-    assert row["note"] == "uncertified-attack"
+    assert (row["certificate"], row["standing"], row["note"]) == (1.0, "certified", "")
 
 
 def test_of_several_attacks_the_strongest_stands_there():

@@ -10,6 +10,8 @@ from leaderboards.tables.frame import frame
 from leaderboards.tables.printed import printed
 from leaderboards.tables.sweeps import printed_sweep, swept
 
+pytestmark = pytest.mark.usefixtures("certified")
+
 
 def test_a_line_is_what_differs_in_nothing_but_the_swept_parameter_and_the_seed():
     means = swept(frame(deep()), "inversion", "cut")

@@ -14,7 +14,7 @@ from bench.contracts.threat import Goal
 from leaderboards.tables.frame import frame, in_order
 from leaderboards.terminal.results import best_tables, summary_tables
 
-pytestmark = pytest.mark.usefixtures("few_methods")
+pytestmark = pytest.mark.usefixtures("few_methods", "certified")
 
 
 def printed_text(

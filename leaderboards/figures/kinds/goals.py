@@ -16,7 +16,7 @@ from bench.contracts import LeakboardError
 from leaderboards.figures.drawing import Asked
 from leaderboards.figures.legend import GREY
 from leaderboards.figures.sheet import Sheet, save, styled
-from leaderboards.tables import Line, Matrix, RecordSet, Shield, look, matrices
+from leaderboards.tables import NOTHING_WORKS, Line, Matrix, RecordSet, Shield, look, matrices
 
 ROW, CELL = 0.36, 1.15
 """Inches of a defense and of a goal."""
@@ -27,8 +27,9 @@ NOTE = (
     "Number: EP divided by the EP that an attacker leaves who reads nothing; 0: the strongest attack finds "
     "all, 1: no more than by guessing; with its 95 % interval over seeds or examples, and the attack. Each defense "
     "at one setting: of those that lose at most {budget:g} points, the one that keeps most of what its authors "
-    "protect; in brackets where every setting loses more. ?: no record shows that the attack works without "
-    "the defense. –: nothing is sent that such an attack reads."
+    "protect; in brackets where every setting loses more. Not shown: no attack that finds something there, or "
+    "that works where the defense is switched off. ≤: at most so much, since what found the rest "
+    "is not shown to work there. –: nothing is sent that such an attack reads."
 )
 
 
@@ -95,7 +96,11 @@ def _cells(ax: Axes, one: Matrix, wide: int) -> None:
         for x, aim in enumerate(one.aims):
             _field(ax, x, y, line.shields[aim])
     ax.set(xlim=(-0.5, wide - 0.5), ylim=(len(one.lines) - 0.5, -0.5))
-    names = [fill(f"{goal} {attribute}".strip(), 14) for goal, attribute in one.aims]
+    names = [
+        fill(" ".join(aim).strip(), 14)
+        + (f"\n({fill(NOTHING_WORKS, 14)})" if aim in one.idle else "")
+        for aim in one.aims
+    ]
     ax.set_xticks(range(len(names)), names, fontweight="bold")
     ax.xaxis.tick_top()
     ax.tick_params(length=0, labelsize=8)
@@ -108,15 +113,16 @@ def _field(ax: Axes, x: int, y: int, shield: Shield) -> None:
     corner = (x - 0.48, y - 0.46)
     middle: dict[str, Any] = {"ha": "center", "va": "center"}
     if shield.kept is None:
-        ax.add_patch(Rectangle(corner, 0.96, 0.92, facecolor="#f2f2f2", linewidth=0))
-        ax.text(x, y, "–", color=GREY, **middle)
+        field = Rectangle(corner, 0.96, 0.92, facecolor="#f2f2f2", edgecolor="#d4d4d4", linewidth=0)
+        field.set_hatch("////" if shield.standing else "")
+        ax.add_patch(field)
+        ax.text(x, y, shield.number or "–", color=GREY, **middle)
         return
     row = shield.row
-    doubt = " ?" if "uncertified-attack" in str(row["flags"]) else ""
-    colour = MAP(0.05 + 0.9 * shield.kept)
+    colour = MAP(0.05 + 0.9 * shield.kept) if shield.coloured else "white"
     ax.add_patch(Rectangle(corner, 0.96, 0.92, facecolor=colour, linewidth=0))
-    ink = "white" if shield.kept > DARK else "black"
+    ink = "white" if shield.coloured and shield.kept > DARK else "black"
     low, high = np.clip([row["ep_low"] / row["ep_chance"], row["ep_high"] / row["ep_chance"]], 0, 1)
-    ax.text(x, y - 0.16, f"{shield.kept:.2f}{doubt}", color=ink, fontweight="bold", **middle)
+    ax.text(x, y - 0.16, shield.number, color=ink, fontweight="bold", **middle)
     told = f"{row['attack']} [{low:.2f}, {high:.2f}]"
     ax.text(x, y + 0.22, told, color=ink, fontsize=5.2, **middle)

@@ -33,7 +33,16 @@ from leaderboards.figures.notes import AGAINST, note
 from leaderboards.figures.point_labels import Label, place
 from leaderboards.figures.sheet import SMALL, WIDTHS, save, styled
 from leaderboards.figures.sweep import sweep
-from leaderboards.tables import PAPER, STRONGEST, RecordSet, distinct, pareto, points, swept
+from leaderboards.tables import (
+    NOT_SHOWN,
+    PAPER,
+    STRONGEST,
+    RecordSet,
+    distinct,
+    pareto,
+    points,
+    swept,
+)
 
 HEAD, PANEL = 0.3, 3.1
 """Inches of the title, and of a panel from its own title to the words below it."""
@@ -95,7 +104,7 @@ def tradeoff(
         width, rows = WIDTHS[columns], -(-len(tasks) // columns)
         parts = [keys([*curves, *theirs]), references(bool(_undefended(drawn)))]
         models = distinct(pd.Series([m for c in theirs for m in c.rows["model"]], dtype="str"))
-        text = wrap(note(drawn, models, more, about), int(width / 0.052))
+        text = wrap(note(points, models, more, about), int(width / 0.052))
         columns_of = [per_row(handles, width) for handles in parts]
         lines = [-(-len(handles) // n) for handles, n in zip(parts, columns_of, strict=True)]
         foot = LINE * (sum(lines) + 0.6 + 0.75 * len(text))
@@ -136,6 +145,11 @@ def _drawable(points: pd.DataFrame) -> pd.DataFrame:
         raise LeakboardError(
             "nothing to plot: no attack of this goal has an ok result; "
             "'leakboard show' lists what failed or was skipped, and why"
+        )
+    if (points["standing"] == NOT_SHOWN).all():
+        raise LeakboardError(
+            "nothing to plot: none of the points is shown, since no attack of this goal finds anything or "
+            "is certified; 'leakboard show' lists what each found"
         )
     drawn = points.dropna(subset=["utility", "ep"])
     if drawn.empty:
@@ -204,7 +218,7 @@ def _name_points(ax: Axes, points: pd.DataFrame, curves: Sequence[Curve]) -> Non
         last, safest = len(curve.rows) - 1, curve.rows["ep"].max()
         for position, row in enumerate(curve.rows[["label", "ep", "utility"]].itertuples()):
             text = str(row.label)
-            value = text.rpartition("= ")[2]
+            value = ("≤ " if text.startswith("≤ ") else "") + text.rpartition("= ")[2]
             end = position in (0, last)
             labels.append(
                 Label(
@@ -241,6 +255,8 @@ def _staircase(points: pd.DataFrame) -> np.ndarray:
     """Corners of the Pareto envelope: the most utility that is left at each EP."""
     best = pareto(points).sort_values(["ep", "utility"], ascending=[True, False])
     xy = best[["ep", "utility"]].to_numpy(float)
+    if not len(xy):
+        return np.empty((0, 2))
     # To the right of a point only the next one's utility is left.
     steps = [[[a[0], b[1]], b] for a, b in pairwise(xy)]
     return np.array([xy[0], *[corner for step in steps for corner in step]])

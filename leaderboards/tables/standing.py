@@ -1,0 +1,48 @@
+"""What may be said of a result: that it is certified, that it is proven to leak, or nothing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pandas as pd
+
+from bench.scoring import NEEDED
+from leaderboards.tables.frame import Row
+
+Standing = Literal["certified", "proven", "not shown"]
+CERTIFIED: Standing = "certified"
+"""The attack works where the protection is off, so that what it does not find here is hidden from it."""
+PROVEN: Standing = "proven"
+"""It is not shown to work there and yet finds something here: at least so much leaks."""
+NOT_SHOWN: Standing = "not shown"
+"""Neither: nothing is said of what this setting hides, by a number, a rank or a colour."""
+IDLE = 0.8
+"""Of the privacy that guessing leaves: a model without protection that keeps more says that no attack
+works there yet."""
+NOTHING_WORKS = "no attack here works yet"
+
+
+def standing(row: Row) -> Standing:
+    """Where a row of a frame or of means over seeds stands; a baseline, which reads nothing, as certified."""
+    if row["channel"] == "" or row["certificate"] >= NEEDED:
+        return CERTIFIED
+    return PROVEN if row["advantage_low"] > 0 else NOT_SHOWN
+
+
+def standings(rows: pd.DataFrame) -> pd.Series:
+    """The same of every row."""
+    told = [standing(row) for row in rows.to_dict("records")]
+    return pd.Series(told, rows.index, dtype="str")
+
+
+def shown(means: pd.DataFrame) -> pd.DataFrame:
+    """With a column `standing`; EP and success of what is not shown are missing."""
+    means = means.assign(standing=standings(means))
+    hidden = means["standing"] == NOT_SHOWN
+    names = [f"{name}{end}" for name in ("ep", "success") for end in ("", "_low", "_high")]
+    return means.assign(**{name: means[name].mask(hidden) for name in names})
+
+
+def told(number: str, standing: str) -> str:
+    """A measured privacy in words: as it is, as an upper bound, or not at all."""
+    return NOT_SHOWN if standing == NOT_SHOWN else f"≤ {number}" if standing == PROVEN else number
