@@ -34,6 +34,9 @@ settings.load_profile("leakboard")
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
 
+# Nobody's own, and the same in every process of the tests.
+os.environ["LEAKBOARD_SECRET"] = "of the tests"
+
 
 @pytest.fixture(scope="session")
 def tiny() -> Backbone:

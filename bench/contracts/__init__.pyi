@@ -34,6 +34,7 @@ from .record import Projection as Projection
 from .record import Provenance as Provenance
 from .record import Record as Record
 from .seeds import Seeds as Seeds
+from .seeds import fingerprint as fingerprint
 from .settings import Objective as Objective
 from .settings import Plant as Plant
 from .settings import Recording as Recording

@@ -83,6 +83,8 @@ class Provenance(Part):
     workers: int = 1
     """How many cells ran at once on the machine; with more than one, seconds compare with nothing."""
     platform: str
+    secret: str | None = None
+    """Fingerprint of what the customer's secrets were drawn from; None: from the cell's seed alone."""
 
 
 class Record(Part):

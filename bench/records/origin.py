@@ -19,11 +19,12 @@ PACKAGES = ("torch", "transformers", "peft", "numpy", "faiss-cpu", "faiss-gpu-cu
 """Those whose version can change a number."""
 
 
-def provenance(device: str, workers: int = 1) -> Provenance:
+def provenance(device: str, workers: int = 1, secret: str | None = None) -> Provenance:
     """Describes this process, its packages and its device, now.
 
     Args:
         workers: how many processes of the run share the machine.
+        secret: fingerprint of what the customer's secrets are drawn from.
     """
     on_gpu = device.startswith("cuda")
     commit, dirty = _commit()
@@ -38,6 +39,7 @@ def provenance(device: str, workers: int = 1) -> Provenance:
         threads=torch.get_num_threads(),
         workers=workers,
         platform=f"{platform.system()} {platform.machine()}",
+        secret=secret,
     )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from bench.contracts import LeakboardError, MethodSpec, Record
+from bench.contracts import LeakboardError, MethodSpec, Record, fingerprint
 from bench.methods import Attack, Defense, Method, registry, spec_of
 from bench.running.plan import Plan, make_plan
+from bench.running.secrecy import own_secret
 from bench.suites import Suite
 from bench.tasks import listing
 
@@ -54,7 +56,8 @@ def plan_again(
         raise _changed(
             record, _differences(cell.model_dump(mode="json"), now.model_dump(mode="json"))
         )
-    return plan
+    secret = own_secret()
+    return replace(plan, secret=secret if record.provenance.secret == fingerprint(secret) else "")
 
 
 def methods_again(record: Record) -> tuple[Defense, tuple[Attack, ...]]:

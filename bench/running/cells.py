@@ -17,6 +17,7 @@ from bench.contracts import (
     MissingExtra,
     Record,
     Status,
+    fingerprint,
 )
 from bench.exchange import Diverged, Released, Tuned, Wire, write_transcript
 from bench.records import peak_megabytes, provenance
@@ -108,7 +109,7 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
             if Channel.REPRESENTATIONS in defense.emits
             else None,
         ),
-        provenance=provenance(backbone.device, scene.workers),
+        provenance=provenance(backbone.device, scene.workers, fingerprint(scene.secret)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.contracts import LeakboardError, Record
@@ -13,6 +13,7 @@ from bench.running.job import Job, keys_of, made_of
 from bench.running.plan import Plan
 from bench.running.reporting import Reporter
 from bench.running.runner import Runner
+from bench.running.secrecy import secret_of
 from bench.running.workers import run_together
 
 
@@ -71,6 +72,7 @@ class Engine:
             LeakboardError: records cannot be written there, or an extra is missing.
         """
         check_locks(store.folder)
+        plan = replace(plan, secret=secret_of(store, reporter))
         if self.ray is None and self.workers == 1:
             return Runner(plan, store, reporter, transcripts).run()
         job = Job(
@@ -85,6 +87,7 @@ class Engine:
             since=store.now(),
             threads=max(1, (os.cpu_count() or 1) // self.workers),
             workers=self.workers,
+            secret=plan.secret,
         )
         if self.ray is not None:
             return run_on_ray(job, plan, reporter, self.ray, self.gpu_memory, self.attempts)

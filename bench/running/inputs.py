@@ -45,10 +45,19 @@ class Inputs:
 
     @classmethod
     def of(
-        cls, cell: Cell, task: Task, backbone: Backbone, others: Mapping[str, Task] | None = None
+        cls,
+        cell: Cell,
+        task: Task,
+        backbone: Backbone,
+        others: Mapping[str, Task] | None = None,
+        secret: str = "",
     ) -> Inputs:
-        """What a cell needs of its task, and of `others`, by name, the public texts."""
-        plants, seed = _planted(cell, task), Seeds.of(cell.seed).data
+        """What a cell needs of its task, and of `others`, by name, the public texts.
+
+        Args:
+            secret: see `Seeds.of`.
+        """
+        plants, seed = _planted(cell, task, secret), Seeds.of(cell.seed).data
 
         def encoded(split: Split) -> Tokens:
             opened = task.objective == "language modelling"
@@ -65,17 +74,16 @@ class Inputs:
         evaluated = encoded(plants.task.splits[cell.evaluate])
         return _fallen(cell, plants, encoded(plants.pool), evaluated, public)
 
-    def with_coins(self, cell: Cell, task: Task) -> Inputs:
+    def with_coins(self, cell: Cell, task: Task, secret: str = "") -> Inputs:
         """Those of a cell for which only other coins fell; nothing is tokenised again."""
         assert self.pool is not None
-        return _fallen(
-            cell, _planted(cell, task), self.pool, self.tokens[cell.evaluate], self.public
-        )
+        plants = _planted(cell, task, secret)
+        return _fallen(cell, plants, self.pool, self.tokens[cell.evaluate], self.public)
 
 
-def _planted(cell: Cell, task: Task) -> Planted:
-    seed = Seeds.of(cell.seed).data
-    return planted(task.limited(cell.limit, seed), cell.plant, seed, cell.shadow)
+def _planted(cell: Cell, task: Task, secret: str) -> Planted:
+    seeds = Seeds.of(cell.seed, secret=secret)
+    return planted(task.limited(cell.limit, seeds.data), cell.plant, seeds.planting, cell.shadow)
 
 
 def _fallen(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -27,6 +27,7 @@ class Job:
         since: when the run began, by the clock of the store.
         threads: of the worker.
         workers: how many are at work on this machine at once.
+        secret: of the plan.
     """
 
     suite: Suite
@@ -40,6 +41,7 @@ class Job:
     since: float
     threads: int
     workers: int
+    secret: str = field(repr=False)
 
     @property
     def store(self) -> Store:
@@ -74,7 +76,7 @@ class Job:
                 f"{', '.join(apart) or 'the methods'}. Install the same version of leakboard and of "
                 "plug-ins there, and see that --data and --model hold the same files"
             )
-        return plan
+        return replace(plan, secret=self.secret)
 
 
 def keys_of(plan: Plan) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ class Plan:
         tasks: by their hash.
         backbones: by their hash.
         public: by name, other tasks whose texts attacks take for public ones.
+        secret: from which the customer's secrets are drawn; see `Seeds.of`.
     """
 
     suite: Suite
@@ -58,6 +59,7 @@ class Plan:
     backbones: dict[str, Backbone]
     public: dict[str, Task]
     added: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    secret: str = field(default="", repr=False)
 
     def additions(self) -> list[str]:
         """A sentence for each twin that was added."""

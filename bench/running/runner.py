@@ -124,7 +124,8 @@ class Runner:
             self.reporter.finished(record, reused=True)
             return record
         backbone = self.plan.backbones[planned.cell.model_hash]
-        scene = Scene(ready, self._inputs(ready), backbone, self.reporter.track, self.workers)
+        inputs, secret = self._inputs(ready), self.plan.secret
+        scene = Scene(ready, inputs, backbone, self.reporter.track, self.workers, secret)
         record = run_cell(scene, self.transcripts)
         if record.status == "ok":
             record = record.model_copy(update={"leaks": [*record.leaks, *idle]})
@@ -144,9 +145,9 @@ class Runner:
             cell = planned.cell
             task, backbone = self.plan.tasks[cell.data_hash], self.plan.backbones[cell.model_hash]
             if self._last is not None and self._last[0][:-1] == wanted[:-1]:
-                inputs = self._last[1].with_coins(cell, task)
+                inputs = self._last[1].with_coins(cell, task, self.plan.secret)
             else:
-                inputs = Inputs.of(cell, task, backbone, self.plan.public)
+                inputs = Inputs.of(cell, task, backbone, self.plan.public, self.plan.secret)
             self._last = wanted, inputs
         return self._last[1]
 

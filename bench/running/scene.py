@@ -23,6 +23,8 @@ class Scene:
     progress: Progress = quietly
     workers: int = 1
     """How many processes of the run share the machine."""
+    secret: str = ""
+    """From which the customer's secrets are drawn; nothing that an attack gets leads here."""
 
     @property
     def cell(self) -> Cell:
@@ -35,7 +37,7 @@ class Scene:
 
     @property
     def seeds(self) -> Seeds:
-        return Seeds.of(self.cell.seed, self.cell.shadow)
+        return Seeds.of(self.cell.seed, self.cell.shadow, self.secret)
 
     def session(self, wire: Wire, seeds: Seeds | None = None) -> Session:
         """What the defense is given.
@@ -63,5 +65,5 @@ def scene_of(plan: Plan, planned: Planned, progress: Progress = quietly) -> Scen
     """One cell of a plan by itself; its texts are tokenised here."""
     backbone = plan.backbones[planned.cell.model_hash]
     task = plan.tasks[planned.cell.data_hash]
-    inputs = Inputs.of(planned.cell, task, backbone, plan.public)
-    return Scene(planned, inputs, backbone, progress)
+    inputs = Inputs.of(planned.cell, task, backbone, plan.public, plan.secret)
+    return Scene(planned, inputs, backbone, progress, secret=plan.secret)

@@ -15,7 +15,7 @@ from cells import run, session_of
 from paths import ROOT
 
 from bench.contracts.channels import Channel
-from bench.contracts.seeds import Seeds
+from bench.contracts.seeds import Seeds, fingerprint
 from defenses.none import NoDefense
 from defenses.sap import SAP
 from defenses.sap_cti import SAPCTI
@@ -49,7 +49,9 @@ def test_changing_the_seed_of_one_axis_changes_that_axis_only(monkeypatch):
     base = Seeds.of(0)
     defense = SAP(eta=180)
     initial, order, sent = trace(defense, base, monkeypatch)
-    changes = {"initialisation": 0, "order": 1, "mechanism": 2, "data": None, "attack": None}
+    changes = {"initialisation": 0, "order": 1, "mechanism": 2, "data": None, "attack": None} | {
+        "planting": None
+    }
     for axis, changed in changes.items():
         other = trace(defense, replace(base, **{axis: 12345}), monkeypatch)
         same = [
@@ -76,13 +78,39 @@ def test_head_starts_the_same_with_and_without_adapters():
 
 
 def test_seeds_differ_between_axes_and_cells_and_never_change():
-    every = [getattr(Seeds.of(seed), axis) for seed in range(20) for axis in AXES]
+    of = [Seeds.of(seed, secret="the customer's") for seed in range(20)]
+    every = [getattr(seeds, axis) for seeds in of for axis in AXES]
     assert len(set(every)) == len(every)
     # Written down once: another value here would silently make old records irreproducible.
     assert Seeds.of(0) == Seeds(*SEEDS_OF_0)
+    assert Seeds.of(0, secret="the customer's") == replace(Seeds(*SEEDS_OF_0), **HIDDEN)
 
 
-SEEDS_OF_0 = (890424286, 2715681835, 1428798525, 3581924351, 567148624)
+def test_a_secret_hides_what_the_customer_keeps_and_changes_nothing_else():
+    open_, mine, other = (Seeds.of(3, secret=secret) for secret in ("", "mine", "another"))
+    assert [axis for axis in AXES if getattr(mine, axis) != getattr(open_, axis)] == list(HIDDEN)
+    for axis in HIDDEN:
+        values = {getattr(seeds, axis) for seeds in (open_, mine, other)}
+        assert len(values) == 3
+        # Too many to try them all.
+        assert getattr(mine, axis).bit_length() > 100
+    # The coins of shadow models are their own, and the digits of canaries those of the target.
+    shadow = Seeds.of(3, 0, "mine")
+    assert (shadow.planting, shadow.data) == (mine.planting, mine.data)
+    assert shadow.mechanism != mine.mechanism
+
+
+def test_a_fingerprint_tells_secrets_apart_and_holds_nothing_of_them():
+    assert fingerprint("") is None
+    assert fingerprint("the customer's") == "c18d41cedc1d0288"
+    assert fingerprint("the customers") != fingerprint("the customer's")
+
+
+SEEDS_OF_0 = (890424286, 2715681835, 1428798525, 890424286, 3581924351, 567148624)
+HIDDEN = {
+    "planting": 83354377233129710573498229175311861087,
+    "mechanism": 182210094391166566604530310696580787727,
+}
 
 PROGRAM = """
 import json, sys

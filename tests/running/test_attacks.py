@@ -6,6 +6,7 @@ import gc
 import re
 import sys
 import types
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from cells import ATTACKS, first_scene, leak_of, make, run, session_of
 from bench.contracts.channels import Channel
 from bench.contracts.guess import Guess
 from bench.contracts.threat import Goal, Knows, ThreatModel
+from bench.exchange.wire import Wire
 from bench.methods.attack import Attack
 from bench.methods.method import Source
 from bench.records.store import Store
@@ -26,6 +28,7 @@ from defenses.sap import SAP
 
 GOALS = frozenset({Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE})
 NO_DATA = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, types.FrameType)
+SECRET = "nobody derives this"
 FOUND: dict[str, list[str]] = {}
 """What a spying attack came across, by its name; it has no other way to tell."""
 
@@ -33,7 +36,11 @@ FOUND: dict[str, list[str]] = {}
 class Secrets:
     """The customer's truth of one cell, and a search for it."""
 
-    def __init__(self, inputs):
+    def __init__(self, scene):
+        inputs, seeds = scene.inputs, scene.seeds
+        self.seeds = {scene.secret, seeds.planting, seeds.mechanism}
+        coins = inputs.planted.members
+        self.coins = None if coins is None else tuple(coins.tolist())
         splits = [inputs.task.splits[name] for name in ("train", "dev")]
         self.texts = {text for split in splits for text in split.texts}
         arrays = [split.labels for split in splits]
@@ -47,6 +54,10 @@ class Secrets:
         for thing in reachable(roots):
             if isinstance(thing, str) and thing in self.texts:
                 found.add("text")
+            if isinstance(thing, str | int) and thing in self.seeds:
+                found.add("seeds")
+            if isinstance(thing, np.ndarray) and tuple(thing.ravel().tolist()) == self.coins:
+                found.add("coins")
             if isinstance(thing, np.ndarray | torch.Tensor) and _print(thing) in self.arrays:
                 found.add("numbers")
             if isinstance(thing, list | tuple) and len(thing) > 9:
@@ -116,12 +127,15 @@ class Spy(Attack):
 @pytest.mark.parametrize("limit", [48, None])
 def test_attack_finds_no_secret_in_its_arguments_or_on_its_stack(limit):
     defense = SAP(eta=50)
-    scene = first_scene(defense, attacks=[Spy()], limit=limit)
-    Spy.secrets = Secrets(scene.inputs)
-    session, _ = session_of(defense, limit=48)
-    # The search itself can find: the session and the inputs hold texts, ids and labels.
-    assert Secrets(session_of(defense, limit=48)[1]).among(session) == ["numbers", "text"]
-    assert Spy.secrets.among(scene.inputs) == ["numbers", "text"]
+    plan = replace(make(defense, attacks=[Spy()], limit=limit, plant={"audit": 24}), secret=SECRET)
+    scene = scene_of(plan, plan.cells[0])
+    Spy.secrets = Secrets(scene)
+    session = scene.session(Wire(defense.emits, scene.inputs.recorded))
+    # The search itself can find: the session holds texts, ids, labels and seeds, the scene all.
+    assert Spy.secrets.among(session) == ["numbers", "seeds", "text"]
+    assert Spy.secrets.among(scene) == ["coins", "numbers", "seeds", "text"]
+    if limit is None:  # as long to train on would be a while
+        session, _ = session_of(defense, limit=48)
     defense.fine_tune(session)
     FOUND.clear()
     leaks = attack_all(scene, session.wire.transcript())
@@ -133,13 +147,13 @@ def test_attack_finds_no_secret_in_its_arguments_or_on_its_stack(limit):
 
 
 def test_stack_search_can_find_where_an_attack_is_called_directly(monkeypatch, tmp_path):
-    plan = make(SAP(eta=50), attacks=[Spy()])
-    Spy.secrets = Secrets(scene_of(plan, plan.cells[0]).inputs)
+    plan = replace(make(SAP(eta=50), attacks=[Spy()]), secret=SECRET)
+    Spy.secrets = Secrets(scene_of(plan, plan.cells[0]))
     monkeypatch.setattr("bench.running.attacks.isolated", lambda call: call())
     FOUND.clear()
     (record,) = Runner(plan, Store(tmp_path)).run()
     assert {leak.status for leak in record.leaks} == {"skipped"}, record.leaks[0].reason
-    assert FOUND["stack"] == ["numbers", "text"]
+    assert FOUND["stack"] == ["numbers", "seeds", "text"]
 
 
 def test_undeclared_knowledge_is_not_given():
