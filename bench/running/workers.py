@@ -195,26 +195,33 @@ def _cause(code: int | None) -> str:
 
 
 class Telling(Reporter):
-    """Tells another process, which shows it. Where that one is gone, the worker ends."""
+    """Tells another process, which shows it. Where that one is gone, the worker ends, as by Ctrl-C:
+    what a cell reports as its own failure would become a record."""
 
     def __init__(self, events: Connection) -> None:
         self.events = events
         self.last = 0.0
 
     def started(self, planned: Planned, lane: int = 0) -> None:
-        self.events.send(("started", planned.cell.key))
+        self._tell("started", planned.cell.key)
 
     def moved(self, what: str, done: int, total: int, lane: int = 0) -> None:
         now = time.monotonic()
         if done in (0, total) or now - self.last > OFTEN:
             self.last = now
-            self.events.send(("moved", what, done, total))
+            self._tell("moved", what, done, total)
 
     def finished(self, record: Record, reused: bool) -> None:
-        self.events.send(("finished", record.key, reused))
+        self._tell("finished", record.key, reused)
 
     def warned(self, message: str) -> None:
-        self.events.send(("warned", message))
+        self._tell("warned", message)
+
+    def _tell(self, *said: Any) -> None:
+        try:
+            self.events.send(said)
+        except OSError:
+            raise KeyboardInterrupt from None
 
 
 def _work(packed: bytes, first: int, events: Connection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,7 +21,7 @@ from bench.contracts import LeakboardError
 from bench.exchange import Predictor
 from bench.methods import Defense, Source
 from bench.records import Store
-from bench.running import Engine, Reporter
+from bench.running import Engine, Reporter, Runner
 from bench.running import workers as crews
 from defenses.frozen import Frozen
 from defenses.redacted import Redacted
@@ -111,6 +112,17 @@ def test_a_failed_cell_is_tried_by_one_worker_of_a_run_only(tmp_path):
     heard = Heard()
     (record,) = Engine(workers=2).run(plan, Store(tmp_path), heard)
     assert heard.keys == [record.key]
+
+
+def test_a_worker_whose_run_was_killed_ends_without_a_record_of_that(tmp_path):
+    events, theirs = Pipe(duplex=False)
+    events.close()  # as the kernel does for who was killed
+    telling = crews.Telling(theirs)
+    telling.started = lambda *_: None  # it came as far as to train
+    plan = make(Frozen(), attacks=(Prior(),), **QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        Runner(plan, Store(tmp_path), telling).run()
+    assert not list(tmp_path.glob("*.json"))
 
 
 def test_a_worker_with_other_data_is_refused_by_what_differs(tmp_path, monkeypatch):
