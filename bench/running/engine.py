@@ -87,6 +87,7 @@ class Engine:
             since=store.now(),
             threads=max(1, (os.cpu_count() or 1) // self.workers),
             workers=self.workers,
+            twins=plan.twins,
             secret=plan.secret,
         )
         if self.ray is not None:

@@ -27,7 +27,7 @@ class Job:
         since: when the run began, by the clock of the store.
         threads: of the worker.
         workers: how many are at work on this machine at once.
-        secret: of the plan.
+        twins, secret: of the plan.
     """
 
     suite: Suite
@@ -41,6 +41,7 @@ class Job:
     since: float
     threads: int
     workers: int
+    twins: bool
     secret: str = field(repr=False)
 
     @property
@@ -65,7 +66,7 @@ class Job:
         Raises:
             LeakboardError: its cells are not those of the job: other data, weights or versions.
         """
-        plan = make_plan(self.suite, self.data, self.device)
+        plan = make_plan(self.suite, self.data, self.device, self.twins)
         if self.shard:
             plan = plan.part(self.shard[0] - 1, self.shard[1])
         if keys_of(plan) != self.keys:

@@ -50,6 +50,7 @@ class Plan:
         tasks: by their hash.
         backbones: by their hash.
         public: by name, other tasks whose texts attacks take for public ones.
+        twins: whether twins were to be added.
         secret: from which the customer's secrets are drawn; see `Seeds.of`.
     """
 
@@ -59,6 +60,7 @@ class Plan:
     backbones: dict[str, Backbone]
     public: dict[str, Task]
     added: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    twins: bool = True
     secret: str = field(default="", repr=False)
 
     def additions(self) -> list[str]:
@@ -119,7 +121,7 @@ def make_plan(
     public = {name: load_task(name, data, suite.base) for name in sorted(foreign)}
     by_hash = {task.hash: task for task in tasks}
     told = {twin: tuple(names) for twin, names in added.items()}
-    return Plan(suite, tuple(cells), by_hash, backbones, public, told)
+    return Plan(suite, tuple(cells), by_hash, backbones, public, told, twins)
 
 
 @dataclass(frozen=True)
