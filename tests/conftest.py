@@ -38,6 +38,13 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["LEAKBOARD_SECRET"] = "of the tests"
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip(
+            "needs a CUDA device, which this machine has not; `tox run -e gpu` where one is"
+        )
+
+
 @pytest.fixture(scope="session")
 def tiny() -> Backbone:
     """A BERT with random weights."""

@@ -26,7 +26,8 @@ class Neighbours:
         matrix = rows.detach().float().cpu().numpy()
         index: Any = faiss.IndexFlatL2(matrix.shape[1])
         if device.startswith("cuda") and getattr(faiss, "get_num_gpus", lambda: 0)():
-            index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index)
+            number = torch.device(device).index or 0
+            index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), number, index)
         index.add(np.ascontiguousarray(matrix))
         self.index = index
 

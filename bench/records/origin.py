@@ -35,7 +35,7 @@ def provenance(device: str, workers: int = 1, secret: str | None = None) -> Prov
         dirty=dirty,
         python=platform.python_version(),
         packages=_packages(),
-        device=torch.cuda.get_device_name() if on_gpu else "cpu",
+        device=torch.cuda.get_device_name(device) if on_gpu else "cpu",
         threads=torch.get_num_threads(),
         workers=workers,
         platform=f"{platform.system()} {platform.machine()}",
@@ -46,7 +46,7 @@ def provenance(device: str, workers: int = 1, secret: str | None = None) -> Prov
 def peak_megabytes(device: str) -> float:
     """Peak memory of the device where it is a GPU, else of this process since its start."""
     if device.startswith("cuda"):
-        return torch.cuda.max_memory_allocated() / 1e6
+        return torch.cuda.max_memory_allocated(device) / 1e6
     # Linux counts in KiB, macOS in bytes.
     unit = 1 if platform.system() == "Darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6

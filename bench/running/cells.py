@@ -22,7 +22,7 @@ from bench.contracts import (
 from bench.exchange import Diverged, Released, Tuned, Wire, write_transcript
 from bench.records import peak_megabytes, provenance
 from bench.running.attacks import attack_all
-from bench.running.failures import out_of_memory, told
+from bench.running.failures import give_back, out_of_memory, told
 from bench.running.grants import worked_out
 from bench.running.plan import Planned
 from bench.running.scene import Scene
@@ -45,9 +45,11 @@ def run_cell(scene: Scene, transcripts: Path | None = None) -> Record:
     except Diverged as error:
         return ended(planned, "diverged", str(error), device)
     except Exception as error:
-        if out_of_memory(error):
-            return ended(planned, "out-of-memory", str(error) or "out of memory", device)
-        return ended(planned, "failed", told(error), device)
+        if not out_of_memory(error):
+            return ended(planned, "failed", told(error), device)
+        record = ended(planned, "out-of-memory", str(error) or "out of memory", device)
+    give_back(device)
+    return record
 
 
 def ended(planned: Planned, status: Status, reason: str, device: str) -> Record:

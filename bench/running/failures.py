@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import traceback
 from collections.abc import Callable
@@ -19,6 +20,9 @@ from bench.running.pairing import Pairing
 from bench.scoring import BadGuess
 
 T = TypeVar("T")
+EXHAUSTED = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+"""What a RuntimeError without a type of its own says: torch's on the CPU; CUDA's, also from FAISS; and
+cuBLAS's."""
 
 
 def failed(pairing: Pairing, status: Status, reason: str) -> list[Leak]:
@@ -31,10 +35,16 @@ def failed(pairing: Pairing, status: Status, reason: str) -> list[Leak]:
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out, on the device or in this process."""
-    # On the CPU, torch raises a RuntimeError with no type of its own.
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+        isinstance(error, RuntimeError) and any(words in str(error) for words in EXHAUSTED)
     )
+
+
+def give_back(device: str) -> None:
+    """What a cell held of a GPU on which memory ran out, to the others on it. Its error has to be gone."""
+    gc.collect()
+    if device.startswith("cuda"):
+        torch.cuda.empty_cache()
 
 
 def isolated(call: Callable[[], T]) -> T:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 
 from bench.speed.attacks import attacks, inversion, label_attacks
+from bench.speed.gpu import gpu
 from bench.speed.precision import precision
 from bench.speed.sending import recording, snap
 from bench.speed.starting import start
@@ -28,8 +29,8 @@ KNOWN: dict[str, Callable[[], None]] = {
     "recording": recording,
 }
 
-LONG: dict[str, Callable[[], None]] = {"workers": workers}
-"""They take many minutes, and run only where they are named."""
+LONG: dict[str, Callable[[], None]] = {"workers": workers, "gpu": gpu}
+"""They take many minutes, or need a GPU, and run only where they are named."""
 
 if __name__ == "__main__":
     print(f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")

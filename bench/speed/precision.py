@@ -27,9 +27,9 @@ def precision(examples: int = 256, repeats: int = 5) -> None:
     """Seconds of an epoch in float32 over those in bf16, alternating, with one thread and with all."""
     data = os.environ.get("LEAKBOARD_DATA")
     task = load_task("sst2" if data else "reviews", Path(data) if data else None)
-    for threads in sorted({1, torch.get_num_threads()}):
-        with _threads(threads):
-            print(f"precision: {examples} examples of {task.name}, minilm, {threads} threads")
+    for number in sorted({1, torch.get_num_threads()}):
+        with threads(number):
+            print(f"precision: {examples} examples of {task.name}, minilm, {number} threads")
             for defense in DEFENSES:
                 ways = [epoch(defense, task, each, examples) for each in ("float32", "bf16")]
                 for way in ways:
@@ -39,14 +39,30 @@ def precision(examples: int = 256, repeats: int = 5) -> None:
                 print(f"  {defense.name}: float32 over bf16 {ratio:.2f}")
 
 
-def epoch(
+def epoch(defense: Defense, task: Task, precision: str, examples: int) -> Callable[[], object]:
+    """The steps of a defense over one epoch of some examples, without the optimiser's."""
+    session = session_of(defense, task, precision, examples)
+    taken: list[Callable[[torch.Tensor, int], float]] = []
+    session.fit = lambda one, *_: taken.append(one)  # type: ignore[method-assign]
+    defense.fine_tune(session)
+    batch = session.settings.batch_size
+    batches = length_bucketed(session.train.lengths, batch, session.noise)
+
+    def steps() -> None:
+        for rows in batches:
+            taken[0](rows, 0)
+
+    return steps
+
+
+def session_of(
     defense: Defense, task: Task, precision: str, examples: int, device: str = "cpu"
-) -> Callable[[], object]:
-    """The steps of a defense on MiniLM over one epoch of some examples, without the optimiser's."""
+) -> Session:
+    """A session of one epoch on MiniLM, of which nothing is recorded."""
     backbone = load_backbone("minilm", device)
     train = task.limited(examples, 0).splits["train"]
-    settings = TrainSettings.model_validate({"precision": precision})
-    session = Session(
+    settings = TrainSettings.model_validate({"precision": precision, "epochs": 1})
+    return Session(
         train=backbone.encode(train.texts, train.pairs, settings.max_length),
         labels=torch.from_numpy(train.labels),
         classes=len(task.labels),
@@ -57,22 +73,11 @@ def epoch(
         settings=settings,
         progress=quietly,
     )
-    taken: list[Callable[[torch.Tensor, int], float]] = []
-    session.fit = lambda one, *_: taken.append(one)  # type: ignore[method-assign]
-    defense.fine_tune(session)
-    batches = length_bucketed(session.train.lengths, settings.batch_size, session.noise)
-
-    def steps() -> None:
-        for rows in batches:
-            taken[0](rows, 0)
-        if device != "cpu":
-            torch.cuda.synchronize(device)
-
-    return steps
 
 
 @contextmanager
-def _threads(number: int) -> Iterator[None]:
+def threads(number: int) -> Iterator[None]:
+    """So many threads for torch, and what it had before afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:

@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from families import (
+    BLOCKS,
+    MODELS,
+    WIDTH,
+    WITH_SEGMENTS,
+    WITHOUT_SPECIAL,
+    WORDS,
+    deberta,
+    saved_family,
+    tokenizer_for,
+)
 from torch import Tensor
 
 from attacks.eia_optimise import Optimise
@@ -24,82 +34,9 @@ from bench.contracts.settings import TrainSettings
 from bench.contracts.transcript import Message, Transcript
 from bench.methods.knowledge import Knowledge
 
-WORDS = [
-    "the",
-    "a",
-    "film",
-    "food",
-    "was",
-    "is",
-    "good",
-    "bad",
-    "very",
-    "not",
-    "quite",
-    "and",
-    "but",
-    "slow",
-    "bright",
-    "dull",
-]
-BLOCKS, WIDTH, HEADS = 3, 16, 4
 TEXTS = ["the film was good", "bad", "a very bright but slow film and not quite good", "is dull"]
 PAIRS = ["food was bad", "the film is very good and bright", "quite", "not a dull film"]
 TRAIN = TrainSettings()
-
-common = {
-    "num_hidden_layers": BLOCKS,
-    "hidden_size": WIDTH,
-    "num_attention_heads": HEADS,
-    "intermediate_size": 32,
-    "max_position_embeddings": 64,
-}
-deberta = common | {
-    "relative_attention": True,
-    "position_buckets": 4,
-    "pos_att_type": ["p2c", "c2p"],
-    "share_att_key": True,
-    "norm_rel_ebd": "layer_norm",
-    "position_biased_input": False,
-    "type_vocab_size": 0,
-}
-t5 = {"d_model": WIDTH, "d_kv": 4, "d_ff": 32, "num_layers": BLOCKS, "num_heads": HEADS}
-gpt2 = {"n_embd": WIDTH, "n_layer": BLOCKS, "n_head": HEADS, "n_positions": 64}
-MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "bert": ("BertConfig", "BertModel", common),
-    "roberta": ("RobertaConfig", "RobertaModel", common | {"type_vocab_size": 1}),
-    "deberta": ("DebertaV2Config", "DebertaV2Model", deberta),
-    "deberta-conv": (
-        "DebertaV2Config",
-        "DebertaV2Model",
-        deberta | {"conv_kernel_size": 3, "position_biased_input": True, "type_vocab_size": 2},
-    ),
-    "t5": ("T5Config", "T5ForConditionalGeneration", t5),
-    "t5-encoder": ("T5Config", "T5EncoderModel", t5),
-    "gpt2": ("GPT2Config", "GPT2LMHeadModel", gpt2),
-    "llama": ("LlamaConfig", "LlamaForCausalLM", common | {"num_key_value_heads": 2}),
-}
-"""Configuration class, model class and configuration of a tiny model of each family."""
-WITHOUT_SPECIAL = ("gpt2", "llama")
-WITH_SEGMENTS = ("bert", "deberta-conv")
-
-
-def tokenizer_for(name: str) -> Any:
-    """BERT's template with segments, or a bare tokeniser without padding or special tokens."""
-    special = [] if name in WITHOUT_SPECIAL else ["<pad>", "<s>", "</s>", "<unk>"]
-    vocabulary = {word: i for i, word in enumerate([*special, *WORDS])}
-    inner = Tokenizer(models.WordLevel(vocabulary, unk_token=special[-1] if special else None))
-    inner.pre_tokenizer = pre_tokenizers.Whitespace()
-    if not special:
-        return transformers.PreTrainedTokenizerFast(tokenizer_object=inner)
-    inner.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>",
-        pair="<s> $A </s> $B:1 </s>:1",
-        special_tokens=[("<s>", 1), ("</s>", 2)],
-    )
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=inner, pad_token="<pad>", unk_token="<unk>", bos_token="<s>"
-    )
 
 
 @pytest.fixture(scope="module")
@@ -109,20 +46,7 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Backbone]:
 
     def by_name(name: str) -> Backbone:
         if name not in loaded:
-            folder = tmp_path_factory.mktemp(name)
-            tokenizer = tokenizer_for(name)
-            config, model, fields = MODELS[name]
-            config = getattr(transformers, config)(
-                vocab_size=len(tokenizer), pad_token_id=None if "llama" in name else 0, **fields
-            )
-            torch.manual_seed(0)
-            made = getattr(transformers, model)(config)
-            with torch.no_grad():  # small random weights would hide a part that is left out
-                for parameter in made.parameters():
-                    parameter.add_(0.3 * torch.randn_like(parameter))
-            made.save_pretrained(folder)
-            tokenizer.save_pretrained(folder)
-            loaded[name] = load_backbone(str(folder))
+            loaded[name] = load_backbone(str(saved_family(name, tmp_path_factory.mktemp(name))))
         return loaded[name]
 
     return by_name

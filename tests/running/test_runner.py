@@ -185,7 +185,15 @@ def test_failure_while_an_attack_is_added_keeps_what_was_measured(tmp_path, monk
 
 
 @pytest.mark.parametrize(
-    "error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory"), "allocation"]
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory"),
+        # Of CUDA itself and of FAISS; and of cuBLAS, which has to be given room beside torch.
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`: no memory"),
+        "allocation",
+    ],
 )
 def test_memory_that_runs_out_is_a_record_and_is_tried_again(tmp_path, monkeypatch, error):
     with monkeypatch.context() as patch:

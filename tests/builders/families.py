@@ -1,0 +1,101 @@
+"""Tiny random models of every architecture family, saved as folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+WORDS = [
+    "the",
+    "a",
+    "film",
+    "food",
+    "was",
+    "is",
+    "good",
+    "bad",
+    "very",
+    "not",
+    "quite",
+    "and",
+    "but",
+    "slow",
+    "bright",
+    "dull",
+]
+BLOCKS, WIDTH, HEADS = 3, 16, 4
+
+common = {
+    "num_hidden_layers": BLOCKS,
+    "hidden_size": WIDTH,
+    "num_attention_heads": HEADS,
+    "intermediate_size": 32,
+    "max_position_embeddings": 64,
+}
+deberta = common | {
+    "relative_attention": True,
+    "position_buckets": 4,
+    "pos_att_type": ["p2c", "c2p"],
+    "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+    "position_biased_input": False,
+    "type_vocab_size": 0,
+}
+t5 = {"d_model": WIDTH, "d_kv": 4, "d_ff": 32, "num_layers": BLOCKS, "num_heads": HEADS}
+gpt2 = {"n_embd": WIDTH, "n_layer": BLOCKS, "n_head": HEADS, "n_positions": 64}
+MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "bert": ("BertConfig", "BertModel", common),
+    "roberta": ("RobertaConfig", "RobertaModel", common | {"type_vocab_size": 1}),
+    "deberta": ("DebertaV2Config", "DebertaV2Model", deberta),
+    "deberta-conv": (
+        "DebertaV2Config",
+        "DebertaV2Model",
+        deberta | {"conv_kernel_size": 3, "position_biased_input": True, "type_vocab_size": 2},
+    ),
+    "t5": ("T5Config", "T5ForConditionalGeneration", t5),
+    "t5-encoder": ("T5Config", "T5EncoderModel", t5),
+    "gpt2": ("GPT2Config", "GPT2LMHeadModel", gpt2),
+    "llama": ("LlamaConfig", "LlamaForCausalLM", common | {"num_key_value_heads": 2}),
+}
+"""Configuration class, model class and configuration of a tiny model of each family."""
+WITHOUT_SPECIAL = ("gpt2", "llama")
+WITH_SEGMENTS = ("bert", "deberta-conv")
+
+
+def tokenizer_for(name: str) -> Any:
+    """BERT's template with segments, or a bare tokeniser without padding or special tokens."""
+    special = [] if name in WITHOUT_SPECIAL else ["<pad>", "<s>", "</s>", "<unk>"]
+    vocabulary = {word: i for i, word in enumerate([*special, *WORDS])}
+    inner = Tokenizer(models.WordLevel(vocabulary, unk_token=special[-1] if special else None))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    if not special:
+        return transformers.PreTrainedTokenizerFast(tokenizer_object=inner)
+    inner.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> $B:1 </s>:1",
+        special_tokens=[("<s>", 1), ("</s>", 2)],
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token="<pad>", unk_token="<unk>", bos_token="<s>"
+    )
+
+
+def saved_family(name: str, folder: Path) -> Path:
+    """A model of a family with its tokeniser, in a folder."""
+    tokenizer = tokenizer_for(name)
+    config, model, fields = MODELS[name]
+    config = getattr(transformers, config)(
+        vocab_size=len(tokenizer), pad_token_id=None if "llama" in name else 0, **fields
+    )
+    torch.manual_seed(0)
+    made = getattr(transformers, model)(config)
+    with torch.no_grad():  # small random weights would hide a part that is left out
+        for parameter in made.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    made.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
