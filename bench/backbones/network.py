@@ -54,7 +54,7 @@ class Network(nn.Module):
         """
         mask = h.mask()
         padded_types = h.with_values(types.to(mask.device)).padded()
-        out = self.family.top(self.encoder, h.padded(), mask, padded_types, self.cut).float()
+        out = self.family.top(self.encoder, h.padded(), mask, padded_types, self.cut)
         weight = mask[:, :, None].to(out.dtype)
         return (out * weight).sum(1) / weight.sum(1)
 

@@ -140,7 +140,12 @@ def test_a_step_of_every_family_is_that_of_a_cpu_in_float32(folder, name, device
     for where, kind in (("cpu", "float32"), (device, precision)):
         backbone = load_backbone(str(folder(name)), where)
         session = session_on(backbone, name, kind)
-        found.append(step(session, session.network()))
+        network = session.network()
+        found.append(step(session, network))
+        vectors = network.embeddings(session.train.ids.values.to(where))
+        with session.autocast():
+            ragged = session.train.ids.with_values(vectors)
+            assert network.features(ragged, session.train.types).dtype == torch.float32
     (loss, gradient), (other, its) = found
     assert other == pytest.approx(loss, rel=CLOSE[precision])
     assert 0 < apart(its, gradient) < CLOSE[precision]
