@@ -10,6 +10,7 @@
         trainer.train()
     lb.attack("wire/", model="minilm", truth="train.csv")  # every attack that applies to it
     lb.choose(task="sst2", hide="inputs", max_cost=0.02)   # a setting within a budget, and its evidence
+    lb.findings()                                    # what the published records show, as claims with numbers
 
     class Mine(lb.Defense): ...                      # or lb.Attack, with the nouns below
     lb.check(Mine).raise_if_failed()                 # whether it keeps the rules
@@ -87,12 +88,12 @@ if TYPE_CHECKING:
     from bench.tasks import Span as Span
     from bench.tasks import Split as Split
     from bench.tasks import Task as Task
+    from leaderboards.findings import Finding as Finding
     from leaderboards.results import Attacked as Attacked
     from leaderboards.results import Results as Results
     from leaderboards.tables import Best as Best
     from leaderboards.tables import Choice as Choice
     from leaderboards.tables import Evidence as Evidence
-    from leaderboards.tables import Finding as Finding
 
 _ROOMS = {
     "bench.backbones": "Backbone LanguageModel Neighbours Network Ragged Tokens by_length",
@@ -106,12 +107,13 @@ _ROOMS = {
     "bench.running": "Engine",
     "bench.suites": "Suite",
     "bench.tasks": "OwnTask Span Split Task",
+    "leaderboards.findings": "Finding",
     "leaderboards.results": "Attacked Results",
-    "leaderboards.tables": "Best Choice Evidence Finding",
+    "leaderboards.tables": "Best Choice Evidence",
 }
 """The nouns by the room they live in, loaded when they are asked for: torch takes seconds."""
 _NOUNS = {noun: room for room, nouns in _ROOMS.items() for noun in nouns.split()}
-_VERBS = ["attack", "check", "choose", "load", "published", "run"]
+_VERBS = ["attack", "check", "choose", "findings", "load", "published", "run"]
 __all__ = sorted([*_NOUNS, *_VERBS, "LeakboardError", "__version__"])
 
 
@@ -298,6 +300,22 @@ def choose(
         )
     among = published() if records is None else records
     return chosen(among.compared, task, hide, max_cost)
+
+
+def findings(*folders: str | Path, rule: str | None = None) -> list[Finding]:
+    """What records show, as claims with their numbers: each from a rule, with the records behind it.
+
+    Args:
+        folders: of records, or the names of suites that were run; without any the published records.
+        rule: only what this one finds: elsewhere, authors, variants, depth, audits, idle or setting.
+
+    Raises:
+        LeakboardError: no records, or no such rule.
+    """
+    from leaderboards.findings import chosen
+
+    among = load(*folders) if folders else published()
+    return chosen(among.findings(), [rule] if rule is not None else [])
 
 
 def check(method: str | Path | type[Defense | Attack] | Defense | Attack) -> Report:

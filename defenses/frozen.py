@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from bench.backbones import Tokens, by_length
-from bench.contracts import Channel, Envelope, Objective
+from bench.contracts import Channel, Envelope, Goal, Objective
 from bench.exchange import Api, Call, Predictor, Session, Tuned
 from bench.methods import Defense, Source
 from defenses.none import NoDefense
@@ -19,6 +19,7 @@ class Frozen(Defense):
     name: ClassVar[str] = "frozen"
     source: ClassVar[Source] = Source("P³EFT, 'no adapters' baseline", "section 4.2")
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.TOKENS, Channel.ACTIVATIONS})
+    protects: ClassVar[frozenset[Goal]] = frozenset({Goal.LABEL})
     colour: ClassVar[str] = "#7f7f7f"
     marker: ClassVar[str] = "P"
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from bench.contracts import Channel, Claim, Objective
+from bench.contracts import Channel, Claim, Goal, Objective
 from bench.exchange import Session, Tuned, api
 from bench.methods import Defense, Source
 from defenses.none import NoDefense
@@ -29,6 +29,7 @@ class PSLF(Defense):
     )
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
     knob: ClassVar[str | None] = "epsilon"
+    protects: ClassVar[frozenset[Goal]] = frozenset({Goal.LABEL})
     colour: ClassVar[str] = "#009e73"
     marker: ClassVar[str] = "v"
 

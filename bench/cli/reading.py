@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,8 @@ import typer
 
 from bench.cli.app import PUBLISHED, Deciding, Source, app, console, results_of
 from bench.contracts import LeakboardError, did_you_mean
+
+FORMS = ("table", "json", "markdown")
 
 
 @app.command()
@@ -154,6 +157,51 @@ def board(
         )
     for part in parts:
         console.print(part)
+
+
+@app.command()
+def findings(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SUITE|DIR]...",
+            help="Suites that were run, or folders of records (default: the published ones).",
+        ),
+    ] = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(help="Only elsewhere, authors, variants, depth, audits, idle or setting."),
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="table, json or markdown.")] = "table",
+    into: Annotated[
+        Path | None,
+        typer.Option(help="Write them into the blocks '<!-- findings: RULE -->' of this file."),
+    ] = None,
+) -> None:
+    """Show what records show: claims, each from a rule, with its numbers and the records behind it.
+
+    Examples: leakboard findings
+
+    leakboard findings --rule elsewhere --format json
+
+    leakboard findings --into README.md
+    """
+    import leakboard
+    from leaderboards.findings import listing, quoted
+    from leaderboards.terminal import findings_table
+
+    if form not in FORMS:
+        raise LeakboardError(f"--format: unknown '{form}'. {did_you_mean(form, FORMS)}")
+    found = leakboard.findings(*(sources or ()), rule=rule)
+    if into is not None:
+        into.write_text(quoted(into.read_text("utf-8"), found), "utf-8")
+        console.print(str(into), highlight=False)
+    elif form == "json":
+        print(json.dumps([one.plain() for one in found], indent=1, ensure_ascii=False))
+    elif form == "markdown":
+        print(listing(found), end="")
+    else:
+        console.print(findings_table(found))
 
 
 @app.command()

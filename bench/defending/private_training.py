@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from torch import Tensor
 
 from bench.backbones import Tokens
-from bench.contracts import Channel, Claim, Objective
+from bench.contracts import Channel, Claim, Goal, Objective
 from bench.defending import private
 from bench.exchange import Session, Trainee, released
 from bench.methods import Defense
@@ -27,6 +27,7 @@ class Private(Defense):
 
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    protects: ClassVar[frozenset[Goal]] = frozenset({Goal.MEMORISATION, Goal.MEMBERSHIP})
     knob: ClassVar[str | None] = "epsilon"
 
     epsilon: Epsilon = 3.0

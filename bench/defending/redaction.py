@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from bench.backbones import Backbone, Tokens
-from bench.contracts import Channel, Objective
+from bench.contracts import Channel, Goal, Objective
 from bench.defending.detectors import MASK, Detector, DetectorName, masked
 from bench.exchange import Session
 from bench.methods import Defense
@@ -23,6 +23,7 @@ class Redacting(Defense):
 
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    protects: ClassVar[frozenset[Goal]] = frozenset({Goal.MEMORISATION, Goal.MEMBERSHIP})
     circumstances: ClassVar[frozenset[str]] = frozenset({"misses", "canaries"})
 
     detector: DetectorName = "patterns"

@@ -30,6 +30,8 @@ class Defense(Method, ABC):
     """The parameter that trades utility for privacy; plots label points with it."""
     colour: ClassVar[str] = ""
     marker: ClassVar[str] = "o"
+    protects: ClassVar[frozenset[Goal]] = frozenset()
+    """The goals of attackers against which it is made, besides those of `measured_by`."""
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = MappingProxyType({})
     """The attacks by which its authors measure it; of several, the one that applies at the cut."""
     measured_on: ClassVar[frozenset[Channel]] = frozenset()

@@ -9,7 +9,8 @@ from typing import Self
 
 from bench.contracts import LeakboardError
 from leaderboards.figures import Asked, draw
-from leaderboards.tables import STRONGEST, Best, Finding, RecordSet, export, findings, strongest
+from leaderboards.findings import Finding, findings
+from leaderboards.tables import STRONGEST, Best, RecordSet, export, strongest
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -10,6 +10,7 @@ import pandas as pd
 from bench.contracts import Record
 from bench.methods import registry
 from bench.scoring import Flags, Strengths, flags, strengths
+from leaderboards.findings import Finding, findings
 from leaderboards.site.collection import Collection
 from leaderboards.site.panels import Panel, panels
 from leaderboards.site.pictures import Picture, of_matrices, of_suites
@@ -73,6 +74,11 @@ class Content:
     def matrices(self) -> list[Matrix]:
         """Defense × goal, of each comparison."""
         return matrices(self.compared)
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What these records show, in sentences."""
+        return findings(self.compared)
 
     @cached_property
     def panels(self) -> list[Panel]:

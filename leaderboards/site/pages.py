@@ -15,6 +15,7 @@ from bench.contracts import Record
 from bench.methods import registry
 from bench.scoring import FLAGS, NEEDED, Strengths
 from bench.submissions import Manifest
+from leaderboards.findings import RULES, Finding
 from leaderboards.site import charts
 from leaderboards.site.board_tables import board_table, matrix_table, papers_table
 from leaderboards.site.cells import Table, aim
@@ -51,6 +52,7 @@ class Pages:
         listed = records_table(self._shown.records, self._shown.words, TOP)
         yield "records.html", self._page("records.html", TOP, listed=listed)
         yield "boards.html", self._page("boards.html", TOP, **self._boards)
+        yield "findings.html", self._findings()
         yield "about.html", self._page("about.html", TOP, flags=FLAGS, needed=NEEDED)
         for kind, names in self._shown.methods.items():
             for name in names:
@@ -77,6 +79,14 @@ class Pages:
             notes=shown.collection.notes,
             n_records=len(shown.records),
         )
+
+    def _findings(self) -> str:
+        """Every claim that the records bear, by the rule it comes from."""
+        found: dict[str, list[Finding]] = {}
+        for one in self._shown.findings:
+            found.setdefault(one.rule, []).append(one)
+        rules = {RULES[rule][1]: own for rule, own in found.items()}
+        return self._page("findings.html", TOP, rules=rules)
 
     @cached_property
     def _boards(self) -> dict[str, Any]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bench.contracts import Record, digest
+from leaderboards.tables.deciding import STRONGEST, deciding
 from leaderboards.tables.frame import Row, frame
-from leaderboards.tables.means import SETTING, interval
+from leaderboards.tables.means import SETTING, average, interval, setting_of
 from leaderboards.tables.parameters import counted, examples, settings, setup, varying
 from leaderboards.tables.points import labelled
 
@@ -36,6 +39,44 @@ class Comparison:
     records: Sequence[Record]
     rows: pd.DataFrame
     settings: pd.DataFrame
+
+    def deciding(self, attack: str = STRONGEST) -> pd.DataFrame:
+        """Means over seeds of the attack that decides, for each setting, goal and attribute; see
+        `leaderboards.tables.deciding.deciding`."""
+        if attack not in self._known:
+            self._known[attack] = average(
+                deciding(self.rows, attack), [*SETTING, "goal", "attribute"]
+            )
+        return self._known[attack]
+
+    def means(self, goal: str, attack: str = STRONGEST) -> Sequence[Row]:
+        """The rows of `deciding` about one goal."""
+        if attack not in self._by_goal:
+            own = self._by_goal.setdefault(attack, {})
+            for row in self.deciding(attack).to_dict("records"):
+                own.setdefault(row["goal"], []).append(row)
+        return self._by_goal[attack].get(goal, [])
+
+    @cached_property
+    def _by_goal(self) -> dict[str, dict[str, list[Row]]]:
+        return {}
+
+    @cached_property
+    def lost(self) -> Mapping[tuple[Any, ...], Row]:
+        """The rows of `settings`, by `setting_of`."""
+        return {setting_of(row): row for row in self.settings.to_dict("records")}
+
+    @cached_property
+    def _known(self) -> dict[str, pd.DataFrame]:
+        return {}
+
+    @cached_property
+    def keys(self) -> Mapping[tuple[Any, ...], tuple[str, ...]]:
+        """The records of each setting."""
+        found: dict[tuple[Any, ...], dict[str, None]] = {}
+        for row in self.rows[[*SETTING, "key"]].drop_duplicates().to_dict("records"):
+            found.setdefault(setting_of(row), {})[row["key"]] = None
+        return {where: tuple(keys) for where, keys in found.items()}
 
 
 def comparisons(records: Sequence[Record], table: pd.DataFrame | None = None) -> list[Comparison]:

@@ -12,9 +12,9 @@ import pandas as pd
 from bench.contracts import Goal
 from bench.scoring import FLAGS, NEEDED
 from leaderboards.tables.comparisons import Comparison
-from leaderboards.tables.deciding import deciding
+from leaderboards.tables.deciding import STRONGEST
 from leaderboards.tables.frame import Row
-from leaderboards.tables.means import SETTING, average, setting_of
+from leaderboards.tables.means import setting_of
 from leaderboards.tables.parameters import choices
 from leaderboards.tables.strongest import ranged, setting_named
 
@@ -42,6 +42,7 @@ class Found:
         success: by `metric`; guessing reaches `chance`.
         kept: what of the privacy that guessing leaves is left: 1 all of it, 0 nothing. Unlike
             success it can be compared between metrics.
+        n: independent units behind it in a seed.
     """
 
     attack: str
@@ -49,6 +50,7 @@ class Found:
     success: Range
     chance: float
     kept: Range
+    n: int
 
     @property
     def beats_guessing(self) -> bool:
@@ -106,35 +108,34 @@ class Evidence:
         return self.open is not None and self.leak.kept.low > self.open.kept.high
 
 
-def evidence(compared: Iterable[Comparison], goal: Goal) -> list[Evidence]:
+def evidence(compared: Iterable[Comparison], goal: Goal, attack: str = STRONGEST) -> list[Evidence]:
     """One piece for each offer of a defense on one task, model and cut.
 
     Of what may befall an offer the worst case stands there, and of several comparisons that hold it
     the one in which most leaks: else who was attacked least would look best. Settings with their
     protection off are left out, and those whose cost is unknown.
+
+    Args:
+        attack: the one that decides, as for `leaderboards.tables.deciding.deciding`.
     """
     offers: dict[tuple[Any, ...], list[Evidence]] = {}
     for comparison in compared:
-        for one in _within(comparison, goal):
+        for one in _within(comparison, goal, attack):
             where = (one.task, one.model, one.cut, one.defense, one.choice)
             offers.setdefault(where, []).append(one)
     return [min(own, key=lambda one: one.leak.kept.value) for own in offers.values()]
 
 
-def _within(comparison: Comparison, goal: Goal) -> list[Evidence]:
-    rows = comparison.rows[comparison.rows["goal"] == goal]
-    means = average(deciding(rows), [*SETTING, "goal", "attribute"]).to_dict("records")
-    known = {setting_of(row): row for row in comparison.settings.to_dict("records")}
-    keys = {
-        setting_of(own.iloc[0].to_dict()): tuple(dict.fromkeys(own["key"]))
-        for _, own in comparison.rows.groupby(SETTING, sort=False, dropna=False)
-    }
+def _within(comparison: Comparison, goal: Goal, attack: str) -> list[Evidence]:
+    means, known = comparison.means(goal, attack), comparison.lost
     offers: dict[tuple[Any, ...], list[Evidence]] = {}
     for row in means:
         where = setting_of(row)
         if row["undefended"] or where not in known or pd.isna(known[where]["points"]):
             continue
-        one = _evidence(row, known[where], comparison.words, _open(row, means), keys[where])
+        one = _evidence(
+            row, known[where], comparison.words, _open(row, means), comparison.keys[where]
+        )
         offers.setdefault((one.defense, one.choice, one.cut, row["setup"]), []).append(one)
     return [_worst(own) for own in offers.values()]
 
@@ -181,7 +182,12 @@ def _found(row: Row) -> Found:
     kept = (min(1.0, max(0.0, row[f"ep{end}"] / scale)) for end in ("", "_low", "_high"))
     chance = float(row["chance"])
     return Found(
-        str(row["attack"]), str(row["metric"]), Range(value, low, high), chance, Range(*kept)
+        str(row["attack"]),
+        str(row["metric"]),
+        Range(value, low, high),
+        chance,
+        Range(*kept),
+        int(row["n"]),
     )
 
 

@@ -12,10 +12,9 @@ from bench.contracts import Channel, Claim, Goal, Record
 from bench.methods import registry
 from bench.scoring import FLAGS
 from leaderboards.tables.comparisons import Comparison
-from leaderboards.tables.deciding import deciding
 from leaderboards.tables.frame import Row
 from leaderboards.tables.looks import look
-from leaderboards.tables.means import SETTING, average, by_setting, setting_of
+from leaderboards.tables.means import SETTING, by_setting, setting_of
 from leaderboards.tables.parameters import SYMBOLS, choices
 from leaderboards.tables.standing import CERTIFIED, IDLE, NOT_SHOWN, Standing, standing, told
 
@@ -133,7 +132,7 @@ def _defenses(comparison: Comparison) -> int:
 
 def _matrix(comparison: Comparison, budget: float) -> Matrix:
     rows = comparison.rows
-    strongest = average(deciding(rows), [*SETTING, "goal", "attribute"]).assign(
+    strongest = comparison.deciding().assign(
         kept=lambda means: (means["ep"] / means["ep_chance"]).clip(0, 1)
     )
     told = rows[rows["goal"] != ""][["goal", "attribute"]].drop_duplicates()

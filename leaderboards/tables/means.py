@@ -28,6 +28,7 @@ SUMMARY = [
     "utility_chance",
     "advantage_low",
     "certificate",
+    "n",
     "n_seeds",
 ]
 
@@ -98,5 +99,6 @@ def _mean(rows: Sequence[Row]) -> dict[str, object]:
     for name in ("chance", "ep_chance", "utility_chance", "advantage_low", "certificate"):
         told = [seed[name] for seed in seeds if not np.isnan(seed[name])]
         row[name] = float(np.mean(told)) if told else np.nan
+    row["n"] = min((seed["n"] for seed in seeds if not pd.isna(seed["n"])), default=None)
     row["n_seeds"] = len(seeds)
     return row

@@ -88,3 +88,35 @@ def test_a_record_of_a_later_schema_stops_with_the_advice_to_upgrade(leakboard, 
     assert code == 2
     assert "Upgrade leakboard" in err
     assert (tmp_path / name).read_text() == text
+
+
+def test_findings_are_claims_with_their_records_in_words_data_and_documents(
+    leakboard, records, tmp_path
+):
+    code, out, _ = leakboard("findings", records)
+    assert code == 0
+    assert "made to hide inputs and attributes, gives away labels" in " ".join(out.split())
+    code, out, _ = leakboard("findings", records, "--format", "json", "--rule", "elsewhere")
+    found = json.loads(out)
+    assert {one["rule"] for one in found} == {"elsewhere"}
+    keys = {path.stem for path in records.glob("*.json")}
+    assert all(set(one["keys"]) <= keys and one["keys"] for one in found)
+    _, out, _ = leakboard("findings", records, "--format", "markdown", "--rule", "elsewhere")
+    assert out.splitlines() == [f"- {one['claim']}" for one in found]
+    page = tmp_path / "page.md"
+    page.write_text("<!-- findings: elsewhere -->\n<!-- /findings -->\n")
+    assert leakboard("findings", records, "--into", page)[0] == 0
+    assert all(one["claim"] in page.read_text() for one in found)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--rule", "elsewere"), "Did you mean 'elsewhere'"),
+        (("--format", "jason"), "Did you mean 'json'"),
+    ],
+)
+def test_findings_refuse_unknown_words(leakboard, records, words, told):
+    code, _, err = leakboard("findings", records, *words)
+    assert code == 2
+    assert told in err

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import pytest
-from records import record
+from records import leak, record
 from site_records import EVIL, LINK, PATHS, hostile_records, kept, plain_records
 
 from bench.contracts.errors import LeakboardError
 from bench.contracts.settings import Plant
 from bench.records.store import MANIFEST, to_text
+from leaderboards.site.board_tables import matrix_table
 from leaderboards.site.build import publish
 from leaderboards.site.collection import collect
 from leaderboards.site.content import Content
+from leaderboards.site.links import Links as SiteLinks
 from leaderboards.site.links import slug
 from leaderboards.site.panels import by_task
 from leaderboards.tables.boards import QUESTIONS
@@ -172,3 +175,45 @@ def test_models_that_attackers_train_have_no_page(tmp_path, other):
     assert shadow.key not in pages
     with pytest.raises(LeakboardError, match="all records are of shadow models"):
         publish([kept(tmp_path / "only", [shadow])], tmp_path / "site")
+
+
+def test_findings_stand_with_their_rule_and_lead_to_their_records(sources, site):
+    page = (site / "findings.html").read_text("utf-8")
+    found = Content(collect(sources)).findings
+    assert {one.rule for one in found} >= {"elsewhere", "setting"}
+    text = unescape(re.sub(r"<[^>]+>", "", page))
+    links = set(Links(page).links)
+    for one in found:
+        assert one.claim in text
+        assert f"records/{one.keys[0]}.html" in links
+    assert page.count("<li>") == len(found)
+
+
+def test_what_is_not_shown_is_hatched_and_has_no_number(tmp_path):
+    hidden = [record("sap", {"eta": 50.0}, 0, 0.9, [leak(0.05)])]
+    bound = [record("sap", {"eta": 75.0}, 0, 0.9, [leak(0.5)])]
+    plain = [record("none", {}, 0, 0.9, [leak(1.0)], undefended=True)]
+
+    def table(records):
+        (matrix,) = Content(collect([kept(tmp_path / str(len(records)), records)])).matrices
+        return matrix_table(matrix, "matrix", SiteLinks())
+
+    cells = [row[2] for row in table([*plain, *hidden]).rows]
+    told = {row[0].text: row[2] for row in table([*plain, *hidden]).rows}
+    assert len(cells) == 2
+    assert told["sap"].text.startswith("not shown")
+    assert (told["sap"].hidden, told["sap"].kept) == (True, None)
+    assert (told["none"].hidden, told["none"].kept) == (False, 0.0)
+    told = {row[0].text: row[2] for row in table([*plain, *bound, *hidden]).rows}
+    assert told["sap"].kept is None
+
+
+def test_pages_of_records_hatch_what_is_not_shown(tmp_path):
+    folder = kept(tmp_path / "few", [record(leaks=[leak(0.05), leak(0.5, "eia-map")])])
+    to = tmp_path / "site"
+    publish([folder], to)
+    (page,) = (to / "records").glob("*.html")
+    text = page.read_text("utf-8")
+    assert text.count('class="number unshown"') == 1
+    assert "not shown" in text
+    assert '<td class="number unshown"' in (to / "index.html").read_text("utf-8")

@@ -7,10 +7,10 @@ from records import leak, record
 
 from bench.contracts.errors import LeakboardError
 from bench.contracts.threat import Goal
+from leaderboards.findings.every import findings
 from leaderboards.tables.choosing import HIDES, choose
 from leaderboards.tables.comparisons import comparisons
 from leaderboards.tables.evidence import evidence
-from leaderboards.tables.findings import findings
 
 pytestmark = pytest.mark.usefixtures("certified")
 
@@ -140,10 +140,10 @@ def test_everything_that_can_be_hidden_has_a_goal_of_its_own():
 
 
 def test_findings_say_what_is_lowered_what_is_open_and_what_shows_no_clear_leak():
-    idle = cells("dc", 0.9, 0.95, {"weight": 0.5})
+    idle = cells("sap", 0.9, 0.95, {"eta": 500.0})
     found = {one.settings: one for one in findings(comparisons([*ALL, *idle]))}
     assert "sap η=100 lowers the leak of inputs" in found["sap η=100",].claim
-    assert "dc weight=0.5 does not hide inputs" in found["dc weight=0.5",].claim
+    assert "sap η=500 does not hide inputs" in found["sap η=500",].claim
     assert "blackout shows no clear leak of inputs" in found["blackout",].claim
     one = found["sap η=100",]
     assert (one.figure, one.attack, set(one.keys)) == (0.6, "eia-nn", {r.key for r in MILD})

@@ -7,12 +7,12 @@ from records import leak, record
 
 from bench.contracts.channels import Channel
 from bench.contracts.threat import Goal
+from leaderboards.findings.every import findings
 from leaderboards.tables.boards import boards
 from leaderboards.tables.choosing import choose
 from leaderboards.tables.comparisons import comparisons
 from leaderboards.tables.deciding import deciding
 from leaderboards.tables.evidence import evidence
-from leaderboards.tables.findings import findings
 from leaderboards.tables.frame import frame
 from leaderboards.tables.matrix import matrices
 from leaderboards.tables.points import pareto, per_setting, points

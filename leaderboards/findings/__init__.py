@@ -1,0 +1,9 @@
+"""What the records show, as sentences: each from a rule, with its numbers and the records behind it.
+
+Comparisons of records come in.
+Out go findings, which tables, pages and documents quote.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,84 @@
+"""A claim and its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bench.contracts import Goal
+from bench.methods import registry
+from leaderboards.tables import HIDES, Comparison, Row, setting_of
+
+CALLED = {goal: name for name, goal in HIDES.items()}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim and its evidence.
+
+    Attributes:
+        rule: by which it was found, one of `RULES`.
+        claim: the sentence.
+        settings: which it is about, in words.
+        metric: what `figure` is; its 95 % `interval` is NaN where there is none.
+        n: independent units behind the figure in each seed, examples mostly.
+        attack: the strongest one; '' where the claim is about utility.
+        keys: of the records behind it.
+    """
+
+    rule: str
+    claim: str
+    task: str
+    model: str
+    settings: tuple[str, ...]
+    metric: str
+    figure: float
+    interval: tuple[float, float]
+    n: int
+    seeds: int
+    attack: str
+    keys: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.claim
+
+    def plain(self) -> dict[str, Any]:
+        """Its parts as JSON has them; an interval that does not exist is null."""
+        ends = self.interval
+        return asdict(self) | {"interval": None if any(end != end for end in ends) else list(ends)}
+
+
+def called(goal: Goal, attribute: str) -> str:
+    """What an attack looks for: 'inputs', 'attributes (gender)'."""
+    return f"{CALLED[goal]} ({attribute})" if attribute else CALLED[goal]
+
+
+def measured(comparison: Comparison, row: Row) -> dict[str, Any]:
+    """What a finding takes from a row of means over seeds."""
+    return {
+        "task": comparison.task,
+        "model": comparison.model,
+        "metric": str(row["metric"]),
+        "figure": float(row["success"]),
+        "interval": (float(row["success_low"]), float(row["success_high"])),
+        "n": int(row["n"]),
+        "seeds": int(row["n_seeds"]),
+        "attack": str(row["attack"]),
+    }
+
+
+def keys_of(comparison: Comparison, row: Row) -> tuple[str, ...]:
+    """The records of the setting that a row is about."""
+    return comparison.keys[setting_of(row)]
+
+
+def protects(defense: str) -> frozenset[Goal]:
+    """What a defense is made against; every goal where it does not say, or is not known here."""
+    known = registry.defenses().get(defense)
+    own = known.protects | known.measured_by.keys() if known else frozenset()
+    return frozenset(own) or frozenset(Goal)
+
+
+def listed(words: list[str]) -> str:
+    """'a', 'a and b', 'a, b and c'."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

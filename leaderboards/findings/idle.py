@@ -1,0 +1,31 @@
+"""Goals on which nothing can be said, since no attack works even where nothing is protected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bench.contracts import Goal
+from leaderboards.findings.finding import Finding, called, keys_of, measured
+from leaderboards.tables import IDLE, NOTHING_WORKS, Comparison, ranged
+
+
+def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
+    """Where the strongest attack leaves the model without protection more than `IDLE` of its privacy."""
+    for comparison in compared:
+        means = comparison.deciding()
+        open_ = means[means["undefended"]]
+        open_ = open_.assign(kept=open_["ep"] / open_["ep_chance"])
+        for (goal, attribute), rows in open_.groupby(["goal", "attribute"], sort=False):
+            row = rows.sort_values("kept").iloc[0].to_dict()
+            if row["kept"] <= IDLE:
+                continue
+            told = ranged(row["success"], row["success_low"], row["success_high"])
+            yield Finding(
+                rule="idle",
+                claim=f"On {comparison.task} with {comparison.model} ({comparison.words}): {NOTHING_WORKS} on "
+                f"{called(Goal(str(goal)), str(attribute))}. Even without protection {row['attack']} reaches {told} "
+                f"({row['metric']}; guessing {row['chance']:.3f}), so that nothing is claimed of any defense.",
+                settings=(str(row["defense"]),),
+                **measured(comparison, row),
+                keys=keys_of(comparison, row),
+            )

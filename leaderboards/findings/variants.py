@@ -1,0 +1,104 @@
+"""Whether a defense that refines another one gains utility over it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bench.contracts import Record
+from bench.methods import Defense, registry
+from leaderboards.findings.finding import Finding, listed
+from leaderboards.tables import Comparison, counted, paired, setting
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Points of utility that a refined setting has more than the plain one, paired over seeds.
+
+    Attributes:
+        at: the setting, in words.
+        keys: of the records of both.
+    """
+
+    value: float
+    low: float
+    high: float
+    at: str
+    seeds: int
+    n: int
+    metric: str
+    keys: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.value:+.1f} [{self.low:+.1f}, {self.high:+.1f}] at {self.at}"
+
+
+def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
+    """The points of utility that a refined defense gains over the one it refines, at equal parameters.
+
+    A defense refines another one whose class it extends. Both stand on the same texts in the same
+    order, so that seeds are compared one by one.
+    """
+    known = registry.defenses()
+    for name, cls in known.items():
+        for base in cls.__mro__[1:]:
+            if issubclass(base, Defense) and known.get(getattr(base, "name", "")) is base:
+                for comparison in compared:
+                    if gains := _gains(comparison, name, base):
+                        yield _finding(comparison, name, base.name, gains)
+
+
+def _gains(comparison: Comparison, name: str, base: type[Defense]) -> list[Gain]:
+    """One for each setting that both have in at least two seeds, along the knob."""
+    pairs: dict[str, tuple[dict[int, Record], dict[int, Record]]] = {}
+    for record in comparison.records:
+        of = record.cell.defense
+        if of.name in (name, base.name) and record.utility and not record.undefended:
+            shared = {"cut": record.cell.cut} | {
+                key: of.params.get(key) for key in base.model_fields
+            }
+            both = pairs.setdefault(json.dumps(shared, sort_keys=True), ({}, {}))
+            both[of.name == name][record.cell.seed] = record
+    found = []
+    for text, (plain, refined) in pairs.items():
+        lost, low, high, seeds = paired(plain, refined)
+        if seeds < 2:
+            continue
+        knob = json.loads(text)[base.knob] if base.knob else None
+        some = next(iter(refined.values()))
+        assert some.utility is not None
+        gain = Gain(
+            value=-100 * lost,
+            low=-100 * high,
+            high=-100 * low,
+            at=setting(base.knob, knob) if base.knob else base.name,
+            seeds=seeds,
+            n=some.utility.n,
+            metric=some.utility_metric,
+            keys=tuple(record.key for record in [*plain.values(), *refined.values()]),
+        )
+        found.append((knob if isinstance(knob, int | float) else 0.0, gain))
+    return [gain for _, gain in sorted(found, key=lambda one: -one[0])]
+
+
+def _finding(comparison: Comparison, name: str, base: str, gains: Sequence[Gain]) -> Finding:
+    best = max(gains, key=lambda gain: gain.value)
+    sure = [gain.at for gain in gains if gain.low > 0]
+    verdict = f"a gain is clear at {listed(sure)}" if sure else "no gain is shown"
+    return Finding(
+        rule="variants",
+        claim=f"On {comparison.task} with {comparison.model} ({comparison.words}) {name} gains over {base}, "
+        f"paired over {counted(best.seeds, 'seed')}, {listed([str(gain) for gain in gains])} points of "
+        f"{best.metric}: {verdict}.",
+        task=comparison.task,
+        model=comparison.model,
+        settings=tuple(f"{name} {gain.at}".replace(" = ", "=") for gain in gains),
+        metric=f"points of {best.metric}",
+        figure=best.value,
+        interval=(best.low, best.high),
+        n=best.n,
+        seeds=best.seeds,
+        attack="",
+        keys=tuple(key for gain in gains for key in gain.keys),
+    )

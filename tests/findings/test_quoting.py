@@ -1,0 +1,101 @@
+"""Documents quote findings that are generated, word for word."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+from paths import ROOT
+
+from bench.contracts.errors import LeakboardError
+from bench.scoring.certificates import NEEDED
+from leaderboards.findings.every import RULES
+from leaderboards.findings.finding import CALLED, Finding
+from leaderboards.findings.quoting import chosen, quoted
+
+CALLED_GOALS = {name: goal for goal, name in CALLED.items()}
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "results" / "published" / "README.md",
+    ROOT / "docs" / "contradictions.md",
+]
+
+
+@pytest.fixture(scope="module")
+def today():
+    import leakboard
+
+    return leakboard.findings()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_documents_quote_what_the_published_records_show_today(path, today):
+    text = path.read_text("utf-8")
+    told = quoted(text, today)
+    assert text == told, f"run: leakboard findings --into {path.relative_to(ROOT)}"
+
+
+def test_published_records_bear_findings_of_several_rules(today):
+    by_rule = Counter(one.rule for one in today)
+    assert len(today) >= 8
+    assert by_rule.keys() <= RULES.keys()
+    assert by_rule["elsewhere"] >= 4
+    assert by_rule["variants"] >= 1
+
+
+def test_no_published_claim_praises_without_a_certificate(today):
+    import leakboard
+
+    rows = leakboard.published().frame().dropna(subset=["success"])
+    praising = [one for one in today if re.search("lowers the leak|shows no clear leak", one.claim)]
+    assert len(praising) > 8
+    for one in praising:
+        goal = CALLED_GOALS[re.search(r"leak of (\w+)", one.claim)[1]]
+        own = rows[rows["key"].isin(one.keys) & (rows["attack"] == one.attack)]
+        own = own[own["goal"] == goal].drop_duplicates(["key", "attack_params", "channel"])
+        assert (own["certificate"] >= NEEDED).any(), one.claim
+
+
+def finding(rule="elsewhere", task="sst2", claim="A leaks."):
+    return Finding(rule, claim, task, "minilm", ("a",), "AUC", 0.9, (0.8, 1.0), 10, 3, "x", ("k",))
+
+
+TEXT = "before\n<!-- findings: elsewhere task=sst2 -->\nold\n<!-- /findings -->\nafter\n"
+
+
+def test_a_block_holds_the_claims_of_its_rules_and_task():
+    told = quoted(
+        TEXT,
+        [
+            finding(),
+            finding(task="mrpc", claim="Not here."),
+            finding("depth", claim="Nor this."),
+            finding(claim="B leaks."),
+        ],
+    )
+    assert told == (
+        "before\n<!-- findings: elsewhere task=sst2 -->\n\n- A leaks.\n- B leaks.\n\n"
+        "<!-- /findings -->\nafter\n"
+    )
+    assert quoted(told, [finding(), finding(claim="B leaks.")]) == told
+
+
+def test_several_blocks_are_filled_each_by_itself():
+    text = TEXT + "<!-- findings: depth -->\n<!-- /findings -->\n"
+    told = quoted(text, [finding(), finding("depth", claim="Deep.")])
+    assert told.index("- A leaks.") < told.index("after") < told.index("- Deep.")
+    assert told.count("<!-- /findings -->") == 2
+
+
+def test_a_text_without_blocks_or_with_an_unknown_rule_is_refused():
+    with pytest.raises(LeakboardError, match="no block of findings"):
+        quoted("nothing", [])
+    with pytest.raises(LeakboardError, match=r"unknown 'elsewere'\. Did you mean 'elsewhere'"):
+        quoted(TEXT.replace("elsewhere", "elsewere"), [])
+
+
+def test_of_no_rule_all_are_chosen():
+    every = [finding(), finding("depth")]
+    assert chosen(every, []) == every
+    assert chosen(every, ["depth"]) == every[1:]

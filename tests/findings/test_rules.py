@@ -1,0 +1,166 @@
+"""Each claim follows from the records by its rule, and from nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from records import leak, record
+
+from bench.contracts.channels import Channel
+from bench.contracts.claim import Claim
+from bench.contracts.threat import Goal
+from leaderboards.findings.every import RULES, findings
+from leaderboards.findings.finding import listed, protects
+from leaderboards.tables.comparisons import comparisons
+
+CHANCE = 0.2
+
+
+def labels(success, attack="spectral", channel=Channel.ACTIVATIONS):
+    return leak(success, attack, Goal.LABEL, 0.5, channel=channel)
+
+
+def cells(defense, params, leaks, utilities=(0.9, 0.9), **fields):
+    made = enumerate(utilities)
+    return [record(defense, params, seed, utility, leaks, **fields) for seed, utility in made]
+
+
+def found(rule, *records):
+    every = [one for own in records for one in own]
+    return [one for one in findings(comparisons(every)) if one.rule == rule]
+
+
+OPEN = [leak(0.99, chance=CHANCE), labels(0.95)]
+PLAIN = cells("none", {}, OPEN, undefended=True)
+TWIN = cells("sap", {"eta": None}, OPEN, undefended=True)
+
+
+def test_what_leaks_at_every_setting_of_a_defense_that_is_made_against_something_else_is_told():
+    mild = cells("sap", {"eta": 100.0}, [labels(0.95)])
+    strong = cells("sap", {"eta": 50.0}, [labels(0.8)])
+    (one,) = found("elsewhere", PLAIN, mild, strong)
+    assert one.claim == (
+        "On reviews with minilm sap, made to hide inputs and attributes, gives away labels at each of 2 "
+        "settings: where least is found, at sap η=50, spectral reaches 0.800 [0.800, 0.800] (token "
+        "accuracy; guessing 0.500)."
+    )
+    assert (one.figure, one.attack, one.n, one.seeds) == (0.8, "spectral", 400, 2)
+    assert set(one.keys) == {r.key for r in [*mild, *strong]}
+    # Where one setting hides them, that is no claim about all.
+    assert found("elsewhere", PLAIN, mild, cells("sap", {"eta": 25.0}, [labels(0.5)])) == []
+    # What it is made against is not elsewhere.
+    inputs = cells("sap", {"eta": 50.0}, [leak(0.8, chance=CHANCE)])
+    assert found("elsewhere", PLAIN, inputs) == []
+
+
+def test_a_setting_says_what_happens_to_what_it_is_made_to_hide_alone():
+    both = [leak(0.5, chance=CHANCE), labels(0.95)]
+    (one,) = found("setting", PLAIN, TWIN, cells("sap", {"eta": 75.0}, both))
+    assert "lowers the leak of inputs: eia-nn reaches 0.500" in one.claim
+    assert protects("sap") == {Goal.INVERSION, Goal.ATTRIBUTE}
+    assert protects("frozen") == {Goal.LABEL}
+    assert protects("dpsgd") == protects("redacted") == {Goal.MEMORISATION, Goal.MEMBERSHIP}
+    assert protects("not-known-here") == set(Goal)
+
+
+def test_attacks_that_read_clearly_more_than_those_of_the_authors_are_told_where_they_do_most():
+    def p3eft(weight, theirs, unmix):
+        return cells("p3eft", {"weight": weight}, [labels(theirs), labels(unmix, "unmix")])
+
+    (one,) = found("authors", PLAIN, p3eft(0.1, 0.8, 1.0), p3eft(0.3, 0.6, 1.0))
+    assert one.settings == ("p3eft weight=0.3",)
+    assert "keeps 0.80 of the privacy of labels that guessing leaves, by the attacks" in one.claim
+    assert "(spectral), and 0.00 by the strongest: unmix reaches 1.000" in one.claim
+    assert found("authors", PLAIN, p3eft(0.1, 0.8, 0.8)) == []
+
+
+def test_a_refined_defense_is_compared_seed_by_seed_at_equal_parameters():
+    def pair(eta, plain, refined):
+        return [
+            *cells("sap", {"eta": eta}, [leak(0.5)], plain),
+            *cells("sap-cti", {"eta": eta, "share": 0.01}, [leak(0.5)], refined),
+        ]
+
+    # Paired, both seeds gain two points, however far apart they are.
+    sure = pair(90.0, (0.80, 0.90), (0.82, 0.92))
+    unsure = pair(75.0, (0.70, 0.80), (0.75, 0.78))
+    (one,) = found("variants", PLAIN, sure, unsure)
+    assert "+2.0 [+2.0, +2.0] at η = 90 and +1.5 [" in one.claim
+    assert one.claim.endswith("points of accuracy: a gain is clear at η = 90.")
+    assert (one.figure, one.seeds, one.attack) == (pytest.approx(2.0), 2, "")
+    assert one.settings == ("sap-cti η=90", "sap-cti η=75")
+    (none,) = found("variants", PLAIN, unsure)
+    assert none.claim.endswith("no gain is shown.")
+    # Other noise is no pair, and one seed no interval.
+    apart = [*cells("sap", {"eta": 60.0}, []), *cells("sap-cti", {"eta": 50.0}, [])]
+    assert found("variants", PLAIN, apart) == []
+    once = [r for r in sure if r.cell.seed == 0]
+    assert found("variants", PLAIN, once) == []
+
+
+def test_depth_is_told_by_the_cut_that_hides_most_without_noise():
+    def cut(k, success):
+        return cells("sap", {"eta": None}, [leak(success, "eia-optimise")], cut=k, undefended=True)
+
+    (one,) = found("depth", cut(1, 0.99), cut(3, 0.9), cut(2, 0.95))
+    assert "cut after block 1, 2 and 3: where the depth hides most, after block 3" in one.claim
+    assert one.figure == pytest.approx(0.9)
+    assert len(one.keys) == 6
+    assert found("depth", cut(1, 0.99)) == []
+    noisy = cells("sap", {"eta": 50.0}, [leak(0.2, "eia-optimise")], cut=4)
+    assert "block 3," in found("depth", cut(1, 0.99), cut(3, 0.9), noisy)[0].claim
+
+
+def test_bounds_on_epsilon_stand_beside_the_claims():
+    def audited(epsilon, bound):
+        claim = Claim(guarantee="dp", parameters={"epsilon": epsilon}, covers="all")
+        member = leak(0.6, "membership", Goal.MEMBERSHIP, 0.5, channel=Channel.MODEL, epsilon=bound)
+        return cells("dpsgd", {"epsilon": epsilon}, [member], claim=claim)
+
+    (one,) = found("audits", PLAIN, audited(8.0, 0.5), audited(3.0, 0.3))
+    assert (
+        "is 0.50 at ε = 8 and 0.30 at ε = 3 (means over 2 seeds): below every claim." in one.claim
+    )
+    assert one.figure == pytest.approx(0.3)  # a tenth of its claim; the other a sixteenth
+    (one,) = found("audits", PLAIN, audited(8.0, 0.5), audited(3.0, 3.5))
+    assert "above the claim: a fault in the defense" in one.claim
+
+
+def test_where_no_attack_works_without_protection_that_is_the_finding():
+    def member(success):
+        return leak(success, "membership", Goal.MEMBERSHIP, 0.5, channel=Channel.MODEL)
+
+    (one,) = found("idle", cells("none", {}, [member(0.55)], undefended=True))
+    assert (
+        "no attack here works yet on members. Even without protection membership reaches"
+        in one.claim
+    )
+    assert found("idle", cells("none", {}, [member(0.65)], undefended=True)) == []
+    assert found("idle", cells("dpsgd", {}, [member(0.5)]), PLAIN) == []
+
+
+def test_every_finding_names_its_records_and_every_rule_its_question():
+    every = findings(comparisons([*PLAIN, *TWIN, *cells("sap", {"eta": 75.0}, [labels(0.9)])]))
+    assert every
+    keys = {r.key for r in PLAIN} | {r.key for r in TWIN}
+    for one in every:
+        assert one.keys
+        assert not set(one.keys) <= keys  # what is not protected is no finding
+        assert one.plain()["interval"] == list(one.interval)
+    assert all(question[0].isupper() for _, question in RULES.values())
+
+
+def test_an_interval_that_does_not_exist_is_null_in_data():
+    made = cells("sap", {"eta": 75.0}, [labels(0.9)])
+    (one,) = found("elsewhere", PLAIN, made)
+    assert dataclasses.replace(one, interval=(float("nan"), 1.0)).plain()["interval"] is None
+
+
+def test_lists_read_as_one_writes_them():
+    assert [listed([]), listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]
