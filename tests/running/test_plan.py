@@ -73,7 +73,7 @@ def test_parts_of_a_plan_hold_the_twins_between_them():
     assert sorted(keys) == sorted(p.cell.key for p in plan.cells)
 
 
-def test_another_process_lays_out_the_same_twins(tmp_path, monkeypatch):
+def test_another_process_lays_out_the_same_twins(tmp_path):
     plan = make(SAP(eta=75), twins=True, limit=20)
     told = {
         "suite": plan.suite,
@@ -87,8 +87,9 @@ def test_another_process_lays_out_the_same_twins(tmp_path, monkeypatch):
         "since": 0.0,
         "threads": 1,
         "workers": 1,
+        "secret": plan.secret,
     }
-    assert jobs.keys_of(jobs.Job(**told).plan) == jobs.keys_of(plan)
+    assert jobs.keys_of(jobs.Job(**told, twins=True).plan) == jobs.keys_of(plan)
 
 
 def test_a_cell_that_is_run_again_is_run_alone(tmp_path):
