@@ -23,7 +23,7 @@ from defenses.sap import SAP
 DEFENSES: tuple[Defense, ...] = (NoDefense(), SAP(), P3EFT(backprop="combined"))
 
 
-def precision(examples: int = 256, repeats: int = 5) -> None:
+def precision(examples: int = 128, repeats: int = 3) -> None:
     """Seconds of an epoch in float32 over those in bf16, alternating, with one thread and with all."""
     data = os.environ.get("LEAKBOARD_DATA")
     task = load_task("sst2" if data else "reviews", Path(data) if data else None)

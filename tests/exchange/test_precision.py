@@ -53,9 +53,11 @@ def test_bf16_is_another_cell_and_float32_the_one_that_it_was_before_there_was_a
         SAP(bottom="trainable"),
         P3EFT(),
         Redacted(detector="patterns"),
-        DPSGD(epsilon=8),
+        pytest.param(
+            DPSGD(epsilon=None, sigma=1.0), marks=pytest.mark.slow
+        ),  # Opacus is slow to load
     ],
-    ids=lambda d: f"{d.name} {d.params.get('bottom', '')}",
+    ids=str,
 )
 def test_every_way_to_train_gives_nearly_the_scores_of_float32_in_bf16(defense):
     settings = {"limit": 64, "train": {"learning_rate": 1e-2}}
@@ -165,6 +167,7 @@ def test_p3eft_trains_under_bf16_what_it_trains_in_float32(backprop):
     assert short.loss == full.loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hooked", [True, False])
 def test_gradients_of_single_examples_are_clipped_in_float32_whatever_the_precision(hooked):
     backbone = load_tiny("tiny-gpt2")
@@ -181,6 +184,7 @@ def test_gradients_of_single_examples_are_clipped_in_float32_whatever_the_precis
         assert float(norm) == pytest.approx(1e-3, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_language_model_is_trained_in_bf16_and_its_secrets_are_ranked_in_float32():
     attacks = (CanaryExposure(releases="last"),)
     plant = Plant(canaries="my id is {digits}", copies=(10,), unseen=20)
@@ -198,6 +202,7 @@ def test_a_language_model_is_trained_in_bf16_and_its_secrets_are_ranked_in_float
         assert other.success.value == pytest.approx(one.success.value, abs=1.0)
 
 
+@pytest.mark.slow
 def test_attacks_that_compute_with_the_model_themselves_work_on_cells_in_bf16(tmp_path):
     deep = {"cut": 1, "limit": 24, "train": BF16, "attacks": (Optimise(),)}
     (record,) = run(tmp_path, SAP(eta=None), **deep)
