@@ -7,12 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.attacking import ToldLabelAttack
-from bench.contracts import Ints
+from bench.contracts import Channel, Ints
 from bench.methods import Source
 
 
 class LogReg(ToldLabelAttack):
     """Multinomial logistic regression in three-fold cross-validation, told two thirds of the labels.
+
+    On each adapter's activations, and on those of all adapters that one server answers for at once.
 
     Classes weigh the same, since the measure is the balanced accuracy; the paper's is the accuracy.
     Columns are centred and share one scale: scaled each by itself, the many that hold next to
@@ -24,6 +26,7 @@ class LogReg(ToldLabelAttack):
         "Privacy-Preserving LLM Fine-tuning over API (P³EFT)", "section 4.2"
     )
     folds: ClassVar[int] = 3
+    joins: ClassVar[tuple[Channel, ...]] = (Channel.ACTIVATIONS, Channel.RECOMPUTED)
 
     def learn(
         self,

@@ -66,29 +66,42 @@ class OptimiserInversion(Attack):
         for moment in few(seen.moments(Channel.GRADIENTS), MOMENTS):
             here = batches(seen, moment)
             for adapter in sorted({adapter for _, adapter in here}):
-                values = _values(seen, adapter)
                 told = [(who, sent) for (who, of), sent in here.items() if of == adapter]
                 vectors = len({part for _, sent in told for part in sent[0].parts})
-                who, sent = told[0]
-                looks = [(Channel.PARAMETERS, who, adapter, moved(network, sent, values))]
+                at: set[int] = set()
                 for who, sent in told:
+                    values = _values(seen, adapter, who)
+                    looks = []
+                    if sent[0].step not in at:  # servers that see the same steps see the same
+                        looks.append((Channel.PARAMETERS, adapter, moved(network, sent, values)))
+                        at.add(sent[0].step)
                     if len(sent[0].parts) == vectors:
                         x = np.concatenate([explained(network, batch, values) for batch in sent])
-                        looks.append((Channel.GRADIENTS, who, sent[0].parts[0], x))
-                rows = np.concatenate([batch.rows for batch in sent])
-                for channel, who, part, x in looks:
-                    matrix = Matrix(channel, moment, 0, part, who, rows, x)
-                    ranks = Spectral().read(x, knowledge.classes, rng)
-                    found.append(matrix.guess(self.measure, rows, ranks))
+                        looks.append((Channel.GRADIENTS, sent[0].parts[0], x))
+                    rows = np.concatenate([batch.rows for batch in sent])
+                    for channel, part, x in looks:
+                        matrix = Matrix(channel, moment, 0, part, who, rows, x)
+                        ranks = Spectral().read(x, knowledge.classes, rng)
+                        found.append(matrix.guess(self.measure, rows, ranks))
         return found
 
 
-def _values(seen: Transcript, adapter: int) -> dict[int, NDArray[np.float32]]:
-    """Step → θ [P] of one adapter, as far as it was recorded."""
+def _values(seen: Transcript, adapter: int, server: str) -> dict[int, NDArray[np.float32]]:
+    """Step → θ [P] of one adapter, at the recorded steps that a server was asked for its gradient.
+
+    θ travels with every call, and is recorded once for all servers that are sent it at a step.
+    """
+    asked = {
+        m.step
+        for m in seen.messages
+        if (m.channel, m.recipient) == (Channel.GRADIENTS, server) and m.moment is not None
+    }
     return {
         m.step: m.values
         for m in seen.messages
-        if (m.channel, m.part) == (Channel.PARAMETERS, adapter) and m.moment is not None
+        if (m.channel, m.part) == (Channel.PARAMETERS, adapter)
+        and m.moment is not None
+        and m.step in asked
     }
 
 

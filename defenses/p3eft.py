@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_serializer, field_validator
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
@@ -54,12 +54,49 @@ class P3EFT(Defense):
     paper states none; at 5 the adapters hide more than at 1, at the same utility."""
     noise: float = Field(1000.0, gt=0)
     """Least variance of each vector, in units of the gradient's own; the paper's experiment."""
-    servers: Literal["one", "separate"] = "one"
-    """One adversary sees all vectors: a single server, or several that collude. Or each vector goes
-    to a server of its own, and these do not collude."""
+    servers: Literal["one", "per-vector", "per-adapter", "per-call"] = "one"
+    """How many adversaries there are; those that collude are one. `one` sees everything. `per-vector`:
+    the vectors of a gradient go to different servers, of which each knows all adapters, and the first
+    computes all activations. `per-adapter`: each server sees tokens, activations and gradients of its
+    adapter alone, but all vectors of these. `per-call`: both at once. What is `per-vector` here, records
+    call `separate`, as they always did."""
+    alternating: bool = False
+    """No server answers two consecutive steps: two sets of them take turns (section 3.2, against who
+    would read the optimiser's steps backwards)."""
     backprop: Literal["calls", "combined"] = "calls"
     """Calls the API for each vector; or, quicker, computes the answers' sum once, which is the same
     since backprop is linear. What each server sees and all costs but time are the same."""
+
+    younger: ClassVar[frozenset[str]] = frozenset({"alternating"})
+
+    @field_validator("servers", mode="before")
+    @classmethod
+    def _servers(cls, value: Any, given: ValidationInfo) -> Any:
+        adapters = given.data.get("adapters")
+        if isinstance(value, int) and adapters is not None:
+            many = (
+                f"{value} servers are more than the {adapters} adapters" if value > adapters else ""
+            )
+            raise ValueError(
+                f"{many or f'{value} is no way to share {adapters} adapters'}: say `per-adapter`, which "
+                "gives each adapter one server, or `per-call`, which gives each of its vectors one"
+            )
+        return "per-vector" if value == "separate" else value
+
+    @field_serializer("servers")
+    def _as_recorded(self, value: str) -> str:
+        return "separate" if value == "per-vector" else value  # the keys of records depend on it
+
+    def server(self, step: int, adapter: int, vector: int = 0) -> str:
+        """The server that answers the call for a vector of an adapter's gradient at a step."""
+        number = {
+            "one": "",
+            "per-vector": f"{vector}",
+            "per-adapter": f"{adapter}",
+            "per-call": f"{adapter}.{vector}",
+        }[self.servers]
+        turn = f", turn {step % 2}" if self.alternating else ""
+        return (f"server-{number}" if number else "vendor") + turn
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         # One adapter, whole gradients and no regulariser are plain fine-tuning over the API.
@@ -68,23 +105,28 @@ class P3EFT(Defense):
     def fine_tune(self, session: Session) -> Tuned:
         mixing = mixing_weights(self.adapters, session.backbone.width, self.sigma, session.noise)
         weights = torch.from_numpy(mixing).float().to(session.device)
-        apart = self.servers == "separate"
-        names = tuple(f"server-{j}" if apart else "vendor" for j in range(self.vectors))
         client = Api(session, keep=self.adapters)
         adapters = [client.adapter(i) for i in range(self.adapters)]
         head = client.head
+        steps = 0
 
         def calls(
             tokens: Tokens, rows: Tensor, split: str, epoch: int, dropout: Tensor | None
         ) -> list[Call]:
-            """One for each adapter; the first server answers them."""
-            where = Envelope(epoch, split, recipient=names[0])
+            """One for each adapter; where its vectors go to several servers, the first answers."""
+            where = Envelope(epoch, split)
             return [
-                Call(tokens, rows, adapter, replace(where, part=i), dropout, exact=split == "train")
+                Call(
+                    *(tokens, rows, adapter),
+                    replace(where, recipient=self.server(steps, i), part=i),
+                    dropout,
+                    exact=split == "train",
+                )
                 for i, adapter in enumerate(adapters)
             ]
 
         def step(rows: Tensor, epoch: int) -> float:
+            nonlocal steps
             tokens = session.train.take(rows)
             asked = calls(tokens, rows, "train", epoch, client.dropout())
             h = [client.forward(call) for call in asked]
@@ -94,13 +136,15 @@ class P3EFT(Defense):
             if self.weight and session.has_classes(labels, session.classes):
                 total = loss + self.weight * sum(adversarial(one, labels) for one in h)
             total.backward()  # type: ignore[no-untyped-call]
-            for call, one, adapter in zip(asked, h, adapters, strict=True):
+            for i, (call, one, adapter) in enumerate(zip(asked, h, adapters, strict=True)):
                 assert one.grad is not None
                 vectors, alphas = obfuscated(one.grad, self.vectors, self.noise, session.noise)
+                names = [self.server(steps, i, j) for j in range(self.vectors)]
                 once = self.backprop == "combined"
                 found = client.backward(call, vectors, alphas, names, once)
                 for name, parameter in adapter.items():
                     parameter.grad = found[name]
+            steps += 1
             return loss.item()
 
         trained = [parameter for adapter in adapters for parameter in adapter.values()]

@@ -14,6 +14,11 @@ from .label_leakage import LabelAttack as LabelAttack
 from .label_leakage import Matrix as Matrix
 from .label_leakage import ToldLabelAttack as ToldLabelAttack
 from .label_leakage import few as few
+from .label_leakage import matrices as matrices
+from .recomputed import Known as Known
+from .recomputed import against_untrained as against_untrained
+from .recomputed import before_training as before_training
+from .recomputed import with_recomputed as with_recomputed
 from .relaxation import Choice as Choice
 from .relaxation import Logits as Logits
 from .relaxation import Vectors as Vectors

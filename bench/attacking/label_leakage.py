@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from bench.methods import Attack, Knowledge
 
 CHANNELS = (
     Channel.ACTIVATIONS,
+    Channel.RECOMPUTED,
     Channel.GRADIENTS,
     Channel.ADAPTER_GRADIENTS,
     Channel.LOGITS,
@@ -33,6 +35,10 @@ CHANNELS = (
     Channel.CUT_GRADIENTS,
 )
 """Channels whose rows depend on single examples; of vectors per token the mean is taken."""
+
+
+ALL_PARTS = -1
+"""The part under which everything that one recipient saw stands together."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,10 @@ class Matrix:
     recipient: str
     rows: Ints
     values: NDArray[np.float32]
+
+    def minus(self, other: Matrix, part: int) -> Matrix:
+        """The difference of what was seen of the same rows, as a part of that number."""
+        return replace(self, part=part, values=self.values - other.values)
 
     def guess(self, measure: Measure, rows: Ints, values: NDArray[Any]) -> Guess:
         """A guess about the labels of `rows`."""
@@ -69,13 +79,15 @@ def few(moments: Sequence[int], n: int) -> list[int]:
     return [moments[place] for place in dict.fromkeys(places)] if moments else []
 
 
-def matrices(seen: Transcript, at_most: int | None = None) -> Iterator[Matrix]:
+def matrices(
+    seen: Transcript, at_most: int | None = None, channels: Sequence[Channel] = CHANNELS
+) -> Iterator[Matrix]:
     """All there is to look at: the moments of training, or each round where a channel has none.
 
     Args:
         at_most: so many moments, the first and the last among them.
     """
-    for channel in CHANNELS:
+    for channel in channels:
         moments = seen.moments(channel)
         for moment in few(moments, at_most or len(moments)):
             for recipient, part in seen.parts(channel, moment):
@@ -85,6 +97,19 @@ def matrices(seen: Transcript, at_most: int | None = None) -> Iterator[Matrix]:
             for recipient, part in seen.parts(channel):
                 found = seen.collect(channel, "train", round, part, None, recipient)
                 yield Matrix(channel, None, round, part, recipient, found.rows, _means(found))
+
+
+def together(found: Iterable[Matrix]) -> Iterator[Matrix]:
+    """What one recipient saw of the same rows in several parts, side by side: [n, parts × d]."""
+
+    def place(matrix: Matrix) -> tuple[str, int, int, str]:
+        return str(matrix.channel), matrix.moment or 0, matrix.round, matrix.recipient
+
+    for _, same in groupby(sorted(found, key=place), key=place):
+        own = list(same)
+        if len(own) > 1 and all(np.array_equal(own[0].rows, other.rows) for other in own):
+            values = np.concatenate([matrix.values for matrix in own], axis=1)
+            yield replace(own[0], part=ALL_PARTS, values=values)
 
 
 def _means(found: Collected) -> NDArray[np.float32]:
@@ -132,6 +157,8 @@ class ToldLabelAttack(LabelAttack):
         knows=frozenset({Knows.LABELS}),
     )
     measure: ClassVar[Measure] = "balanced accuracy"
+    joins: ClassVar[tuple[Channel, ...]] = ()
+    """Channels on which it also looks at all parts at once, beside each."""
 
     @abstractmethod
     def learn(
@@ -156,7 +183,8 @@ class ToldLabelAttack(LabelAttack):
     ) -> list[Guess]:
         assert knowledge.labels is not None
         found = []
-        for matrix in matrices(seen, self.at_most):
+        whole = list(matrices(seen, self.at_most))
+        for matrix in (*whole, *together(m for m in whole if m.channel in self.joins)):
             labels = knowledge.labels[matrix.rows]
             hidden = labels < 0
             names, y = np.unique(labels[~hidden], return_inverse=True)

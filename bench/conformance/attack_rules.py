@@ -10,7 +10,17 @@ from functools import cached_property
 from bench.backbones import Backbone
 from bench.conformance.rules import Broken, Rules, Unfit, rule
 from bench.conformance.trial import EXAMPLES, Trial, alike, copied, fingerprint, undefended
-from bench.contracts import Channel, Goal, Guess, Knows, Leak, MissingExtra, ThreatModel, Transcript
+from bench.contracts import (
+    Channel,
+    Goal,
+    Guess,
+    Knows,
+    Leak,
+    MissingExtra,
+    ThreatModel,
+    Transcript,
+    known_from,
+)
 from bench.methods import Attack, registry
 from bench.scoring import NEEDED, advantage_low
 
@@ -77,7 +87,7 @@ class AttackRules(Rules[Attack]):
         left, why = set(reads), "no undefended defense sends what it reads"
         found = False
         for defense in undefended():
-            if (reads and not left & defense.emits) or (found and not reads):
+            if (reads and not left & known_from(defense.emits)) or (found and not reads):
                 continue
             trial = Trial.of(defense, [self.method], model or self.model, examples, epochs)
             (pairing,) = trial.planned.pairings

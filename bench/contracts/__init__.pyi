@@ -8,6 +8,7 @@ from .cell import attack_id as attack_id
 from .cell import digest as digest
 from .channels import Channel as Channel
 from .channels import Party as Party
+from .channels import known_from as known_from
 from .claim import Claim as Claim
 from .errors import LeakboardError as LeakboardError
 from .errors import MissingExtra as MissingExtra

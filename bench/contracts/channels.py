@@ -29,5 +29,13 @@ class Channel(StrEnum):
     """Adapter parameters θ sent to the vendor, one vector per call."""
     ADAPTER_GRADIENTS = "adapter-gradients"
     """∂loss/∂θ that the vendor returns, one vector per call; whoever sees the call can compute it."""
+    RECOMPUTED = "recomputed-activations"
+    """h(x, θ_t) of every text that a server was sent, which it computes itself from tokens and θ_t."""
     MODEL = "model"
     """The released model: what was trained of it, as one vector, after each epoch; the last counts."""
+
+
+def known_from(sent: frozenset[Channel]) -> frozenset[Channel]:
+    """What somebody has who is sent these channels: they, and what he computes from them himself."""
+    serves = {Channel.TOKENS, Channel.ACTIVATIONS} <= sent
+    return sent | {Channel.RECOMPUTED} if serves else sent

@@ -24,6 +24,6 @@ class Point(Part):
     step: int
     """The first of the window; −1 for what was sent outside of training."""
     part: int
-    """Which adapter, or which gradient of it."""
+    """Which adapter, which gradient of it, or which pair of adapters; −1 for all adapters at once."""
     recipient: str
     success: Estimate

@@ -27,6 +27,9 @@ class Leak(Part):
     channel: Channel | None = None
     metric: str = ""
     success: Estimate | None = None
+    floor: Estimate | None = None
+    """Of a label read from activations: the same attack on those of the untrained model, which no
+    defense can change. None elsewhere, in older records, and where an attack looks at changes alone."""
     step: int | None = None
     """Where it was read at one moment of training: at which."""
     ceiling: float = 1.0
@@ -61,6 +64,23 @@ class Leak(Part):
             return None
         value, low, high, chance = (1 - x / most for x in (s.value, s.high, s.low, s.chance))
         return Estimate(value=value, low=low, high=high, n=s.n, chance=chance)
+
+    @property
+    def level(self) -> float | None:
+        """What no defense can change: the success of guessing, or the floor where that is higher."""
+        if self.success is None:
+            return None
+        return max(self.success.chance, self.floor.value if self.floor else 0.0)
+
+    @property
+    def above(self) -> float | None:
+        """(success − level) / (ceiling − level): what training leaked."""
+        s, level, most = self.success, self.level, self.ceiling
+        return (
+            None
+            if s is None or level is None or level >= most
+            else (s.value - level) / (most - level)
+        )
 
     @property
     def advantage(self) -> float | None:

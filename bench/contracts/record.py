@@ -56,6 +56,9 @@ class Cost(Part):
     """Batches in which the defense could not do its part, since a class was missing."""
     train_seconds: float
     attack_seconds: float
+    recompute_seconds: float | None = None
+    """Of these, what it took to compute anew the activations of every text that a server was sent; once
+    per cell, for all attacks. None where no attack read them."""
     total_seconds: float
     peak_megabytes: float
     epoch_bytes_up: float | None = None

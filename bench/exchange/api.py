@@ -49,6 +49,8 @@ class Api:
         self.head = self.network.head
         self.autocast = session.autocast()
         self._server = Server(self.network, self.autocast, keep)
+        self._about: Tokens | None = None
+        self._told: set[str] = set()
 
     def adapter(self, number: int = 0) -> dict[str, nn.Parameter]:
         """A fresh adapter; the same one at every call and for every defense.
@@ -77,10 +79,15 @@ class Api:
     def forward(self, call: Call) -> Tensor:
         """[B, d] the activations of the call's rows, as a leaf of the customer's graph."""
         session, wire, where = self._session, self._session.wire, call.where
-        if where.part == 0:
-            wire.send(Channel.TOKENS, call.tokens.ids, call.rows, where)
-        else:  # the same ids once more: they count, but tell nothing new
+        if self._about is not call.tokens:
+            self._about, self._told = call.tokens, set()
+        if (
+            where.recipient in self._told
+        ):  # the same ids once more: they count, but tell nothing new
             wire.repeat(call.tokens.ids)
+        else:
+            wire.send(Channel.TOKENS, call.tokens.ids, call.rows, where)
+            self._told.add(where.recipient)
         if call.adapter:
             wire.send_adapter(Channel.PARAMETERS, call.adapter, call.rows, where)
         started = time.perf_counter()

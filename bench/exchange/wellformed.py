@@ -71,9 +71,15 @@ def check(
     for split in dict.fromkeys(group[0] for group in sent):
         parts = [part for group, each in sent.items() if group[0] == split for part in each]
         rows[split] = np.unique(np.concatenate(parts))
+    shared: dict[tuple[str, int, int, Channel], list[Ints]] = {}
+    for (split, round, part, _, channel), parts in sent.items():
+        shared.setdefault((split, round, part, channel), []).extend(parts)
     for (split, round, part, recipient, channel), parts in sent.items():
+        # Recipients may each see all of them, or take turns and see all of them together.
+        every = (parts, shared[split, round, part, channel])
         found = np.sort(np.concatenate(parts))
-        if channel not in transcript.dropped and not np.array_equal(found, rows[split]):
+        whole = any(np.array_equal(np.sort(np.concatenate(seen)), rows[split]) for seen in every)
+        if channel not in transcript.dropped and not whole:
             raise LeakboardError(
                 f"{where}: {channel} of {split}, round {round}, part {part}, to {recipient}: each of "
                 f"the {len(rows[split])} recorded examples must be there once, as in every other "

@@ -26,7 +26,7 @@ from bench.exchange import Manifest, Session, Tuned, read_transcript
 from bench.foreign.outcome import Audit
 from bench.foreign.pairing import grant
 from bench.foreign.truth import Known, TruthTable, read_truth, tokens_sent
-from bench.methods import Attack, Auxiliary, Defense, Source, spec_of
+from bench.methods import Attack, Auxiliary, Defense, Silent, Source, spec_of
 from bench.running import (
     Inputs,
     Pairing,
@@ -210,6 +210,8 @@ def _guess(found: Audit, pairing: Pairing, scene: Scene, seen: Transcript) -> No
     own, rng = seen.only(attack.threat.reads), np.random.default_rng(scene.seeds.attack)
     try:
         guesses = isolated(partial(attack.guess, own, knowledge, rng))
+    except Silent as error:
+        found.leaks.extend(failed(pairing, "skipped", str(error)))
     except (Exception, SystemExit) as error:
         found.leaks.extend(failed(pairing, "failed", told(error)))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench.contracts import Channel, Goal, Knows, Transcript
+from bench.contracts import Channel, Goal, Knows, Transcript, known_from
 from bench.exchange import Manifest
 from bench.foreign.truth import Known
 from bench.methods import Attack, Auxiliary, Defense
@@ -52,13 +52,13 @@ def grant(
 
 
 def _unfit(attack: Attack, cut: int, seen: Transcript) -> str | None:
-    reads, readable = attack.threat.reads, attack.readable(cut)
+    reads, readable, known = attack.threat.reads, attack.readable(cut), known_from(seen.channels)
     if cut_short := (reads or set(Channel)) & seen.dropped.keys():
         return f"the transcript is incomplete, {', '.join(sorted(cut_short))} was dropped from it"
-    if reads and not reads & seen.channels:
+    if reads and not reads & known:
         return f"the transcript holds no {' or '.join(sorted(reads))}"
-    if reads and not readable & seen.channels:
-        what = ", ".join(sorted(reads & seen.channels))
+    if reads and not readable & known:
+        what = ", ".join(sorted(reads & known))
         return f"at cut {cut} it can do nothing with {what}"
     return attack.refuses(cut)
 

@@ -1,5 +1,6 @@
 from . import registry as registry
 from .attack import Attack as Attack
+from .attack import Silent as Silent
 from .defense import Defense as Defense
 from .knowledge import Auxiliary as Auxiliary
 from .knowledge import Knowledge as Knowledge

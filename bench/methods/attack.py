@@ -12,6 +12,10 @@ from bench.methods.knowledge import Knowledge
 from bench.methods.method import Method
 
 
+class Silent(Exception):
+    """Raised by an attack that finds nothing to guess from; its words are the reason on the record."""
+
+
 class Attack(Method, ABC):
     """A way to guess what a defense should hide.
 
@@ -41,7 +45,11 @@ class Attack(Method, ABC):
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        """Guesses from the transcript alone; the first guess is the headline one."""
+        """Guesses from the transcript alone; the first guess is the headline one.
+
+        Raises:
+            Silent: the transcript holds nothing that this attack could read, and why.
+        """
 
     def readable(self, cut: int) -> frozenset[Channel]:
         """Those channels of its threat model that tell it something at this cut."""

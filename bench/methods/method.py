@@ -33,10 +33,18 @@ class Method(BaseModel):
     version: ClassVar[int] = 1
     """Raise it when a change alters results, so that old records no longer stand for the new method."""
 
+    formerly: ClassVar[tuple[str, ...]] = ()
+    """Names that it had before; older records still stand under these."""
+    younger: ClassVar[frozenset[str]] = frozenset()
+    """Parameters that came after the first records of the method, whose keys must not change: where one
+    has its default, `params` leaves it out."""
+
     @property
     def params(self) -> dict[str, Any]:
         """All parameters, defaults included, as JSON values."""
-        return self.model_dump(mode="json")
+        told = self.model_dump(mode="json")
+        fields = type(self).model_fields
+        return {k: v for k, v in told.items() if k not in self.younger or v != fields[k].default}
 
     def __str__(self) -> str:
         """The name and the parameters that were given, such as 'sap eta=75'."""

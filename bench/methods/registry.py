@@ -17,12 +17,14 @@ from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from bench.contracts import LeakboardError, did_you_mean
 from bench.methods.attack import Attack
 from bench.methods.defense import Defense
 from bench.methods.method import Method
+
+M = TypeVar("M", bound=Method)
 
 
 @cache
@@ -174,5 +176,16 @@ def _stands(cls: type[Method]) -> str:
 
 def _pick(kind: str, name: str, known: Mapping[str, type[Any]]) -> type[Any]:
     if name not in known:
-        raise LeakboardError(f"unknown {kind} '{name}'. {did_you_mean(name, known)}")
+        raise LeakboardError(f"unknown {kind} '{name}'. {instead(name, known)}")
     return known[name]
+
+
+def now(name: str, known: Mapping[str, type[M]]) -> type[M] | None:
+    """The method of that name, or of which it was the name before."""
+    return known.get(name) or next((cls for cls in known.values() if name in cls.formerly), None)
+
+
+def instead(name: str, known: Mapping[str, type[Method]]) -> str:
+    """What to write for a name that no method has: what it is called now, or the nearest names."""
+    method = now(name, known)
+    return f"It is called '{method.name}' now" if method else did_you_mean(name, known)

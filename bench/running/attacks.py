@@ -6,9 +6,11 @@ import functools
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from bench.attacking import before_training
 from bench.contracts import (
     Channel,
     Goal,
@@ -19,7 +21,7 @@ from bench.contracts import (
     Transcript,
 )
 from bench.exchange import Diverged
-from bench.methods import Attack, Knowledge, Labelled, spec_of
+from bench.methods import Attack, Knowledge, Labelled, Silent, spec_of
 from bench.running.failures import failed, isolated, out_of_memory, told
 from bench.running.grants import knowledge_for
 from bench.running.pairing import Pairing
@@ -44,18 +46,28 @@ def attack_all(scene: Scene, seen: Transcript, delta: float = 0.0) -> list[Leak]
     """
     inputs, pairings = scene.inputs, scene.planned.pairings
     truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted, delta)
+    before = before_training(seen)
     leaks: list[Leak] = []
     for pairing in scene.progress("attacking", pairings, len(pairings)):
         reads = pairing.attack.threat.reads or set(Channel)
         if reads & seen.dropped.keys():
             leaks += failed(pairing, "skipped", TRUNCATED.format(seen.dropped_bytes / 1e6))
         elif pairing.goals:
-            leaks += _attack(pairing, scene, seen.only(pairing.attack.threat.reads), truth)
+            read = pairing.attack.threat.reads
+            leaks += _attack(pairing, scene, (seen.only(read), before.only(read)), truth)
         leaks += pairing.skipped()
     return leaks
 
 
-def _attack(pairing: Pairing, scene: Scene, seen: Transcript, truth: Truth) -> list[Leak]:
+def _attack(
+    pairing: Pairing, scene: Scene, read: tuple[Transcript, Transcript], truth: Truth
+) -> list[Leak]:
+    """What one attack finds.
+
+    Args:
+        read: what it reads of the transcript, and the same before training.
+    """
+    seen, before = read
     knowledge = knowledge_for(pairing, scene)
     attack, spec = pairing.attack, spec_of(pairing.attack)
     rng = np.random.default_rng(scene.seeds.attack)
@@ -74,6 +86,9 @@ def _attack(pairing: Pairing, scene: Scene, seen: Transcript, truth: Truth) -> l
         for alike in _grouped(chosen):
             together = TOGETHER.get(alike[0].goal, score_over_training)
             scored += [(alike[0], f) for f in together(alike, seen, truth)]
+        if before.messages and Goal.LABEL in {guess.goal for guess in chosen}:
+            rng = np.random.default_rng(scene.seeds.attack)  # the same folds once more
+            scored = with_floors(scored, attack, before, knowledge, rng, truth)
         seconds = time.perf_counter() - start
         leaks = [
             Leak(
@@ -90,6 +105,8 @@ def _attack(pairing: Pairing, scene: Scene, seen: Transcript, truth: Truth) -> l
         ]
     except MissingExtra:
         raise
+    except Silent as error:
+        return failed(pairing, "skipped", str(error))
     except Diverged as error:
         return failed(pairing, "diverged", str(error))
     except (Exception, SystemExit) as error:  # a library under an attack may call exit()
@@ -100,6 +117,39 @@ def _attack(pairing: Pairing, scene: Scene, seen: Transcript, truth: Truth) -> l
         Leak(attack=spec, status="skipped", reason=nothing, goal=goal) for goal in sorted(silent)
     ]
     return leaks
+
+
+Scored = list[tuple[Guess, dict[str, Any]]]
+
+
+def with_floors(
+    scored: Scored,
+    attack: Attack,
+    before: Transcript,
+    knowledge: Knowledge,
+    rng: np.random.Generator,
+    truth: Truth,
+) -> Scored:
+    """The scored guesses about labels, those from activations with what the attack finds before training.
+
+    Args:
+        before: activations of the same texts under the untrained model.
+    """
+    try:
+        guesses = asked(attack, before, knowledge, rng, truth.splits["train"].labels)
+    except Exception:  # it works, but not without what else is sent
+        return scored
+    floors = {
+        (alike[0].channel, alike[0].measure, fields["view"]): fields["success"]
+        for alike in _grouped([guess for guess in guesses if guess.goal == Goal.LABEL])
+        for fields in score_over_training(alike, before, truth)
+    }
+    return [
+        (guess, fields | {"floor": floors.get((guess.channel, guess.measure, fields.get("view")))})
+        if guess.goal == Goal.LABEL
+        else (guess, fields)
+        for guess, fields in scored
+    ]
 
 
 def asked(

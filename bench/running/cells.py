@@ -23,7 +23,7 @@ from bench.exchange import Diverged, Released, Tuned, Wire, write_transcript
 from bench.records import peak_megabytes, provenance
 from bench.running.attacks import attack_all
 from bench.running.failures import give_back, out_of_memory, told
-from bench.running.grants import worked_out
+from bench.running.grants import recomputed, worked_out
 from bench.running.plan import Planned
 from bench.running.scene import Scene
 from bench.scoring import judged, metrics, projections
@@ -81,6 +81,8 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
     if transcripts and not (kept := transcripts / cell.key).exists():
         write_transcript(seen, kept, backbone, cell.cut, scene.classes, cell.train)
     attack_start = time.perf_counter()
+    seen = recomputed(scene, seen)
+    recompute_seconds = time.perf_counter() - attack_start
     seen = worked_out(scene, seen)
     delta = session.claim.parameters.get("delta", 0.0) if session.claim else 0.0
     leaks = attack_all(scene, seen, delta)
@@ -103,6 +105,7 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
             skipped_batches=session.skipped_batches,
             train_seconds=train_seconds,
             attack_seconds=end - attack_start,
+            recompute_seconds=recompute_seconds if Channel.RECOMPUTED in seen.channels else None,
             total_seconds=end - start,
             peak_megabytes=peak_megabytes(backbone.device),
             epoch_bytes_up=trained_up / cell.train.epochs,

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.attacking import received, with_adapter_gradients
+from bench.attacking import received, with_adapter_gradients, with_recomputed
 from bench.backbones import Backbone, LanguageModel, Network
 from bench.contracts import (
     Channel,
@@ -28,12 +28,29 @@ LABELLED = 0.1
 
 def worked_out(scene: Scene, seen: Transcript) -> Transcript:
     """The transcript with what the vendor works out from its calls, where an attack reads that."""
-    reads = [pairing.attack.threat.reads for pairing in scene.planned.pairings if pairing.goals]
-    if not any(Channel.ADAPTER_GRADIENTS in channels for channels in reads):
+    seen = recomputed(scene, seen)
+    if Channel.ADAPTER_GRADIENTS not in _read(scene):
         return seen
+    return with_adapter_gradients(seen, _classifier(scene))
+
+
+def recomputed(scene: Scene, seen: Transcript) -> Transcript:
+    """The transcript with the activations that each server computes anew, where an attack reads these."""
+    if Channel.RECOMPUTED not in _read(scene) or not scene.classes:
+        return seen
+    return with_recomputed(seen, _classifier(scene), scene.inputs.untrained)
+
+
+def _read(scene: Scene) -> frozenset[Channel]:
+    """What is read by the attacks of a cell that have a goal there."""
+    paired = [pairing.attack.threat.reads for pairing in scene.planned.pairings if pairing.goals]
+    return frozenset().union(*paired)
+
+
+def _classifier(scene: Scene) -> Network:
     network = vendors_network(scene.backbone, scene.cell.train, scene.classes)
     assert isinstance(network, Network)
-    return with_adapter_gradients(seen, network)
+    return network
 
 
 def vendors_network(backbone: Backbone, train: TrainSettings, classes: int) -> Trainee:

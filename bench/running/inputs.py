@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 
+from bench.attacking import Known
 from bench.backbones import Backbone, Tokens
 from bench.contracts import Cell, Ints, Seeds
 from bench.methods import Auxiliary
@@ -35,6 +36,8 @@ class Inputs:
     planted: Planted
     candidates: Auxiliary | None = None
     pool: Tokens | None = None
+    untrained: Known = field(default_factory=dict)
+    """Activations of texts under the public model, which cells of one task need again and again."""
 
     @staticmethod
     def identity(cell: Cell) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bench.contracts import Goal, Knows, Leak, Plant
+from bench.contracts import Goal, Knows, Leak, Plant, known_from
 from bench.methods import Attack, Defense, spec_of
 from bench.tasks import OWN, Task
 
@@ -42,13 +42,15 @@ def pair(
 def _refusal(
     attack: Attack, goal: Goal, defense: Defense, task: Task, cut: int, plant: Plant | None
 ) -> str | None:
-    reads = attack.threat.reads
-    if reads and not reads & defense.emits:
+    reads, known = attack.threat.reads, known_from(defense.emits)
+    if reads and not reads & known:
         return f"{defense.name} does not send {either(reads)}"
     readable = attack.readable(cut)
-    if reads and not readable & defense.emits:
+    if reads and not readable & known:
         only = f"reads {either(readable)} only" if readable else "reads nothing"
-        return f"at cut {cut} {attack.name} {only}, and {defense.name} sends {either(reads & defense.emits)}"
+        return (
+            f"at cut {cut} {attack.name} {only}, and {defense.name} sends {either(reads & known)}"
+        )
     if goal == Goal.LABEL and not task.labels:
         return f"task {task.name} has no labels"
     if goal == Goal.MEMORISATION and not (plant and plant.canaries):

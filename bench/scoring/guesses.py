@@ -97,13 +97,14 @@ def score_over_training(
             for m in seen.messages
             if (m.channel, m.split, m.moment) == (guess.channel, "train", guess.moment)
             and (guess.moment is not None or m.round == guess.round)
+            and guess.recipient in (None, m.recipient)
         ]
         sent = np.unique(np.concatenate([m.rows for m in there])) if there else np.zeros(0, int)
         rows, values = np.asarray(guess.rows), np.asarray(guess.values)
         if not np.array_equal(np.sort(rows), sent):
             raise BadGuess(
                 f"guesses must be about each of the {len(sent)} examples sent on {guess.channel} "
-                f"at moment {guess.moment} once; there are {len(rows)} guesses"
+                f"to {guess.recipient or 'anybody'} at moment {guess.moment} once; there are {len(rows)} guesses"
             )
         kinds = "iuf" if guess.measure == "auc" else "iu"
         if values.shape != rows.shape or values.dtype.kind not in kinds:

@@ -12,7 +12,7 @@ from itertools import product
 from math import isfinite, prod
 from typing import Any, Literal, TypeVar
 
-from bench.contracts import LeakboardError, did_you_mean, plain
+from bench.contracts import LeakboardError, plain
 from bench.methods import Attack, Defense, Method, registry
 from bench.suites.composing import composed
 from bench.suites.page import Loc, Page, shown
@@ -134,7 +134,7 @@ def _methods(
             if name in known:
                 yield from _grid(page, known[name], params, (*loc, name))
             else:
-                page.complain(loc, f"unknown {kind} '{name}'. {did_you_mean(name, known)}")
+                page.complain(loc, f"unknown {kind} '{name}'. {registry.instead(name, known)}")
         case None:
             word = "For training without protection write the word none."
             advice = word if kind == "defense" else "Remove the entry."

@@ -45,7 +45,7 @@ def look(defense: str) -> Look:
     A name decides its look without regard to other names, so nothing shifts when a method is added.
     """
     if _given is None:
-        cls = registry.defenses().get(defense)
+        cls = registry.now(defense, registry.defenses())
         known = _of(defense, cls) if cls else None
     else:
         known = _given.get(defense)
@@ -53,8 +53,12 @@ def look(defense: str) -> Look:
 
 
 def declared() -> dict[str, Look]:
-    """The looks of all known defenses, by name."""
-    return {name: _of(name, cls) for name, cls in registry.defenses().items()}
+    """The looks of all known defenses, by name and by the names that they had before."""
+    return {
+        name: _of(name, cls)
+        for current, cls in registry.defenses().items()
+        for name in (current, *cls.formerly)
+    }
 
 
 @contextmanager

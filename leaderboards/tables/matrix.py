@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import Channel, Claim, Goal, Record
+from bench.contracts import Channel, Claim, Goal, Record, known_from
 from bench.methods import registry
 from bench.scoring import FLAGS
 from leaderboards.tables.comparisons import Comparison
@@ -222,12 +222,12 @@ def _shield(aim: Aim, tried: Sequence[Row], means: Sequence[Row], defense: str) 
 
 
 def _why(goal: str, tried: Sequence[Row], defense: str) -> str:
-    known = registry.defenses().get(defense)
+    known = registry.now(defense, registry.defenses())
     if known is not None:
         readers = [
             kind.threat.reads for kind in registry.attacks().values() if goal in kind.threat.goals
         ]
-        if not any(reads & known.emits for reads in readers):
+        if not any(reads & known_from(known.emits) for reads in readers):
             if known.emits == {Channel.MODEL}:
                 return "nothing but the trained model leaves the owner"
             if goal in (Goal.MEMBERSHIP, Goal.MEMORISATION):
@@ -238,7 +238,7 @@ def _why(goal: str, tried: Sequence[Row], defense: str) -> str:
 
 
 def _local(record: Record) -> str:
-    known = registry.defenses().get(record.cell.defense.name)
+    known = registry.now(record.cell.defense.name, registry.defenses())
     emits = known.emits if known else frozenset()
     if emits == {Channel.MODEL}:
         return "trains the whole model"

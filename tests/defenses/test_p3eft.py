@@ -12,6 +12,7 @@ from attacks.optimiser_inversion import OptimiserInversion
 from attacks.spectral import Spectral
 from attacks.unmix import Unmix
 from bench.contracts.channels import Channel
+from bench.exchange.transcripts import read_transcript, write_transcript
 from defenses import p3eft
 from defenses.none import NoDefense
 from defenses.p3eft import P3EFT, adversarial, mixing_weights, obfuscated
@@ -31,7 +32,7 @@ def test_weighted_vectors_add_up_to_the_gradient_and_each_alone_is_noise(m):
 
 
 @pytest.mark.parametrize("m", [2, 3, 5])
-@pytest.mark.parametrize("servers", ["one", "separate"])
+@pytest.mark.parametrize("servers", ["one", "per-vector"])
 @pytest.mark.parametrize("backprop", ["calls", "combined"])
 def test_model_trained_with_noise_for_gradients_is_the_model_trained_without(
     m, servers, backprop, monkeypatch
@@ -52,15 +53,72 @@ def test_model_trained_with_noise_for_gradients_is_the_model_trained_without(
     )
 
 
-def test_separate_servers_see_one_vector_of_each_adapter_and_one_server_all():
-    for servers, expected in (
-        ("one", {("vendor", part) for part in range(6)}),
-        ("separate", {(f"server-{part % 3}", part) for part in range(6)}),
-    ):
-        session, _, _ = fine_tuned(P3EFT(servers=servers, vectors=3), limit=32, train={"epochs": 1})
-        seen = session.wire.transcript()
-        assert set(seen.parts(Channel.GRADIENTS, 0)) == expected
-        assert {part for _, part in seen.parts(Channel.ACTIVATIONS, 0)} == {0, 1}
+SHORT = {"limit": 32, "train": {"epochs": 1}}
+WHO = {  # of three vectors for each of two adapters: which server gets which, and which activations
+    "one": (lambda i, j: "vendor", lambda i: "vendor"),
+    "per-vector": (lambda i, j: f"server-{j}", lambda i: "server-0"),
+    "per-adapter": (lambda i, j: f"server-{i}", lambda i: f"server-{i}"),
+    "per-call": (lambda i, j: f"server-{i}.{j}", lambda i: f"server-{i}.0"),
+}
+
+
+@pytest.mark.parametrize("servers", WHO)
+def test_each_server_sees_its_own_calls_and_no_others(servers):
+    session, _, _ = fine_tuned(P3EFT(servers=servers, vectors=3), **SHORT)
+    seen = session.wire.transcript()
+    vector, adapter = WHO[servers]
+    expected = {(vector(i, j), 3 * i + j) for i in range(2) for j in range(3)}
+    assert set(seen.parts(Channel.GRADIENTS, 0)) == expected
+    for channel in (Channel.ACTIVATIONS, Channel.PARAMETERS):
+        assert set(seen.parts(channel, 0)) == {(adapter(i), i) for i in range(2)}
+    told = [m for m in seen.messages if m.channel == Channel.TOKENS and m.split == "train"]
+    for server in {adapter(i) for i in range(2)}:
+        rows = [m.rows for m in told if m.recipient == server and m.moment is None]
+        assert sorted(np.concatenate(rows)) == list(range(32))  # once, whatever it answers for
+
+
+@pytest.mark.parametrize("servers", WHO)
+def test_who_serves_changes_nothing_of_what_is_trained(servers):
+    other = fine_tuned(P3EFT(servers=servers, alternating=True), **SHORT)[0]
+    assert other.loss == fine_tuned(P3EFT(), **SHORT)[0].loss
+
+
+@pytest.mark.parametrize("servers", WHO)
+def test_no_server_answers_two_steps_in_a_row_where_they_take_turns(servers, tmp_path):
+    session, inputs, tuned = fine_tuned(
+        P3EFT(servers=servers, alternating=True), limit=64, train={"epochs": 3}
+    )
+    tuned.predict(inputs.tokens["dev"], "dev")
+    seen = session.wire.transcript()
+    steps, last = {}, max(m.step for m in seen.messages)
+    for message in seen.messages:
+        if message.step >= 0:
+            steps.setdefault(message.recipient, set()).add(message.step)
+    assert set.union(*steps.values()) == set(range(last + 1))
+    for own in steps.values():
+        assert all(step + 1 not in own for step in own)
+    judged = {m.recipient for m in seen.messages if m.split == "dev"}
+    assert not judged & {who for who, own in steps.items() if last in own}
+    write_transcript(seen, tmp_path / "wire", session.backbone, 0, 2, session.settings)
+    assert len(read_transcript(tmp_path / "wire")[1].messages) == len(seen.messages)
+
+
+def test_settings_of_old_records_are_read_and_keep_their_keys():
+    old = {"weight": 0.1, "adapters": 2, "vectors": 2, "sigma": 5.0, "noise": 1000.0}
+    for servers, now in (("one", "one"), ("separate", "per-vector")):
+        params = old | {"servers": servers, "backprop": "calls"}
+        assert P3EFT(**params).params == params
+        assert P3EFT(**params).servers == now
+    assert P3EFT(alternating=True).params != P3EFT().params
+
+
+@pytest.mark.parametrize(
+    ("servers", "why"),
+    [(3, "3 servers are more than the 2 adapters"), (2, "2 is no way to share 2 adapters")],
+)
+def test_number_of_servers_is_refused_with_what_to_say_instead(servers, why):
+    with pytest.raises(ValidationError, match=f"{why}: say `per-adapter`"):
+        P3EFT(servers=servers)
 
 
 def test_combined_backprop_sends_and_costs_what_calls_do():
@@ -171,7 +229,7 @@ def attacked(tmp_path_factory):
         tmp_path_factory.mktemp("p3eft"),
         NoDefense(),
         P3EFT(**hidden),
-        P3EFT(**hidden, servers="separate"),
+        P3EFT(**hidden, servers="per-vector"),
         attacks=attacks,
         limit=256,
         train=train,

@@ -116,6 +116,13 @@ def test_an_unknown_name_gets_the_nearest_one(folder: Path) -> None:
         registry.defense("amt")
 
 
+def test_a_name_from_before_leads_to_the_method_as_it_is_called_now(folder: Path) -> None:
+    named = DEFENSE.format(cls="Bee", name="bee").replace("strength", "formerly = ('wasp',)\n    s")
+    (folder / "bee.py").write_text(named)
+    with pytest.raises(LeakboardError, match=r"unknown defense 'wasp'\. It is called 'bee' now"):
+        registry.defense("wasp")
+
+
 def test_an_entry_point_adds_a_method(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ import torch
 from cells import fine_tuned
 
 from defenses.none import NoDefense
-from defenses.pslf import PSLF, randomised
+from defenses.randomised_response import RandomisedResponse, randomised
 
 
 @pytest.mark.parametrize(("classes", "epsilon"), [(2, 1.0), (3, 0.5), (5, 3.0)])
@@ -22,11 +22,11 @@ def test_each_wrong_class_takes_the_place_of_a_label_with_its_probability(classe
     for shift in range(1, classes):
         share = np.mean((found - labels) % classes == shift)
         assert share == pytest.approx(wrong, abs=4 * math.sqrt(wrong / n))
-    assert PSLF(epsilon=epsilon).claim().parameters == {"epsilon": epsilon}
+    assert RandomisedResponse(epsilon=epsilon).claim().parameters == {"epsilon": epsilon}
 
 
 def test_labels_are_drawn_once_and_the_session_keeps_its_own():
-    session, _, _ = fine_tuned(PSLF(epsilon=0.1), limit=64)
+    session, _, _ = fine_tuned(RandomisedResponse(epsilon=0.1), limit=64)
     plain, _, _ = fine_tuned(NoDefense(), limit=64)
     assert torch.equal(session.labels, plain.labels)
     assert session.loss != plain.loss

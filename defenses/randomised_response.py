@@ -15,17 +15,19 @@ from bench.methods import Defense, Source
 from defenses.none import NoDefense
 
 
-class PSLF(Defense):
+class RandomisedResponse(Defense):
     """Each label is replaced by each wrong class with probability 1/(e^ε + C − 1), once per run.
 
     Training is that of `none`, on these labels.
     """
 
-    name: ClassVar[str] = "pslf"
+    name: ClassVar[str] = "randomised-response"
+    formerly: ClassVar[tuple[str, ...]] = ("pslf",)
     source: ClassVar[Source] = Source(
-        "Differentially Private Label Protection in Split Learning (Yang et al. 2022)",
-        "transcript privacy by randomised response",
-        "https://arxiv.org/abs/2203.02073",
+        "Randomized Response (Warner 1965), of labels as in Deep Learning with Label Differential "
+        "Privacy (Ghazi et al. 2021)",
+        "LP-1ST without a prior",
+        "https://arxiv.org/abs/2102.06062",
     )
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
     knob: ClassVar[str | None] = "epsilon"

@@ -1,0 +1,37 @@
+"""Label leakage in what training has changed of the activations."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from attacks.spectral import Spectral
+from bench.attacking import against_untrained
+from bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
+from bench.methods import Attack, Knowledge, Source
+
+
+class ActivationDelta(Attack):
+    """Spectral on h(x, θ_t) − h(x, θ_0): what the untrained model says of a text is public, and no news."""
+
+    name: ClassVar[str] = "activation-delta"
+    source: ClassVar[Source] = Source("Leakboard", "adaptive attack on activations over an API")
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.LABEL}),
+        reads=frozenset({Channel.RECOMPUTED}),
+        knows=frozenset({Knows.BASE_WEIGHTS}),
+    )
+    measure: ClassVar[Measure] = "auc"
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        return [
+            matrix.guess(
+                self.measure,
+                matrix.rows,
+                Spectral().read(matrix.values - untrained, knowledge.classes, rng),
+            )
+            for matrix, untrained in against_untrained(seen)
+        ]
