@@ -42,6 +42,7 @@ def settings_table(rows: pd.DataFrame, keys: Mapping[tuple[Any, ...], str], link
         Column("by"),
         Column("EP, paper's", number=True, about="by the attack of the defense's authors"),
         Column("chance", number=True, about="EP that guessing without any observation leaves"),
+        Column("floor", number=True, about="EP that guessing or the untrained model leaves"),
         Column("seeds", number=True),
         Column("flags", choose=bool((rows["flags"] != "").any())),
     ]
@@ -61,6 +62,7 @@ def settings_table(rows: pd.DataFrame, keys: Mapping[tuple[Any, ...], str], link
                 of_attack(row["attack"], links),
                 _privacy(row, "paper_"),
                 number(row["ep_chance"]),
+                number(row["ep_level"]),
                 Cell(f"{row['n_seeds']}{'†' if once else ''}", sort=float(row["n_seeds"])),
                 Cell(row["flags"].replace(",", ", ")),
             ]
@@ -134,6 +136,7 @@ def leaks_table(
         Column("success", number=True, about="what the attack reached"),
         Column("metric"),
         Column("chance", number=True, about="success of guessing without any observation"),
+        Column("floor", number=True, about="success on the untrained model's activations"),
         Column("EP", number=True, about="1 − success / ceiling"),
         Column("n", number=True, about="independent examples behind the interval"),
         Column("status", choose=True),
@@ -158,6 +161,7 @@ def leaks_table(
                 estimated(success),
                 Cell(leak.metric),
                 number(success and success.chance),
+                number(leak.floor and leak.floor.value),
                 Cell(NOT_SHOWN, sort=math.nan, hidden=True) if silent else estimated(leak.ep),
                 Cell(str(success.n), sort=float(success.n)) if success else number(None),
                 Cell(leak.status, leak.reason),

@@ -15,7 +15,14 @@ from leaderboards.tables.frame import Row
 from leaderboards.tables.means import SETTING, average, by_setting, setting_of
 from leaderboards.tables.parameters import choices
 from leaderboards.tables.ranks import Contender, clearly_better, ranks, spelled
-from leaderboards.tables.standing import CERTIFIED, NOT_SHOWN, Standing, standing, told
+from leaderboards.tables.standing import (
+    CERTIFIED,
+    NOT_SHOWN,
+    Standing,
+    levels,
+    standing,
+    told,
+)
 
 PAPERS = "papers"
 """The board that stands apart: ours beside what a paper prints, see `leaderboards.tables.beside`."""
@@ -60,8 +67,8 @@ class Setting:
 
 
 RANKED = (
-    "Privacy is EP divided by the EP that guessing leaves: 1 where the strongest attack finds no more "
-    "than a guesser. Ranks: paired t-tests over seeds at 5 %, non-overlapping intervals where there is "
+    "Privacy is EP divided by the EP that guessing leaves, or the untrained model where that is less (its "
+    "floor): 1 where the strongest attack finds no more than that. Ranks: paired t-tests over seeds at 5 %, non-overlapping intervals where there is "
     "one seed; what cannot be told apart shares its ranks. Ranked is what is certified: at most (≤) so much is kept "
     "where an attack finds something that is not shown to work without the defense, and nothing is shown where it "
     "finds nothing."
@@ -97,8 +104,8 @@ def _settings(
 ) -> Iterator[tuple[tuple[str, str], list[Setting]]]:
     """By goal and attribute the settings under the attack that decides."""
     rows = deciding(comparison.rows, attack)
-    rows = rows[rows["ep_chance"] > 0]  # elsewhere there is nothing to find out
-    rows = rows.assign(privacy=(rows["ep"] / rows["ep_chance"]).clip(0, 1))
+    rows = rows[rows["ep_level"] > 0]  # elsewhere there is nothing to find out
+    rows = rows.assign(privacy=(rows["ep"] / rows["ep_level"]).clip(0, 1))
     lost = {setting_of(row): row for row in comparison.settings.to_dict("records")}
     told = [
         *SETTING,
@@ -121,7 +128,7 @@ def _settings(
                     row=mean | {"label": known["label"]},
                     lost=known,
                     utility=_contender(seeds, "utility", 1.0),
-                    privacy=_contender(seeds, "privacy", float(mean["ep_chance"]), "ep"),
+                    privacy=_contender(seeds, "privacy", float(mean["ep_level"]), "ep"),
                     choice=choices(str(mean["defense"]), [str(mean["params"])])[0],
                     standing=standing(mean),
                 )
@@ -249,7 +256,7 @@ def _described(one: Setting) -> Entry:
         "setting": row["label"],
         "privacy": told(_banded(one.privacy), how),
         "EP": told(ep, how),
-        "chance EP": f"{row['ep_chance']:.3f}",
+        "chance EP": levels(row),
         "lost": " ".join(points_lost(one.lost)),
         "attack": row["attack"],
         "seeds": row["n_seeds"],

@@ -37,8 +37,8 @@ def deciding(
 
     That an attack fails says nothing where it is not shown to work (see `leaderboards.tables.standing`):
     of those that are certified or that find something the strongest decides, else of all. It has the
-    largest advantage over chance on the mean over the seeds on which it ran:
-    EPs of attacks whose chance levels differ cannot be compared. To take the strongest of each seed
+    largest advantage over chance, or over what the untrained model tells it where that is more, on the
+    mean over the seeds on which it ran: EPs of attacks whose levels differ cannot be compared. To take the strongest of each seed
     would pick what luck favours there, and so understate EP. One that ran on fewer seeds competes
     with the mean of those: what leaks there leaks, and `n_seeds` says how often it was seen.
 
@@ -73,7 +73,7 @@ def deciding(
         rows = rows[rows["attack"] == attack]
     setting, choice = [*SETTING, *apart, "goal", "attribute"], [*method[1:], "channel"]
     means = rows.groupby([*setting, *choice], sort=False, dropna=False)
-    ranked = rows.assign(mean=means["advantage"].transform("mean"))
+    ranked = rows.assign(mean=means["above"].transform("mean"))
     of_means = rows.assign(**{name: means[name].transform("mean") for name in LOWS})
     ranked["counts"] = standings(of_means) != NOT_SHOWN
     ranked = ranked.sort_values(["counts", "mean"], ascending=False, kind="stable")

@@ -147,7 +147,7 @@ def _open(row: Row, means: Sequence[Row]) -> Row | None:
     ]
     here = [other for other in alike if other["cut"] == row["cut"]] or alike
     plain = [other for other in here if other["defense"] == "none"] or here
-    return min(plain, key=lambda other: other["ep"] / other["ep_chance"], default=None)
+    return min(plain, key=lambda other: other["ep"] / other["ep_level"], default=None)
 
 
 def _evidence(
@@ -178,7 +178,7 @@ def _evidence(
 
 def _found(row: Row) -> Found:
     value, low, high = (float(row[f"success{end}"]) for end in ("", "_low", "_high"))
-    scale = float(row["ep_chance"]) or float("nan")  # where guessing finds all, nothing is to hide
+    scale = float(row["ep_level"]) or float("nan")  # where guessing finds all, nothing is to hide
     kept = (min(1.0, max(0.0, row[f"ep{end}"] / scale)) for end in ("", "_low", "_high"))
     chance = float(row["chance"])
     return Found(

@@ -16,7 +16,15 @@ from leaderboards.tables.frame import Row
 from leaderboards.tables.looks import look
 from leaderboards.tables.means import SETTING, by_setting, setting_of
 from leaderboards.tables.parameters import SYMBOLS, choices
-from leaderboards.tables.standing import CERTIFIED, IDLE, NOT_SHOWN, Standing, standing, told
+from leaderboards.tables.standing import (
+    CERTIFIED,
+    IDLE,
+    NOT_SHOWN,
+    Standing,
+    above_floor,
+    standing,
+    told,
+)
 
 BUDGET = 3.0
 """Points of utility that a defense may lose by default."""
@@ -30,10 +38,10 @@ class Shield:
     """How one defense stands against one goal.
 
     Attributes:
-        kept: EP divided by the EP that an attacker leaves who reads nothing: 1 where the strongest
-            attack finds no more than he does, 0 where it finds everything. None: not measured, or
-            not shown.
-        row: the mean over seeds of the strongest attack: ep, ep_low, ep_high, ep_chance, attack, ….
+        kept: EP divided by the EP that an attacker leaves who reads nothing, or nothing but the untrained
+            model: 1 where the strongest attack finds no more than he does, 0 where it finds everything.
+            None: not measured, or not shown.
+        row: the mean over seeds of the strongest attack: ep, ep_low, ep_high, ep_level, attack, ….
         why: where there is no number, the reason.
         standing: whether `kept` is certified, the most that can be kept, or not shown; None: not
             measured.
@@ -60,7 +68,7 @@ class Shield:
         """Numbers of the notes that belong to it, such as ' (1)'; new ones are added to `notes`."""
         flags = [flag for flag in str(self.row.get("flags", "")).split(",") if flag in FLAGS]
         texts = [f"{flag}: {FLAGS[flag]}" for flag in flags if flag != "uncertified-attack"]
-        texts = [self.why] if self.kept is None else texts
+        texts = [self.why] if self.kept is None else [*texts, *above_floor(self.row)]
         return "".join(f" ({notes.setdefault(text, len(notes) + 1)})" for text in texts)
 
 
@@ -133,7 +141,7 @@ def _defenses(comparison: Comparison) -> int:
 def _matrix(comparison: Comparison, budget: float) -> Matrix:
     rows = comparison.rows
     strongest = comparison.deciding().assign(
-        kept=lambda means: (means["ep"] / means["ep_chance"]).clip(0, 1)
+        kept=lambda means: (means["ep"] / means["ep_level"]).clip(0, 1)
     )
     told = rows[rows["goal"] != ""][["goal", "attribute"]].drop_duplicates()
     measured = set(zip(strongest["goal"], strongest["attribute"], strict=True))

@@ -16,6 +16,10 @@ SETTING = ["task", "model", "cut", "defense", "params", "setup", *TRAINED]
 """What rows have in common that differ in nothing but the seed."""
 MEASURED = ["utility", "success", "ep"]
 TEXTS = ["attack", "attack_params", "goal", "view", "channel", "attribute", "status", "reason"]
+LEVELS = [
+    *["chance", "floor", "ep_chance", "ep_level", "utility_chance"],
+    *["advantage_low", "certificate"],
+]
 SUMMARY = [
     *TEXTS,
     "utility_metric",
@@ -23,11 +27,7 @@ SUMMARY = [
     "flags",
     "undefended",
     *[f"{name}{end}" for name in MEASURED for end in ("", "_low", "_high")],
-    "chance",
-    "ep_chance",
-    "utility_chance",
-    "advantage_low",
-    "certificate",
+    *LEVELS,
     "n",
     "n_seeds",
 ]
@@ -96,7 +96,7 @@ def _mean(rows: Sequence[Row]) -> dict[str, object]:
             values, ends[f"{name}_low"], ends[f"{name}_high"]
         )
     # Of lower ends and of certificates the mean is one, too: what they say holds on the mean.
-    for name in ("chance", "ep_chance", "utility_chance", "advantage_low", "certificate"):
+    for name in LEVELS:
         told = [seed[name] for seed in seeds if not np.isnan(seed[name])]
         row[name] = float(np.mean(told)) if told else np.nan
     row["n"] = min((seed["n"] for seed in seeds if not pd.isna(seed["n"])), default=None)

@@ -43,6 +43,24 @@ def shown(means: pd.DataFrame) -> pd.DataFrame:
     return means.assign(**{name: means[name].mask(hidden) for name in names})
 
 
+def above_floor(row: Row) -> list[str]:
+    """What is to be said of a row whose floor lies above chance; nothing of others."""
+    if not row["ep_level"] < row["ep_chance"]:
+        return []
+    return [
+        f"{row['attack']} reads {row['floor']:.2f} from the untrained model already (guessing "
+        f"{row['chance']:.2f}), which no defense can change: judged is what lies above that floor"
+    ]
+
+
+def levels(row: Row) -> str:
+    """The EP that guessing leaves, and that which the untrained model leaves where it is less, in words."""
+    chance, level = row["ep_chance"], row["ep_level"]
+    if pd.isna(chance):
+        return "–"
+    return f"{chance:.3f}" + (f", floor {level:.3f}" if level < chance else "")
+
+
 def told(number: str, standing: str) -> str:
     """A measured privacy in words: as it is, as an upper bound, or not at all."""
     return NOT_SHOWN if standing == NOT_SHOWN else f"≤ {number}" if standing == PROVEN else number

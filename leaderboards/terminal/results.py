@@ -20,6 +20,7 @@ from leaderboards.tables import (
     deciding,
     distinct,
     failures,
+    levels,
     look,
     settings,
     setup,
@@ -117,7 +118,7 @@ def _best(
                 _privacy(authors[row["attribute"]], interval=False) if known else _number(None),
                 _privacy(row),
                 " ".join(part for part in (row["attack"], params.replace(" = ", "=")) if part),
-                _number(row["ep_chance"]),
+                levels(row),
                 ",".join(map(str, numbers)),
                 _numbered(row["flags"]),
             ]
@@ -185,7 +186,7 @@ def _cells(
         _with_half(row, "utility") if setting else "",
         " ".join(part for part in what if part),
         _privacy(row) if row["status"] == "ok" else row["status"],
-        _number(row["ep_chance"]),
+        levels(row),
         _numbered(row["flags"]),
     ]
     # Text, not str: a bracket in a reason must not be read as markup.

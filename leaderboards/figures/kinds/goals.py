@@ -122,7 +122,7 @@ def _field(ax: Axes, x: int, y: int, shield: Shield) -> None:
     colour = MAP(0.05 + 0.9 * shield.kept) if shield.coloured else "white"
     ax.add_patch(Rectangle(corner, 0.96, 0.92, facecolor=colour, linewidth=0))
     ink = "white" if shield.coloured and shield.kept > DARK else "black"
-    low, high = np.clip([row["ep_low"] / row["ep_chance"], row["ep_high"] / row["ep_chance"]], 0, 1)
+    low, high = np.clip([row["ep_low"] / row["ep_level"], row["ep_high"] / row["ep_level"]], 0, 1)
     ax.text(x, y - 0.16, shield.number, color=ink, fontweight="bold", **middle)
     told = f"{row['attack']} [{low:.2f}, {high:.2f}]"
     ax.text(x, y + 0.22, told, color=ink, fontsize=5.2, **middle)
