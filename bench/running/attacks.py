@@ -142,7 +142,7 @@ def with_floors(
     floors = {
         (alike[0].channel, alike[0].measure, fields["view"]): fields["success"]
         for alike in _grouped([guess for guess in guesses if guess.goal == Goal.LABEL])
-        for fields in score_over_training(alike, before, truth)
+        for fields in score_over_training(alike, before, truth, curve=False)
     }
     return [
         (guess, fields | {"floor": floors.get((guess.channel, guess.measure, fields.get("view")))})

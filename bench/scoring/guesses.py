@@ -76,13 +76,14 @@ def score(guess: Guess, truth: Truth, granted: Ints | None = None) -> dict[str, 
 
 
 def score_over_training(
-    guesses: Sequence[Guess], seen: Transcript, truth: Truth
+    guesses: Sequence[Guess], seen: Transcript, truth: Truth, curve: bool = True
 ) -> list[dict[str, Any]]:
     """The fields of the leaks that guesses about labels decide, at the worst moment and at the last.
 
     Args:
         guesses: of one attack from one channel, by one measure; one per moment, part and recipient.
         seen: says which rows were sent there.
+        curve: also all moments between.
 
     Raises:
         BadGuess: wrong shape, type, goal or rows.
@@ -116,7 +117,7 @@ def score_over_training(
             raise BadGuess("guesses must be finite, and clusters count from 0")
         step = min(m.step for m in there)
         looks.append(moments.Look(guess, step, values, labels[rows], truth.permuted[:, rows]))
-    return moments.scored(looks, int(labels.max()) + 1)
+    return moments.scored(looks, int(labels.max()) + 1, curve)
 
 
 def _inversion(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]:

@@ -52,12 +52,13 @@ def permuted(labels: Ints) -> NDArray[np.int16]:
     return np.stack([rng.permutation(small) for _ in range(PERMUTATIONS)])
 
 
-def scored(looks: Sequence[Look], classes: int) -> list[dict[str, Any]]:
+def scored(looks: Sequence[Look], classes: int, curve: bool = True) -> list[dict[str, Any]]:
     """The fields of two leaks, that of the worst moment and that of the last one.
 
     Args:
         looks: of one attack on one channel, all of the same measure; those in which a class is
             missing are left out and counted.
+        curve: also the intervals of the moments between, which take most of the time.
     """
     measure = looks[0].guess.measure
     metric = METRICS[measure]
@@ -68,21 +69,19 @@ def scored(looks: Sequence[Look], classes: int) -> list[dict[str, Any]]:
     undefined = len({look.step for look in looks}) - len(moments)
     if not moments:
         return []
-    points, chosen, nulls = [], [], []
-    for step, parts in sorted(moments.items()):
-        values = [float(MEASURES[measure](p.values, p.truth[None], classes)[0]) for p in parts]
-        null = np.max([MEASURES[measure](p.values, p.null, classes) for p in parts], axis=0)
-        best = parts[int(np.argmax(values))]
-        low, high = interval(best, max(values), classes)
+    steps = sorted(moments)
+    found_at = [_at(moments[step], measure, classes) for step in steps]
+    worst = int(np.argmax([value for value, _, _ in found_at]))
+    overall = float(np.max([null for _, _, null in found_at], axis=0).mean())
+    points, chosen = [], [best for _, best, _ in found_at]
+    for i, (step, (value, best, null)) in enumerate(zip(steps, found_at, strict=True)):
+        told = curve or i in (worst, len(steps) - 1)
+        low, high = interval(best, value, classes) if told else (value, value)
         estimate = Estimate(
-            value=max(values), low=low, high=high, n=len(best.truth), chance=float(null.mean())
+            value=value, low=low, high=high, n=len(best.truth), chance=float(null.mean())
         )
         recipient = best.guess.recipient or ""
         points.append(Point(step=step, part=best.guess.part, recipient=recipient, success=estimate))
-        chosen.append(best)
-        nulls.append(null)
-    worst = int(np.argmax([point.success.value for point in points]))
-    overall = float(np.max(nulls, axis=0).mean())
     found = []
     for view, at, chance in (("worst", worst, overall), ("last", -1, points[-1].success.chance)):
         found.append(
@@ -91,13 +90,20 @@ def scored(looks: Sequence[Look], classes: int) -> list[dict[str, Any]]:
                 "metric": metric,
                 "success": points[at].success.model_copy(update={"chance": chance}),
                 "step": points[at].step,
-                "curve": points if view == "worst" and len(points) > 1 else [],
+                "curve": points if curve and view == "worst" and len(points) > 1 else [],
                 "undefined": undefined,
                 "units": len(chosen[at].truth),
                 "raw": {"guess": ordinal(chosen[at].values), "truth": chosen[at].truth.tolist()},
             }
         )
     return found
+
+
+def _at(parts: Sequence[Look], measure: Measure, classes: int) -> tuple[float, Look, Floats]:
+    """The largest success in the parts of one moment, where it was, and the same under permuted labels."""
+    values = [float(MEASURES[measure](p.values, p.truth[None], classes)[0]) for p in parts]
+    null = np.max([MEASURES[measure](p.values, p.null, classes) for p in parts], axis=0)
+    return max(values), parts[int(np.argmax(values))], null
 
 
 def ordinal(values: NDArray[Any]) -> list[int]:
@@ -203,13 +209,19 @@ def _auc_resampled(look: Look, classes: int, weights: Ints) -> Floats:
     _, tied = np.unique(look.values[order], return_inverse=True)
     starts = np.flatnonzero(np.diff(tied, prepend=-1))
     whole = _aucs(look.values, look.truth[None], classes)
+    weights, truth = weights[:, order], look.truth[order]
     found = []
     for c, given in zip(range(1 if classes == 2 else 0, classes), whole, strict=True):
-        mine = np.add.reduceat((weights * (look.truth == c))[:, order], starts, axis=1)
-        rest = np.add.reduceat((weights * (look.truth != c))[:, order], starts, axis=1)
-        below = np.cumsum(rest, axis=1) - rest / 2
-        pairs = np.maximum(mine.sum(1) * rest.sum(1), 1)
-        area = (mine * below).sum(1) / pairs
+        own = truth == c
+        if len(starts) == len(order):  # no ties: what lies below a row of the class is a plain sum
+            mine = weights[:, own]
+            below = np.cumsum(np.where(own, 0, weights), axis=1)
+            rest, below = below[:, -1], below[:, own]
+        else:
+            mine = np.add.reduceat(weights * own, starts, axis=1)
+            others = np.add.reduceat(weights * ~own, starts, axis=1)
+            rest, below = others.sum(1), np.cumsum(others, axis=1) - others / 2
+        area = (mine * below).sum(1) / np.maximum(mine.sum(1) * rest, 1)
         found.append(area if given[0] >= 0.5 else 1 - area)
     return _mean(found)
 

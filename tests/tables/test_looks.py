@@ -17,7 +17,7 @@ def test_a_new_method_shifts_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
     before = [looks.look(name) for name in ("sap", "mine")]
     more = {
         "aaa": SimpleNamespace(
-            colour="#111111", marker="x", knob="k", measured_by={}, measured_on=()
+            colour="#111111", marker="x", knob="k", measured_by={}, measured_on=(), formerly=()
         ),
         **FEW,
     }
