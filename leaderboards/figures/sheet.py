@@ -96,16 +96,17 @@ def save(figure: Figure, out: Path) -> list[Path]:
 
 @contextmanager
 def _fonts_without_rules() -> Iterator[None]:
-    """Spares the names of the glyphs of a font, and the rules by which a typesetter moves them.
+    """Spares the names of the glyphs of a font, its characters, and the rules of a typesetter.
 
-    A PDF that places each glyph holds none of them, but to read those of DejaVu would take most of
-    the time of writing it. matplotlib offers no way to say so.
+    A PDF that places each glyph by its number, and says itself which character it is, needs none of
+    them, but to read those of DejaVu would take most of the time of writing it. matplotlib offers no
+    way to say so.
     """
     whole = subset.load_font
 
     def without(*args: Any, **kwargs: Any) -> Any:
         font = whole(*args, **kwargs, dontLoadGlyphNames=True)
-        for table in ("GDEF", "GPOS", "GSUB", "MATH"):
+        for table in ("GDEF", "GPOS", "GSUB", "MATH", "OS/2", "cmap", "kern", "name"):
             if table in font:
                 del font[table]
         return font

@@ -21,6 +21,7 @@ from leaderboards.site.board_tables import board_table, matrix_table, papers_tab
 from leaderboards.site.cells import Table, aim
 from leaderboards.site.content import Content
 from leaderboards.site.links import Links, slug
+from leaderboards.site.markup import mark, rows
 from leaderboards.site.method_facts import facts
 from leaderboards.site.panels import by_task
 from leaderboards.site.record_tables import leaks_table, records_table, settings_table
@@ -192,7 +193,8 @@ class Pages:
         )
         made.globals |= {
             "look": look,
-            "outline": charts.outline,
+            "mark": mark,
+            "rows": rows,
             "version": __version__,
             "slug": slug,
         }
