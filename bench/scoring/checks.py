@@ -36,14 +36,17 @@ def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flag
     for record in records:
         if record.dropped_bytes:
             found[record.key, -1] = ("truncated-transcript",)
+        guessers = [leak for leak in record.leaks if leak.channel is None and leak.success]
         for i, leak in enumerate(record.leaks):
-            names = _of_leak(record, leak, certified.get((record.key, i), 0.0))
+            names = _of_leak(record, leak, certified.get((record.key, i), 0.0), guessers)
             if names:
                 found[record.key, i] = tuple(names)
     return found
 
 
-def _of_leak(record: Record, leak: Leak, strength: float) -> list[str]:
+def _of_leak(
+    record: Record, leak: Leak, strength: float, guessers: Sequence[Leak]
+) -> list[str]:
     if leak.success is None or leak.channel is None:  # nothing measured, or nothing read
         return []
     names = []
@@ -54,7 +57,7 @@ def _of_leak(record: Record, leak: Leak, strength: float) -> list[str]:
         names.append("below-chance")
     if 0 in leak.told:
         names.append("unseen-class")
-    if any(_is_baseline_of(other, leak) for other in record.leaks):
+    if any(_beats(guesser, leak) for guesser in guessers):
         names.append("weaker-beats-stronger")
     claimed = record.claim.parameters.get("epsilon", math.inf) if record.claim else math.inf
     if leak.epsilon is not None and leak.epsilon > claimed:
@@ -64,14 +67,13 @@ def _of_leak(record: Record, leak: Leak, strength: float) -> list[str]:
     return names
 
 
-def _is_baseline_of(other: Leak, leak: Leak) -> bool:
-    """Whether `other` read nothing and still did better than `leak` at the same thing."""
+def _beats(guesser: Leak, leak: Leak) -> bool:
+    """Whether what read nothing did better than `leak` at the same thing."""
     return (
-        other.channel is None
-        and other.success is not None
+        guesser.success is not None
         and leak.success is not None
-        and (other.goal, other.attribute) == (leak.goal, leak.attribute)
-        and other.metric == leak.metric
-        and (leak.goal != Goal.INVERSION or leak.view == other.view)
-        and other.success.low > leak.success.high
+        and (guesser.goal, guesser.attribute) == (leak.goal, leak.attribute)
+        and guesser.metric == leak.metric
+        and (leak.goal != Goal.INVERSION or leak.view == guesser.view)
+        and guesser.success.low > leak.success.high
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -81,13 +82,22 @@ def _curves(named: pd.DataFrame, apart: list[str], hollow: bool) -> Iterator[Cur
         for defense, own in named.groupby("defense", sort=False)
         for place, variant in enumerate(dict.fromkeys(own["variant"]))
     }
-    for _, rows in named.groupby(["task", "defense", *apart], sort=False, dropna=False):
-        first = rows.iloc[0]
-        defense, variant = first["defense"], first["variant"]
+    told = named[["task", "defense", "variant", "knob_value"]].to_dict("records")
+    lines: dict[int, list[int]] = {}
+    numbers = named.groupby(["task", "defense", *apart], sort=False, dropna=False).ngroup()
+    for place, number in enumerate(numbers):
+        lines.setdefault(number, []).append(place)
+    for places in lines.values():
+        first = told[places[0]]
+        defense, variant = str(first["defense"]), str(first["variant"])
         name = f"{defense} ({variant})" if variant else defense
-        line = rows.sort_values("knob_value", kind="stable")
+        places.sort(key=lambda place: _last_if_missing(told[place]["knob_value"]))
         style = styles[order[defense, variant] % len(styles)]
-        yield Curve(first["task"], name, look(defense), style, line, hollow)
+        yield Curve(str(first["task"]), name, look(defense), style, named.iloc[places], hollow)
+
+
+def _last_if_missing(number: float) -> tuple[bool, float]:
+    return (True, 0.0) if isnan(number) else (False, number)
 
 
 def _variants(own: pd.DataFrame, several_models: bool) -> Iterator[tuple[object, str, str]]:

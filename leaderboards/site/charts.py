@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape as escaped
 from typing import Any
@@ -15,7 +15,7 @@ from bench.contracts import Record
 from leaderboards.figures import Curve, measured_curves
 from leaderboards.site.links import Links
 from leaderboards.site.record_tables import ONE_SEED
-from leaderboards.tables import SETTING, Look, distinct, look, pareto, setting_of, told
+from leaderboards.tables import Look, Row, distinct, look, pareto, setting_of, told
 
 SIGNS = {
     "o": ("circle", "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"),
@@ -35,21 +35,6 @@ SIGNS = {
 """For each marker of matplotlib its name in plotly and its outline as an SVG path."""
 DASHES = {"-": "solid"}
 STROKES = ("solid", "dash", "dot", "dashdot", "longdash")
-HOVER = [
-    "label",
-    "utility",
-    "utility_low",
-    "utility_high",
-    "ep",
-    "ep_low",
-    "ep_high",
-    "ep_chance",
-    "attack",
-    "n_seeds",
-    "flags",
-    "standing",
-]
-"""What is told of a point."""
 HEIGHT = 340
 """Pixels."""
 
@@ -84,6 +69,7 @@ def chart(points: pd.DataFrame, keys: Mapping[tuple[Any, ...], str]) -> Chart:
         points: as `leaderboards.tables.points.points` builds them, all with both numbers.
         keys: for each setting the key of the record to which a click on its point leads.
     """
+    rows = dict(zip(points.index, points.to_dict("records"), strict=True))
     best = pareto(points).sort_values(["ep", "utility"], ascending=[True, False])
     envelope = {
         "x": _plain(best["ep"]),
@@ -103,7 +89,7 @@ def chart(points: pd.DataFrame, keys: Mapping[tuple[Any, ...], str]) -> Chart:
     line = {"xref": "paper", "x0": 0, "x1": 1, "line": {"width": 1, "dash": "dash"}}
     band = {"yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
     return Chart(
-        [envelope, *(_trace(curve, keys) for curve in curves)],
+        [envelope, *(_trace(curve, [rows[n] for n in curve.rows.index], keys) for curve in curves)],
         {
             "shapes": [
                 {"type": "rect", "x0": low, "x1": high, **band, "line": {"width": 0}},
@@ -158,34 +144,35 @@ def over_steps(record: Record) -> Chart | None:
     return Chart(data, {**axes, "height": HEIGHT}, list(zip(names, looks, strict=True)))
 
 
-def _trace(curve: Curve, keys: Mapping[tuple[Any, ...], str]) -> dict[str, Any]:
-    rows = curve.rows
-    found = rows[[*SETTING, *HOVER]].to_dict("records")
+def _trace(
+    curve: Curve, rows: Sequence[Row], keys: Mapping[tuple[Any, ...], str]
+) -> dict[str, Any]:
+    """A curve, whose points are these rows."""
     several = len(rows) > 1
     dash = curve.style if isinstance(curve.style, str) else _dashes(curve.style[1])
     return {
         "name": label(curve.name),
-        "x": _plain(rows["ep"]),
-        "y": _plain(rows["utility"]),
+        "x": _plain(row["ep"] for row in rows),
+        "y": _plain(row["utility"] for row in rows),
         "mode": "lines+markers" if several else "markers",
         "error_x": _error(rows, "ep"),
         "error_y": _error(rows, "utility"),
         "line": {"dash": DASHES.get(dash, dash), "width": 1.8},
         "marker": {"symbol": SIGNS.get(curve.look.marker, SIGNS["o"])[0], "size": 9},
-        "hovertext": [_hover(curve.name, row) for row in found],
+        "hovertext": [_hover(curve.name, row) for row in rows],
         "hoverinfo": "text",
-        "customdata": [Links().record(keys[setting_of(row)]) for row in found],
+        "customdata": [Links().record(keys[setting_of(row)]) for row in rows],
         "meta": {"colour": curve.look.colour},
     }
 
 
-def _hover(name: str, row: dict[Any, Any]) -> str:
+def _hover(name: str, row: Row) -> str:
     lines = [f"<b>{label(name)}</b>"]
     if row["label"] not in ("", name):
         lines.append(label(row["label"]))
     for title, column in (("utility", "utility"), ("empirical privacy", "ep")):
         low, high = row[f"{column}_low"], row[f"{column}_high"]
-        ends = "" if pd.isna(low) or pd.isna(high) else f" [{low:.3f}, {high:.3f}]"
+        ends = "" if math.isnan(low) or math.isnan(high) else f" [{low:.3f}, {high:.3f}]"
         how = str(row["standing"]) if column == "ep" else ""
         lines.append(f"{title} {told(f'{row[column]:.3f}{ends}', how)}")
     lines.append(f"chance level {row['ep_chance']:.3f}; attack {label(row['attack'])}")
@@ -195,15 +182,15 @@ def _hover(name: str, row: dict[Any, Any]) -> str:
     return "<br>".join(lines)
 
 
-def _error(rows: pd.DataFrame, name: str) -> dict[str, Any]:
-    value = rows[name].to_numpy(float)
-    up = np.nan_to_num(rows[f"{name}_high"].to_numpy(float) - value)
-    down = np.nan_to_num(value - rows[f"{name}_low"].to_numpy(float))
+def _error(rows: Sequence[Row], name: str) -> dict[str, Any]:
+    ends: list[tuple[float, float]] = [
+        (row[f"{name}_high"] - row[name], row[name] - row[f"{name}_low"]) for row in rows
+    ]
     return {
         "type": "data",
         "symmetric": False,
-        "array": _plain(up),
-        "arrayminus": _plain(down),
+        "array": _plain(0.0 if math.isnan(up) else up for up, _ in ends),
+        "arrayminus": _plain(0.0 if math.isnan(down) else down for _, down in ends),
         "thickness": 1,
         "width": 0,
     }
@@ -213,6 +200,6 @@ def _dashes(lengths: tuple[float, ...]) -> str:
     return ",".join(f"{2 * length:g}px" for length in lengths)
 
 
-def _plain(values: Any) -> list[float | None]:
+def _plain(values: Iterable[float]) -> list[float | None]:
     """Numbers as JSON has them, short of digits that no screen shows."""
     return [round(float(v), 5) if math.isfinite(v) else None for v in values]

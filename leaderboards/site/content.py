@@ -40,7 +40,7 @@ class Content:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """All results, as `leaderboards.tables.frame.frame` builds them."""
-        return frame(self.records)
+        return frame(self.records, self.strengths, self.flags)
 
     @cached_property
     def settings(self) -> pd.DataFrame:

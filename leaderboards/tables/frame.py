@@ -18,7 +18,7 @@ from bench.contracts import (
     Record,
     digest,
 )
-from bench.scoring import advantage_low, flags, strengths
+from bench.scoring import Flags, Strengths, advantage_low, flags, strengths
 
 Row = Mapping[Hashable, Any]
 """A row of a table, by column."""
@@ -140,15 +140,21 @@ def in_order(records: Sequence[Record]) -> list[Record]:
     return sorted(records, key=place)
 
 
-def frame(records: Sequence[Record]) -> pd.DataFrame:
+def frame(
+    records: Sequence[Record], certified: Strengths | None = None, raised: Flags | None = None
+) -> pd.DataFrame:
     """One row per cell and leak, in the order of the records and of their leaks.
 
     A record without leaks gives one row with its status and reason, so that nothing vanishes. The
     models that attackers train themselves are no results, and have no row.
+
+    Args:
+        certified: their certificates, where they are at hand.
+        raised: their flags, likewise.
     """
     records = [record for record in records if record.cell.shadow is None]
-    certified = strengths(records)
-    raised = flags(records, certified)
+    certified = strengths(records) if certified is None else certified
+    raised = flags(records, certified) if raised is None else raised
     rows = []
     for record in records:
         leaks: Sequence[Leak | None] = record.leaks or [None]
@@ -215,6 +221,7 @@ def _of_leak(leak: Leak | None) -> dict[str, Any]:
         return dict.fromkeys(
             ("attack", "attack_params", "goal", "view", "attribute", "channel", "metric"), ""
         )
+    ep = leak.ep
     return {
         **_of_attack(leak.attack),
         "goal": leak.goal.value,
@@ -226,8 +233,8 @@ def _of_leak(leak: Leak | None) -> dict[str, Any]:
         **_estimate("success", leak.success),
         "chance": leak.success and leak.success.chance,
         "floor": leak.floor and leak.floor.value,
-        **_estimate("ep", leak.ep),
-        "ep_chance": leak.ep and leak.ep.chance,
+        **_estimate("ep", ep),
+        "ep_chance": ep and ep.chance,
         "ep_level": None if leak.level is None else 1 - leak.level / leak.ceiling,
         "above": leak.above,
         "advantage": leak.advantage,

@@ -150,13 +150,15 @@ def _matrix(comparison: Comparison, budget: float) -> Matrix:
         (aim for aim in told.itertuples(index=False, name=None) if aim in measured),
         key=lambda aim: (order.index(aim[0]), aim[1]),
     )
-    tried = by_setting(rows[[*SETTING, "key", "goal", "status", "reason"]])
+    cells = by_setting(rows.drop_duplicates("key")[[*SETTING, "key"]])
     means = by_setting(strongest)
     lines = []
     for name, settings in comparison.settings.groupby("defense", sort=False):
         chosen = _chosen(str(name), settings, means, aims, budget)
         here = setting_of(chosen)
-        lines.append(_line(chosen, tried[here], means.get(here, ()), aims, comparison.records))
+        own = rows[rows["key"].isin({cell["key"] for cell in cells[here]})]
+        tried = own[["key", "goal", "status", "reason"]].to_dict("records")
+        lines.append(_line(chosen, tried, means.get(here, ()), aims, comparison.records))
     return Matrix(comparison, budget, aims, lines, _idle(strongest))
 
 

@@ -91,16 +91,21 @@ def setup(row: Row, peers: pd.DataFrame) -> str:
     Names the data limit, the epochs or the precision where they tell setups apart, else the setup's
     digits.
     """
-    if peers["setup"].nunique() < 2:
+    if len(set(peers["setup"])) < 2:
         return ""
-    if peers.groupby(TRAINED, dropna=False)["setup"].nunique().max() > 1:
+    found: dict[tuple[Any, ...], set[str]] = {}
+    for *trained, digits in zip(*(peers[name] for name in [*TRAINED, "setup"]), strict=True):
+        where = tuple(None if pd.isna(value) else value for value in trained)
+        found.setdefault(where, set()).add(digits)
+    if any(len(digits) > 1 for digits in found.values()):
         return f"setup {row['setup']}"
     parts: list[str] = []
-    if peers["limit"].nunique(dropna=False) > 1:
+    limits, epochs, precisions = (len(set(told)) for told in zip(*found, strict=True))
+    if limits > 1:
         parts.append("all data" if pd.isna(row["limit"]) else setting("limit", row["limit"]))
-    if peers["epochs"].nunique() > 1:
+    if epochs > 1:
         parts.append(setting("epochs", row["epochs"]))
-    if peers["precision"].nunique() > 1:
+    if precisions > 1:
         parts.append(str(row["precision"]))
     return ", ".join(parts)
 

@@ -82,14 +82,14 @@ def per_setting(frame: pd.DataFrame) -> pd.DataFrame:
         theirs = theirs.rename(columns={name: f"paper_{name}" for name in THEIRS})
         parts.append(strongest.merge(theirs, on=same, how="left"))
     rows = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
-    words = pd.Series("", rows.index, dtype="str")
+    words = dict.fromkeys(rows.index, "")
     for defense, own in rows.groupby("defense", sort=False):
         names = varying(frame.loc[frame["defense"] == defense, "params"])
         for _, peers in own[SETTING].groupby(["task", "model", "cut"]):
             for index, row in zip(peers.index, peers.to_dict("records"), strict=True):
                 told = [settings(row["params"], names), setup(row, peers)]
                 words[index] = ", ".join(filter(None, told))
-    return rows.assign(words=words)
+    return rows.assign(words=pd.Series(words, dtype="str"))
 
 
 def pareto(points: pd.DataFrame) -> pd.DataFrame:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from math import fsum
 
 import numpy as np
 
@@ -18,14 +20,14 @@ class Contender:
     low: float
     high: float
 
-    @property
+    @cached_property
     def mean(self) -> float:
-        return float(np.mean(list(self.values.values())))
+        return fsum(self.values.values()) / len(self.values)
 
-    @property
+    @cached_property
     def band(self) -> tuple[float, float]:
         """95 % interval of the mean: over the seeds, or inside the cell where there is one."""
-        return interval(np.array(list(self.values.values())), self.low, self.high)
+        return interval(self.values.values(), self.low, self.high)
 
 
 def clearly_better(a: Contender, b: Contender) -> bool:
@@ -37,7 +39,7 @@ def clearly_better(a: Contender, b: Contender) -> bool:
     common = sorted(a.values.keys() & b.values.keys())
     if len(common) < 2:
         return a.band[0] > b.band[1]
-    gaps = np.array([a.values[seed] - b.values[seed] for seed in common])
+    gaps = [a.values[seed] - b.values[seed] for seed in common]
     return interval(gaps, np.nan, np.nan)[0] > 1e-12
 
 
