@@ -222,14 +222,13 @@ def publish(
     leakboard publish smoke --to /tmp/site
     """
     from leaderboards.results import folder_of
-    from leaderboards.site import start
+    from leaderboards.site import publish as build
 
     folders = [folder_of(source) for source in sources or []]
     if not folders:
         folders = sorted(path for path in PUBLISHED.glob("*") if any(path.glob("*.json")))
-    start()  # processes that draw, which load while this one does
-    from leaderboards.site import publish as build
-
     with console.status("building"):
-        pages = build(folders, to)
-    console.print(f"{pages} pages; open {to / 'index.html'}", highlight=False)
+        pages, built = build(folders, to)
+    console.print(
+        f"{pages} pages, {built} of them built; open {to / 'index.html'}", highlight=False
+    )

@@ -1,2 +1,1 @@
 from .build import publish as publish
-from .drawing import start as start

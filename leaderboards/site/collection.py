@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,20 +45,27 @@ class Collection:
         return dict(sorted(found.items()))
 
 
-def collect(folders: Sequence[Path]) -> Collection:
+def collect(folders: Sequence[Path], read: Container[str] = ()) -> Collection:
     """Reads all records of the folders; of one cell in several folders the attacks are joined.
+
+    Args:
+        read: SHA-256 of files that were read before and are known to be whole.
 
     Raises:
         LeakboardError: no records, a damaged record or manifest, one of a later version, or two of one key
             that do not say the same. A site with a hole in it would not show the hole.
     """
+    names = Counter(
+        path.stem for folder in dict.fromkeys(folders) for path in folder.glob("*.json")
+    )
+    several = {key for key, times in names.items() if times > 1}
     found: dict[str, Record] = {}
     files: dict[str, list[Path]] = {}
     submitted: dict[str, list[Manifest]] = {}
     notes = []
     for folder in dict.fromkeys(folders):
         store = Store(folder)
-        records = store.read_all()
+        records = store.read_all(read)
         if store.problems:
             raise LeakboardError(
                 "damaged records; restore them or move them away:\n" + "\n".join(store.problems)
@@ -76,7 +84,7 @@ def collect(folders: Sequence[Path]) -> Collection:
             path, key = store.path(record.key), record.key
             if key in found:
                 record = _joined(found[key], files[key][0], record, path)
-            found[key] = record
+            found[key] = record if key in several else _without_raw(record)
             files.setdefault(key, []).append(path)
     versions = sorted({record.schema_version for record in found.values()})
     if len(versions) > 1:
@@ -85,13 +93,19 @@ def collect(folders: Sequence[Path]) -> Collection:
             f"These records were written with several versions of the schema ({told}); what an "
             "earlier one did not measure is missing."
         )
-    shown = [record for record in found.values() if record.cell.shadow is None]
+    shown = [_without_raw(record) for record in found.values() if record.cell.shadow is None]
     if not shown:
         what = "no folder of records was found" if not found else "all records are of shadow models"
         raise LeakboardError(f"nothing to publish: {what}")
     return Collection(
         in_order(shown), {record.key: files[record.key] for record in shown}, submitted, notes
     )
+
+
+def _without_raw(record: Record) -> Record:
+    """The record without what no page shows, which would take most of the memory."""
+    leaks = [leak.model_copy(update={"raw": {}}) for leak in record.leaks]
+    return record.model_copy(update={"leaks": leaks, "projections": []})
 
 
 def _joined(first: Record, where: Path, second: Record, there: Path) -> Record:

@@ -19,13 +19,10 @@ from loky import cpu_count, get_reusable_executor
 from bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
-    from leaderboards.site.content import Content
     from leaderboards.tables import Look
 
 MOST = 4
 """Processes."""
-Task = tuple[Callable[..., list[Path]], tuple[object, ...]]
-"""What is to be called, and with what."""
 
 
 def start() -> Executor:
@@ -45,18 +42,17 @@ class Drawing:
     """
 
     def __init__(self) -> None:
-        self._executor = start()
-        self._running: list[Future[list[Path]]] = []
-
-    def begin(self, content: Content, folder: Path) -> None:
-        """Begins to draw all figures."""
         from leaderboards.tables import declared
 
+        self._executor = start()
         # All methods are loaded here: to load them in each process would take longer than to draw.
-        looks = declared()
+        self._looks = declared()
+        self._running: list[Future[list[Path]]] = []
+
+    def begin(self, draw: Callable[[Path], list[Path]], out: Path) -> None:
+        """Begins to draw a figure, to which `draw` gives the files beside a path."""
         with _told_when_ended():
-            for draw, told in _tasks(content, folder):
-                self._running.append(self._executor.submit(_draw, looks, draw, *told))
+            self._running.append(self._executor.submit(_draw, self._looks, draw, out))
 
     def finish(self) -> None:
         """Waits until all is drawn.
@@ -76,18 +72,6 @@ class Drawing:
         for one in self._running:
             one.cancel()
         wait(self._running)
-
-
-def _tasks(content: Content, folder: Path) -> Iterator[Task]:
-    """Every figure: first those that are drawn while what the next ones show is still computed."""
-    from leaderboards.site import pictures
-
-    for picture in content.suite_pictures:
-        yield picture.draw, (folder / picture.name,)
-    for panel in content.panels:
-        yield pictures.of_panel, (panel, folder / panel.name)
-    for picture in content.matrix_pictures:
-        yield picture.draw, (folder / picture.name,)
 
 
 @contextmanager
@@ -115,8 +99,8 @@ def _end_with(maker: int) -> None:
     os._exit(1)
 
 
-def _draw(looks: Mapping[str, Look], draw: Callable[..., list[Path]], *told: object) -> list[Path]:
+def _draw(looks: Mapping[str, Look], draw: Callable[[Path], list[Path]], out: Path) -> list[Path]:
     from leaderboards.tables import given
 
     with given(looks):
-        return draw(*told)
+        return draw(out)

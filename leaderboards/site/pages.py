@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import yaml
@@ -24,6 +25,7 @@ from leaderboards.site.links import Links, slug
 from leaderboards.site.markup import mark, rows
 from leaderboards.site.method_facts import facts
 from leaderboards.site.panels import by_task
+from leaderboards.site.prints import Prints
 from leaderboards.site.record_tables import leaks_table, records_table, settings_table
 from leaderboards.tables import (
     BUDGET,
@@ -41,25 +43,42 @@ TOP, BELOW = Links(), Links("../")
 """Of the pages at the root, and of those in a folder."""
 
 
+@dataclass(frozen=True)
+class Page:
+    """A page of the site.
+
+    Attributes:
+        of: a digest of all that it shows.
+        text: makes it.
+    """
+
+    path: str
+    of: str
+    text: Callable[[], str]
+
+
 class Pages:
-    """All pages of one collection of records, as text by path."""
+    """All pages of one collection of records."""
 
-    def __init__(self, content: Content) -> None:
-        self._shown = content
+    def __init__(self, content: Content, prints: Prints) -> None:
+        self._shown, self._prints = content, prints
 
-    def every(self) -> Iterator[tuple[str, str]]:
-        """Path and text of each page."""
-        yield "index.html", self._front()
-        listed = records_table(self._shown.records, self._shown.words, TOP)
-        yield "records.html", self._page("records.html", TOP, listed=listed)
-        yield "boards.html", self._page("boards.html", TOP, **self._boards)
-        yield "findings.html", self._findings()
-        yield "about.html", self._page("about.html", TOP, flags=FLAGS, needed=NEEDED)
+    def every(self) -> Iterator[Page]:
+        """Each page, to be made where it is wanted."""
+        prints = self._prints
+        yield Page("index.html", prints.all, self._front)
+        yield Page("records.html", prints.all, self._list)
+        yield Page("boards.html", prints.all, self._questions)
+        yield Page("findings.html", prints.all, self._findings)
+        about = partial(self._page, "about.html", TOP, flags=FLAGS, needed=NEEDED)
+        yield Page("about.html", prints.code, about)
         for kind, names in self._shown.methods.items():
             for name in names:
-                yield TOP.method(kind, name), self._method(kind, name)
+                made = partial(self._method, kind, name)
+                yield Page(TOP.method(kind, name), prints.method(kind, name), made)
         for record in self._shown.records:
-            yield TOP.record(record.key), self._record(record)
+            made = partial(self._record, record)
+            yield Page(TOP.record(record.key), prints.record(record), made)
 
     def _front(self) -> str:
         """What the benchmark measures, the answers, the curves of each task, and all settings."""
@@ -81,13 +100,14 @@ class Pages:
             n_records=len(shown.records),
         )
 
-    def _findings(self) -> str:
-        """Every claim that the records bear, by the rule it comes from."""
-        found: dict[str, list[Finding]] = {}
-        for one in self._shown.findings:
-            found.setdefault(one.rule, []).append(one)
-        rules = {RULES[rule][1]: own for rule, own in found.items()}
-        return self._page("findings.html", TOP, rules=rules)
+    def _list(self) -> str:
+        """All records."""
+        listed = records_table(self._shown.records, self._shown.words, TOP)
+        return self._page("records.html", TOP, listed=listed)
+
+    def _questions(self) -> str:
+        """The leaderboards."""
+        return self._page("boards.html", TOP, **self._boards)
 
     @cached_property
     def _boards(self) -> dict[str, Any]:
@@ -176,7 +196,7 @@ class Pages:
         """What others said with these records, each submission once."""
         submitted = self._shown.collection.submitted
         told = (one for record in records for one in submitted.get(record.key, ()))
-        return list({one.model_dump_json(): one for one in told}.values())
+        return list({one.model_dump_json(exclude={"records"}): one for one in told}.values())
 
     def _page(self, template: str, links: Links, **content: Any) -> str:
         found = self._environment.get_template(template)

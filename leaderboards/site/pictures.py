@@ -22,11 +22,17 @@ MANY = 6
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure; `draw` writes it as PNG, SVG and PDF beside the path that it is given."""
+    """A figure; `draw` writes it as PNG, SVG and PDF beside the path that it is given.
+
+    Attributes:
+        words: what stands in it besides the title and what `records` say.
+    """
 
     name: str
     question: str
     title: str
+    words: str
+    records: Sequence[Record]
     draw: Callable[[Path], list[Path]]
 
 
@@ -43,12 +49,15 @@ def of_matrices(matrices: Sequence[Matrix]) -> list[Picture]:
     found = []
     for n, matrix in enumerate(matrices):
         if len(matrix.lines) >= MANY:
-            about = f"{matrix.comparison.task}, {matrix.comparison.model}"
+            one = matrix.comparison
+            about = f"{one.task}, {one.model}"
             draw = partial(
                 goals, [matrix], title=f"{about}: what each defense protects, and what it costs"
             )
             question = "What does each defense protect, and what does that cost?"
-            found.append(Picture(f"matrix-{n}.goals", question, about, draw))
+            found.append(
+                Picture(f"matrix-{n}.goals", question, about, one.words, one.records, draw)
+            )
     return found
 
 
@@ -61,12 +70,12 @@ def of_suites(by_folder: Mapping[str, Sequence[Record]]) -> list[Picture]:
             printed = exposures(paper) if paper else None
             draw = partial(memory, own, title=f"{name}: what the model remembers", printed=printed)
             question = "What does a released model remember, and what does a formal ε buy?"
-            found.append(Picture(f"{slug(name)}.memory", question, name, draw))
+            found.append(Picture(f"{slug(name)}.memory", question, name, "", own, draw))
         curves = [record for record in own if any(map(_over_training, record.leaks))]
         if 1 < _settings(curves) <= CROWDED:
             draw = partial(training, curves, title=f"{name}: label leak over training")
             question = "How does the leak of labels move while the model trains?"
-            found.append(Picture(f"{slug(name)}.training", question, name, draw))
+            found.append(Picture(f"{slug(name)}.training", question, name, "", curves, draw))
     return found
 
 

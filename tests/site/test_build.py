@@ -10,7 +10,7 @@ from site_records import digests, kept
 
 from bench import cli
 from bench.contracts.errors import LeakboardError
-from leaderboards.site import build, pictures
+from leaderboards.site import build, making, pictures
 from leaderboards.site.build import publish
 
 
@@ -21,17 +21,16 @@ def test_the_same_records_give_the_same_bytes(site, sources, tmp_path):
     assert kinds >= {"html", "css", "js", "json", "csv", "parquet", "svg", "png", "pdf"}
 
 
-@pytest.mark.parametrize("where", ["export", "get_plotlyjs", "_swap", "of_panel"])
+@pytest.mark.parametrize("where", ["export", "collect", "_swap", "of_panel"])
 def test_a_build_that_fails_leaves_the_old_site_whole(copied, other, monkeypatch, where):
     before = digests(copied)
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    if where == "of_panel":  # in another process
-        monkeypatch.setattr(pictures, "of_panel", full)
-    else:
-        monkeypatch.setattr(build, where, full)
+    # A figure is drawn in another process.
+    modules = {"of_panel": pictures, "_swap": build}
+    monkeypatch.setattr(modules.get(where, making), where, full)
     with pytest.raises(LeakboardError, match="No space left"):
         publish(other, copied)
     assert digests(copied) == before

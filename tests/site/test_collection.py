@@ -9,8 +9,8 @@ from records import leak, record
 from site_records import kept
 
 from bench.contracts.errors import LeakboardError
-from leaderboards.site import build
 from leaderboards.site.build import publish
+from leaderboards.site.collection import collect
 
 
 def test_no_records_and_damaged_records_are_errors(tmp_path):
@@ -47,7 +47,7 @@ def test_two_records_of_one_key_that_differ_are_an_error_that_names_both(tmp_pat
 def test_the_attacks_of_one_cell_in_two_folders_are_joined(tmp_path):
     a = kept(tmp_path / "a", [record(leaks=[leak(0.5)])])
     b = kept(tmp_path / "b", [record(leaks=[leak(0.5), leak(0.9, "eia-map")])])
-    found = build.collect([a, b])
+    found = collect([a, b])
     assert [one.attack.name for one in found.records[0].leaks] == ["eia-nn", "eia-map"]
     assert found.folders(found.records[0].key) == ["a", "b"]
 

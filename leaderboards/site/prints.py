@@ -1,0 +1,83 @@
+"""For each part of a site a digest of all that it shows: parts of equal digests are equal to the byte."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from bench.contracts import Record, digest
+from leaderboards.site.content import Content
+from leaderboards.site.inputs import Inputs
+from leaderboards.site.panels import Panel
+from leaderboards.site.pictures import Picture
+from leaderboards.tables import setting_of
+
+
+class Prints:
+    """Digests of the parts of one site."""
+
+    def __init__(self, content: Content, inputs: Inputs) -> None:
+        self._shown, self._inputs = content, inputs
+
+    @property
+    def all(self) -> str:
+        """Of a part that shows something of everything."""
+        return self._inputs.all
+
+    @property
+    def code(self) -> str:
+        """Of a part that shows no record."""
+        return self._inputs.code
+
+    def record(self, record: Record) -> str:
+        """Of a record: its files, and what others say of it."""
+        return self._records[record.key]
+
+    def method(self, kind: str, name: str) -> str:
+        """Of the page of a method."""
+        shown = self._shown
+        own = shown.settings.index[shown.settings[kind] == name]
+        records = shown.using[kind].get(name, [])
+        told = [self._settings[row] for row in own], [self.record(one) for one in records]
+        return digest([self.code, kind, name, *told])
+
+    def panel(self, panel: Panel) -> str:
+        """Of a figure of utility against privacy."""
+        rows = [self._settings[row] for row in panel.rows.index]
+        return digest([self.code, panel.task, panel.what, panel.about, rows])
+
+    def picture(self, picture: Picture) -> str:
+        """Of another figure."""
+        return self._of_records([picture.title, picture.words], picture.records)
+
+    def _of_records(self, words: Sequence[str], records: Sequence[Record]) -> str:
+        return digest([self.code, words, [self.record(one) for one in records]])
+
+    @cached_property
+    def _records(self) -> dict[str, str]:
+        shown, found = self._shown, {}
+        for record in shown.records:
+            key, collection = record.key, shown.collection
+            places = range(-1, len(record.leaks))
+            told = [
+                [self._inputs.files[path] for path in collection.files[key]],
+                collection.folders(key),
+                [shown.flags.get((key, place), ()) for place in places],
+                [shown.strengths.get((key, place)) for place in places],
+                shown.words[key],
+                [
+                    one.model_dump_json(exclude={"records"})
+                    for one in collection.submitted.get(key, ())
+                ],
+            ]
+            found[key] = digest([self.code, key, told])
+        return found
+
+    @cached_property
+    def _settings(self) -> dict[int, str]:
+        """Of each row of the settings, and the record to which it leads."""
+        rows, keys = self._shown.settings, self._shown.keys
+        return {
+            index: digest([self.code, keys[setting_of(row)], repr(row)])
+            for index, row in zip(rows.index, rows.to_dict("records"), strict=True)
+        }
