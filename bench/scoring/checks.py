@@ -44,9 +44,7 @@ def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flag
     return found
 
 
-def _of_leak(
-    record: Record, leak: Leak, strength: float, guessers: Sequence[Leak]
-) -> list[str]:
+def _of_leak(record: Record, leak: Leak, strength: float, guessers: Sequence[Leak]) -> list[str]:
     if leak.success is None or leak.channel is None:  # nothing measured, or nothing read
         return []
     names = []
