@@ -109,6 +109,14 @@ class Pages:
         """The leaderboards."""
         return self._page("boards.html", TOP, **self._boards)
 
+    def _findings(self) -> str:
+        """Every claim that the records bear, by the rule it comes from."""
+        found: dict[str, list[Finding]] = {}
+        for one in self._shown.findings:
+            found.setdefault(one.rule, []).append(one)
+        rules = {RULES[rule][1]: own for rule, own in found.items()}
+        return self._page("findings.html", TOP, rules=rules)
+
     @cached_property
     def _boards(self) -> dict[str, Any]:
         """The leaderboards by question and what to know of its answers, the papers', and pictures."""

@@ -111,12 +111,13 @@ def another_number(folders):
     kept(folders[0], [one.model_copy(update={"utility": one.utility.model_copy(update={"n": 3})})])
 
 
-def a_certificate_less(folders):
-    """It raises a flag on records whose files stay as they are."""
+def another_certificate(folders):
+    """Of an attack on a twin: it counts for records whose files stay as they are."""
     for one in plain_records():
-        if any(leak.certificate for leak in one.leaks):
-            leaks = [leak.model_copy(update={"certificate": False}) for leak in one.leaks]
-            kept(folders[0], [one.model_copy(update={"leaks": leaks})])
+        if one.cell.defense.params == {"eta": None}:
+            first, *rest = one.leaks
+            weaker = leak(0.5, first.attack.name)
+            kept(folders[0], [one.model_copy(update={"leaks": [weaker, *rest]})])
 
 
 def an_attack_elsewhere(folders, success=0.4):
@@ -164,7 +165,7 @@ def a_submission(folders):
 
 
 CHANGES = [
-    *(one_more, one_less, another_number, a_certificate_less, an_attack_elsewhere),
+    *(one_more, one_less, another_number, another_certificate, an_attack_elsewhere),
     *(another_parameter, another_rate, a_seed_without_a_result),
     *(a_folder_less, a_folder_first, another_name, a_submission),
 ]
@@ -205,15 +206,15 @@ def test_pages_and_figures_whose_records_did_not_change_are_carried_over(again, 
     assert built == len(whole) + len(methods) + 1
 
 
-def test_a_record_that_raises_a_flag_elsewhere_has_those_pages_built_again(again, made):
+def test_a_certificate_that_changes_has_the_pages_built_again_where_it_counts(again, made):
     folders, site = again
-    a_certificate_less(folders)
+    another_certificate(folders)
     publish(folders, site)
     for one in plain_records():
-        if one.cell.defense.name == "sap":  # its attacks lost their certificate
+        if one.cell.defense.name == "sap":
             assert one.key in made
             text = (site / "records" / f"{one.key}.html").read_text("utf-8")
-            assert "uncertified-attack" in text
+            assert "certificate 0.46" in text  # (0.49 − 0.05) / 0.95
     assert over_time()[0].key not in made
 
 
