@@ -8,7 +8,7 @@ import torch
 
 from bench.conformance.rules import Broken, Rules, Unfit, rule
 from bench.conformance.trial import Trained, Trial, alike, fingerprint, variants
-from bench.contracts import Channel, Record
+from bench.contracts import Channel, Record, known_from
 from bench.methods import Defense, registry
 
 TOLERANCE = 1e-3
@@ -66,7 +66,7 @@ class DefenseRules(Rules[Defense]):
 
     @rule("sends on declared channels only")
     def sends_declared(self) -> None:
-        undeclared = self.trained.transcript.channels - self.method.emits
+        undeclared = self.trained.transcript.channels - known_from(self.method.emits)
         if undeclared:
             raise Broken(f"add {', '.join(sorted(undeclared))} to `emits`, or do not send it")
 
@@ -82,6 +82,49 @@ class DefenseRules(Rules[Defense]):
                 used |= trial.train().transcript.channels
         if silent:
             raise Unfit(f"nothing was sent on {', '.join(sorted(silent))} with these parameters")
+
+    @rule("learns and predicts from what arrives over the wire, and from nothing beside it")
+    def uses_what_arrives(self) -> str:
+        trained = self.trained
+        if (trained.scores == trained.scores[:1]).all():
+            raise Unfit("it predicts the same for every example, whatever arrives")
+        sent = [message for message in trained.transcript.messages if message.sender == "customer"]
+        learnt = {message.channel for message in sent if message.split == "train"}
+        asked = {message.channel for message in sent if message.split != "train"}
+        if learnt == {Channel.MODEL}:
+            if not torch.allclose(self.trial.handed_out(trained), trained.scores, atol=TOLERANCE):
+                raise Broken(
+                    "the model that it hands out predicts something else than it does itself; what "
+                    "`session.wire.release` sends is what is used"
+                )
+            return str(Channel.MODEL)
+        idle = [f"training ({channel})" for channel in sorted(learnt) if self._idle(channel)]
+        idle += [f"prediction ({channel})" for channel in sorted(asked) if self._unasked(channel)]
+        if idle:
+            raise Broken(
+                f"zeros that arrive in place of what it sends change nothing in {', '.join(idle)}: so "
+                "something crosses beside the wire. Work with what `session.wire.send` returns"
+            )
+        return ", ".join(sorted(learnt | asked))
+
+    def _idle(self, channel: Channel) -> bool:
+        """Whether it learns the same while zeros arrive on a channel."""
+        try:
+            other = self.trial.train(deaf=channel)
+        except Exception:  # what cannot be trained on was looked at
+            return False
+        return torch.equal(other.scores, self.trained.scores)
+
+    def _unasked(self, channel: Channel) -> bool:
+        """Whether it predicts the same while zeros arrive on a channel."""
+        tuned, dev, wire = self.trained.tuned, self.trial.inputs.tokens["dev"], self.trained.wire
+        wire.deaf = channel
+        try:
+            return torch.equal(tuned.predict(dev, "dev"), self.trained.scores)
+        except Exception:
+            return False
+        finally:
+            wire.deaf = None
 
     @rule("has its bytes counted in each direction")
     def counts_bytes(self) -> str:

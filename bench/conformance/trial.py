@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -14,9 +14,10 @@ import torch
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from bench.backbones import Backbone, load_backbone
+from bench.backbones import Backbone, Ragged, load_backbone
 from bench.contracts import (
     Channel,
+    Envelope,
     Goal,
     Guess,
     Knows,
@@ -28,7 +29,7 @@ from bench.contracts import (
     TrainSettings,
     Transcript,
 )
-from bench.exchange import Tuned, Wire
+from bench.exchange import Released, Tuned, Wire, restored
 from bench.methods import Attack, Defense, Method, registry
 from bench.running import (
     Inputs,
@@ -51,6 +52,36 @@ SHADOWS = 4
 CANARIES = Plant(canaries=("my id is {digits}",), copies=(40,), each=8, unseen=20)
 
 M = TypeVar("M", bound=Method)
+Payload = TypeVar("Payload", torch.Tensor, Ragged)
+PLAIN = Envelope()
+
+
+class Deafened(Wire):
+    """Every channel is open, and on one of them zeros arrive instead of what was sent."""
+
+    deaf: Channel | None = None
+
+    def send(
+        self, channel: Channel, payload: Payload, rows: torch.Tensor, where: Envelope = PLAIN
+    ) -> Payload:
+        arrived = super().send(channel, payload, rows, where)
+        if channel != self.deaf:
+            return arrived
+        if isinstance(arrived, Ragged):
+            return arrived.with_values(torch.zeros_like(arrived.values))
+        return torch.zeros_like(arrived)
+
+    def send_adapter(
+        self,
+        channel: Channel,
+        adapter: Mapping[str, torch.Tensor],
+        rows: torch.Tensor,
+        where: Envelope = PLAIN,
+    ) -> dict[str, torch.Tensor]:
+        arrived = super().send_adapter(channel, adapter, rows, where)
+        if channel != self.deaf:
+            return arrived
+        return {name: torch.zeros_like(value) for name, value in arrived.items()}
 
 
 @dataclass(frozen=True)
@@ -63,7 +94,7 @@ class Trained:
         backbone: the public model that the defense was given.
     """
 
-    wire: Wire
+    wire: Deafened
     tuned: Tuned
     scores: torch.Tensor
     transcript: Transcript
@@ -143,22 +174,34 @@ class Trial:
         """What the runner makes of the cell."""
         return run_cell(self.scene())
 
-    def train(self, other_noise: bool = False) -> Trained:
+    def train(self, other_noise: bool = False, deaf: Channel | None = None) -> Trained:
         """Fine-tunes and predicts. The wire takes every channel, declared or not.
 
         Args:
             other_noise: another seed for the mechanism, and for nothing else.
+            deaf: a channel on which zeros arrive while it trains.
         """
         scene = self.scene()
-        wire = Wire(frozenset(Channel), self.inputs.recorded)
+        wire = Deafened(frozenset(Channel), self.inputs.recorded)
         other = replace(scene.seeds, mechanism=scene.seeds.mechanism + other_noise)
+        wire.deaf = deaf
         tuned = self.planned.defense.fine_tune(scene.session(wire, other))
+        wire.deaf = None
         scores = torch.zeros(0, 0)
         if scene.classes:
             evaluated = scene.cell.evaluate
             scores = tuned.predict(self.inputs.tokens[evaluated], evaluated)
         seen = worked_out(scene, wire.transcript())
         return Trained(wire, tuned, scores, seen, scene.backbone)
+
+    def handed_out(self, trained: Trained) -> torch.Tensor:
+        """[n, C] scores of the last model that was released."""
+        scene = self.scene()
+        network = scene.session(Deafened(frozenset(Channel), {})).trainee()
+        released = [m for m in trained.transcript.messages if m.channel == Channel.MODEL]
+        network = restored(network, torch.from_numpy(released[-1].values[0].copy()))
+        evaluated = scene.cell.evaluate
+        return Released(network).predict(self.inputs.tokens[evaluated], evaluated)
 
     def attacked(self, seen: Transcript, backbone: Backbone) -> list[Leak]:
         """The scored guesses of the attacks."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -50,7 +51,8 @@ class Api:
         self.autocast = session.autocast()
         self._server = Server(self.network, self.autocast, keep)
         self._about: Tokens | None = None
-        self._told: set[str] = set()
+        self._told: dict[str, Tokens] = {}
+        self._asked: deque[tuple[Call, Call]] = deque(maxlen=keep)
 
     def adapter(self, number: int = 0) -> dict[str, nn.Parameter]:
         """A fresh adapter; the same one at every call and for every defense.
@@ -79,22 +81,31 @@ class Api:
     def forward(self, call: Call) -> Tensor:
         """[B, d] the activations of the call's rows, as a leaf of the customer's graph."""
         session, wire, where = self._session, self._session.wire, call.where
-        if self._about is not call.tokens:
-            self._about, self._told = call.tokens, set()
-        if (
-            where.recipient in self._told
-        ):  # the same ids once more: they count, but tell nothing new
-            wire.repeat(call.tokens.ids)
-        else:
-            wire.send(Channel.TOKENS, call.tokens.ids, call.rows, where)
-            self._told.add(where.recipient)
-        if call.adapter:
-            wire.send_adapter(Channel.PARAMETERS, call.adapter, call.rows, where)
+        asked = self._sent(call)
+        if torch.is_grad_enabled():
+            self._asked.append((call, asked))
         started = time.perf_counter()
-        h = self._server.forward(call)
+        h = self._server.forward(asked)
         session.served(time.perf_counter() - started)
         arrived = wire.send(Channel.ACTIVATIONS, h, call.rows, replace(where, sender="vendor"))
         return arrived.requires_grad_(torch.is_grad_enabled())
+
+    def _sent(self, call: Call) -> Call:
+        """The call as the server gets it."""
+        wire, where, tokens = self._session.wire, call.where, call.tokens
+        if self._about is not tokens:
+            self._about, self._told = tokens, {}
+        if (
+            where.recipient in self._told
+        ):  # the same ids once more: they count, but tell nothing new
+            wire.repeat(tokens.ids)
+        else:
+            ids = wire.send(Channel.TOKENS, tokens.ids, call.rows, where)
+            self._told[where.recipient] = replace(tokens, ids=ids)
+        adapter: Adapter = call.adapter
+        if adapter:
+            adapter = wire.send_adapter(Channel.PARAMETERS, adapter, call.rows, where)
+        return replace(call, tokens=self._told[where.recipient], adapter=adapter)
 
     def backward(
         self,
@@ -146,7 +157,9 @@ class Api:
 
     def _answered(self, call: Call, gradient: Any) -> Adapter:
         started = time.perf_counter()
-        found = self._server.backward(call, gradient)
+        # A pass that is long past is asked for with what the customer has.
+        there = next((there for here, there in self._asked if here is call), call)
+        found = self._server.backward(there, gradient)
         self._session.served(time.perf_counter() - started)
         return found
 
