@@ -44,7 +44,7 @@ def _finding(
     seeds = len({record.cell.seed for record, _ in seen})
     return Finding(
         rule="audits",
-        claim=f"On {comparison.task} with {comparison.model} what {seen[0][1].attack.name} proves about the ε of "
+        claim=f"On {comparison.task} with {comparison.model}, what {seen[0][1].attack.name} proves about the ε of "
         f"{defense} is {told} (means over {counted(seeds, 'seed')}): {verdict}.",
         task=comparison.task,
         model=comparison.model,

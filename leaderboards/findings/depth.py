@@ -22,7 +22,7 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
             cuts = listed([str(cut) for cut in sorted(own["cut"])])
             yield Finding(
                 rule="depth",
-                claim=f"On {comparison.task} with {comparison.model} {defense} without noise, cut after block "
+                claim=f"On {comparison.task} with {comparison.model}, {defense} without noise, cut after block "
                 f"{cuts}: where the depth hides most, after block {row['cut']}, {row['attack']} still reaches "
                 f"{told} ({row['metric']}; guessing {row['chance']:.3f}).",
                 settings=tuple(f"{defense} cut = {cut}" for cut in sorted(own["cut"])),

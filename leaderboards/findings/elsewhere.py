@@ -31,7 +31,7 @@ def _finding(own: Sequence[Evidence]) -> Finding:
     every = "at its one setting" if len(own) == 1 else f"at each of {counted(len(own), 'setting')}"
     return Finding(
         rule="elsewhere",
-        claim=f"On {least.task} with {least.model} {least.defense}, made to hide {made}, gives away "
+        claim=f"On {least.task} with {least.model}, {least.defense}, made to hide {made}, gives away "
         f"{called(least.goal, least.attribute)} {every}: where least is found, at {least.setting}, "
         f"{least.leak}.",
         task=least.task,

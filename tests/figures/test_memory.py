@@ -106,6 +106,17 @@ def test_printed_numbers_stand_in_the_rows_that_agree_with_all_they_state(drawn,
     assert "printed by JFT for gpt2" in text.replace("\n", " ")
 
 
+def test_what_is_not_shown_has_no_sign_and_says_so(drawn, tmp_path):
+    # Nothing is exposed by an attack that finds hardly more where nothing is protected.
+    blind = [remembered("none", 6.0, {}, undefended=True), remembered("dpsgd", 2.0, {})]
+    memory(blind, tmp_path / "m", "title")
+    ax = panel(drawn[0])
+    told = [(text.get_text(), round(text.get_position()[1])) for text in ax.texts]
+    assert told == [("not shown", 1)]
+    assert 2.0 not in {float(line.get_xdata()[0]) for line in ax.lines}
+    assert 6.0 in {float(line.get_xdata()[0]) for line in ax.lines}
+
+
 def test_the_suite_of_the_paper_names_its_numbers():
     paper = load_suite("jft-wikitext2").paper
     assert paper is not None

@@ -41,7 +41,7 @@ def test_what_leaks_at_every_setting_of_a_defense_that_is_made_against_something
     strong = cells("sap", {"eta": 50.0}, [labels(0.8)])
     (one,) = found("elsewhere", PLAIN, mild, strong)
     assert one.claim == (
-        "On reviews with minilm sap, made to hide inputs and attributes, gives away labels at each of 2 "
+        "On reviews with minilm, sap, made to hide inputs and attributes, gives away labels at each of 2 "
         "settings: where least is found, at sap η=50, spectral reaches 0.800 [0.800, 0.800] (token "
         "accuracy; guessing 0.500)."
     )

@@ -17,6 +17,7 @@ from leaderboards.figures.drawing import Asked
 from leaderboards.figures.legend import CHANCE, GREY
 from leaderboards.figures.sheet import Sheet, save, styled
 from leaderboards.tables import (
+    NOT_SHOWN,
     SETTING,
     RecordSet,
     Row,
@@ -27,6 +28,7 @@ from leaderboards.tables import (
     frame,
     knob,
     settings,
+    standing,
     varying,
 )
 
@@ -86,9 +88,13 @@ def memory(
             for y, (_, own) in enumerate(here):
                 first = own.iloc[0].to_dict()
                 means = average(own, [*SETTING, "view"]).to_dict("records")
-                for mean in sorted(means, key=lambda mean: -_copies(str(mean["view"]))):
+                told = [mean for mean in means if _is_shown(mean)]
+                for mean in sorted(told, key=lambda mean: -_copies(str(mean["view"]))):
                     _sign(ax, y, mean, signs)
                 _hollow(ax, y, first, printed, signs)
+                if not any(_copies(str(mean["view"])) for mean in told):
+                    place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
+                    ax.text(CEILING / 2, y, NOT_SHOWN, color=GREY, **place)
                 labels.append(_named(first, names, claims[first["key"]]))
             ax.set_yticks(range(len(labels)), labels)
             ax.set_xticks([0, 5, 10, 15, 20])
@@ -97,6 +103,11 @@ def memory(
             ax.set_title(f"{task}, {model}", loc="left", fontweight="bold")
         sheet.legend(panels[0])
         return save(sheet.figure, out)
+
+
+def _is_shown(row: Row) -> bool:
+    """Whether anything is said of it; what was never planted shows luck, and no protection."""
+    return not _copies(str(row["view"])) or standing(row) != NOT_SHOWN
 
 
 def _sign(ax: Axes, y: float, row: Row, signs: Mapping[int, int]) -> None:
@@ -169,7 +180,8 @@ def _note(rows: pd.DataFrame, printed: pd.DataFrame | None) -> str:
     text = (
         "Exposure: log2(10⁶) − log2(rank of the secret among all 10⁶); each bit halves the rank. Means over "
         f"{counted(rows['seed'].nunique(), 'seed')} with 95 % intervals where there are several canaries; a claim ε is of "
-        "single texts, and k copies of one have kε. masked, missed: whether the detector finds the canary."
+        "single texts, and k copies of one have kε. masked, missed: whether the detector finds the canary. What an attack without a certificate does not clearly "
+        "find is left out."
     )
     if printed is not None and len(printed):
         text += (
