@@ -54,8 +54,8 @@ class Audit:
                 table.add_row(*_row(leak))
             yield table
             yield Text(
-                "Success is from 0 to 1, with its 95 % interval; at chance this attack learns nothing. "
-                "Whether it works at all on such a model, a run with the defense none shows.",
+                "Success is from 0 to 1, with its 95 % interval. That an attack stays at chance is no evidence of "
+                "privacy: record the same training with its protection off, and see whether it works there.",
                 style="dim",
             )
         for line in dict.fromkeys(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bench.contracts import Guess, Leak
 from bench.foreign import Audit
 from bench.methods import Attack
-from leaderboards.tables import leaks_frame
+from leaderboards.tables import NOT_SHOWN, PROVEN, leaks_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,13 +42,19 @@ class Attacked:
     def best(self) -> pd.DataFrame:
         """For each goal, attribute and view the attack with the largest advantage over guessing.
 
-        Attacks that read nothing are left out: they only guess.
+        Attacks that read nothing are left out: they only guess. Nothing here certifies an attack, so
+        that one which finds nothing clear shows nothing: `standing` says so, and there is no `ep`.
         """
         rows = self.frame().dropna(subset=["success"])
         rows = rows[rows["channel"] != ""].sort_values("advantage", ascending=False, kind="stable")
         first = rows.drop_duplicates(["goal", "attribute", "view"]).sort_index()
         shown = ["goal", "attribute", "view", "attack", "channel", "metric"]
-        numbers = ["success", "success_low", "success_high", "chance", "ep"]
+        numbers = ["success", "success_low", "success_high", "chance", "ep", "standing"]
+        clear = first["advantage_low"] > 0
+        first = first.assign(
+            ep=first["ep"].where(clear),
+            standing=[PROVEN if one else NOT_SHOWN for one in clear],
+        )
         return first[[*shown, *numbers]].reset_index(drop=True)
 
     def tables(self) -> Iterator[RenderableType]:
