@@ -29,18 +29,19 @@ What = tuple[str, ...]
 
 
 def advantage_low(leak: Leak) -> float | None:
-    """Lower end of the 95 % interval of (success − chance) / (ceiling − chance).
+    """Lower end of the 95 % interval of (success − level) / (ceiling − level).
 
-    A lone canary has no interval of its own. That of a secret which was never seen stands for it:
+    The level is chance, or the floor where that is higher: what an attack reads from the untrained model
+    says nothing of a defense, nor that it would see what training adds. A lone canary has no interval of its own. That of a secret which was never seen stands for it:
     such a one exceeds b bits with probability 2^−b.
     """
-    success = leak.success
-    if success is None or success.chance >= leak.ceiling:
+    success, level = leak.success, leak.level
+    if success is None or level is None or level >= leak.ceiling:
         return None
     low = success.low
     if leak.metric == "exposure" and success.n == 1:
         low = success.value - UNSEEN + success.chance
-    return (low - success.chance) / (leak.ceiling - success.chance)
+    return (low - level) / (leak.ceiling - level)
 
 
 def strengths(records: Sequence[Record]) -> Strengths:

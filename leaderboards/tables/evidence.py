@@ -39,7 +39,8 @@ class Found:
     """What the strongest attack found.
 
     Attributes:
-        success: by `metric`; guessing reaches `chance`.
+        success: by `metric`; guessing reaches `chance`, and who reads nothing but the untrained model
+            `level`, where that is more.
         kept: what of the privacy that guessing leaves is left: 1 all of it, 0 nothing. Unlike
             success it can be compared between metrics.
         n: independent units behind it in a seed.
@@ -49,16 +50,19 @@ class Found:
     metric: str
     success: Range
     chance: float
+    level: float
     kept: Range
     n: int
 
     @property
     def beats_guessing(self) -> bool:
-        """With its whole interval."""
-        return self.success.low > self.chance
+        """With its whole interval, and what the untrained model tells, too."""
+        return self.success.low > self.level
 
     def __str__(self) -> str:
-        return f"{self.attack} reaches {self.success} ({self.metric}; guessing {self.chance:.3f})"
+        floor = f", the untrained model {self.level:.3f}" if self.level > self.chance else ""
+        known = f"{self.metric}; guessing {self.chance:.3f}{floor}"
+        return f"{self.attack} reaches {self.success} ({known})"
 
 
 @dataclass(frozen=True)
@@ -186,6 +190,7 @@ def _found(row: Row) -> Found:
         str(row["metric"]),
         Range(value, low, high),
         chance,
+        max(chance, 0.0 if pd.isna(row["floor"]) else float(row["floor"])),
         Range(*kept),
         int(row["n"]),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from records import leak, record
+from records import estimate, leak, record
 
 from bench.contracts.channels import Channel
 from bench.contracts.claim import Claim
@@ -62,6 +62,14 @@ def test_a_setting_says_what_happens_to_what_it_is_made_to_hide_alone():
     assert protects("frozen") == {Goal.LABEL}
     assert protects("dpsgd") == protects("redacted") == {Goal.MEMORISATION, Goal.MEMBERSHIP}
     assert protects("not-known-here") == set(Goal)
+
+
+def test_what_the_untrained_model_tells_is_no_leak_of_a_defense():
+    told = labels(0.8).model_copy(update={"floor": estimate(0.85, 0.5)})
+    assert found("elsewhere", PLAIN, cells("sap", {"eta": 50.0}, [told])) == []
+    told = labels(0.9).model_copy(update={"floor": estimate(0.85, 0.5)})
+    (one,) = found("elsewhere", PLAIN, cells("sap", {"eta": 50.0}, [told]))
+    assert "guessing 0.500, the untrained model 0.850)" in one.claim
 
 
 def test_attacks_that_read_clearly_more_than_those_of_the_authors_are_told_where_they_do_most():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from records import leak, record
+from records import estimate, leak, record
 
 from bench.contracts.channels import Channel
 from bench.contracts.estimates import Estimate
@@ -44,6 +44,18 @@ def test_strength_counts_on_the_scale_of_the_largest_success():
     bits = leak(12.0, "canary-exposure", Goal.MEMORISATION, 1.5, ceiling=20.0)
     assert advantage_low(bits) == pytest.approx((11.99 - 1.5) / 18.5)
     assert advantage_low(leak(1.0, chance=1.0)) is None  # guessing finds all
+
+
+def test_what_the_untrained_model_tells_certifies_nothing():
+    # Topics that the untrained model clusters at 0.87 are no work of the attack's on training.
+    told = {"chance": 0.25, "attack": "kmeans", "goal": Goal.LABEL, "channel": Channel.ACTIVATIONS}
+    target = record("p3eft", leaks=[leak(0.87, **told)])
+    plain = record("none", undefended=True, leaks=[leak(0.88, floor=estimate(0.87, 0.25), **told)])
+    assert strength(target, plain) == pytest.approx((0.87 - 0.87) / 0.13)
+    assert advantage_low(leak(0.95, floor=estimate(0.1, 0.25), **told)) == pytest.approx(
+        0.69 / 0.75
+    )
+    assert advantage_low(leak(0.95, floor=estimate(1.0, 0.25), **told)) is None
 
 
 def test_a_lone_canary_is_measured_by_what_a_secret_that_was_never_seen_reaches():
