@@ -50,7 +50,7 @@ def gpu() -> None:
     Console().print(table)
 
 
-def compared(device: str, examples: int = 1024, tokens: int = 65_536) -> dict[str, list[float]]:
+def compared(device: str, examples: int = 512, tokens: int = 65_536) -> dict[str, list[float]]:
     """By what was done, the median seconds on two cores and on a device, taken in turn.
 
     Args:

