@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from bench.methods import Labelled as Labelled
     from bench.methods import Query as Query
     from bench.methods import Shadows as Shadows
+    from bench.methods import Silent as Silent
     from bench.methods import Source as Source
     from bench.running import Engine as Engine
     from bench.running import Reporter
@@ -103,7 +104,7 @@ _ROOMS = {
     "TrainSettings Transcript",
     "bench.exchange": "Api Batch Diverged Predictor Released Session Trainee Tuned Wire",
     "bench.foreign": "Recorder",
-    "bench.methods": "Attack Auxiliary Defense Knowledge Labelled Query Shadows Source",
+    "bench.methods": "Attack Auxiliary Defense Knowledge Labelled Query Shadows Silent Source",
     "bench.running": "Engine",
     "bench.suites": "Suite",
     "bench.tasks": "OwnTask Span Split Task",
