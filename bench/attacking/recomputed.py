@@ -7,17 +7,18 @@ wait for a text to come by again: it has h(x, θ_t) of all of them at any θ_t t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from bench.attacking.adapter_gradients import adapter_of, load
 from bench.attacking.label_leakage import Matrix, few, matrices
-from bench.backbones import Network, Ragged, by_length
+from bench.backbones import Network, Ragged, Tokens, by_length
 from bench.contracts import Channel, Ints, Message, Transcript
 from bench.methods import Silent
 
@@ -36,21 +37,28 @@ UNTRAINED = -1
 Floats = NDArray[np.float32]
 Series = Mapping[int, Mapping[int, Message]]
 """Step → adapter → its θ [P]."""
+Segments = Callable[[Ragged], Tensor]
+"""Token ids → the segment of each token [T]."""
 Known = MutableMapping[bytes, Floats]
-"""Digest of token ids → their activations under the untrained model: cells of one model can share them."""
+"""Digest of texts → their activations under the untrained model: cells of one model can share them."""
 
 
 def with_recomputed(
-    seen: Transcript, network: Network, known: Known | None = None, texts: int = TEXTS
+    seen: Transcript,
+    network: Network,
+    segments: Segments | None = None,
+    known: Known | None = None,
+    texts: int = TEXTS,
 ) -> Transcript:
     """The transcript with h(x, θ_t) of the texts of each server on a channel of their own.
 
     The first moment is h(x, θ_0): an adapter starts without effect, so that this is the public model,
     the same for all adapters (part 0). Of the others each adapter that the server was sent is a part.
-    Dropout is not repeated, and segment types are not known.
+    Dropout is not repeated.
 
     Args:
         network: the vendor's model; it loses the values of its adapter.
+        segments: what the ids of texts tell of them; without it each is one segment.
         known: filled with what is computed of the untrained model, and read.
     """
     if (
@@ -62,27 +70,32 @@ def with_recomputed(
     found: list[Message] = []
     for server, sent in _texts(seen).items():
         rows = np.array(few(sorted(sent), texts))
-        ids = [sent[row] for row in rows.tolist()]
-        name = hashlib.sha256(
-            b"".join(len(one).to_bytes(4) + one.tobytes() for one in ids)
-        ).digest()
+        ids = Ragged(
+            torch.from_numpy(np.concatenate([sent[row] for row in rows.tolist()])),
+            torch.tensor([len(sent[row]) for row in rows.tolist()]),
+        )
+        types = torch.zeros_like(ids.values) if segments is None else segments(ids)
+        tokens = Tokens(ids, types, torch.zeros_like(types, dtype=torch.bool))
+        told = (ids.lengths, ids.values, tokens.types)
+        name = hashlib.sha256(b"".join(each.numpy().tobytes() for each in told)).digest()
         if name not in known:
-            known[name] = activations(network, ids, None)
+            known[name] = activations(network, tokens, None)
         found.append(_computed(server, 0, rows, known[name], UNTRAINED, 0))
         adapters = _adapters(seen, server, network)
         steps = few(sorted(adapters), MOMENTS)[1:]
         for moment, step in enumerate(steps, start=1):
             share = 1.0 if step == steps[-1] else BETWEEN
             at = few(range(len(rows)), max(1, round(share * len(rows))))
+            own = tokens.take(torch.tensor(at))
             for part, theta in sorted(adapters[step].items()):
-                h = activations(network, [ids[i] for i in at], theta.values)
+                h = activations(network, own, theta.values)
                 found.append(_computed(server, part, rows[at], h, step, moment))
     return Transcript((*seen.messages, *found), seen.dropped)
 
 
 @torch.no_grad()
-def activations(network: Network, texts: Sequence[Ints], adapter: Floats | None) -> Floats:
-    """[n, d] h(x, θ) of token ids, without dropout.
+def activations(network: Network, texts: Tokens, adapter: Floats | None) -> Floats:
+    """[n, d] h(x, θ) of texts, without dropout.
 
     Args:
         adapter: [P] θ as it was sent; None for a model without any.
@@ -90,17 +103,14 @@ def activations(network: Network, texts: Sequence[Ints], adapter: Floats | None)
     network.eval()
     size = sum(parameter.numel() for parameter in adapter_of(network).values())
     load(network, torch.zeros(size) if adapter is None else torch.tensor(adapter))
-    ids = Ragged(torch.from_numpy(np.concatenate(texts)), torch.tensor([len(one) for one in texts]))
-    found = torch.zeros(0, 0)
     device = network.embeddings.weight.device
-    for chosen in by_length(ids.lengths, BATCH):
-        own = ids.take(chosen)
-        words = own.with_values(network.embeddings(own.values.to(device)))
-        h = network.features(words, torch.zeros_like(own.values)).float().cpu()
-        if not len(found):
-            found = h.new_zeros(len(ids), h.shape[1])
-        found[chosen] = h
-    return np.asarray(found)
+    batches = by_length(texts.lengths, BATCH)
+    found = []
+    for rows in batches:
+        own = texts.take(rows)
+        words = own.ids.with_values(network.embeddings(own.ids.values.to(device)))
+        found.append(network.features(words, own.types).float().cpu())
+    return np.asarray(torch.cat(found)[torch.cat(batches).argsort()])
 
 
 def against_untrained(seen: Transcript) -> Iterator[tuple[Matrix, Floats]]:

@@ -107,6 +107,19 @@ class Backbone:
                 for key in out.keys() & front.keys():
                     out[key][row] = [front[key], *out[key][row]][:max_length]
 
+    def segments(self, ids: Ragged) -> Tensor:
+        """[T] the segment of each token, as far as ids tell it: 1 behind the first separator of a pair.
+
+        All 0 where the tokeniser does not tell the second text apart.
+        """
+        pair = self.tokenizer("a", "a", return_token_type_ids=True).get("token_type_ids") or [0]
+        separator = self.tokenizer.sep_token_id
+        if not any(pair) or separator is None:
+            return torch.zeros_like(ids.values)
+        ends = ids.with_values((ids.values == separator).long()).padded()
+        before = ends.cumsum(1) - ends
+        return before[ids.mask()].clamp(max=1).to(ids.values.dtype)
+
     @property
     def blocks(self) -> int:
         return self.family.blocks(self.model)

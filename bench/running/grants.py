@@ -38,7 +38,8 @@ def recomputed(scene: Scene, seen: Transcript) -> Transcript:
     """The transcript with the activations that each server computes anew, where an attack reads these."""
     if Channel.RECOMPUTED not in _read(scene) or not scene.classes:
         return seen
-    return with_recomputed(seen, _classifier(scene), scene.inputs.untrained)
+    network, known = _classifier(scene), scene.inputs.untrained
+    return with_recomputed(seen, network, scene.backbone.segments, known)
 
 
 def _read(scene: Scene) -> frozenset[Channel]:

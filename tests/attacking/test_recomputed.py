@@ -112,14 +112,22 @@ def test_it_is_computed_from_the_transcript_and_nothing_else(over_servers):
         assert np.allclose(one.values, other.values, atol=1e-6) == (one.moment == 0)
 
 
+def test_second_text_of_a_pair_is_computed_as_one(over_servers):
+    seen, network_of = over_servers
+    single = computed(with_recomputed(seen, network_of()))
+    pairs = computed(with_recomputed(seen, network_of(), lambda ids: torch.ones_like(ids.values)))
+    for one, other in zip(single, pairs, strict=True):
+        assert not np.allclose(one.values, other.values, atol=1e-3)
+
+
 def test_untrained_model_is_asked_once_for_cells_that_share_its_texts(trained, monkeypatch):
     seen, _, network_of = trained
     known = {}
-    with_recomputed(seen, network_of(), known)
+    with_recomputed(seen, network_of(), known=known)
     assert len(known) == 1
     marked = np.full_like(next(iter(known.values())), 7)
     known = dict.fromkeys(known, marked)
-    assert computed(with_recomputed(seen, network_of(), known))[0].values is marked
+    assert computed(with_recomputed(seen, network_of(), known=known))[0].values is marked
 
 
 @pytest.mark.parametrize("missing", [Channel.TOKENS, Channel.ACTIVATIONS])
