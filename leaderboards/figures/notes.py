@@ -27,8 +27,9 @@ def note(points: pd.DataFrame, printed_for: str = "", more: str = "", about: str
     text = f"Measured: {about}, with 95 % intervals; attack: {distinct(seen['attack'])}."
     if hidden := len(points) - len(seen):
         text += f" Not shown: {counted(hidden, 'point')} without a certified attack."
-    if (points["standing"] == PROVEN).any():
-        text += " ≤: at most so private, by an attack without a certificate."
+    if bounds := int((points["standing"] == PROVEN).sum()):
+        sign = "≤" if "label" in points else counted(bounds, "point")
+        text += f" {sign}: at most so private, by an attack without a certificate."
     if printed_for:
         text += (
             f" Hollow points are as printed, for {printed_for} and the paper's own data size: "

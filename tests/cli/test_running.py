@@ -78,3 +78,21 @@ def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path):
     assert "the same command goes on from there" in err
     assert "Traceback" not in err
     assert list(tmp_path.glob("results/local/long/*.json")) == kept
+
+
+def test_plan_and_run_name_the_twins_that_they_add(leakboard, tmp_path):
+    suite = tmp_path / "few.yaml"
+    suite.write_text(
+        "name: few\ntask: reviews\nmodel: tiny-bert\nlimit: 16\n"
+        "train: {epochs: 1, batch_size: 8}\ndefenses: [sap: {eta: 75}]\nattacks: [eia-nn]\n"
+    )
+    told = "added: sap eta=none, which is sap with its protection off"
+    code, out, _ = leakboard("plan", suite)
+    assert code == 0
+    assert told in out
+    code, out, _ = leakboard("run", suite, "--out", tmp_path / "few")
+    assert code == 0
+    assert told in out
+    assert len(list((tmp_path / "few").glob("*.json"))) == 2
+    code, out, _ = leakboard("run", suite, "--out", tmp_path / "few", "--shard", "1/2")
+    assert "1 cells" in out

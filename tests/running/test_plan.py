@@ -58,6 +58,20 @@ def test_no_twin_is_added_where_nothing_is_attacked_or_nothing_protects():
     assert defenses(SAP(eta=75), attacks=(LogReg(),)) == ["sap eta=75", "sap eta=none"]
 
 
+class Nowhere(SAP):
+    """Runs at no cut; its twin would."""
+
+    def refuses(self, cut):
+        return "nowhere"
+
+    def twins(self, objective):
+        return (SAP(eta=None),)
+
+
+def test_what_cannot_run_needs_no_twin():
+    assert defenses(Nowhere(), NoDefense()) == ["sap", "none"]
+
+
 def test_a_plan_says_what_it_added_and_for_whom():
     plan = make(SAP(eta=75), P3EFT(), Frozen(), twins=True)
     assert plan.added == {"sap eta=none": ("sap",), "none": ("p3eft", "frozen")}
