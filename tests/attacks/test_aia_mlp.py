@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from cells import first_scene, make, run
 from sklearn.neural_network import MLPClassifier
 
 from attacks.aia_finetune import FineTune
-from attacks.aia_mlp import HIDDEN, MeanMLP, mean_vectors, standardised
+from attacks.aia_mlp import HIDDEN, MeanMLP, guessed, mean_vectors, standardised
 from bench.contracts.channels import Channel
 from bench.contracts.threat import Goal
 from bench.contracts.transcript import Message, Transcript
@@ -79,6 +81,43 @@ def test_attribute_in_the_representations_is_found_and_noise_gives_nothing(tiny,
     assert accuracy(attack, seen, value, told(value, base=tiny)) > at_least
     noise, value = signal(n=300, strength=0)
     assert abs(accuracy(attack, noise, value, told(value, base=tiny)) - 0.5) < 0.12
+
+
+@pytest.mark.parametrize(
+    ("attack", "at_least"), [(MeanMLP(), 0.85), (FineTune(epochs=8, learning_rate=0.01), 0.75)]
+)
+def test_values_that_are_told_belong_to_their_rows_wherever_these_stand(tiny, attack, at_least):
+    seen, value = signal(n=300)
+    (message,) = seen.messages
+    names = np.sort(RNG(1).choice(5000, 300, replace=False))  # of rows, not their places
+    rows = np.sort(RNG(2).choice(300, 150, replace=False))
+    labelled = Labelled(names[rows], {"trait": value[rows]}, {"trait": 2})
+    knowledge = Knowledge(2, "cpu", base=tiny, labelled=labelled)
+    (guess,) = attack.guess(
+        Transcript((replace(message, rows=names),)), knowledge, np.random.default_rng(0)
+    )
+    rest = np.setdiff1d(np.arange(300), rows)
+    assert (guess.values == value)[rest].mean() > at_least
+
+
+def test_where_folds_say_that_nothing_was_learnt_the_most_frequent_value_is_guessed():
+    rng = RNG(0)
+    x, y = rng.standard_normal((300, 40)), rng.random(300) < 0.3
+    features = torch.from_numpy(x).float()
+    found = guessed(features, features[:200], torch.from_numpy(y[:200]).long(), 2, 0)
+    assert found.tolist() == [0] * 300
+    right = torch.from_numpy(x[:, 0] > 0).long()  # and where there is something it is learnt
+    found = guessed(features, features, right, 2, 0)
+    assert (found == right).float().mean() > 0.9
+
+
+def test_features_have_no_mean_and_one_scale_each():
+    x = torch.from_numpy(RNG(0).standard_normal((50, 3)) * [1, 20, 0] + [5, -3, 2]).float()
+    found = standardised(x)
+    torch.testing.assert_close(found.mean(0), torch.zeros(3), atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        found.var(0, unbiased=False), torch.tensor([1.0, 1, 0]), atol=1e-3, rtol=0
+    )
 
 
 @pytest.mark.parametrize("strength", [0.2, 0.4, 0.8])

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+from cells import load_tiny
 from released import plan_of, run
 
+from attacks import canary_exposure
 from attacks.canary_exposure import CanaryExposure
 from bench.attacking.canaries import expected_unseen
-from bench.contracts.settings import Plant
+from bench.backbones.language import LanguageModel
+from bench.contracts.channels import Channel
+from bench.contracts.settings import Plant, TrainSettings
+from bench.contracts.transcript import Message, Transcript
+from bench.methods.knowledge import Knowledge
 from defenses.none import NoDefense
 
 
@@ -17,3 +25,60 @@ def test_attack_on_canaries_finds_what_was_planted_often_and_not_what_was_not():
     sixty, never = (leak for leak in run(plan).leaks if leak.metric == "exposure")
     assert sixty.success.value > 8
     assert never.success.low < expected_unseen(10**6) < never.success.high
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """What the attack makes of three releases, of which each is a number, as it is read."""
+    base, now = load_tiny("tiny-gpt2"), []
+    monkeypatch.setattr(
+        canary_exposure, "restored", lambda network, vector: now.append(int(vector[0]))
+    )
+    monkeypatch.setattr(
+        canary_exposure, "candidates", lambda *given: np.full(10, now[-1], np.float32)
+    )
+
+    def printed(model, head, tokenizer, before, length, beams):
+        assert before == "my id is"
+        return [f" {now[-1]}23456 and", "12345", "12a456"][:beams]
+
+    monkeypatch.setattr(canary_exposure, "printed", printed)
+    seen = Transcript(
+        tuple(
+            Message(
+                *(Channel.MODEL, "train", round, "customer", "public", 0, np.zeros(1, int)),
+                np.full((1, 3), 5 + round, np.float32),
+                None,
+            )
+            for round in range(3)
+        )
+    )
+    network = LanguageModel(base, TrainSettings())
+    forms = ("my id is {digits}", "my id is {digits}.")
+    knowledge = Knowledge(0, "cpu", base=base, network=lambda: network, canaries=forms)
+
+    def guesses(**fields):
+        return CanaryExposure(**fields).guess(seen, knowledge, np.random.default_rng(0))
+
+    return guesses
+
+
+def test_each_release_is_ranked_by_the_model_that_was_handed_out_after_that_epoch(read):
+    exposures = [guess for guess in read() if guess.measure == "exposure"]
+    assert [(g.round, g.values.mean(), g.values.shape) for g in exposures] == [
+        (0, 5, (2, 10)),
+        (1, 6, (2, 10)),
+        (2, 7, (2, 10)),
+    ]
+
+
+def test_the_last_release_alone_is_read_where_no_more_is_asked_for(read):
+    (guess,) = (guess for guess in read(releases="last") if guess.measure == "exposure")
+    assert (guess.round, guess.values.mean()) == (2, 7)
+
+
+def test_the_final_model_prints_digits_or_nothing(read):
+    greedy, beams = (guess for guess in read() if guess.measure != "exposure")
+    assert greedy.round == beams.round == 2
+    assert greedy.values.tolist() == [[723456], [723456]]
+    assert beams.values.tolist() == [[723456, -1, -1]] * 2

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+import torch
 from cells import load_tiny
 
-from attacks.eia_learned import Vectorwise, codebook, framed
+from attacks.eia_learned import Learned, Vectorwise, codebook, framed
+from attacks.eia_map import ContextualDenoiser, majority
 from bench.attacking import inverting
+from bench.contracts.channels import Channel
+from bench.contracts.threat import Knows
+from bench.contracts.transcript import Message, Transcript
+from bench.methods.knowledge import Auxiliary, Knowledge
+from defenses.sap import SAP
 
 
 def test_plain_readers_find_all_tokens_of_minilm(minilm):
@@ -40,3 +48,75 @@ def test_an_untrained_network_reads_the_nearest_code_vector():
     expected = base.neighbours.nearest(vectors).tolist()
     inverter = Vectorwise(base.embeddings)
     assert inverter.read([tokens.ids.with_values(vectors)]).tolist() == expected
+
+
+def test_codebook_holds_the_mean_of_what_came_back_for_each_token():
+    base = load_tiny("tiny-bert")
+    tokens = base.encode(["good not good", "not"], None, 16)
+    sent = torch.arange(len(tokens.ids.values), dtype=torch.float)[:, None] * torch.ones(2)
+    by_text = dict(
+        zip(tokens.lengths.tolist(), torch.split(sent, tokens.lengths.tolist()), strict=True)
+    )
+
+    def query(batch, rng):
+        parts = [by_text[n] for n in batch.lengths.tolist()]
+        return batch.ids.with_values(torch.cat(parts))
+
+    found = codebook(tokens, query, len(base.embeddings), np.random.default_rng(0))
+    for token in set(tokens.ids.values.tolist()):
+        expected = sent[tokens.ids.values == token].mean(0)
+        torch.testing.assert_close(found[token], expected)
+    assert int((found.abs().sum(1) > 0).sum()) <= len(set(tokens.ids.values.tolist()))
+
+
+@pytest.mark.parametrize("cut", [0, 1])
+@pytest.mark.parametrize(
+    "attack", [Learned(sentences=12), ContextualDenoiser(sentences=12)], ids=str
+)
+def test_public_texts_go_through_the_public_mechanism_with_fresh_noise_and_no_other_way(
+    attack, cut, monkeypatch
+):
+    base, asked = load_tiny("tiny-bert"), []
+
+    class Noted(SAP):
+        """SAP that notes what it is asked to simulate."""
+
+        def simulate(self, base, tokens, cut, rng):
+            sent = super().simulate(base, tokens, cut, rng)
+            asked.append((cut, sent.values.clone()))
+            return sent
+
+    public = base.encode([f"the food was good {n}" for n in range(12)], None, 16)
+    knowledge = Knowledge(
+        2, "cpu", cut=cut, base=base, mechanism=Noted(eta=50.0),
+        auxiliary=Auxiliary(public, np.zeros(12, np.int64)), vocabulary=len(base.embeddings),
+    )  # fmt: skip
+    plain, original = [], base.bottom
+    monkeypatch.setattr(
+        type(base), "bottom", lambda self, *a, **k: plain.append(1) or original(*a, **k)
+    )
+    vectors = base.embeddings[public.ids.values].numpy()
+    about = (Channel.REPRESENTATIONS, "train", 0, "customer", "vendor", 0, np.arange(12))
+    seen = Transcript((Message(*about, vectors, public.lengths.numpy()),))
+    (guess,) = attack.guess(seen, knowledge, np.random.default_rng(0))
+    assert len(guess.values) == len(vectors)
+    assert len(asked) > 2
+    assert {at for at, _ in asked} == {cut}
+    assert len(plain) == len(asked)  # the bottom is run by the mechanism and by nobody else
+    drawn = [values.sum().item() for _, values in asked if len(values) > 20]
+    assert len(set(drawn)) == len(drawn)
+
+
+def test_with_queries_alone_an_attacker_needs_neither_weights_nor_mechanism():
+    assert Learned(access="query").needs == {Knows.QUERIES, Knows.AUXILIARY_TEXT}
+    assert Learned().needs == {Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}
+
+
+def test_word_of_most_rounds_is_the_one_that_is_copied():
+    base = load_tiny("tiny-bert")
+    tokens = base.encode(["the food was good"], None, 16)
+    rounds = [
+        tokens.ids.with_values(base.embeddings[torch.tensor(ids)])
+        for ids in ([5, 9, 9, 8, 7, 6], [4, 9, 8, 8, 6, 6], [4, 3, 8, 8, 7, 6])
+    ]
+    assert majority(base, rounds).tolist() == [4, 9, 8, 8, 7, 6]

@@ -8,11 +8,16 @@ import torch
 from cells import load_tiny
 from scipy.stats import norm
 
-from attacks.lira import ratios
+from attacks.lira import Lira, ratios
+from attacks.membership import Membership
 from bench.backbones.network import Network
+from bench.contracts.channels import Channel
+from bench.contracts.guess import Guess
 from bench.contracts.settings import TrainSettings
+from bench.contracts.threat import Goal
+from bench.contracts.transcript import Transcript
 from bench.exchange.released import confidences, scores
-from bench.methods.knowledge import Shadows
+from bench.methods.knowledge import Knowledge, Shadows
 from bench.scoring.one_run import auc
 
 
@@ -63,3 +68,19 @@ def test_confidence_is_the_logit_of_the_probability_of_the_label():
         assert confidences(network, tokens, labels).numpy() == pytest.approx(
             torch.logit(p).numpy(), abs=1e-5
         )
+
+
+def test_target_is_measured_as_its_shadow_models_are_by_a_score_that_is_about_normal(monkeypatch):
+    assert Lira(shadows=8).shadowed == (8, Membership(score="confidence"))
+    shadows = Shadows(np.array([[4.0], [5.0], [0.0], [1.0]]), np.array([[1], [1], [0], [0]], bool))
+    about = (Goal.MEMBERSHIP, Channel.MODEL, "train", np.zeros(1, int))
+    monkeypatch.setattr(
+        Membership,
+        "guess",
+        lambda self, *given: [
+            Guess(*about, np.array([4.0 if self.score == "confidence" else 0.5]))
+        ],
+    )
+    given = (Transcript(()), Knowledge(2, "cpu", shadows=shadows), np.random.default_rng(0))
+    (guess,) = Lira().guess(*given)
+    assert guess.values == ratios(np.array([4.0]), shadows)

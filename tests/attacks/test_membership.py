@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+import torch
 from cells import load_tiny
 from released import audited
 
+from attacks import membership
+from attacks.membership import Membership
+from bench.contracts.channels import Channel
+from bench.contracts.transcript import Message, Transcript
 from bench.defending import private
+from bench.methods.knowledge import Auxiliary, Knowledge
 from bench.scoring.checks import flags
 from bench.tasks.reviews import reviews
 from bench.tasks.task import Split, Task
@@ -43,3 +50,56 @@ def test_dpsgd_without_its_noise_is_caught_by_the_audit_and_with_it_is_not(monke
     broken, leak = audited(DPSGD(epsilon=0.1, clip=10), task, **settings)
     assert leak.epsilon > 0.1
     assert "claim-violated" in str(flags([broken]))
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """An attack on models of which each has one loss for each candidate: what it says of them."""
+    public, released = np.array([5.0, 1.0, 3.0]), {1: [9.0, 9.0, 9.0], 4: [4.0, 2.0, 1.0]}
+    base = load_tiny("tiny-bert")
+    tokens = base.encode(["a", "the food was good", "not good"], None, 16)
+
+    class Model:
+        losses = public
+
+        def eval(self):
+            return self
+
+    def restored(network, vector):
+        network.losses = np.array(released[int(vector[0])])
+        return network
+
+    def of_each(network, own, labels):
+        rows = [sizes.index(int(n)) for n in own.lengths]
+        return torch.from_numpy(network.losses[rows])
+
+    sizes = tokens.lengths.tolist()
+    assert len(set(sizes)) == 3
+    monkeypatch.setattr(membership, "restored", restored)
+    monkeypatch.setattr(membership, "losses", of_each)
+    monkeypatch.setattr(membership, "confidences", lambda *given: 10 * of_each(*given))
+
+    def model(round):
+        values = np.full((1, 2), round, np.float32)
+        where = (Channel.MODEL, "train", round, "customer", "public", 0, np.zeros(1, int))
+        return Message(*where, values, None)
+
+    def guessed(classes=0, **fields):
+        candidates = Auxiliary(tokens, np.zeros(3, np.int64))
+        knowledge = Knowledge(classes, "cpu", base=base, network=Model, candidates=candidates)
+        seen = Transcript((model(1), model(4)))
+        (guess,) = Membership(**fields).guess(seen, knowledge, np.random.default_rng(0))
+        assert guess.round == 4
+        return guess.values.tolist()
+
+    return guessed
+
+
+def test_of_the_last_model_those_rank_first_whose_loss_is_small_or_has_fallen(told):
+    assert told(score="loss") == [-4.0, -2.0, -1.0]
+    assert told() == [5.0 - 4.0, 1.0 - 2.0, 3.0 - 1.0]
+    assert told(score="confidence") == [40.0, 20.0, 10.0]
+
+
+def test_classifier_is_not_calibrated_since_its_head_says_nothing_before_training(told):
+    assert told(classes=2) == told(score="loss")

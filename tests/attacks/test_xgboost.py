@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 from label_attacks import looks_of, planted, sent
 
@@ -21,6 +22,19 @@ def test_boosted_trees_look_at_few_moments_and_the_others_at_all():
     assert [k.guess.moment for k in looks_of(XGBoost(), seen, y)] == [0, 4, 8]
     assert few([3, 5], 5) == [3, 5]
     assert few([], 3) == []
+
+
+def test_one_half_of_the_labels_is_told_and_the_other_guessed(monkeypatch):
+    told = []
+
+    def learn(self, x, y, unknown, rng):
+        told.append((len(x), len(unknown)))
+        return np.zeros(len(unknown), np.int64)
+
+    monkeypatch.setattr(XGBoost, "learn", learn)
+    x, y = planted("place", n=40)
+    looks_of(XGBoost(), Transcript((sent(x),)), y)
+    assert told == [(20, 20), (20, 20)]
 
 
 def test_missing_xgboost_is_told_with_the_command_that_installs_it(monkeypatch):

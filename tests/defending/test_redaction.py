@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+from cells import load_tiny, session_of
 from released import FORM, plan_of, run
 
 from bench.contracts.settings import Plant
 from bench.defending.redaction import first_of_each
+from bench.tasks.task import Split
 from defenses.redacted import Redacted
 
 
@@ -32,3 +35,16 @@ def test_canary_is_masked_or_missed_as_the_defense_says():
 
 def test_deduplication_keeps_the_first_of_each_text():
     assert first_of_each(["b", "a", "b", "c", "a"]).tolist() == [0, 1, 3]
+
+
+def test_second_texts_of_pairs_are_redacted_as_the_first_are():
+    session, _ = session_of(Redacted(), limit=2)
+    first, second = ("mail ann@x.org now", "nothing here"), ("call me", "or mail bob@y.org")
+    session.texts = Split(first, np.zeros(2, np.int64), second)
+    defense = Redacted(detector="patterns")
+    tokens, texts = defense.redacted(session, defense.found(session))
+    assert texts == ("mail <MASK> now", "nothing here")
+    pairs = texts, ("call me", "or mail <MASK>")
+    expected = load_tiny("tiny-bert").encode(*pairs, session.settings.max_length)
+    assert tokens.ids.values.tolist() == expected.ids.values.tolist()
+    assert tokens.types.tolist() == expected.types.tolist()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 import released
 import torch
-from cells import run, session_of
+from cells import fine_tuned, run, session_of
+from scipy.stats import kstest
 
 from attacks.canary_exposure import CanaryExposure
 from attacks.membership import Membership
+from bench.contracts.channels import Channel
 from bench.contracts.settings import Plant
 from bench.scoring.checks import flags
 from bench.scoring.memory import EXTRACTED
-from defenses.blackout import Blackout
+from defenses.blackout import NOISE, Blackout
 from defenses.none import NoDefense
 
 
@@ -47,3 +49,21 @@ def test_blackout_predicts_the_most_frequent_class_whatever_the_input():
     session, inputs = session_of(Blackout())
     scores = Blackout().fine_tune(session).predict(inputs.tokens["dev"], "dev")
     assert set(scores.argmax(1).tolist()) == {int(torch.bincount(session.labels).argmax())}
+
+
+def test_what_is_sent_is_noise_of_the_right_shape_and_what_is_released_the_public_model_in_noise():
+    session, inputs, tuned = fine_tuned(Blackout(), limit=40)
+    tuned.predict(inputs.tokens["dev"], "dev")
+    seen, network = session.wire.transcript(), session.trainee()
+    for split in ("train", "dev"):
+        tokens = inputs.tokens[split]
+        sent = seen.collect(Channel.TOKENS, split)
+        assert sent.lengths.tolist() == tokens.lengths.tolist()
+        assert (sent.values == tokens.ids.values.numpy()).mean() < 0.05
+    noise = [Channel.REPRESENTATIONS, Channel.ACTIVATIONS, Channel.GRADIENTS]
+    for channel in (*noise, Channel.LOGIT_GRADIENTS):
+        values = seen.collect(channel).values
+        assert kstest(values.ravel(), "norm").pvalue > 1e-3, channel
+    (release,) = (m.values[0] for m in seen.messages if m.channel == Channel.MODEL)
+    start = torch.nn.utils.parameters_to_vector(network.trained()).detach().numpy()
+    assert kstest((release - start) / NOISE, "norm").pvalue > 1e-3

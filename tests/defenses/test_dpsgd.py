@@ -7,6 +7,7 @@ import pytest
 import torch
 from cells import load_tiny
 from released import plan_of, run
+from trainings import trainings_of
 
 from attacks.canary_exposure import CanaryExposure
 from bench.backbones.language import LanguageModel
@@ -51,6 +52,17 @@ def test_fewer_examples_than_a_batch_holds_are_in_every_batch():
     assert (claim["rate"], claim["steps"]) == (1.0, 3)
     # Google's accountant is asked in test_private whether such a σ spends that ε.
     assert private.spent(claim["sigma"], 1.0, 3, claim["delta"]) <= 8 * 1.01
+
+
+def test_it_trains_privately_on_all_examples_as_they_are_or_without_a_budget_plainly():
+    for defense, sigma in ((DPSGD(epsilon=5), 2.0), (DPSGD(epsilon=None, sigma=0.7), 0.7)):
+        (one,), session = trainings_of(defense)
+        assert (one.private, one.masked, one.rows) == (True, set(), list(range(40)))
+        assert one.sigma == session.claim.parameters["sigma"] == sigma
+        assert not defense.undefended
+    (plain,), session = trainings_of(DPSGD(epsilon=None))
+    assert (plain.private, plain.masked, plain.rows, plain.release) == (False, set(), None, True)
+    assert session.claim is None
 
 
 def test_epsilon_and_sigma_together_are_refused():

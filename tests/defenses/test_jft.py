@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-import torch
-from cells import load_tiny
-from released import TEXTS, plan_of, run
+from released import TEXTS
+from trainings import spent, trainings_of
 
-from bench.defending import private_training
 from bench.defending.redaction import all_secrets
-from bench.exchange import released
 from bench.tasks.spans import Span
 from defenses.jft import JFT
 
 
-def test_jft_shows_phase_one_redacted_texts_and_phase_two_the_originals(monkeypatch):
-    shown: list = []
-    backbone = load_tiny("tiny-gpt2")
-    names = backbone.tokenizer.convert_tokens_to_ids(["parcel", "refund"])
-    train, private = released.train, private_training.Private.train_privately
+def test_phase_one_is_shown_redacted_texts_and_hands_out_nothing_and_phase_two_all_as_they_are():
+    (first, second), session = trainings_of(JFT(detector="exact", epsilon=8))
+    assert (first.private, first.clear, first.rows, first.release) == (False, set(), None, False)
+    assert second.private
+    assert not second.masked
+    assert second.rows == list(range(40))
+    assert second.sigma == session.claim.parameters["sigma"]
 
-    def watched(session, network, tokens, *args, **kwargs):
-        shown.append(("plain", bool(torch.isin(tokens.ids.values, torch.tensor(names)).any())))
-        return train(session, network, tokens, *args, **kwargs)
 
-    def watched_private(self, session, network, tokens, rows):
-        shown.append(("dp", bool(torch.isin(tokens.ids.values, torch.tensor(names)).any())))
-        return private(self, session, network, tokens, rows)
+def test_phase_one_with_a_little_noise_is_shown_redacted_texts_too():
+    (first, second), _ = trainings_of(JFT(detector="exact", phase1="light-noise", light=0.3))
+    assert (first.private, first.clear, first.release) == (True, set(), False)
+    assert (first.sigma, first.rows) == (0.3, list(range(40)))
+    assert second.private
+    assert not second.masked
 
-    monkeypatch.setattr(released, "train", watched)
-    monkeypatch.setattr(private_training.Private, "train_privately", watched_private)
-    assert run(plan_of(JFT(detector="exact", epsilon=8))).status == "ok"
-    assert shown == [("plain", False), ("dp", True)]
+
+def test_a_person_checks_a_share_where_every_known_secret_is_masked_found_or_not():
+    manual = JFT(detector="patterns", phase1="manual", checked=0.25)  # it finds no names
+    (first, second), _ = trainings_of(manual)
+    assert (first.private, first.clear, first.release) == (False, set(), False)
+    assert len(first.rows) == 10
+    assert first.rows == sorted(set(first.rows)) != list(range(10))
+    assert not second.masked
+
+
+def test_estimate_of_phase_one_counts_missed_secrets_alone():
+    defense = JFT(detector="exact", phase1="light-noise", light=0.6, miss_rate=0.05)
+    _, session = trainings_of(defense, epochs=2)
+    missed = spent(0.6, 8 / 40 * 0.05, 10, 0.1 / 40)
+    assert f"an estimate: ε = {missed:.3g} in phase 1" in session.claim.covers
+    assert session.claim.parameters["epsilon"] == defense.epsilon  # no claim is made of it
 
 
 def test_hand_checked_texts_hold_no_secret_that_is_known():

@@ -189,3 +189,58 @@ def test_sap_without_noise_trains_as_plain_fine_tuning_does():
         scores.append(tuned.predict(inputs.tokens["dev"], "dev"))
     assert curves[0] == pytest.approx(curves[1], rel=1e-4)
     torch.testing.assert_close(*scores, rtol=1e-3, atol=1e-4)
+
+
+def trained_bottom(**fields):
+    """The word embeddings of a trainable bottom before and after training, and which ids occurred."""
+    kept = []
+
+    class Watched(SAP):
+        def _fit_with_bottom(self, session, network, bottom):
+            before = network.embeddings.weight.detach().clone()
+            super()._fit_with_bottom(session, network, bottom)
+            kept.extend((before, network.embeddings.weight.detach()))
+
+    defense = Watched(eta=None, bottom="trainable", bottom_learning_rate=0.05)
+    session, _, _ = fine_tuned(defense, limit=16, **fields)
+    occurs = torch.zeros(len(kept[0]), dtype=torch.bool)
+    occurs[session.train.ids.values] = True
+    return *kept, occurs
+
+
+def test_word_embeddings_of_tokens_that_never_occur_stay_as_they_are_whatever_the_decay():
+    before, after, occurs = trained_bottom(train={"weight_decay": 0.5})
+    assert 0 < occurs.sum() < len(occurs) / 2
+    assert torch.equal(after[~occurs], before[~occurs])
+    assert not torch.isclose(after[occurs], before[occurs]).all(1).any()
+
+
+@pytest.mark.parametrize("bottom", ["trainable", "frozen"])
+def test_tokens_are_replaced_by_neighbours_in_the_embeddings_as_they_are_now(bottom, monkeypatch):
+    """The nearest row to a row is itself in the table that it comes from, and in no other."""
+    right, original = [], sap.privatise_tokens
+
+    def noted(ids, rows, neighbours, *rest):
+        right.append(torch.from_numpy(neighbours.nearest(rows)).eq(torch.arange(len(rows))).all())
+        return original(ids, rows, neighbours, *rest)
+
+    monkeypatch.setattr(sap, "privatise_tokens", noted)
+    defense = SAP(eta=NOISY, bottom=bottom, bottom_learning_rate=1.0)
+    _, inputs, tuned = fine_tuned(defense, limit=16)
+    tuned.predict(inputs.tokens["dev"], "dev")
+    assert len(right) == (3 if bottom == "trainable" else 2)
+    assert all(right)
+
+
+def test_frozen_bottom_keeps_what_was_sent_of_each_text_at_depth_too(monkeypatch):
+    kept, sent_once = [], SAP._sent_once
+
+    def noted(self, *given):
+        kept.append(sent_once(self, *given))
+        return kept[-1]
+
+    monkeypatch.setattr(SAP, "_sent_once", noted)
+    seen, _, tokens = sent_by(SAP(eta=40.0))
+    (received,), sent = kept, seen.collect(SENT)
+    assert received.lengths.tolist() == tokens.lengths.tolist() == sent.lengths.tolist()
+    assert np.array_equal(received.values.numpy(), sent.values)

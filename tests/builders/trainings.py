@@ -1,0 +1,96 @@
+"""What would reach a model: texts, rows and noise of each training of a defense that hands out models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from cells import load_tiny
+from released import TEXTS, plan_of
+
+from bench.defending import private
+from bench.exchange import released
+from bench.exchange.wire import Wire
+from bench.running.scene import scene_of
+from bench.tasks.spans import Span
+from bench.tasks.task import Split, Task
+
+HIDDEN = ("parcel", "refund")
+"""The secrets of the texts."""
+TWICE = Task(
+    "twice",
+    (),
+    {
+        "train": Split(
+            tuple(f"call {name} at {n}" for n in range(8) for name in HIDDEN),
+            np.zeros(16, np.int64),
+            secrets=((Span(5, 11, "name"),),) * 16,
+        ),
+        "dev": TEXTS.splits["dev"],
+    },
+)
+"""Each text is there twice once its secret is masked."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training of a released model.
+
+    Attributes:
+        private: whether by DP-SGD.
+        clear: rows of which a secret is shown.
+        masked: rows of which a secret was masked.
+        rows: that are trained on, or None for all.
+        sigma: the noise multiplier of DP-SGD.
+        release: whether the model is handed out.
+    """
+
+    private: bool
+    clear: set[int]
+    masked: set[int]
+    rows: list[int] | None
+    sigma: float | None
+    release: bool
+
+
+def spent(sigma: float, rate: float, steps: int, delta: float) -> float:
+    """Stands for the accountant, which takes a second; all that it is given shows in the answer."""
+    return 1e3 * rate * steps / sigma + delta
+
+
+def trainings_of(defense, task: Task = TEXTS, **settings):
+    """All trainings of a defense, in order, and the session in which they were to happen."""
+    seen: list[Training] = []
+    tokenizer = load_tiny("tiny-gpt2").tokenizer
+    names = torch.tensor(tokenizer.convert_tokens_to_ids(list(HIDDEN)))
+
+    def noted(private, tokens, rows, sigma, release):
+        shown = {row for row, ids in enumerate(parts(tokens)) if bool(torch.isin(ids, names).any())}
+        rows = None if rows is None else [int(row) for row in rows]
+        everywhere = set(range(len(tokens)))
+        seen.append(Training(private, shown, everywhere - shown, rows, sigma, release))
+
+    def train(session, network, tokens, rows=None, release=True):
+        noted(False, tokens, rows, None, release)
+
+    def sgd(session, network, tokens, rows, sigma, clip, release=True):
+        noted(True, tokens, rows, sigma, release)
+
+    plan = plan_of(defense, task=task, **settings)
+    scene = scene_of(plan, plan.cells[0])
+    session = scene.session(Wire(defense.emits, scene.inputs.recorded))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(released, "train", train)
+        for module in ("bench.defending.private_training", "defenses.jft"):
+            patch.setattr(f"{module}.sgd", sgd)
+        patch.setattr(private, "spent", spent)
+        patch.setattr(private, "noise_for", lambda epsilon, *rest: 10 / epsilon)
+        defense.fine_tune(session)
+    return seen, session
+
+
+def parts(tokens):
+    """The ids of each example."""
+    return torch.split(tokens.ids.values, tokens.ids.lengths.tolist())
