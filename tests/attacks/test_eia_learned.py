@@ -120,3 +120,19 @@ def test_word_of_most_rounds_is_the_one_that_is_copied():
         for ids in ([5, 9, 9, 8, 7, 6], [4, 9, 8, 8, 6, 6], [4, 3, 8, 8, 7, 6])
     ]
     assert majority(base, rounds).tolist() == [4, 9, 8, 8, 7, 6]
+
+
+def test_log_probabilities_of_rounds_add_up():
+    class Scores(inverting.Inverter):
+        """Takes what is received for scores."""
+
+        def forward(self, received):
+            return received.values
+
+    tokens = load_tiny("tiny-bert").encode(["good", "not good"], None, 16)
+    n = len(tokens.ids.values)
+    first, second = torch.zeros(n, 3), torch.zeros(n, 3)
+    first[:, 0], second[:, 1] = 1.0, 2.0  # one is a little for word 0, the other more for word 1
+    rounds = [tokens.ids.with_values(values) for values in (first, second)]
+    assert Scores().read(rounds[:1]).tolist() == [0] * n
+    assert Scores().read(rounds).tolist() == [1] * n

@@ -17,6 +17,19 @@ def outcome(report, rule):
     return result
 
 
+def rules_of(cls):
+    """The rules that a class of rules examines, each with the name of its function."""
+    found = {}
+    for one in reversed(cls.__mro__):
+        found |= {value.rule: name for name, value in vars(one).items() if hasattr(value, "rule")}
+    return found
+
+
+def alone(rules, rule):
+    """What comes of one rule; the others are not examined."""
+    return rules._examined(rule, getattr(rules, rules_of(type(rules))[rule])).outcome
+
+
 class NoSource(NoDefense):
     """Comes from nowhere."""
 

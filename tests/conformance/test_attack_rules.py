@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from reports import broken, outcome
+from reports import alone, broken, outcome, rules_of
 
 from attacks.eia_nn import NearestNeighbour
 from attacks.logit_gradient import LogitGradient
@@ -151,6 +151,30 @@ BROKEN_ATTACKS = {
 @pytest.mark.parametrize("attack", BROKEN_ATTACKS, ids=lambda cls: cls.__name__)
 def test_broken_attack_is_caught_by_its_rule_and_by_no_other(attack, quick):
     assert broken(check_attack(attack)) == BROKEN_ATTACKS[attack]
+
+
+@pytest.mark.parametrize(
+    ("attack", "rule"),
+    [
+        pytest.param(cls, rule, id=f"{cls.__name__}-{name}")
+        for cls, texts in BROKEN_ATTACKS.items()
+        for rule, name in rules_of(AttackRules).items()
+        if rule in texts
+    ],
+)
+def test_rule_by_itself_catches_who_breaks_it(attack, rule, quick):
+    assert alone(AttackRules(attack, "tiny-bert"), rule) == "failed"
+
+
+def test_rule_by_itself_catches_what_is_found_in_noise(monkeypatch):
+    class Open(SAP):
+        """Stands for noise in which the truth is left."""
+
+        eta: Eta = None
+
+    monkeypatch.setattr(registry, "defense", lambda name: Open)
+    rules = AttackRules(NearestNeighbour, "tiny-bert")
+    assert alone(rules, "finds nothing in pure noise") == "failed"
 
 
 def test_attack_that_finds_something_in_noise_is_caught(monkeypatch):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ConfigDict
-from reports import NoSource, broken, outcome
+from reports import NoSource, alone, broken, outcome, rules_of
 
 from bench.conformance.check import check_defense
+from bench.conformance.defense_rules import DefenseRules
 from bench.contracts.channels import Channel
 from bench.exchange.predictor import Predictor
 from bench.exchange.tuned import Tuned
@@ -258,6 +259,19 @@ BROKEN_DEFENSES = {
 @pytest.mark.parametrize("defense", BROKEN_DEFENSES, ids=lambda cls: cls.__name__)
 def test_broken_defense_is_caught_by_its_rule_and_by_no_other(defense):
     assert broken(check_defense(defense)) == BROKEN_DEFENSES[defense]
+
+
+@pytest.mark.parametrize(
+    ("defense", "rule"),
+    [
+        pytest.param(cls, rule, id=f"{cls.__name__}-{name}")
+        for cls, texts in BROKEN_DEFENSES.items()
+        for rule, name in rules_of(DefenseRules).items()
+        if rule in texts
+    ],
+)
+def test_rule_by_itself_catches_who_breaks_it(defense, rule):
+    assert alone(DefenseRules(defense, "tiny-bert"), rule) == "failed"
 
 
 def test_channel_that_some_parameter_opens_counts_as_used_and_one_that_none_opens_is_told():

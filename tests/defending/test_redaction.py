@@ -8,6 +8,7 @@ from released import FORM, plan_of, run
 
 from bench.contracts.settings import Plant
 from bench.defending.redaction import first_of_each
+from bench.tasks.spans import Span
 from bench.tasks.task import Split
 from defenses.redacted import Redacted
 
@@ -31,6 +32,15 @@ def test_canary_is_masked_or_missed_as_the_defense_says():
     assert missed[-1].startswith("My ID is ")
     assert masked[:-3] == missed[:-3]
     assert all(text.startswith("call <MASK> at") for text in masked[:-3])
+
+
+def test_canary_is_masked_though_its_detector_does_not_find_it():
+    session, _ = session_of(Redacted(), limit=2)
+    session.texts = Split(("my word is plum", "nothing here"), np.zeros(2, np.int64))
+    session.canaries = {0: Span(11, 15, "canary")}
+    for canaries, expected in (("masked", (Span(11, 15, "canary"),)), ("found", ())):
+        spans = Redacted(detector="patterns", canaries=canaries).found(session)
+        assert [tuple(own) for own in spans] == [expected, ()]
 
 
 def test_deduplication_keeps_the_first_of_each_text():

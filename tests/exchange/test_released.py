@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
-from cells import load_tiny
+from cells import load_tiny, session_of
 from released import FORM, plan_of, run
 
 from bench.backbones.language import LanguageModel
+from bench.contracts.channels import Channel
 from bench.contracts.settings import Plant, TrainSettings
-from bench.exchange.released import losses, restored
+from bench.exchange import released as module
+from bench.exchange.released import fit, losses, restored
 from bench.records.store import from_text, to_text
 from defenses.crt import CRT
 from defenses.dpsgd import DPSGD
@@ -69,3 +72,46 @@ def test_defense_of_an_api_says_that_it_cannot_train_a_language_model():
     record = run(plan_of(SAP()))
     assert record.status == "skipped"
     assert "trains for classification" in record.reason
+
+
+def test_each_epoch_hands_out_the_model_as_it_then_is():
+    session, _ = session_of(DPSGD(epsilon=None), limit=16, train={"epochs": 3, "batch_size": 8})
+    network, after = session.trainee(), []
+
+    def step(rows):
+        after.append(torch.nn.utils.parameters_to_vector(network.trained()).detach().numpy())
+        for parameter in network.trained():
+            parameter.grad = torch.ones_like(parameter)
+        return 1.0
+
+    fit(session, network, step, session.train.lengths)
+    sent = [m for m in session.wire.transcript().messages if m.channel == Channel.MODEL]
+    assert [(m.round, m.step, m.recipient) for m in sent] == [
+        (0, 2, "public"),
+        (1, 4, "public"),
+        (2, 6, "public"),
+    ]
+    # What the first step of an epoch starts from is what the epoch before handed out.
+    for message, start in zip(sent, after[2::2], strict=False):
+        assert np.array_equal(message.values[0], start)
+    last = torch.nn.utils.parameters_to_vector(network.trained()).detach().numpy()
+    assert np.array_equal(sent[-1].values[0], last)
+
+
+def test_chosen_rows_alone_are_trained_on_with_their_own_labels(monkeypatch):
+    session, _ = session_of(DPSGD(epsilon=None), limit=24, train={"epochs": 1, "batch_size": 4})
+    rows = torch.tensor([2, 3, 7, 11, 12, 19, 20, 23])
+    session.labels = torch.arange(24) % 2 * (torch.arange(24) > 6)
+    places = {tuple(session.train.take(row[None]).ids.values.tolist()): int(row) for row in rows}
+    seen, original = [], module.losses
+
+    def noted(network, tokens, labels):
+        each = torch.split(tokens.ids.values, tokens.ids.lengths.tolist())
+        for ids, label in zip(each, labels, strict=True):
+            seen.append((places[tuple(ids.tolist())], int(label)))
+        return original(network, tokens, labels)
+
+    monkeypatch.setattr(module, "losses", noted)
+    module.train(session, session.trainee(), session.train, rows, release=False)
+    assert sorted(seen) == [(int(row), int(session.labels[row])) for row in rows]
+    assert not session.wire.transcript().messages

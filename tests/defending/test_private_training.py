@@ -1,0 +1,79 @@
+"""What training with DP-SGD is given: rows, labels, rate, noise; and what it claims of them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from cells import session_of
+
+from bench.defending import private, private_training
+from bench.exchange import released
+from defenses.dpsgd import DPSGD
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What the accountant was asked for, and the noise that was drawn of."""
+    found = []
+
+    def noted(name, answer):
+        def asked(*given):
+            found.append((name, *given))
+            return answer
+
+        monkeypatch.setattr(private, name, asked)
+
+    noted("noise_for", 2.5)
+    noted("spent", 7.0)
+    monkeypatch.setattr(private_training, "sgd", lambda *given: found.append(("sgd", *given[3:])))
+    return found
+
+
+def test_budget_is_that_of_the_rows_their_rate_and_all_steps(asked):
+    session, _ = session_of(DPSGD(), limit=40, train={"epochs": 3, "batch_size": 16})
+    rows = torch.arange(0, 40, 2)
+    claim = DPSGD(epsilon=4, clip=0.5).train_privately(session, None, session.train, rows)
+    # 20 examples in batches of 16: two steps in each epoch, in which each is with 16/20.
+    (asked_for, trained) = asked
+    assert asked_for == ("noise_for", 4, pytest.approx(0.1 / 20), 16 / 20, 6)
+    assert trained[0] == "sgd"
+    assert trained[1].tolist() == rows.tolist()
+    assert trained[2:] == (2.5, 0.5)
+    told = claim.parameters
+    assert (told["epsilon"], told["sigma"], told["rate"], told["steps"]) == (4, 2.5, 0.8, 6)
+    asked.clear()
+    defense = DPSGD(epsilon=None, sigma=1.5, delta=1e-4)
+    claim = defense.train_privately(session, None, session.train, rows)
+    assert asked[0] == ("spent", 1.5, 16 / 20, 6, 1e-4)
+    assert (claim.parameters["epsilon"], claim.parameters["sigma"]) == (7.0, 1.5)
+
+
+def test_rows_alone_are_trained_on_with_their_own_labels_noise_and_clip(monkeypatch):
+    session, _ = session_of(DPSGD(), limit=24, train={"epochs": 2, "batch_size": 8})
+    network = session.trainee()
+    rows = torch.tensor([1, 4, 9, 10, 13, 17, 20, 22])
+    whole = {tuple(session.train.take(rows[[i]]).ids.values.tolist()): i for i in range(8)}
+    assert len(whole) == 8
+    seen, losses, gradients = [], released.losses, []
+
+    def noted(network, tokens, labels):
+        for ids, label in zip(
+            torch.split(tokens.ids.values, tokens.ids.lengths.tolist()), labels, strict=True
+        ):
+            seen.append((whole[tuple(ids.tolist())], int(label)))
+        return losses(network, tokens, labels)
+
+    init = private.PrivateGradients.__init__
+
+    def opened(self, module, *given):
+        gradients.append(given)
+        init(self, module, *given)
+
+    monkeypatch.setattr(released, "losses", noted)
+    monkeypatch.setattr(private.PrivateGradients, "__init__", opened)
+    private_training.sgd(session, network, session.train, rows, 0.8, 0.3)
+    assert {place for place, _ in seen} == set(range(8))
+    assert all(label == session.labels[rows[place]] for place, label in seen)
+    ((clip, sigma, expected, rng, hooked),) = gradients
+    assert (clip, sigma, expected, hooked) == (0.3, 0.8, 8, True)
+    assert rng is session.noise
