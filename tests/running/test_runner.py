@@ -204,7 +204,9 @@ def test_memory_that_runs_out_is_a_record_and_is_tried_again(tmp_path, monkeypat
         ((record,), _) = go(tmp_path, SAP())
     assert record.status == "out-of-memory"
     assert "memory" in record.reason
-    assert go(tmp_path, SAP())[0][0].status == "ok"
+    again, whole = go(tmp_path, SAP())[0][0], go(tmp_path / "other", SAP())[0][0]
+    assert again.status == "ok"
+    assert again.outcome() == whole.outcome()  # nothing is left of the first try
 
 
 @pytest.mark.parametrize(("error", "status"), [("diverged", "diverged"), ("skipped", "skipped")])
