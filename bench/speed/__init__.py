@@ -1,8 +1,8 @@
 """Speed as ratios measured in one run: `python -m bench.speed [NAME …]`, see `__main__`.
 
 The names of comparisons come in, or none for all but the long ones.
-Out go ratios: machines are shared and noisy, so each is one of medians over interleaved repeats of two
-ways to do the same thing, and no test depends on one.
+Out goes one table of figures with goals, limits and verdicts. Machines are shared and noisy, so most are
+ratios of medians over interleaved repeats of two ways to do the same thing, and no test depends on one.
 """
 
 from __future__ import annotations

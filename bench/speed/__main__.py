@@ -1,38 +1,65 @@
-"""Runs the named comparisons, or all of them."""
+"""Measures the named comparisons, or all but the long ones, and prints one table."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 
 import torch
+from rich.console import Console
 
+from bench.contracts import did_you_mean
 from bench.speed.attacks import attacks, inversion, label_attacks
+from bench.speed.figures import Figure, table
 from bench.speed.gpu import gpu
 from bench.speed.precision import precision
+from bench.speed.publishing import publishing
 from bench.speed.sending import recording, snap
 from bench.speed.starting import start
 from bench.speed.steps import dpsgd, p3eft, training
 from bench.speed.workers import workers
 
-KNOWN: dict[str, Callable[[], None]] = {
+KNOWN: dict[str, Callable[[], Sequence[Figure]]] = {
     "start": start,
     "snap": snap,
     "training": training,
-    "attacks": attacks,
-    "inversion": inversion,
-    "label-attacks": label_attacks,
     "p3eft": p3eft,
     "dpsgd": dpsgd,
     "precision": precision,
     "recording": recording,
+    "attacks": attacks,
+    "label-attacks": label_attacks,
+    "inversion": inversion,
+    "publish": publishing,
 }
-
-LONG: dict[str, Callable[[], None]] = {"workers": workers, "gpu": gpu}
+"""Together they take less than five minutes."""
+LONG: dict[str, Callable[[], Sequence[Figure]]] = {"workers": workers, "gpu": gpu}
 """They take many minutes, or need a GPU, and run only where they are named."""
 
+
+def main(names: Sequence[str]) -> int:
+    """Measures and prints.
+
+    Returns:
+        2 where a name is not known. No number decides: machines are shared, and this is no test.
+    """
+    every, console = KNOWN | LONG, Console()
+    for name in names:
+        if name not in every:
+            console.print(f"unknown '{name}'. {did_you_mean(name, every)}", highlight=False)
+            return 2
+    began, found = time.perf_counter(), list[Figure]()
+    with console.status("") as status:
+        for name in names or KNOWN:
+            status.update(f"measuring {name}")
+            found += every[name]()
+    took = time.perf_counter() - began
+    title = f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}, {took:.0f} s"
+    console.print(table(title, found))
+    return 0
+
+
 if __name__ == "__main__":
-    print(f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")
-    for name in sys.argv[1:] or KNOWN:
-        (KNOWN | LONG)[name]()
+    sys.exit(main(sys.argv[1:]))

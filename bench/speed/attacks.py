@@ -16,6 +16,7 @@ from bench.contracts import Channel, Cost, Goal, Ints, Message, TrainSettings, T
 from bench.methods import Knowledge, registry
 from bench.running import make_plan, run_cell, scene_of
 from bench.speed import REPEATS
+from bench.speed.figures import Figure
 from bench.suites import Suite, load_suite
 from bench.tasks import load_task
 from defenses.sap import SAP
@@ -23,22 +24,22 @@ from defenses.sap import SAP
 ETA = 75.0
 
 
-def attacks() -> None:
+def attacks() -> list[Figure]:
     """Share of all attacks and scoring in the time of a cell of the smoke suite."""
     costs = [smoke_cell() for _ in range(REPEATS)]
     share = statistics.median(cost.attack_seconds / cost.total_seconds for cost in costs)
-    print("attacks: one cell of smoke, sap at η = 75")
-    print(f"  share of all attacks and scoring: {share:.3f}")
+    told = "attacks: share of attacks and scoring in a cell of smoke, sap at η = 75"
+    return [Figure(told, share, 0.10, 0.15)]
 
 
-def inversion(cut: int = 2, compared: int = 16) -> None:
+def inversion(cut: int = 2, texts: int = 64, compared: int = 8) -> list[Figure]:
     """Inversion by optimisation behind two blocks, against the training of a cell of the smoke suite.
 
     Then its search among candidates against that among all words: the words found in both.
     """
     data = os.environ.get("LEAKBOARD_DATA")
     name = "sst2" if data else "reviews"
-    texts = load_task(name, Path(data) if data else None).splits["dev"].texts
+    told = load_task(name, Path(data) if data else None).splits["dev"].texts[:texts]
     base = load_backbone("minilm")
     rng = np.random.default_rng(0)
 
@@ -53,23 +54,30 @@ def inversion(cut: int = 2, compared: int = 16) -> None:
         )
         return guess.values[:, 0], time.perf_counter() - start
 
-    print(f"inversion: minilm behind block {cut}, {len(texts)} sentences of {name}")
-    tokens = base.encode(texts, None, 64)
+    tokens = base.encode(told, None, 64)
+    cell = smoke_cell().train_seconds
+    figures = []
     few = tokens.take(torch.from_numpy(rng.permutation(len(tokens))[:compared]))
     for eta in (None, 50.0):
-        cell = smoke_cell().train_seconds
         words, seconds = found(Optimise(), tokens, eta)
         real = ~tokens.special.numpy()
         right = (words == tokens.ids.values.numpy())[real].mean()
-        print(f"  η = {eta or 'none'}: {right:.2%} of tokens, {seconds / len(texts):.3f} s each")
-        print(f"    all of them, in trainings of a cell of smoke: {seconds / cell:.2f}")
+        about = (
+            f"inversion: {len(told)} sentences of {name} behind block {cut}, η = {eta or 'none'}"
+        )
+        figures.append(Figure(f"{about}: tokens found", right, more=True))
+        figures.append(Figure("  in trainings of a cell of smoke", seconds / cell))
         both = []
         for candidates in (Optimise().candidates, len(base.embeddings)):
             rng = np.random.default_rng(1)
             both.append(found(Optimise(candidates=candidates), few, eta))
         (narrow, quick), (wide, slow) = both
         same = (narrow == wide)[~few.special.numpy()].mean()
-        print(f"    as among all words: {same:.2%} of tokens of {compared}, {slow / quick:.1f}×")
+        figures += [
+            Figure("  found as among all words", same, 0.98, 0.95, more=True),
+            Figure("  time among all words over this", slow / quick, 3, 1.5, more=True),
+        ]
+    return figures
 
 
 def smoke_cell() -> Cost:
@@ -81,7 +89,7 @@ def smoke_cell() -> Cost:
     return cost
 
 
-def label_attacks(examples: int = 4000) -> None:
+def label_attacks(examples: int = 1000) -> list[Figure]:
     """Share of the label attacks over all moments in the time of an undefended cell of one epoch."""
     data = os.environ.get("LEAKBOARD_DATA")
     suite = Suite(
@@ -101,5 +109,5 @@ def label_attacks(examples: int = 4000) -> None:
     (planned,) = plan.cells
     cost = run_cell(scene_of(plan, planned)).cost
     assert cost is not None
-    print(f"label attacks: {examples} examples of {planned.cell.task}, one epoch")
-    print(f"  share of all attacks and scoring: {cost.attack_seconds / cost.total_seconds:.3f}")
+    told = f"label attacks: share in an epoch of {examples:,} examples of {planned.cell.task}"
+    return [Figure(told, cost.attack_seconds / cost.total_seconds, 0.05, 0.10)]

@@ -18,6 +18,7 @@ from bench.defending import privatise_tokens
 from bench.exchange import Wire
 from bench.methods import Defense
 from bench.speed import interleaved
+from bench.speed.figures import Figure
 from bench.speed.precision import session_of, threads
 from bench.tasks import Task, load_task
 from defenses.dpsgd import DPSGD
@@ -36,11 +37,11 @@ TRAINED: dict[str, tuple[Defense, str]] = {
 }
 
 
-def gpu() -> None:
-    """Prints the table, or that there is no GPU here."""
+def gpu() -> list[Figure]:
+    """Prints a table of its own, or that there is no GPU here; nobody says what it should be."""
     if not torch.cuda.is_available():
         print("gpu: no CUDA device here, so there is nothing to compare with two cores")
-        return
+        return []
     table = Table(title=f"{torch.cuda.get_device_name()} against {CORES} cores, minilm")
     table.add_column("work")
     for name in (f"{CORES} cores, s", "GPU, s", f"GPU : {CORES} cores"):
@@ -48,6 +49,7 @@ def gpu() -> None:
     for name, (slow, fast) in compared("cuda").items():
         table.add_row(name, f"{slow:.3f}", f"{fast:.3f}", f"1 : {slow / fast:.1f}")
     Console().print(table)
+    return []
 
 
 def compared(device: str, examples: int = 512, tokens: int = 65_536) -> dict[str, list[float]]:

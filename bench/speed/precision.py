@@ -15,6 +15,7 @@ from bench.contracts import Seeds, TrainSettings, quietly
 from bench.exchange import Session, Wire
 from bench.methods import Defense
 from bench.speed import seconds
+from bench.speed.figures import Figure
 from bench.tasks import Task, load_task
 from defenses.none import NoDefense
 from defenses.p3eft import P3EFT
@@ -23,20 +24,35 @@ from defenses.sap import SAP
 DEFENSES: tuple[Defense, ...] = (NoDefense(), SAP(), P3EFT(backprop="combined"))
 
 
-def precision(examples: int = 128, repeats: int = 3) -> None:
-    """Seconds of an epoch in float32 over those in bf16, alternating, with one thread and with all."""
+def precision(examples: int = 128, repeats: int = 3) -> list[Figure]:
+    """Seconds of an epoch in float32 over those in bf16, alternating, with one thread and with all.
+
+    A processor without units for bf16 has nothing to gain, and so no goal.
+    """
     data = os.environ.get("LEAKBOARD_DATA")
     task = load_task("sst2" if data else "reviews", Path(data) if data else None)
+    has = _has_units()
+    goal, limit = (1.3, 1.0) if has else (None, None)
+    found = []
     for number in sorted({1, torch.get_num_threads()}):
         with threads(number):
-            print(f"precision: {examples} examples of {task.name}, minilm, {number} threads")
             for defense in DEFENSES:
                 ways = [epoch(defense, task, each, examples) for each in ("float32", "bf16")]
                 for way in ways:
                     way()
                 full, short = seconds(*ways, repeats=repeats)
                 ratio = statistics.median(a / b for a, b in zip(full, short, strict=True))
-                print(f"  {defense.name}: float32 over bf16 {ratio:.2f}")
+                told = f"precision: {defense.name}, {number} threads: float32 over bf16"
+                found.append(Figure(told, ratio, goal, limit, more=True))
+    return found
+
+
+def _has_units() -> bool:
+    """Whether the processor says that it computes in bf16. Linux only."""
+    try:
+        return "bf16" in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
 
 
 def epoch(defense: Defense, task: Task, precision: str, examples: int) -> Callable[[], object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +18,13 @@ from bench.defending import dx_noise, privatise_tokens
 from bench.exchange import MEMORY, Wire
 from bench.methods import Knowledge
 from bench.speed import interleaved
+from bench.speed.figures import Figure
 
 ETA = 75.0
 
 
-def snap(tokens: int = 65_536) -> None:
-    """Privatise and snap tokens, against FAISS's search alone and a chunked torch.cdist."""
+def snap(tokens: int = 65_536) -> list[Figure]:
+    """Privatise and snap tokens, against FAISS's search alone and the best chunked torch.cdist."""
     embeddings = load_backbone("minilm").embeddings
     neighbours = Neighbours(embeddings)
     rng = np.random.default_rng(0)
@@ -42,21 +42,19 @@ def snap(tokens: int = 65_536) -> None:
         *[by_cdist(chunk) for chunk in chunks],
     )
     ours, search, *cdist = times
-    print(f"snap: {tokens} tokens, V = {len(embeddings)}, d = {embeddings.shape[1]}")
-    print(f"  privatise and snap: {tokens / ours:,.0f} tokens/s")
-    print(f"  of FAISS's flat search alone: {search / ours:.2f}")
-    for chunk, seconds in zip(chunks, cdist, strict=True):
-        print(f"  times torch.cdist in chunks of {chunk}: {seconds / ours:.2f}")
-    for n in (tokens, 2 * tokens):
-        more = torch.from_numpy(rng.integers(len(embeddings), size=n))
-        tracemalloc.start()
-        privatise_tokens(more, embeddings, neighbours, ETA, rng)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        print(f"  peak of arrays at {n} tokens: {peak / 2**20:.0f} MiB")
+    tracemalloc.start()
+    privatise_tokens(ids, embeddings, neighbours, ETA, rng)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return [
+        Figure(f"snap: {tokens:,} tokens of MiniLM", tokens / ours, unit="tokens/s"),
+        Figure("  over FAISS's flat search alone", ours / search, 1.2, 1.5),
+        Figure("  the best torch.cdist over it", min(cdist) / ours, 1.0, 0.8, more=True),
+        Figure("  peak of its arrays", peak / 2**20, 300, 600, "MiB"),
+    ]
 
 
-def recording(examples: int = 67_349, tokens: int = 13, batch: int = 32) -> None:
+def recording(examples: int = 67_349, tokens: int = 13, batch: int = 32) -> list[Figure]:
     """Memory while vectors of all sentences of SST-2 are recorded, and while attacks read them.
 
     Made-up sentences of equal length, sent as rows of E; words are as frequent as Zipf's law has it.
@@ -82,14 +80,17 @@ def recording(examples: int = 67_349, tokens: int = 13, batch: int = 32) -> None
 
     base.neighbours.nearest(base.embeddings[:100])  # loads FAISS
     size = examples * tokens * base.width * 4 / 2**20
-    print(
-        f"recording: {examples} sentences, {size:.0f} MiB, of which {MEMORY / 2**20:.0f} may stay"
-    )
+    allowed = MEMORY / 2**20
+    # A whole round is read at once, and the rest in parts.
+    bounds = {"recording": allowed, "eia-nn": allowed, "means of aia-mlp": allowed}
+    found = []
     for what, work in ({"recording": send} | read).items():
-        start = time.perf_counter()
         before, peak = _peak(work)
-        seconds = time.perf_counter() - start
-        print(f"  {what}: from {before:.0f} to at most {peak:.0f} MiB, {seconds:.0f} s")
+        most = bounds.get(what, size + allowed)
+        found.append(
+            Figure(f"  memory that {what} adds", peak - before, 1.25 * most, 2 * most, "MiB")
+        )
+    return [Figure(f"recording: {examples:,} sentences", size, unit="MiB"), *found]
 
 
 def _peak(work: Callable[[], object]) -> tuple[float, float]:

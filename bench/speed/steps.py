@@ -18,12 +18,13 @@ from bench.defending import PrivateGradients
 from bench.exchange import CHANNELS, Api, Call, Server, Session, Wire, losses
 from bench.methods import Defense
 from bench.speed import interleaved, seconds
+from bench.speed.figures import Figure
 from bench.tasks import load_task
 from defenses.none import NoDefense
 from defenses.p3eft import P3EFT, adversarial
 
 
-def training(examples: int = 1280, padded_to: int = 64) -> None:
+def training(examples: int = 640, padded_to: int = 64) -> list[Figure]:
     """Training steps on length-bucketed batches, against padding everything to one length."""
     data = os.environ.get("LEAKBOARD_DATA")
     name = "sst2" if data else "reviews"
@@ -59,12 +60,16 @@ def training(examples: int = 1280, padded_to: int = 64) -> None:
 
     fast, slow = interleaved(lambda: epoch(0), lambda: epoch(padded_to))
     mean = float(tokens.lengths.float().mean())
-    print(f"training: {examples} examples of {name}, mean length {mean:.1f}")
-    print(f"  length-bucketed: {examples / fast:,.0f} examples/s")
-    print(f"  times padding to {padded_to}: {slow / fast:.2f}")
+    told = f"training: {examples} examples of {name}, mean length {mean:.1f}"
+    return [
+        Figure(told, examples / fast, unit="examples/s"),
+        Figure(
+            f"  padding to {padded_to} over buckets of a length", slow / fast, 2.0, 1.5, more=True
+        ),
+    ]
 
 
-def p3eft(batch: int = 32) -> None:
+def p3eft(batch: int = 32) -> list[Figure]:
     """A step of P³EFT against its own floor of n forwards and n·m backwards, and the plain step."""
     data = os.environ.get("LEAKBOARD_DATA")
     texts = load_task("sst2" if data else "reviews", Path(data) if data else None).splits["train"]
@@ -114,16 +119,16 @@ def p3eft(batch: int = 32) -> None:
     for way in ways:
         way()
     full, once, plain, least, fitting = interleaved(*ways, repeats=9)
-    print(f"p3eft: {calls.adapters} adapters, {calls.vectors} vectors, a batch of {batch}")
-    print(f"  step by calls, over its floor of forwards and backwards: {full / least:.2f}")
-    print(f"  step by calls, over the plain step: {full / plain:.2f}")
-    print(f"  combined step, over the plain step: {once / plain:.2f}")
-    print(
-        f"  share of the probes' fits: {fitting / full:.3f} by calls, {fitting / once:.3f} combined"
-    )
+    told = f"p3eft: {calls.adapters} adapters, {calls.vectors} vectors, a batch of {batch}"
+    return [
+        Figure(f"{told}: step by calls over its calls alone", full / least, 1.3, 1.6),
+        Figure("  over the plain step", full / plain),
+        Figure("  combined step over the plain step", once / plain),
+        Figure("  share of the probes' fits in a step by calls", fitting / full, 0.2, 0.3),
+    ]
 
 
-def dpsgd(batch: int = 32, repeats: int = 15) -> None:
+def dpsgd(batch: int = 32, repeats: int = 15) -> list[Figure]:
     """A step of DP-SGD on LoRA and head against the plain step, on the same batch of MiniLM."""
     data = os.environ.get("LEAKBOARD_DATA")
     texts = load_task("sst2" if data else "reviews", Path(data) if data else None).splits["train"]
@@ -152,8 +157,5 @@ def dpsgd(batch: int = 32, repeats: int = 15) -> None:
         seconds(private, plain)
         taken = seconds(private, plain, repeats=repeats)
     ratios = sorted(one / two for one, two in zip(*taken, strict=True))
-    print(f"dpsgd: a batch of {batch}, mean length {float(tokens.lengths.float().mean()):.1f}")
-    print(
-        f"  step by DP-SGD, over the plain step: {statistics.median(ratios):.2f} "
-        f"(quarters of {repeats} repeats: {ratios[repeats // 4]:.2f}, {ratios[-repeats // 4]:.2f})"
-    )
+    told = f"dpsgd: a batch of {batch}, mean length {float(tokens.lengths.float().mean()):.1f}"
+    return [Figure(f"{told}: over the plain step", statistics.median(ratios), 1.6, 2.2)]

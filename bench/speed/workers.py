@@ -7,7 +7,6 @@ with two.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from bench.exchange import Predictor, Session, Tuned
 from bench.methods import Defense, Source
 from bench.records import Store
 from bench.running import Engine, Reporter, make_plan
+from bench.speed.figures import Figure
 from bench.suites import Suite
 from defenses.sap import SAP
 
@@ -53,31 +53,39 @@ class Sleeping(Defense):
         return Predictor(score)
 
 
-def workers(counts: Sequence[int] = (2, 4, 8)) -> None:
-    """Efficiency: the time that sleeping takes, shared out, over the time that the run takes."""
-    seconds = np.random.default_rng(0).uniform(SHORTEST, LONGEST, CELLS).round(1).tolist()
+def workers(
+    counts: Sequence[int] = (1, 2, 4, 8), cells: int = CELLS, seeds: int = 8
+) -> list[Figure]:
+    """Efficiency: the time that sleeping takes, shared out, over the time that the run takes.
+
+    Args:
+        cells: that sleep.
+        seeds: of the real cells, which are two for each.
+    """
+    seconds = np.random.default_rng(0).uniform(SHORTEST, LONGEST, cells).round(1).tolist()
     asleep = tuple(Sleeping(number=i, seconds=s) for i, s in enumerate(seconds))
     suite = Suite(
         name="sleeping", task="reviews", model="tiny-bert", limit=40, defenses=asleep, attacks=()
     )
-    print(
-        f"workers: {CELLS} cells that sleep {sum(seconds):.0f} s in all, {os.cpu_count()} processors"
-    )
     engines = [(f"{n} processes", n, Engine(n)) for n in counts]
+    found = []
     for name, n, engine in [*engines, *_ray(counts[-1])]:
-        print(f"  {name}: efficiency {sum(seconds) / n / _took(suite, engine):.2f}")
+        efficiency = sum(seconds) / n / _took(suite, engine)
+        told = f"workers: {cells} cells that sleep, {name}: efficiency"
+        found.append(Figure(told, efficiency, 0.9, 0.8, more=True))
     real = Suite(
         name="real",
         task="reviews",
         model="minilm",
         limit=100,
-        seeds=tuple(range(8)),
+        seeds=tuple(range(seeds)),
         train=(TrainSettings(epochs=1),),
         defenses=(SAP(eta=None), SAP(eta=75.0)),
         attacks=(NearestNeighbour(),),
     )
     alone, together = _took(real, Engine(1)), _took(real, Engine(2))
-    print(f"  16 real cells: throughput of 2 workers over 1 {alone / together:.2f}")
+    told = f"  {2 * seeds} real cells, 2 workers over 1 on as many threads: throughput"
+    return [*found, Figure(told, alone / together, 1.0, 0.9, more=True)]
 
 
 def _ray(processors: int) -> list[tuple[str, int, Engine]]:
@@ -86,7 +94,8 @@ def _ray(processors: int) -> list[tuple[str, int, Engine]]:
         import ray
     except ImportError:
         return []
-    ray.init(num_cpus=processors, include_dashboard=False, log_to_driver=False)
+    # Its own: where a cluster died, its address stays behind.
+    ray.init("local", num_cpus=processors, include_dashboard=False, log_to_driver=False)
     return [(f"{processors} tasks of a local Ray", processors, Engine(ray="auto"))]
 
 
