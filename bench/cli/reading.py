@@ -170,7 +170,9 @@ def findings(
     ] = None,
     rule: Annotated[
         str | None,
-        typer.Option(help="Only elsewhere, authors, variants, depth, audits, idle or setting."),
+        typer.Option(
+            help="Only elsewhere, authors, variants, depth, audits, precision, idle or setting."
+        ),
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table, json or markdown.")] = "table",
     into: Annotated[

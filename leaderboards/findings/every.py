@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from leaderboards.findings import audits, authors, depth, elsewhere, idle, settings, variants
+from leaderboards.findings import (
+    audits,
+    authors,
+    depth,
+    elsewhere,
+    idle,
+    precision,
+    settings,
+    variants,
+)
 from leaderboards.findings.finding import Finding
 from leaderboards.tables import Comparison
 
@@ -15,6 +24,7 @@ RULES: Mapping[str, tuple[Rule, str]] = {
     "variants": (variants.found, "What a refined defense gains over the one it refines"),
     "depth": (depth.found, "What the depth of the cut hides by itself"),
     "audits": (audits.found, "What is proven about ε, beside what is claimed"),
+    "precision": (precision.found, "What computing in bf16 changes"),
     "idle": (idle.found, "Where no attack works yet"),
     "setting": (settings.found, "What each setting does to what it is made to hide"),
 }
