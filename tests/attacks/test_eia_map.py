@@ -14,6 +14,7 @@ from bench.attacking import inverting
 from bench.contracts.channels import Channel
 from bench.contracts.transcript import Message, Transcript
 from bench.methods.knowledge import Auxiliary, Knowledge
+from bench.scoring import advantage_low
 from defenses.blackout import Blackout
 from defenses.none import NoDefense
 from defenses.sap import SAP
@@ -29,7 +30,7 @@ def test_all_tokens_are_found_without_noise_and_the_attack_is_certified(tmp_path
     for view in ("train", "dev"):
         leak = leak_of(record, attack.name, view)
         assert leak.success.value >= 0.99
-        assert leak.certificate
+        assert advantage_low(leak) > 0.9
         assert leak.success.value >= leak_of(record, "eia-nn", view).success.value - 0.01
 
 

@@ -7,6 +7,7 @@ from cells import NOISY, fine_tuned, ids_of, leak_of, run
 
 from attacks.eia_nn import NearestNeighbour
 from bench.methods.knowledge import Knowledge
+from bench.scoring import advantage_low
 from defenses.sap import SAP
 
 
@@ -18,7 +19,7 @@ def test_nearest_neighbour_reads_everything_without_noise_and_less_the_more_nois
         assert privacy[0] <= 0.01
         assert privacy == sorted(privacy)
         assert privacy[-1] > 0.9
-    assert [leak_of(r, "eia-nn").certificate for r in records] == [True, *[False] * 3]
+    assert advantage_low(leak_of(records[0], "eia-nn")) > 0.9
 
 
 def test_union_over_rounds_finds_more_than_any_single_round():

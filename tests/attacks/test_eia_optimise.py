@@ -19,6 +19,7 @@ from bench.contracts.arrays import Ints
 from bench.contracts.channels import Channel
 from bench.contracts.transcript import Message, Transcript
 from bench.methods.knowledge import Knowledge
+from bench.scoring import NEEDED, advantage_low
 from defenses.blackout import Blackout
 from defenses.sap import SAP
 
@@ -31,7 +32,7 @@ def test_optimisation_reads_clear_representations_and_little_under_much_noise(tm
     for view in ("train", "dev"):
         found = leak_of(clear, "eia-optimise", view)
         assert found.success.value > 0.99
-        assert found.certificate
+        assert advantage_low(found) >= NEEDED
         assert leak_of(noisy, "eia-optimise", view).success.value < 0.2
 
 

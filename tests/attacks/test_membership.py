@@ -14,6 +14,7 @@ from bench.contracts.channels import Channel
 from bench.contracts.transcript import Message, Transcript
 from bench.defending import private
 from bench.methods.knowledge import Auxiliary, Knowledge
+from bench.scoring import NEEDED, advantage_low
 from bench.scoring.checks import flags
 from bench.tasks.reviews import reviews
 from bench.tasks.task import Split, Task
@@ -29,7 +30,7 @@ def test_members_of_a_language_model_that_memorises_are_told_from_the_others():
     task = Task("noise", (), {"train": split, "dev": split.take(np.arange(5))})
     _, leak = audited(NoDefense(), task, tune="full", epochs=10, learning_rate=1e-2)
     assert leak.success.low > 0.9
-    assert leak.certificate
+    assert advantage_low(leak) >= NEEDED
 
 
 def test_dpsgd_without_its_noise_is_caught_by_the_audit_and_with_it_is_not(monkeypatch):

@@ -87,9 +87,11 @@ def test_nothing_is_flagged_that_a_reader_must_explain_away(results):
 def test_attacks_of_four_classes_earn_certificates_far_from_perfect_ones(results):
     frame = results.frame()
     own = frame[frame["undefended"] & (frame["attack"] == "logreg") & (frame["view"] == "worst")]
-    own = own[(own["chance"] < 0.5) & (own["channel"] == "activations")]
-    assert len(own)
-    assert (own["certificate"] >= 0.2).all()
+    told = own[own["channel"] == "gradients"]
+    assert len(told)
+    assert ((told["certificate"] >= 0.2) & (told["certificate"] < 0.9)).all()
+    # The untrained model tells these topics apart by itself: nothing there is a leak by training.
+    assert (own[own["channel"] == "activations"]["floor"] == 1).all()
 
 
 def test_boards_and_findings_stand_on_it(results):

@@ -26,6 +26,7 @@ from bench.running.plan import Plan, make_plan
 from bench.running.runner import Runner
 from bench.running.scene import Scene, scene_of
 from bench.running.shadows import with_shadows
+from bench.scoring import NEEDED, advantage_low
 from bench.suites.suite import Suite, load_suite
 from bench.tasks.planting import planted
 from bench.tasks.task import Split, Task
@@ -142,7 +143,7 @@ class TestRun:
         assert headline.metric == "AUC"
         assert (headline.success.n, headline.success.chance) == (N, 0.5)
         assert headline.success.low > 0.8
-        assert headline.certificate
+        assert advantage_low(headline) >= NEEDED
         assert headline.epsilon > 0
         assert (low.metric, low.success.chance) == ("TPR at 1% FPR", 0.01)
         assert low.success.value > 0.2
