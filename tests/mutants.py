@@ -45,7 +45,7 @@ HEAVY = [
     *("transformers.models.auto", "opacus.accountants", "opacus.grad_sample"),
     *("sklearn.linear_model", "sklearn.cluster", "sklearn.neural_network", "scipy.stats"),
     *("pandas", "pyarrow", "pydantic", "matplotlib.figure", "plotly", "typer", "lazy_loader"),
-    *("pytest", "hypothesis"),
+    *("pytest", "hypothesis", "generated"),
 ]
 """Loaded once, before the processes part: that takes longer than most of the tests."""
 PASSED, FAILED = 10, 11
@@ -91,11 +91,15 @@ def run(tests: Sequence[str], mutant: Mutant | None, out: str) -> None:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     os.chdir(ROOT)
-    os.environ |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    os.environ["PYTHONPATH"] = str(ROOT)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # of what stands in the environment besides
     sys.path.insert(0, str(ROOT))
     if mutant is not None:
         _break(ROOT / mutant.file, mutant.text())
+    if mutant is None or not mutant.file.startswith("bench/tasks/"):
+        import generated
+
+        generated.install()
     import pytest
 
     heard = Heard()
@@ -120,6 +124,8 @@ def _break(file: Path, text: str) -> None:
 
 def tried(trials: Sequence[Trial], jobs: int) -> Iterator[Trial]:
     """Runs them, some at a time, and returns each when it has ended."""
+    # From which the other processes part.
+    os.environ |= {"PYTHONPATH": f"{ROOT}{os.pathsep}{TESTS / 'builders'}", "OMP_NUM_THREADS": "1"}
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(HEAVY)
     left, running = list(reversed(trials)), {}
