@@ -50,6 +50,13 @@ def test_an_untrained_network_reads_the_nearest_code_vector():
     assert inverter.read([tokens.ids.with_values(vectors)]).tolist() == expected
 
 
+def test_nearest_code_vector_wins_and_not_the_longest():
+    codes = torch.tensor([[1.0, 0.0], [3.0, 0.0], [-1.0, 2.0]])
+    tokens = load_tiny("tiny-bert").encode(["good"], None, 16)
+    vectors = tokens.ids.with_values(torch.tensor([[1.2, 0.1], [2.2, 0.0], [-0.5, 1.0]]))
+    assert Vectorwise(codes).read([vectors]).tolist() == [0, 1, 2]
+
+
 def test_codebook_holds_the_mean_of_what_came_back_for_each_token():
     base = load_tiny("tiny-bert")
     tokens = base.encode(["good not good", "not"], None, 16)

@@ -41,6 +41,17 @@ def test_regulariser_is_added_with_its_weight_to_the_loss_that_each_adapter_desc
         torch.testing.assert_close(other - one, 0.5 * told[:width].expand(one.shape))
 
 
+def test_gradient_of_each_adapter_is_its_share_of_the_mixtures(gradients, monkeypatch):
+    drawn = np.random.default_rng(0).uniform(0.5, 2.0, (2, 32))
+    monkeypatch.setattr(p3eft, "mixing_weights", lambda *asked: drawn)
+    session, _, _ = fine_tuned(P3EFT(weight=0), **SHORT)
+    assert session.backbone.width == drawn.shape[1]
+    one, other = gradients  # of one step, at which both adapters give the same activations
+    weights = torch.from_numpy(drawn).float()
+    torch.testing.assert_close(one / weights[0], other / weights[1], rtol=1e-4, atol=1e-7)
+    assert not torch.allclose(one, other)
+
+
 def test_secret_weights_that_were_drawn_mix_what_is_trained_and_what_is_predicted(monkeypatch):
     used, drawn = [], []
     mixed, mixing_weights = p3eft.mixed, p3eft.mixing_weights

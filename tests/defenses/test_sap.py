@@ -208,11 +208,12 @@ def trained_bottom(**fields):
     return *kept, occurs
 
 
-def test_word_embeddings_of_tokens_that_never_occur_stay_as_they_are_whatever_the_decay():
-    before, after, occurs = trained_bottom(train={"weight_decay": 0.5})
+def test_word_embeddings_move_at_their_own_rate_and_those_of_tokens_that_never_occur_not_at_all():
+    before, after, occurs = trained_bottom(train={"weight_decay": 0.5, "learning_rate": 1e-6})
     assert 0 < occurs.sum() < len(occurs) / 2
     assert torch.equal(after[~occurs], before[~occurs])
-    assert not torch.isclose(after[occurs], before[occurs]).all(1).any()
+    # The others move at the rate of the bottom, not at that of the top.
+    assert (after - before)[occurs].abs().amax(1).min() > 0.01
 
 
 @pytest.mark.parametrize("bottom", ["trainable", "frozen"])

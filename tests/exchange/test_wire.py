@@ -83,6 +83,16 @@ def test_recorded_arrays_are_read_only_copies():
             array[0] = 9
 
 
+def test_a_model_that_is_handed_out_is_recorded_as_it_was_then():
+    w, vector = Wire(frozenset({Channel.MODEL}), {}), torch.ones(3)
+    w.release(vector, 2, 7)
+    vector += 100
+    (released,) = w.transcript().messages
+    assert released.values.tolist() == [[1, 1, 1]]
+    assert (released.round, released.step, released.recipient) == (2, 7, "public")
+    assert w.bytes_up == 12
+
+
 def test_an_attack_cannot_change_what_the_next_one_collects():
     w = wire([0, 1])
     w.send(TOKENS, Ragged.of([[4], [5, 6]]), torch.tensor([0, 1]))

@@ -56,6 +56,18 @@ def test_exposure_is_that_of_the_planted_secret_at_every_release():
     assert never["units"] == 2
 
 
+def test_each_canary_is_ranked_and_looked_for_in_its_own_sentence():
+    values = np.ones((2, 10**6), np.float32)
+    values[1, 7] = 0
+    truth = truth_of(Canary(0, 7, 10), Canary(1, 7, 5))
+    first, second = score_canaries([guess_of(values, round=1)], two_releases(), truth)
+    assert first["success"].value == pytest.approx(1.0, abs=1e-4)
+    assert second["success"].value == pytest.approx(CEILING)
+    prints = guess_of(np.array([[3], [7]]), "extraction")
+    first, second = score_canaries([prints], two_releases(), truth)
+    assert (first["success"].value, second["success"].value) == (0.0, 1.0)
+
+
 def test_extraction_counts_canaries_whose_digits_were_printed():
     truth = truth_of(Canary(0, 7, 10), Canary(0, 9, 0))
     ten, never = score_canaries([guess_of(np.array([[7]]), "extraction")], two_releases(), truth)
