@@ -29,7 +29,7 @@ from bench.contracts import (
     TrainSettings,
     Transcript,
 )
-from bench.exchange import Released, Tuned, Wire, restored
+from bench.exchange import PLAIN, Payload, Released, Tuned, Wire, restored
 from bench.methods import Attack, Defense, Method, Silent, registry
 from bench.running import (
     Inputs,
@@ -52,8 +52,6 @@ SHADOWS = 4
 CANARIES = Plant(canaries=("my id is {digits}",), copies=(40,), each=8, unseen=20)
 
 M = TypeVar("M", bound=Method)
-Payload = TypeVar("Payload", torch.Tensor, Ragged)
-PLAIN = Envelope()
 
 
 class Deafened(Wire):

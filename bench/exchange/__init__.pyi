@@ -22,4 +22,6 @@ from .transcripts import read_transcript as read_transcript
 from .transcripts import write_transcript as write_transcript
 from .tuned import Tuned as Tuned
 from .wire import MEMORY as MEMORY
+from .wire import PLAIN as PLAIN
+from .wire import Payload as Payload
 from .wire import Wire as Wire

@@ -33,19 +33,9 @@ def _gap(one: Evidence, other: Evidence) -> float:
 
 
 def _finding(one: Evidence, other: Evidence) -> Finding:
-    return Finding(
-        rule="authors",
-        claim=f"On {one.task} with {one.model}, cut {one.cut}, {one.setting} keeps {other.leak.kept.value:.2f} of "
+    claim = (
+        f"On {one.task} with {one.model}, cut {one.cut}, {one.setting} keeps {other.leak.kept.value:.2f} of "
         f"the privacy of {called(one.goal, one.attribute)} that guessing leaves, by the attacks of its authors "
-        f"({other.leak.attack}), and {one.leak.kept.value:.2f} by the strongest: {one.leak}.",
-        task=one.task,
-        model=one.model,
-        settings=(one.setting,),
-        metric=one.leak.metric,
-        figure=one.leak.success.value,
-        interval=(one.leak.success.low, one.leak.success.high),
-        n=one.leak.n,
-        seeds=one.seeds,
-        attack=one.leak.attack,
-        keys=one.keys,
+        f"({other.leak.attack}), and {one.leak.kept.value:.2f} by the strongest: {one.leak}."
     )
+    return Finding.of("authors", claim, one)

@@ -29,19 +29,9 @@ def _finding(own: Sequence[Evidence]) -> Finding:
     least = max(own, key=lambda one: one.leak.kept.value)
     made = listed([called(goal, "") for goal in Goal if goal in protects(least.defense)])
     every = "at its one setting" if len(own) == 1 else f"at each of {counted(len(own), 'setting')}"
-    return Finding(
-        rule="elsewhere",
-        claim=f"On {least.task} with {least.model}, {least.defense}, made to hide {made}, gives away "
+    claim = (
+        f"On {least.task} with {least.model}, {least.defense}, made to hide {made}, gives away "
         f"{called(least.goal, least.attribute)} {every}: where least is found, at {least.setting}, "
-        f"{least.leak}.",
-        task=least.task,
-        model=least.model,
-        settings=tuple(dict.fromkeys(one.setting for one in own)),
-        metric=least.leak.metric,
-        figure=least.leak.success.value,
-        interval=(least.leak.success.low, least.leak.success.high),
-        n=least.leak.n,
-        seeds=least.seeds,
-        attack=least.leak.attack,
-        keys=tuple(dict.fromkeys(key for one in own for key in one.keys)),
+        f"{least.leak}."
     )
+    return Finding.of("elsewhere", claim, least, own)

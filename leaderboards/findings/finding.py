@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from bench.contracts import Goal
 from bench.methods import registry
-from leaderboards.tables import HIDES, Comparison, Row, setting_of
+from leaderboards.tables import HIDES, Comparison, Evidence, Row, setting_of
 
 CALLED = {goal: name for name, goal in HIDES.items()}
 
@@ -38,6 +39,25 @@ class Finding:
     seeds: int
     attack: str
     keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rule: str, claim: str, one: Evidence, own: Sequence[Evidence] = ()) -> Finding:
+        """With the figures of `one`, and the settings and records of all of `own`, where it speaks for them."""
+        every = own or (one,)
+        return cls(
+            rule=rule,
+            claim=claim,
+            task=one.task,
+            model=one.model,
+            settings=tuple(dict.fromkeys(each.setting for each in every)),
+            metric=one.leak.metric,
+            figure=one.leak.success.value,
+            interval=(one.leak.success.low, one.leak.success.high),
+            n=one.leak.n,
+            seeds=one.seeds,
+            attack=one.leak.attack,
+            keys=tuple(dict.fromkeys(key for each in every for key in each.keys)),
+        )
 
     def __str__(self) -> str:
         return self.claim

@@ -27,19 +27,9 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
 def _finding(one: Evidence) -> Finding:
     lowered = "lowers the leak of" if one.certified and one.helps else "does not hide"
     verb = lowered if one.leak.beats_guessing else "shows no clear leak of"
-    return Finding(
-        rule="setting",
-        claim=f"On {one.task} with {one.model}, cut {one.cut}, {one.setting} {verb} "
+    claim = (
+        f"On {one.task} with {one.model}, cut {one.cut}, {one.setting} {verb} "
         f"{called(one.goal, one.attribute)}: {one.leak}; where nothing is protected {one.open}; it costs "
-        f"{one.cost} of utility over {one.seeds} seed{'s' * (one.seeds > 1)}.",
-        task=one.task,
-        model=one.model,
-        settings=(one.setting,),
-        metric=one.leak.metric,
-        figure=one.leak.success.value,
-        interval=(one.leak.success.low, one.leak.success.high),
-        n=one.leak.n,
-        seeds=one.seeds,
-        attack=one.leak.attack,
-        keys=one.keys,
+        f"{one.cost} of utility over {one.seeds} seed{'s' * (one.seeds > 1)}."
     )
+    return Finding.of("setting", claim, one)
