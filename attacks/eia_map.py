@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from bench.attacking import Inverter, Reader, inverting
 from bench.backbones import Backbone, Ragged, Tokens
 from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, TrainSettings, Transcript
-from bench.methods import Attack, Knowledge, Source
+from bench.methods import Attack, Knowledge, Query, Source, spec_of
 from bench.tasks import OWN, PublicText
 
 BATCH = 16
@@ -45,9 +45,10 @@ class Denoiser(Inverter):
         super().__init__()
         d, device = base.width, base.device
         self.base, self.cut = base, cut
-        self.encoder = copy.deepcopy(base.model).requires_grad_(True)
         # An embedding of its own would never train: the encoder is given vectors.
-        base.family.embeddings(self.encoder).requires_grad_(False)
+        words = base.family.embeddings(base.model)
+        self.encoder = copy.deepcopy(base.model, {id(words): words}).requires_grad_(True)
+        words.requires_grad_(False)
         self.context, self.direct = nn.Linear(d, d, device=device), nn.Linear(d, d, device=device)
         self.copied = nn.Linear(d, 1, device=device)
         # Models differ in the length of their embeddings, the constants above must not.
@@ -89,10 +90,12 @@ class Denoiser(Inverter):
 class ContextualDenoiser(Attack):
     """Trains on public text sent through the public mechanism, then reads every token in its context.
 
-    A denoiser may copy the received token or replace it. Whether it beats copying is measured on
-    held-out public text; where it does not, as without noise, received tokens are copied, which is
-    what `eia-nn` says. Of several rounds the log-probabilities add up to one committed guess, where
-    `eia-nn` may hand over one candidate for each.
+    A denoiser may copy the received token or replace it. Of several rounds the log-probabilities add up
+    to one committed guess. Whether it is right more often than `eia-nn`, which may hand over a candidate
+    for each round, is measured on held-out public text; where it is not, as without noise, the guess is
+    that of `eia-nn`.
+
+    It is trained once for a mechanism and its public text, and reads all cells that have these.
 
     It also gains from what is not noisy: lengths, positions and special tokens.
     """
@@ -105,6 +108,7 @@ class ContextualDenoiser(Attack):
         knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}),
     )
     costly: ClassVar[bool] = True
+    version: ClassVar[int] = 2
 
     auxiliary: PublicText = OWN
     """Public text to learn from: that of the task itself, or of another task, by its name."""
@@ -130,7 +134,7 @@ class ContextualDenoiser(Attack):
             values = values.to(base.device)
             return values if by_vector else base.embeddings[values]
 
-        copied = partial(majority, base)
+        copied = partial(candidates, base, by_vector)
         probe = public.tokens.take(torch.arange(1))
         if mechanism.simulate(base, probe, cut, rng) is None:
             # Nothing to learn from; deeper down, the rows of E say nothing either.
@@ -139,7 +143,24 @@ class ContextualDenoiser(Attack):
         def query(tokens: Tokens, rng: np.random.Generator) -> Ragged:
             return inverting.received(mechanism, base, tokens, cut, rng)
 
-        train, held_out = inverting.divided(public.tokens, self.sentences, rng)
+        def learn(rng: np.random.Generator) -> tuple[Denoiser, Tokens]:
+            return self._trained(base, cut, public.tokens, query, rng)
+
+        specs = spec_of(self).model_dump_json(), spec_of(mechanism).model_dump_json()
+        name = f"{self.name}: {specs[0]} against {specs[1]} at {cut}"
+        denoiser, held_out = public.learned.recall(name, learn)
+
+        @cache
+        def reader(rounds: int) -> Reader:
+            return inverting.best([copied, denoiser.read], query, held_out, rounds, rng)
+
+        return inverting.guesses(seen, channel, vectors, reader)
+
+    def _trained(
+        self, base: Backbone, cut: int, public: Tokens, query: Query, rng: np.random.Generator
+    ) -> tuple[Denoiser, Tokens]:
+        """The denoiser, and the texts that it has not seen."""
+        train, held_out = inverting.divided(public, self.sentences, rng)
         torch.manual_seed(int(rng.integers(2**31)))
         ids = train.ids.values[~train.special]
         counts = torch.bincount(ids, minlength=len(base.embeddings))
@@ -153,12 +174,7 @@ class ContextualDenoiser(Attack):
         )
         groups = denoiser.groups(self.learning_rate)
         inverting.fit(denoiser, groups, query, train, settings, rng)
-
-        @cache
-        def reader(rounds: int) -> Reader:
-            return inverting.best([copied, denoiser.read], query, held_out, rounds, rng)
-
-        return inverting.guesses(seen, channel, vectors, reader)
+        return denoiser, held_out
 
 
 def nearest(base: Backbone, received: Ragged) -> Tensor:
@@ -167,7 +183,6 @@ def nearest(base: Backbone, received: Ragged) -> Tensor:
     return torch.from_numpy(found).to(received.values.device)
 
 
-def majority(base: Backbone, rounds: Sequence[Ragged]) -> Tensor:
-    """[T] the nearest word in most rounds; ties go to the smallest id."""
-    words = torch.stack([nearest(base, received).cpu() for received in rounds])
-    return words.mode(0).values
+def candidates(base: Backbone, by_vector: bool, rounds: Sequence[Ragged]) -> Tensor:
+    """[T, R] what `eia-nn` says: the nearest word of each round; ids in the clear are the same in all."""
+    return torch.stack([nearest(base, r).cpu() for r in rounds[: None if by_vector else 1]], 1)

@@ -24,7 +24,8 @@ RIDGE = 1e-8
 """Relative to the mean square of a coordinate: keeps the fit defined where vectors do not span."""
 
 Reader = Callable[[Sequence[Ragged]], Tensor]
-"""The same examples as received in each round, vectors [T, d] → one token id per position [T]."""
+"""The same examples as received in each round, vectors [T, d] → a token id per position [T], or several
+of which one may be right [T, R]."""
 
 
 class Inverter(nn.Module, ABC):
@@ -135,8 +136,9 @@ def best(
     Ties go to the first, so the plain reader that stands there is replaced only by a better one.
     """
     seen = [query(held_out, rng) for _ in range(rounds)]
-    real, truth = ~held_out.special, held_out.ids.values
-    right = [int((reader(seen) == truth)[real].sum()) for reader in readers]
+    real, truth = ~held_out.special, held_out.ids.values[:, None]
+    found = (reader(seen).reshape(len(truth), -1) == truth for reader in readers)
+    right = [int(each.any(1)[real].sum()) for each in found]
     return readers[int(np.argmax(right))]
 
 
@@ -146,7 +148,7 @@ def guesses(
     vectors: Callable[[Tensor], Tensor],
     reader: Callable[[int], Reader],
 ) -> list[Guess]:
-    """One committed guess per token of each split.
+    """What the reader says of the tokens of each split.
 
     Args:
         vectors: values as received → vectors [T, d].

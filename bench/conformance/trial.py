@@ -39,6 +39,7 @@ from bench.running import (
     attack_all,
     knowledge_for,
     make_plan,
+    public_of,
     run_cell,
     with_shadows,
     worked_out,
@@ -159,7 +160,8 @@ class Trial:
         suited = [p for p in cells if any(pairing.goals for pairing in p.pairings)]
         planned = (suited or cells)[0]
         loaded = plan.tasks[planned.cell.data_hash]
-        inputs = Inputs.of(planned.cell, loaded, backbone, plan.public)
+        public = public_of(planned.cell, loaded, backbone, plan.public)
+        inputs = Inputs.of(planned.cell, loaded, backbone, public)
         trained = {}
         for p in plan.cells:
             if p.cell.shadow is not None and p.cell.cut == planned.cell.cut:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,33 @@ from bench.methods.defense import Defense
 if TYPE_CHECKING:
     from bench.backbones import Backbone, Ragged, Tokens
     from bench.exchange import Trainee
+
+T = TypeVar("T")
+KEPT = 8
+"""Of what was learned from a public text, so many stay in memory."""
+
+
+class Memory:
+    """What attackers learned from public things alone: cells of other seeds meet it, too."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, object] = OrderedDict()
+
+    def recall(self, key: str, learn: Callable[[np.random.Generator], T]) -> T:
+        """What is known under a key, which names all that it depends on; else it is learned now.
+
+        Args:
+            learn: may draw from what it is given, which depends on the key alone, so that a cell finds
+                the same whichever cells were run before it.
+        """
+        if key not in self._known:
+            seed = hashlib.sha256(key.encode()).digest()
+            found = learn(np.random.default_rng(int.from_bytes(seed)))
+            while len(self._known) >= KEPT:
+                self._known.popitem(last=False)
+            self._known[key] = found
+        self._known.move_to_end(key)
+        return self._known[key]  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -28,6 +57,8 @@ class Auxiliary:
     tokens: Tokens
     labels: Ints
     attributes: dict[str, Ints] = field(default_factory=dict)
+    learned: Memory = field(default_factory=Memory, compare=False, repr=False)
+    """By whom it is known, under the same model."""
 
 
 Query = Callable[["Tokens", np.random.Generator], "Ragged"]

@@ -10,6 +10,7 @@ from .failures import told as told
 from .grants import knowledge_for as knowledge_for
 from .grants import worked_out as worked_out
 from .inputs import Inputs as Inputs
+from .inputs import public_of as public_of
 from .inputs import public_texts as public_texts
 from .pairing import Pairing as Pairing
 from .pairing import pair as pair

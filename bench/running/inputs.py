@@ -13,7 +13,10 @@ from bench.attacking import Known
 from bench.backbones import Backbone, Tokens
 from bench.contracts import Cell, Ints, Seeds
 from bench.methods import Auxiliary
-from bench.tasks import OWN, Planted, Split, Task, normal, planted
+from bench.tasks import OWN, Planted, Split, Task, planted, shared
+
+Public = Mapping[str, Auxiliary]
+"""By name the public texts that an attack may ask for: `OWN`, or another task's."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Inputs:
     task: Task
     tokens: dict[str, Tokens]
     recorded: dict[str, Ints]
-    public: dict[str, Auxiliary]
+    public: Public
     planted: Planted
     candidates: Auxiliary | None = None
     pool: Tokens | None = None
@@ -48,34 +51,17 @@ class Inputs:
 
     @classmethod
     def of(
-        cls,
-        cell: Cell,
-        task: Task,
-        backbone: Backbone,
-        others: Mapping[str, Task] | None = None,
-        secret: str = "",
+        cls, cell: Cell, task: Task, backbone: Backbone, public: Public, secret: str = ""
     ) -> Inputs:
-        """What a cell needs of its task, and of `others`, by name, the public texts.
+        """What a cell needs of its task.
 
         Args:
             secret: see `Seeds.of`.
         """
-        plants, seed = _planted(cell, task, secret), Seeds.of(cell.seed).data
-
-        def encoded(split: Split) -> Tokens:
-            opened = task.objective == "language modelling"
-            return backbone.encode(split.texts, split.pairs, cell.train.max_length, opened)
-
-        public = {}
-        if "auxiliary" in plants.task.splits:
-            own = plants.task.splits["auxiliary"]
-            public[OWN] = Auxiliary(encoded(own), own.labels, own.attributes)
-        for name, other in (others or {}).items():
-            foreign = public_texts(other.limited(cell.limit, seed), task)
-            # Another task's labels and attributes mean nothing here.
-            public[name] = Auxiliary(encoded(foreign), np.zeros(0, np.int64))
-        evaluated = encoded(plants.task.splits[cell.evaluate])
-        return _fallen(cell, plants, encoded(plants.pool), evaluated, public)
+        plants, length = _planted(cell, task, secret), cell.train.max_length
+        pool = _encoded(plants.pool, task, backbone, length)
+        evaluated = _encoded(plants.task.splits[cell.evaluate], task, backbone, length)
+        return _fallen(cell, plants, pool, evaluated, public)
 
     def with_coins(self, cell: Cell, task: Task, secret: str = "") -> Inputs:
         """Those of a cell for which only other coins fell; nothing is tokenised again."""
@@ -89,9 +75,7 @@ def _planted(cell: Cell, task: Task, secret: str) -> Planted:
     return planted(task.limited(cell.limit, seeds.data), cell.plant, seeds.planting, cell.shadow)
 
 
-def _fallen(
-    cell: Cell, plants: Planted, pool: Tokens, evaluated: Tokens, public: dict[str, Auxiliary]
-) -> Inputs:
+def _fallen(cell: Cell, plants: Planted, pool: Tokens, evaluated: Tokens, public: Public) -> Inputs:
     """What is trained on and recorded once the coins have fallen."""
     # `train` last: it may be what utility is measured on, too.
     tokens = {cell.evaluate: evaluated, "train": pool.take(torch.from_numpy(plants.rows))}
@@ -107,8 +91,27 @@ def _fallen(
     return Inputs(plants.task, tokens, recorded, public, plants, candidates, pool)
 
 
+def public_of(cell: Cell, task: Task, backbone: Backbone, others: Mapping[str, Task]) -> Public:
+    """The public texts of a cell's task, and those of `others`, by name; alike for all its seeds."""
+    found, max_length = {}, cell.train.max_length
+    if "auxiliary" in task.splits:
+        own = task.splits["auxiliary"]
+        found[OWN] = Auxiliary(
+            _encoded(own, task, backbone, max_length), own.labels, own.attributes
+        )
+    for name, other in others.items():
+        tokens = _encoded(public_texts(other, task), task, backbone, max_length)
+        # Another task's labels and attributes mean nothing here.
+        found[name] = Auxiliary(tokens, np.zeros(0, np.int64))
+    return found
+
+
 def public_texts(other: Task, task: Task) -> Split:
-    """The public texts of another task, less those that the task itself has, too."""
+    """The public texts of another task, less those of one source with examples of the task itself."""
     split = other.split("auxiliary")
-    private = {normal(text) for own in task.splits.values() for text in own.texts}
-    return split.take(np.flatnonzero([normal(text) not in private for text in split.texts]))
+    return split.take(np.flatnonzero(~shared(split, list(task.splits.values()))))
+
+
+def _encoded(split: Split, task: Task, backbone: Backbone, max_length: int) -> Tokens:
+    opened = task.objective == "language modelling"
+    return backbone.encode(split.texts, split.pairs, max_length, opened)

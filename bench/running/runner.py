@@ -17,7 +17,7 @@ from bench.methods import spec_of
 from bench.records import Corrupt, Store
 from bench.running.cells import run_cell
 from bench.running.failures import failed
-from bench.running.inputs import Inputs
+from bench.running.inputs import Inputs, Public, public_of
 from bench.running.pairing import Pairing
 from bench.running.plan import Plan, Planned
 from bench.running.reporting import Reporter
@@ -49,6 +49,7 @@ class Runner:
     first: int = 0
     workers: int = 1
     _last: tuple[tuple[Any, ...], Inputs] | None = None
+    _public: dict[tuple[str, str, int], Public] = field(default_factory=dict)
 
     def run(self) -> list[Record]:
         """Runs what is missing and returns the records of all cells, in the order of the plan.
@@ -147,7 +148,10 @@ class Runner:
             if self._last is not None and self._last[0][:-1] == wanted[:-1]:
                 inputs = self._last[1].with_coins(cell, task, self.plan.secret)
             else:
-                inputs = Inputs.of(cell, task, backbone, self.plan.public, self.plan.secret)
+                which = (cell.data_hash, cell.model_hash, cell.train.max_length)
+                if which not in self._public:
+                    self._public = {which: public_of(cell, task, backbone, self.plan.public)}
+                inputs = Inputs.of(cell, task, backbone, self._public[which], self.plan.secret)
             self._last = wanted, inputs
         return self._last[1]
 

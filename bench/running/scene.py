@@ -9,7 +9,7 @@ import torch
 from bench.backbones import Backbone
 from bench.contracts import Cell, Progress, Seeds, quietly
 from bench.exchange import Session, Wire
-from bench.running.inputs import Inputs
+from bench.running.inputs import Inputs, public_of
 from bench.running.plan import Plan, Planned
 
 
@@ -65,5 +65,6 @@ def scene_of(plan: Plan, planned: Planned, progress: Progress = quietly) -> Scen
     """One cell of a plan by itself; its texts are tokenised here."""
     backbone = plan.backbones[planned.cell.model_hash]
     task = plan.tasks[planned.cell.data_hash]
-    inputs = Inputs.of(planned.cell, task, backbone, plan.public, plan.secret)
+    public = public_of(planned.cell, task, backbone, plan.public)
+    inputs = Inputs.of(planned.cell, task, backbone, public, plan.secret)
     return Scene(planned, inputs, backbone, progress, secret=plan.secret)

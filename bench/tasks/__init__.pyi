@@ -20,6 +20,7 @@ from .planting import VIEWS as VIEWS
 from .planting import Canary as Canary
 from .planting import Planted as Planted
 from .planting import planted as planted
+from .sources import shared as shared
 from .spans import Span as Span
 from .spans import check_spans as check_spans
 from .table import SUFFIXES as SUFFIXES

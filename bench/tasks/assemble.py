@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from bench.contracts import Ints, LeakboardError, did_you_mean, plain
-from bench.tasks.table import Table, fingerprint, normal
+from bench.tasks.sources import RUN, public_rows, shared
+from bench.tasks.table import Table
 from bench.tasks.task import Split, Task
 
-AUXILIARY_SHARE = 10
-"""One in so many training examples becomes public text."""
-AUXILIARY_MOST = 5000
+AUXILIARY_SHARE = 0.2
+"""Of the sources of training examples, which become public text."""
+AUXILIARY_MOST = 15_000
+"""Public examples, roughly, of large tasks: more than any attack takes."""
+LEAST = 10
+"""Training examples from which public text can be taken."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +66,12 @@ class Layout:
 def assemble(name: str, tables: dict[str, Table], layout: Layout, source: str) -> Task:
     """Builds the task from one table per split; white space inside texts becomes single spaces.
 
-    Where `tables` holds no `auxiliary`, a tenth of train, at most 5000 examples, becomes that
-    split. The hash of the text decides, so that equal texts stay together, texts of another split
-    stay out, and every source of the data agrees.
+    Where `tables` holds no `auxiliary`, a fifth of train becomes that split, of large tasks less. It is
+    cut by source (see `public_rows`), whose hash decides, so that copies of the data agree everywhere.
 
     Raises:
         LeakboardError: a column is missing, a text or label is empty, a label does not occur in
-            train, or an attribute has an unexpected value.
+            train, an attribute has an unexpected value, or public text holds the customer's own.
     """
     for table in tables.values():
         _check(table, layout)
@@ -84,13 +86,10 @@ def assemble(name: str, tables: dict[str, Table], layout: Layout, source: str) -
             None if layout.text2 is None else _texts(table, layout.text2),
             {a.name: _indices(_read(a, table), values[a.name]) for a in layout.attributes},
         )
-    if "auxiliary" not in splits:
-        if len(splits["train"]) < AUXILIARY_SHARE:
-            raise LeakboardError(
-                f"{tables['train'].where}: {len(splits['train'])} examples in train; expected at "
-                f"least {AUXILIARY_SHARE}, of which a tenth serves as public text"
-            )
-        splits["train"], splits["auxiliary"] = _carved(splits)
+    if "auxiliary" in splits:
+        _check_public(splits, tables["auxiliary"].where)
+    else:
+        splits["train"], splits["auxiliary"] = _carved(splits, tables["train"].where)
     return Task(name, labels, splits, values, source)
 
 
@@ -165,17 +164,26 @@ def _indices(fields: Sequence[str], names: Sequence[str]) -> Ints:
     return np.array([index[value] for value in fields], dtype=np.int64)
 
 
-def _carved(splits: dict[str, Split]) -> tuple[Split, Split]:
+def _carved(splits: dict[str, Split], where: str) -> tuple[Split, Split]:
     """What remains of train, and the auxiliary split, both in the order of train."""
     train = splits["train"]
-    elsewhere = {normal(t) for name, s in splits.items() if name != "train" for t in s.texts}
-    keys = [normal(text) for text in train.texts]
-    wanted = min(AUXILIARY_MOST, len(train) // AUXILIARY_SHARE)
-    copies = Counter(keys)
-    public: set[str] = set()
-    for key in sorted(set(keys) - elsewhere, key=lambda key: fingerprint(key, "auxiliary")):
-        if copies[key] <= wanted:
-            public.add(key)
-            wanted -= copies[key]
-    chosen = np.array([key in public for key in keys])
-    return train.take(np.flatnonzero(~chosen)), train.take(np.flatnonzero(chosen))
+    if len(train) < LEAST:
+        raise LeakboardError(
+            f"{where}: {len(train)} examples in train; expected at least {LEAST}, of which some serve "
+            "as public text"
+        )
+    private = [split for name, split in splits.items() if name != "train"]
+    share = min(AUXILIARY_SHARE, AUXILIARY_MOST / len(train))
+    public = public_rows(train, private, share)
+    return train.take(np.flatnonzero(~public)), train.take(np.flatnonzero(public))
+
+
+def _check_public(splits: dict[str, Split], where: str) -> None:
+    private = [split for name, split in splits.items() if name != "auxiliary"]
+    both = np.flatnonzero(shared(splits["auxiliary"], private))
+    if len(both):
+        raise LeakboardError(
+            f"{where}: {len(both)} of {len(splits['auxiliary'])} public examples have a text, or {RUN} "
+            f"words in a row, in common with another split, the first in data row {both[0] + 1}; "
+            "public text is what an attacker knows that never saw the customer's: leave them out"
+        )

@@ -91,11 +91,15 @@ class Task:
         return self.splits[name]
 
     def limited(self, limit: int | None, seed: int) -> Task:
-        """At most `limit` examples of each split, drawn with `seed`; their order is kept."""
+        """At most `limit` examples of each split, drawn with `seed`; their order is kept.
+
+        Public text stays whole: how much of it there is does not depend on the customer.
+        """
         if limit is None:
             return self
-        splits = {}
-        for name, split in self.splits.items():
+        splits = dict(self.splits)
+        for name in splits.keys() - {"auxiliary"}:
+            split = splits[name]
             rng = np.random.default_rng([seed, len(split)])
             rows = np.sort(rng.permutation(len(split))[:limit])
             splits[name] = split.take(rows)

@@ -8,7 +8,7 @@ import torch
 from cells import load_tiny
 
 from attacks.eia_learned import Learned, Vectorwise, codebook, framed
-from attacks.eia_map import ContextualDenoiser, majority
+from attacks.eia_map import ContextualDenoiser, candidates
 from bench.attacking import inverting
 from bench.contracts.channels import Channel
 from bench.contracts.threat import Knows
@@ -119,14 +119,16 @@ def test_with_queries_alone_an_attacker_needs_neither_weights_nor_mechanism():
     assert Learned().needs == {Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}
 
 
-def test_word_of_most_rounds_is_the_one_that_is_copied():
+def test_each_round_gives_a_word_to_copy_and_ids_in_the_clear_one_for_all():
     base = load_tiny("tiny-bert")
     tokens = base.encode(["the food was good"], None, 16)
     rounds = [
         tokens.ids.with_values(base.embeddings[torch.tensor(ids)])
         for ids in ([5, 9, 9, 8, 7, 6], [4, 9, 8, 8, 6, 6], [4, 3, 8, 8, 7, 6])
     ]
-    assert majority(base, rounds).tolist() == [4, 9, 8, 8, 7, 6]
+    said = [[5, 9, 9, 8, 7, 6], [4, 9, 8, 8, 6, 6], [4, 3, 8, 8, 7, 6]]
+    assert candidates(base, True, rounds).T.tolist() == said
+    assert candidates(base, False, rounds).T.tolist() == said[:1]
 
 
 def test_log_probabilities_of_rounds_add_up():

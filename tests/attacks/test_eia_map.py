@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from cells import NOISY, leak_of, load_tiny, run
 
 from attacks.eia_learned import Learned
-from attacks.eia_map import ContextualDenoiser
+from attacks.eia_map import ContextualDenoiser, Denoiser
 from attacks.eia_nn import NearestNeighbour
 from bench.attacking import inverting
 from bench.contracts.channels import Channel
 from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Auxiliary, Knowledge
+from bench.methods.knowledge import KEPT, Auxiliary, Knowledge, Memory
 from bench.scoring import advantage_low
 from defenses.blackout import Blackout
 from defenses.none import NoDefense
@@ -114,7 +116,9 @@ def test_several_rounds_say_more_than_one_and_give_one_committed_guess():
     found = []
     for rounds in (1, 3):
         seen, knowledge, private = repeated_words(NOISY, rounds)
-        (guess,) = MAP.guess(seen, knowledge, np.random.default_rng(0))
+        (guess,) = ContextualDenoiser(epochs=4, learning_rate=5e-3).guess(
+            seen, knowledge, np.random.default_rng(0)
+        )
         assert guess.values.shape == (len(private.ids.values),)
         found.append(right(guess, private))
     assert found[1] > found[0] + 0.05
@@ -131,7 +135,55 @@ def test_same_seed_same_guesses_and_the_public_model_stays_as_it_is(attack):
             query=lambda tokens, rng: inverting.received(mechanism, base, tokens, 0, rng),
         )  # fmt: skip
     before = {k: v.clone() for k, v in base.model.state_dict().items()}
-    first, second = (attack.guess(seen, knowledge, np.random.default_rng(4))[0] for _ in range(2))
+    public = knowledge.auxiliary
+    first, second = (
+        # Nothing is remembered of the first.
+        attack.guess(seen, replace(knowledge, auxiliary=replace(public, learned=Memory())), rng)[0]
+        for rng in (np.random.default_rng(4), np.random.default_rng(4))
+    )
     assert first.values.tolist() == second.values.tolist()
     assert all(torch.equal(before[k], v) for k, v in base.model.state_dict().items())
     assert not any(p.requires_grad for p in base.model.parameters())
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_who_reads_worse_than_the_nearest_neighbour_says_what_that_says(rounds, monkeypatch):
+    seen, knowledge, _ = repeated_words(NOISY, rounds)
+    monkeypatch.setattr(Denoiser, "read", lambda self, seen: torch.zeros(len(seen[0].values)))
+    (guess,) = MAP.guess(seen, knowledge, np.random.default_rng(0))
+    (plain,) = NearestNeighbour().guess(seen, knowledge, np.random.default_rng(0))
+    assert guess.values.shape == (len(plain.values), rounds)
+    assert guess.values.tolist() == plain.values.tolist()
+
+
+def test_what_was_learned_of_a_mechanism_reads_all_cells_with_it_and_no_other(monkeypatch):
+    seen, knowledge, _ = repeated_words(NOISY)
+    trained, fit = [], inverting.fit
+    monkeypatch.setattr(inverting, "fit", lambda *args: trained.append(1) or fit(*args))
+    first, later = (
+        MAP.guess(seen, knowledge, np.random.default_rng(seed))[0].values for seed in (0, 1)
+    )
+    assert first.tolist() == later.tolist()
+    assert len(trained) == 1
+    for attack, mechanism in (
+        (MAP, SAP(eta=NOISY + 1)),
+        (ContextualDenoiser(sentences=49), SAP(eta=NOISY)),
+    ):
+        other = replace(knowledge, mechanism=mechanism)
+        attack.guess(seen, other, np.random.default_rng(0))
+    assert len(trained) == 3
+
+
+def test_what_is_learned_does_not_depend_on_what_was_learned_before():
+    one, other = Memory(), Memory()
+    one.recall("first", lambda rng: rng.random())
+    found = [memory.recall("second", lambda rng: rng.random()) for memory in (one, other)]
+    assert found[0] == found[1] != one.recall("first", lambda rng: None)
+
+
+def test_memory_forgets_what_was_not_asked_for_longest():
+    memory = Memory()
+    for name in [*range(KEPT), 0, KEPT]:
+        memory.recall(str(name), lambda rng, name=name: name)
+    assert memory.recall("0", lambda rng: "anew") == 0
+    assert memory.recall("1", lambda rng: "anew") == "anew"

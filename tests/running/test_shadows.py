@@ -105,7 +105,7 @@ class TestCells:
         scene = scene_of(plan, target)
         task = plan.tasks[target.cell.data_hash]
         reused = scene.inputs.with_coins(shadow.cell, task)
-        afresh = Inputs.of(shadow.cell, task, scene.backbone)
+        afresh = Inputs.of(shadow.cell, task, scene.backbone, {})
         assert reused.task.splits["train"].texts == afresh.task.splits["train"].texts
         for name in ("train", "dev"):
             assert torch.equal(reused.tokens[name].ids.values, afresh.tokens[name].ids.values)

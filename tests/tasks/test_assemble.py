@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from folders import rows_of, write
+import pytest
+from folders import failure, rows_of, write
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,10 +12,10 @@ from bench.tasks.loading import load_task
 from bench.tasks.table import normal
 
 
-def test_auxiliary_takes_a_tenth_of_train_and_leaves_the_rest_in_order(sst2):
+def test_auxiliary_takes_a_fifth_of_train_and_leaves_the_rest_in_order(sst2):
     task = load_task("sst2", sst2)
     train, public = task.split("train").texts, task.split("auxiliary").texts
-    assert (len(train), len(public)) == (36, 4)
+    assert (len(train), len(public)) == (32, 8)
     everything = [row.split("\t")[0] for row in rows_of(40)]
     assert [text for text in everything if text not in public] == list(train)
 
@@ -37,6 +38,15 @@ def test_equal_texts_are_never_on_both_sides_and_dev_texts_never_public(tmp_path
     keys = {name: {normal(text) for text in split.texts} for name, split in task.splits.items()}
     assert not keys["auxiliary"] & (keys["train"] | keys["dev"])
     assert len(task.split("train")) + len(task.split("auxiliary")) == len(train)
+
+
+@pytest.mark.parametrize("text", ["sentence  NUMBER 7", "sentence number 107"])
+def test_a_file_of_public_text_with_the_customers_own_is_refused(sst2, text):
+    path = write(sst2 / "sst2", "auxiliary", [*rows_of(3, 500), f"{text}\t0"])
+    message = failure(sst2)
+    assert f"{path}: 1 of 4 public examples" in message
+    assert "data row 4" in message
+    assert "leave them out" in message
 
 
 def test_auxiliary_file_is_used_where_there_is_one(sst2):

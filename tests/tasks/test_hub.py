@@ -42,9 +42,9 @@ def test_wikitext_of_the_folder_and_of_the_hub_are_the_same_texts(tmp_path, monk
     assert calls == [(*place, "validation"), (*place, "test")]
     assert from_hub.split("dev").texts == ("= B =", "Nothing 0 @.@ 7 undone .")
     assert {name: len(split) for name, split in from_hub.splits.items()} == {
-        "train": 37,
+        "train": 33,
         "dev": 2,
-        "auxiliary": 4,
+        "auxiliary": 8,
     }
 
 

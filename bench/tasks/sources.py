@@ -1,0 +1,135 @@
+"""Which examples come from one source, so that none is part customer's and part public text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from bench.contracts import Ints
+from bench.tasks.table import fingerprint, normal
+from bench.tasks.task import Split
+
+RUN = 8
+"""Words in a row that two texts hardly share by chance: one was cut from the other, or both from a third."""
+FACTOR, OFFSET = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
+"""Of the polynomial by which words in a row become one number, modulo 2^64."""
+
+Flags = NDArray[np.bool_]
+
+
+def public_rows(train: Split, private: Sequence[Split], share: float) -> Flags:
+    """Which examples of `train` become public text: whole sources, drawn by the hash of their texts.
+
+    Examples are of one source where texts of theirs agree, or have `RUN` words in a row in common. A
+    shorter text that is part of others goes where all of these go, and to the customer where they part:
+    so no public text is part of a customer's, and a customer's in a public one only where it is in
+    another of the customer's, too. Sources of `private` examples are the customer's.
+
+    Args:
+        share: of the sources, counted by their examples; one at least is drawn if there is any.
+
+    Returns:
+        [n] flags.
+    """
+    runs = _Runs([train, *private])
+    source, n = runs.sources(), len(train)
+    inner, outer = runs.parts(source)
+    number = source.max(initial=-1) + 1
+    kept, part = np.zeros(number, bool), np.zeros(number, bool)
+    kept[source[n:]], part[inner] = True, True
+    whole = np.flatnonzero(~part[source[:n]])
+    public = np.zeros(number, bool)
+    public[_drawn(source[whole], kept, train, whole, share)] = True
+    # What contains a part is no part itself, or something that decides for both contains it.
+    torn = inner[~public[outer] & ~part[outer]]
+    public |= part & ~kept
+    public[torn] = False
+    return public[source[:n]]
+
+
+def shared(public: Split, private: Sequence[Split]) -> Flags:
+    """[n] which public examples are of one source with private ones, see `public_rows`."""
+    source = _Runs([public, *private]).sources()
+    return np.isin(source[: len(public)], source[len(public) :])
+
+
+def _drawn(source: Ints, kept: Flags, train: Split, rows: Ints, share: float) -> list[int]:
+    """The sources of some rows that become public: as many as fit, in the order of their hashes."""
+    first, sizes = dict[int, int](), np.bincount(source, minlength=len(kept))
+    for at, row in zip(source.tolist(), rows.tolist(), strict=True):
+        if not kept[at]:
+            mark = fingerprint(train.texts[row], "auxiliary")
+            first[at] = min(mark, first.get(at, mark))
+    order = sorted(first, key=lambda at: (first[at], at))
+    left, found = round(share * len(rows)), list[int]()
+    for at in order:
+        if sizes[at] <= left:
+            left -= sizes[at]
+            found.append(at)
+    return found or order[:1]
+
+
+class _Runs:
+    """Words in a row, in the texts of all examples, as numbers."""
+
+    def __init__(self, splits: Sequence[Split]) -> None:
+        words, ids, lengths, rows = dict[str, int](), list[int](), list[int](), list[int]()
+        self.examples = 0
+        for split in splits:
+            for texts in (split.texts, split.pairs or ()):
+                for row, text in enumerate(texts, start=self.examples):
+                    own = normal(text).split()
+                    ids += [words.setdefault(word, len(words)) for word in own]
+                    lengths.append(len(own))
+                    rows.append(row)
+            self.examples += len(split)
+        self.lengths, self.rows = np.array(lengths, np.int64), np.array(rows, np.int64)
+        self._text = np.repeat(np.arange(len(lengths)), lengths)
+        self._ids = np.array(ids, np.uint64)
+
+    def _of(self, size: int) -> tuple[NDArray[np.uint64], Ints, Flags]:
+        """Runs of so many words: their numbers, their texts, and whether each is all of its text."""
+        last = len(self._ids) - size + 1
+        if last <= 0:
+            return np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, bool)
+        found = np.full(last, size, np.uint64)
+        for offset in range(size):
+            found = found * FACTOR + self._ids[offset : offset + last] + OFFSET
+        inside = self._text[:last] == self._text[size - 1 :]
+        text = self._text[:last][inside]
+        return found[inside], text, self.lengths[text] == size
+
+    def sources(self) -> Ints:
+        """[n] a number for each example, the same for those that are linked, directly or by others."""
+        runs, rows = list[NDArray[np.uint64]](), list[Ints]()
+        for size in range(1, RUN + 1):
+            numbers, texts, whole = self._of(size)
+            links = whole | (size == RUN)
+            runs.append(numbers[links])
+            rows.append(self.rows[texts[links]])
+        row = np.concatenate(rows)
+        known, run = np.unique(np.concatenate(runs), return_inverse=True)
+        nodes = self.examples + len(known)
+        graph = coo_array((np.ones(len(row), bool), (row, self.examples + run)), (nodes, nodes))
+        return np.asarray(connected_components(graph, directed=False)[1][: self.examples], np.int64)
+
+    def parts(self, source: Ints) -> tuple[Ints, Ints]:
+        """Pairs of sources: one of single short texts, which agree, and one with that text in a longer one."""
+        inner, outer = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        texts_of = np.bincount(self.rows, minlength=self.examples)
+        for size in range(1, RUN):
+            numbers, texts, whole = self._of(size)
+            single = whole & (texts_of[self.rows[texts]] == 1)
+            known, first = np.unique(numbers[single], return_index=True)
+            if not len(known):
+                continue
+            short = source[self.rows[texts[single][first]]]
+            place = np.searchsorted(known, numbers[~whole]).clip(max=len(known) - 1)
+            inside = known[place] == numbers[~whole]
+            inner.append(short[place[inside]])
+            outer.append(source[self.rows[texts[~whole][inside]]])
+        return np.concatenate(inner), np.concatenate(outer)
