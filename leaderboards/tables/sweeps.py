@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from bench.contracts import LeakboardError, did_you_mean
-from leaderboards.tables.deciding import STRONGEST, deciding
+from leaderboards.tables.deciding import PAPER, STRONGEST, deciding
 from leaderboards.tables.frame import Row
-from leaderboards.tables.looks import look
+from leaderboards.tables.looks import PALETTE, look
 from leaderboards.tables.means import SETTING, average
 from leaderboards.tables.parameters import knob, settings, setup, varying
 from leaderboards.tables.standing import shown
@@ -28,8 +28,10 @@ def swept(frame: pd.DataFrame, goal: str, against: str, attack: str = STRONGEST)
         frame: as `leaderboards.tables.frame.frame` builds it.
         goal: what the attacks guess.
         against: 'cut', 'limit', 'epochs', or a parameter of defenses or of attacks. Of an attack's
-            parameter, the deciding attack is chosen among those that have it, for each value.
-        attack: the attack that decides, as for `leaderboards.tables.deciding.deciding`.
+            parameter, the deciding attack is chosen among those that have it, for each value; the
+            strongest of the others is a level line beside it.
+        attack: the attack that decides, as for `leaderboards.tables.deciding.deciding`. Of one by its
+            name, other parameters than the swept one tell lines apart.
 
     Returns:
         As `leaderboards.tables.means.average`, with the `standing` of each, of which those that are not
@@ -42,16 +44,27 @@ def swept(frame: pd.DataFrame, goal: str, against: str, attack: str = STRONGEST)
     rows = frame[frame["goal"] == goal]
     home = _home(rows, against)
     xs = pd.Series([_x(row, against, home) for row in rows.to_dict("records")], rows.index, "str")
-    rows = rows.assign(x=xs)[xs != ""]
-    chosen = deciding(rows, attack, ["x"])
-    means = shown(average(chosen, [*SETTING, "attribute", "x"]))
+    rows = rows.assign(x=xs, apart="")
+    level, rows = rows[xs == ""], rows[xs != ""]
+    if home == "attack_params" and attack not in (STRONGEST, PAPER):
+        own = rows["attack_params"].where(rows["attack"] == attack, "{}")
+        told = varying(own[rows["attack"] == attack], but=against)
+        rows = rows.assign(apart=[settings(params, told) for params in own])
+    by = ["x", "apart"]
+    chosen = [deciding(rows, attack, by)]
+    if home == "attack_params" and (level["channel"] != "").any():
+        plain = deciding(level)
+        chosen += [plain.assign(x=x, apart=plain["attack"]) for x in sorted(set(rows["x"]))]
+    every = pd.concat(chosen)
+    means = shown(average(every, [*SETTING, "attribute", *by]))
     if means.empty:
         raise LeakboardError(
             f"nothing to plot: no attack of the goal '{goal}' has an ok result; "
             "'leakboard show' lists what failed or was skipped, and why"
         )
-    x = [json.loads(_x(row, against, home)) for row in means.to_dict("records")]
-    return _lined(means.assign(x=pd.Series(x, means.index, object)), against)
+    first = every.drop_duplicates([*SETTING, "attribute", *by])
+    x = pd.Series([json.loads(value) for value in first["x"]], means.index, object)
+    return _lined(means.assign(x=x, apart=first["apart"].to_numpy()), against)
 
 
 def _home(rows: pd.DataFrame, against: str) -> Home:
@@ -83,6 +96,7 @@ def _lined(means: pd.DataFrame, against: str) -> pd.DataFrame:
     """Adds in words what the points of one line share, and the value that decides its colour."""
     lines = pd.Series("", means.index, dtype="str")
     values = pd.Series(None, means.index, dtype=object)
+    apart = list(dict.fromkeys(means.get("apart", pd.Series(dtype="str"))))
     several = {n: means[n].nunique() > 1 for n in ("defense", "model", "cut")}
     for defense, own in means.groupby("defense", sort=False):
         name = knob(str(defense), own["params"])
@@ -95,6 +109,7 @@ def _lined(means: pd.DataFrame, against: str) -> pd.DataFrame:
             if against not in ("limit", "epochs"):
                 same = own[(own["task"] == row["task"]) & (own["model"] == row["model"])]
                 parts += [other] if (other := setup(row, same)) else []
+            parts += [row["apart"]] if len(apart) > 1 and row["apart"] else []
             lines[index] = ", ".join(parts)
             if name in told:
                 values[index] = json.loads(row["params"]).get(name)
@@ -102,6 +117,9 @@ def _lined(means: pd.DataFrame, against: str) -> pd.DataFrame:
                 values[index] = row["cut"]
             else:
                 values[index] = look(str(defense)).colour
+    if len(apart) > 1:
+        names = list(dict.fromkeys(lines))
+        values = lines.map(lambda name: PALETTE[names.index(name) % len(PALETTE)])
     return means.assign(line=lines, value=values)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from records import leak, record
 from sweeps import deep, told
 
 from bench.contracts.errors import LeakboardError
+from bench.contracts.record import Record
 from leaderboards.tables.frame import frame
 from leaderboards.tables.printed import printed
 from leaderboards.tables.sweeps import printed_sweep, swept
@@ -30,6 +32,35 @@ def test_of_an_attacks_parameter_the_strongest_is_chosen_at_each_value():
     assert means["attack"].tolist() == ["aia-mlp", "aia-finetune", "aia-finetune"]
     named = swept(frame(told()), "attribute", "labelled", "paper").set_index("x")
     assert named["success"].to_dict() == {0.01: 0.4, 0.1: 0.65, 0.5: 0.8}
+
+
+def public(seed: int) -> Record:
+    """An attack that learns from more or less public text of two kinds, and one that does not."""
+    found = [
+        leak(base + 0.1 * i, attack="eia-map", params={"auxiliary": kind, "sentences": n})
+        for kind, base in (("own", 0.5), ("reviews", 0.45))
+        for i, n in enumerate((600, 6000))
+    ]
+    return record("sap", {"eta": 75.0}, seed, leaks=[*found, leak(0.48, attack="eia-nn")])
+
+
+def test_other_parameters_of_the_one_attack_that_is_asked_for_tell_lines_apart():
+    rows = frame([public(0), public(1)])
+    means = swept(rows, "inversion", "sentences", "eia-map")
+    lines = {
+        name: dict(zip(own["x"], own["success"], strict=True))
+        for name, own in means.groupby("line")
+    }
+    assert lines == {
+        "sap, own": {600: 0.5, 6000: pytest.approx(0.6)},
+        "sap, reviews": {600: 0.45, 6000: pytest.approx(0.55)},
+        "sap, eia-nn": {600: 0.48, 6000: 0.48},
+    }
+    assert set(means["n_seeds"]) == {2}
+    assert means.groupby("line")["value"].nunique().tolist() == [1, 1, 1]
+    assert means["value"].nunique() == 3
+    strongest = swept(rows, "inversion", "sentences")
+    assert set(strongest["line"]) == {"sap", "sap, eia-nn"}
 
 
 def test_an_unknown_parameter_is_told_the_nearest_one():
