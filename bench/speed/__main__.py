@@ -27,15 +27,18 @@ KNOWN: dict[str, Callable[[], Sequence[Figure]]] = {
     "training": training,
     "p3eft": p3eft,
     "dpsgd": dpsgd,
-    "precision": precision,
     "recording": recording,
     "attacks": attacks,
     "label-attacks": label_attacks,
     "inversion": inversion,
-    "publish": publishing,
 }
 """Together they take less than five minutes."""
-LONG: dict[str, Callable[[], Sequence[Figure]]] = {"workers": workers, "gpu": gpu}
+LONG: dict[str, Callable[[], Sequence[Figure]]] = {
+    "precision": precision,
+    "publish": publishing,
+    "workers": workers,
+    "gpu": gpu,
+}
 """They take many minutes, or need a GPU, and run only where they are named."""
 
 

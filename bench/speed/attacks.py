@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import statistics
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,6 @@ from bench.backbones import Tokens, load_backbone
 from bench.contracts import Channel, Cost, Goal, Ints, Message, TrainSettings, Transcript
 from bench.methods import Knowledge, registry
 from bench.running import make_plan, run_cell, scene_of
-from bench.speed import REPEATS
 from bench.speed.figures import Figure
 from bench.suites import Suite, load_suite
 from bench.tasks import load_task
@@ -26,8 +25,8 @@ ETA = 75.0
 
 def attacks() -> list[Figure]:
     """Share of all attacks and scoring in the time of a cell of the smoke suite."""
-    costs = [smoke_cell() for _ in range(REPEATS)]
-    share = statistics.median(cost.attack_seconds / cost.total_seconds for cost in costs)
+    cost = smoke_cell()
+    share = cost.attack_seconds / cost.total_seconds
     told = "attacks: share of attacks and scoring in a cell of smoke, sap at η = 75"
     return [Figure(told, share, 0.10, 0.15)]
 
@@ -80,6 +79,7 @@ def inversion(cut: int = 2, texts: int = 64, compared: int = 8) -> list[Figure]:
     return figures
 
 
+@cache
 def smoke_cell() -> Cost:
     """What a cell of the smoke suite takes: SAP at η = 75."""
     plan = make_plan(load_suite("smoke"))
@@ -89,15 +89,15 @@ def smoke_cell() -> Cost:
     return cost
 
 
-def label_attacks(examples: int = 1000) -> list[Figure]:
-    """Share of the label attacks over all moments in the time of an undefended cell of one epoch."""
+def label_attacks(examples: int = 600) -> list[Figure]:
+    """Shares of recomputation and of the label attacks in an undefended cell of as many epochs as `matrix`."""
     data = os.environ.get("LEAKBOARD_DATA")
     suite = Suite(
         name="label-attacks",
         task="sst2" if data else "reviews",
         model="minilm",
         limit=examples,
-        train=(TrainSettings(epochs=1),),
+        train=(TrainSettings(epochs=3),),
         defenses=(registry.defense("none")(),),
         attacks=tuple(
             attack()
@@ -109,5 +109,10 @@ def label_attacks(examples: int = 1000) -> list[Figure]:
     (planned,) = plan.cells
     cost = run_cell(scene_of(plan, planned)).cost
     assert cost is not None
-    told = f"label attacks: share in an epoch of {examples:,} examples of {planned.cell.task}"
-    return [Figure(told, cost.attack_seconds / cost.total_seconds, 0.05, 0.10)]
+    assert cost.recompute_seconds is not None
+    told = f"label attacks: share of recomputation, {examples:,} examples of {planned.cell.task}"
+    rest = cost.attack_seconds - cost.recompute_seconds
+    return [
+        Figure(told, cost.recompute_seconds / cost.total_seconds, 0.25, 0.30),
+        Figure("  share of all label attacks besides", rest / cost.total_seconds, 0.05, 0.10),
+    ]

@@ -24,7 +24,7 @@ from defenses.none import NoDefense
 from defenses.p3eft import P3EFT, adversarial
 
 
-def training(examples: int = 640, padded_to: int = 64) -> list[Figure]:
+def training(examples: int = 256, padded_to: int = 64) -> list[Figure]:
     """Training steps on length-bucketed batches, against padding everything to one length."""
     data = os.environ.get("LEAKBOARD_DATA")
     name = "sst2" if data else "reviews"
@@ -118,7 +118,7 @@ def p3eft(batch: int = 32) -> list[Figure]:
     ways = [step(calls), step(P3EFT(backprop="combined")), step(NoDefense()), floor, fits]
     for way in ways:
         way()
-    full, once, plain, least, fitting = interleaved(*ways, repeats=9)
+    full, once, plain, least, fitting = interleaved(*ways, repeats=5)
     told = f"p3eft: {calls.adapters} adapters, {calls.vectors} vectors, a batch of {batch}"
     return [
         Figure(f"{told}: step by calls over its calls alone", full / least, 1.3, 1.6),
