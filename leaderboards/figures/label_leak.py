@@ -11,13 +11,25 @@ from collections.abc import Sequence
 import pandas as pd
 
 from bench.contracts import LeakboardError, Record
-from leaderboards.tables import SETTING, average, canonical, labelled, settings, varying
+from leaderboards.tables import (
+    NOT_SHOWN,
+    PROVEN,
+    SETTING,
+    average,
+    canonical,
+    counted,
+    counting,
+    labelled,
+    settings,
+    shown,
+    varying,
+)
 
 ATTACKS = ("spectral", "norm", "kmeans")
 CHANNEL = "activations"
 DEFINED = (
     "Leak: the largest success of the spectral, norm and k-means attacks on activations, over adapters, at "
-    "the worst moment of training."
+    "the worst moment of training; of those that are certified or find something, where there are any."
 )
 
 
@@ -25,25 +37,49 @@ def leaks(frame: pd.DataFrame) -> pd.DataFrame:
     """Leak (`success`) and utility of every setting, as means over its seeds.
 
     Returns:
-        As `leaderboards.tables.points.points` does, in order of appearance.
+        As `leaderboards.tables.points.points` does, in order of appearance; no `success` where the
+        `standing` is 'not shown', and a `label` that begins with '≥' where more may leak.
 
     Raises:
         LeakboardError: none of the three attacks has a result.
     """
-    rows = frame[
-        (frame["goal"] == "label")
-        & frame["attack"].isin(ATTACKS)
-        & (frame["channel"] == CHANNEL)
-        & (frame["view"] == "worst")
-        & (frame["status"] == "ok")
-    ]
+    rows = at_worst(frame, CHANNEL)
     if rows.empty:
         raise LeakboardError(
             f"nothing to plot: no record holds {', '.join(ATTACKS)} on {CHANNEL}; "
             "add them to `attacks` of the suite and run it again"
         )
-    worst = rows.sort_values("success", ascending=False, kind="stable").drop_duplicates("key")
-    return labelled(average(worst.sort_index(), SETTING))
+    ranked = rows.sort_values(["counts", "success"], ascending=False, kind="stable")
+    found = labelled(shown(average(ranked.drop_duplicates("key").sort_index(), SETTING)))
+    bounds = found["standing"] == PROVEN
+    return found.assign(label=found["label"].mask(bounds, "≥ " + found["label"]))
+
+
+def at_worst(frame: pd.DataFrame, channel: str) -> pd.DataFrame:
+    """The rows of the three attacks on a channel at their worst moments.
+
+    Returns:
+        With a column `counts`: whether the attack is certified or finds something in that setting. That
+        another one fails says nothing.
+    """
+    rows = frame[
+        (frame["goal"] == "label")
+        & frame["attack"].isin(ATTACKS)
+        & (frame["channel"] == channel)
+        & (frame["view"] == "worst")
+        & (frame["status"] == "ok")
+    ]
+    return rows.assign(counts=counting(rows, [*SETTING, "attack", "attack_params"]))
+
+
+def caveats(points: pd.DataFrame) -> str:
+    """What the reader must know of points that no certificate stands behind; '' where there are none."""
+    told = ""
+    if hidden := int((points["standing"] == NOT_SHOWN).sum()):
+        told += f" Not shown: the leak of {counted(hidden, 'point')} without a certified attack."
+    if (points["standing"] == PROVEN).any():
+        told += " ≥: at least so much, by an attack without a certificate."
+    return told
 
 
 def named_settings(methods: Sequence[tuple[str, str]]) -> list[str]:

@@ -14,6 +14,13 @@ GREY = "#6b6b6b"
 UNDEFENDED: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": (0, (5, 3))}
 CHANCE: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": ":"}
 ENVELOPE: dict[str, Any] = {"color": "#dadada", "linewidth": 3, "solid_joinstyle": "round"}
+HIDDEN: dict[str, Any] = {
+    "facecolor": "#f2f2f2",
+    "edgecolor": "#d4d4d4",
+    "linewidth": 0,
+    "hatch": "////",
+}
+"""A field that could hold any value: nothing is shown of it."""
 LINE = 0.165
 """Inches from one line of the legend to the next."""
 

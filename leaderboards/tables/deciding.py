@@ -12,11 +12,10 @@ from bench.contracts import LeakboardError, did_you_mean
 from leaderboards.tables.frame import Row
 from leaderboards.tables.looks import look
 from leaderboards.tables.means import SETTING
-from leaderboards.tables.standing import NOT_SHOWN, standings
+from leaderboards.tables.standing import counting
 
 PAPER, STRONGEST = "paper", "strongest"
 """What may decide, besides an attack by its name."""
-LOWS = ["advantage_low", "certificate"]
 NOTHING: dict[Hashable, Any] = {
     "attribute": "",
     "attack": "–",
@@ -72,10 +71,9 @@ def deciding(
     else:
         rows = rows[rows["attack"] == attack]
     setting, choice = [*SETTING, *apart, "goal", "attribute"], [*method[1:], "channel"]
-    means = rows.groupby([*setting, *choice], sort=False, dropna=False)
-    ranked = rows.assign(mean=means["above"].transform("mean"))
-    of_means = rows.assign(**{name: means[name].transform("mean") for name in LOWS})
-    ranked["counts"] = standings(of_means) != NOT_SHOWN
+    of_attack = [*setting, *choice]
+    means = rows.groupby(of_attack, sort=False, dropna=False)["above"].transform("mean")
+    ranked = rows.assign(mean=means, counts=counting(rows, of_attack))
     ranked = ranked.sort_values(["counts", "mean"], ascending=False, kind="stable")
     first = ranked.groupby(setting, sort=False, dropna=False)[choice].transform("first")
     kept = (ranked[choice] == first).all(axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import pandas as pd
@@ -20,6 +21,7 @@ IDLE = 0.8
 """Of the privacy that guessing leaves: a model without protection that keeps more says that no attack
 works there yet."""
 NOTHING_WORKS = "no attack here works yet"
+LOWS = ["advantage_low", "certificate"]
 
 
 def standing(row: Row) -> Standing:
@@ -33,6 +35,12 @@ def standings(rows: pd.DataFrame) -> pd.Series:
     """The same of every row."""
     told = [standing(row) for row in rows.to_dict("records")]
     return pd.Series(told, rows.index, dtype="str")
+
+
+def counting(rows: pd.DataFrame, by: Sequence[str]) -> pd.Series:
+    """Whether each row's attack is certified or finds something, on the mean of the rows alike in `by`."""
+    means = rows.groupby(list(by), sort=False, dropna=False)[LOWS].transform("mean")
+    return standings(rows.assign(**{name: means[name] for name in LOWS})) != NOT_SHOWN
 
 
 def shown(means: pd.DataFrame) -> pd.DataFrame:

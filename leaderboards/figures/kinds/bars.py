@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -11,10 +12,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from leaderboards.figures.drawing import Asked
-from leaderboards.figures.label_leak import DEFINED, leaks, named_settings
+from leaderboards.figures.label_leak import DEFINED, caveats, leaks, named_settings
+from leaderboards.figures.legend import GREY, HIDDEN
 from leaderboards.figures.notes import measured_on
 from leaderboards.figures.sheet import SMALL, Sheet, save, styled
-from leaderboards.tables import RecordSet, look
+from leaderboards.tables import NOT_SHOWN, PROVEN, RecordSet, look
 
 PANEL = 2.6
 """Inches, least width of a panel."""
@@ -33,7 +35,8 @@ def bars(points: pd.DataFrame, known: pd.DataFrame | None, out: Path, title: str
     """Utility and leak of every setting as bars, a row of panels per task.
 
     Args:
-        points: as `leaderboards.figures.label_leak.leaks` gives them.
+        points: as `leaderboards.figures.label_leak.leaks` gives them. Where no leak is shown, a hatched
+            field stands for any.
         known: what a paper prints, as `leaderboards.tables.printed.printed` builds it; drawn as hollow signs.
     """
     tasks = list(dict.fromkeys(points["task"]))
@@ -41,7 +44,7 @@ def bars(points: pd.DataFrame, known: pd.DataFrame | None, out: Path, title: str
     with styled():
         note = (
             f"{DEFINED} Measured: {measured_on(points)}, 95 % intervals. Dotted: the leak of permuted "
-            "labels."
+            f"labels.{caveats(points)}"
         )
         theirs = {} if known is None else {task: _comparable(known, task) for task in tasks}
         # In the order of their signs.
@@ -61,6 +64,7 @@ def bars(points: pd.DataFrame, known: pd.DataFrame | None, out: Path, title: str
             row[0].set_title(task, loc="left", fontweight="bold")
             row[0].set_ylabel(f"{here['utility_metric'].iloc[0]} →")
             row[1].set_ylabel("← leak")
+            _standings(row[1], here["standing"].tolist())
             x = np.arange(len(here))
             row[1].hlines(here["chance"].to_numpy(float), x - 0.42, x + 0.42, **FLOOR)
         return save(sheet.figure, out)
@@ -74,9 +78,29 @@ def _bars(ax: Axes, points: pd.DataFrame, column: str) -> None:
     whiskers = {"elinewidth": 0.8, "capsize": 2}
     reach = abs(np.clip(ends, 0, 1) - heights)
     ax.bar(x, heights, 0.72, color=colours, alpha=0.85, yerr=reach, error_kw=whiskers)
-    ax.set_xticks(x, [fill(name, 14) for name in names], fontsize=SMALL)
+    ax.set_xticks(x, [_stacked(name) for name in names], fontsize=SMALL)
     ax.grid(axis="x", visible=False)
     ax.set_ylim(max(0.0, float(np.nanmin(np.append(heights, 0.5))) - 0.1), 1.02)
+
+
+def _stacked(name: str) -> str:
+    """A name in lines that fit below a bar."""
+    return fill(name.replace(" = ", "="), 11, break_long_words=False)
+
+
+def _standings(ax: Axes, told: Sequence[str]) -> None:
+    """A hatched field in the place of each leak that is not shown, and a sign in each that is a bound."""
+    bottom, top = ax.get_ylim()
+    middle: dict[str, Any] = {"ha": "center", "fontsize": SMALL}
+    for x, how in enumerate(told):
+        if how == NOT_SHOWN:
+            ax.bar(x, top - bottom, 0.72, bottom, **HIDDEN)
+            ax.text(
+                x, (bottom + top) / 2, NOT_SHOWN, color=GREY, rotation=90, va="center", **middle
+            )
+        elif how == PROVEN:
+            ax.text(x, bottom + 0.01, "≥", va="bottom", **middle)
+    ax.set_ylim(bottom, top)
 
 
 def _comparable(known: pd.DataFrame, task: str) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 
 from bench.contracts import LeakboardError
 from leaderboards.figures.drawing import Asked
-from leaderboards.figures.legend import GREY
+from leaderboards.figures.legend import GREY, HIDDEN
 from leaderboards.figures.sheet import Sheet, save, styled
 from leaderboards.tables import NOTHING_WORKS, Line, Matrix, RecordSet, Shield, look, matrices
 
@@ -113,9 +113,8 @@ def _field(ax: Axes, x: int, y: int, shield: Shield) -> None:
     corner = (x - 0.48, y - 0.46)
     middle: dict[str, Any] = {"ha": "center", "va": "center"}
     if shield.kept is None:
-        field = Rectangle(corner, 0.96, 0.92, facecolor="#f2f2f2", edgecolor="#d4d4d4", linewidth=0)
-        field.set_hatch("////" if shield.standing else "")
-        ax.add_patch(field)
+        how = HIDDEN if shield.standing else HIDDEN | {"hatch": ""}
+        ax.add_patch(Rectangle(corner, 0.96, 0.92, **how))
         ax.text(x, y, shield.number or "–", color=GREY, **middle)
         return
     row = shield.row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,12 @@ from matplotlib.axes import Axes
 
 from leaderboards.figures.curves import Curve, measured_curves
 from leaderboards.figures.drawing import Asked
-from leaderboards.figures.label_leak import DEFINED, leaks
-from leaderboards.figures.legend import darker
+from leaderboards.figures.label_leak import DEFINED, caveats, leaks
+from leaderboards.figures.legend import GREY, darker
 from leaderboards.figures.notes import measured_on
 from leaderboards.figures.point_labels import Label, place
 from leaderboards.figures.sheet import SMALL, Sheet, save, settle, styled
-from leaderboards.tables import RecordSet
+from leaderboards.tables import NOT_SHOWN, RecordSet
 
 
 def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
@@ -26,11 +27,14 @@ def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
 
 
 def sensitivity(points: pd.DataFrame, out: Path, title: str) -> list[Path]:
-    """Utility (up) against leak (left is better), a line along the knob for each variant of a defense."""
+    """Utility (up) against leak (left is better), a line along the knob for each variant of a defense.
+
+    A point whose leak is not shown is a grey line through all that it could be.
+    """
     tasks = list(dict.fromkeys(points["task"]))
     curves = measured_curves(points)
     with styled():
-        note = f"{DEFINED} Measured: {measured_on(points)}, 95 % intervals."
+        note = f"{DEFINED} Measured: {measured_on(points)}, 95 % intervals.{caveats(points)}"
         entries = len({curve.name for curve in curves})
         width = max(4.2, 3.2 * len(tasks))
         sheet = Sheet(width, 3.1, title, note, entries)
@@ -39,6 +43,7 @@ def sensitivity(points: pd.DataFrame, out: Path, title: str) -> list[Path]:
             here = [curve for curve in curves if curve.task == task]
             for curve in here:
                 _line(ax, curve)
+                _hidden(ax, curve)
             ax.set_xlabel("← leak")
             ax.set_ylabel(f"{here[0].rows['utility_metric'].iloc[0]} →")
             ax.set_title(task, loc="left", fontweight="bold")
@@ -68,13 +73,29 @@ def _line(ax: Axes, curve: Curve) -> None:
     )
 
 
+def _hidden(ax: Axes, curve: Curve) -> None:
+    rows = curve.rows[curve.rows["standing"] == NOT_SHOWN]
+    place: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": SMALL}
+    for row in rows[["utility", "knob", "label"]].to_dict("records"):
+        ax.axhline(row["utility"], color=GREY, linewidth=0.8, linestyle=":", zorder=1)
+        setting = f"{curve.name}, {row['label']}" if row["knob"] else curve.name
+        words = f"{setting}: {NOT_SHOWN}"
+        ax.text(1, row["utility"], words, color=GREY, transform=ax.get_yaxis_transform(), **place)
+
+
 def _name_points(ax: Axes, curves: Sequence[Curve]) -> None:
     """The value of the knob beside each point of a line, where there is room."""
-    lines = [curve.rows[["success", "utility"]].to_numpy(float) for curve in curves]
+    seen = [curve.rows.dropna(subset=["success", "utility"]) for curve in curves]
+    lines = [rows[["success", "utility"]].to_numpy(float) for rows in seen]
     labels = [
-        Label(x, y, text.rpartition("= ")[2], darker(curve.look.colour))
-        for curve, line in zip(curves, lines, strict=True)
-        for (x, y), text in zip(line, curve.rows["label"], strict=True)
-        if len(line) > 1
+        Label(x, y, _value(text), darker(curve.look.colour))
+        for curve, rows, line in zip(curves, seen, lines, strict=True)
+        for (x, y), text in zip(line, rows["label"], strict=True)
+        if len(curve.rows) > 1
     ]
     place(ax, labels, np.concatenate(lines), lines, SMALL)
+
+
+def _value(label: str) -> str:
+    """That of the knob alone, with the sign of a bound."""
+    return ("≥ " if label.startswith("≥ ") else "") + label.rpartition("= ")[2]
