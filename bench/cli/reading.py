@@ -189,14 +189,18 @@ def findings(
     leakboard findings --into README.md
     """
     import leakboard
-    from leaderboards.findings import listing, quoted
+    from bench.records import replacing
+    from leaderboards.findings import document, listing, quoted
     from leaderboards.terminal import findings_table
 
     if form not in FORMS:
         raise LeakboardError(f"--format: unknown '{form}'. {did_you_mean(form, FORMS)}")
+    text = "" if into is None else document(into)  # before the records are looked through
     found = leakboard.findings(*(sources or ()), rule=rule)
     if into is not None:
-        into.write_text(quoted(into.read_text("utf-8"), found), "utf-8")
+        text = quoted(text, found)
+        with replacing(into) as file:
+            file.write_text(text, "utf-8")
         console.print(str(into), highlight=False)
     elif form == "json":
         print(json.dumps([one.plain() for one in found], indent=1, ensure_ascii=False))

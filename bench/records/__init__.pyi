@@ -7,6 +7,7 @@ from .origin import peak_megabytes as peak_megabytes
 from .origin import provenance as provenance
 from .packed import packed_folders as packed_folders
 from .packed import unpacked as unpacked
+from .replacing import replacing as replacing
 from .store import MANIFEST as MANIFEST
 from .store import Corrupt as Corrupt
 from .store import Store as Store

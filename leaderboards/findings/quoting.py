@@ -9,12 +9,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from bench.contracts import LeakboardError, did_you_mean
 from leaderboards.findings.every import RULES
 from leaderboards.findings.finding import Finding
 
 BLOCK = re.compile(r"(<!-- findings: ([^\n]*?) -->\n).*?(<!-- /findings -->)", re.DOTALL)
+BLOCKS = (
+    "claims are written into a document between a line '<!-- findings: elsewhere -->' and a line "
+    "'<!-- /findings -->'"
+)
+
+
+def document(path: Path) -> str:
+    """The text of a document with blocks.
+
+    Raises:
+        LeakboardError: there is no such file, it is no text, or there is no block in it.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError as error:
+        raise LeakboardError(f"there is no file {path}; {BLOCKS}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise LeakboardError(f"{path} cannot be read as a text: {why}") from error
+    if not BLOCK.search(text):
+        raise LeakboardError(f"no block of findings is in {path}; {BLOCKS}")
+    return text
 
 
 def quoted(text: str, found: Sequence[Finding]) -> str:
@@ -23,13 +46,8 @@ def quoted(text: str, found: Sequence[Finding]) -> str:
     A block names rules, and `task=` the only task that it is about.
 
     Raises:
-        LeakboardError: there is no block, or it names no rule.
+        LeakboardError: a block names no rule.
     """
-    if not BLOCK.search(text):
-        raise LeakboardError(
-            "no block of findings is in it: a line '<!-- findings: elsewhere -->', and below it "
-            "'<!-- /findings -->'"
-        )
 
     def filled(block: re.Match[str]) -> str:
         return f"{block[1]}\n{listing(chosen(found, block[2].split()))}\n{block[3]}"

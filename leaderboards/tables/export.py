@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from bench.contracts import LeakboardError
+from bench.records import replacing
 from leaderboards.tables.frame import COLUMNS, TEXT, TRUTH
 
 
@@ -24,16 +23,8 @@ def export(table: pd.DataFrame, path: Path) -> None:
     """
     write = _writer(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        write(table, Path(name))
-        # mkstemp makes files for their owner alone; a published table is for everybody.
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    with replacing(path) as file:
+        write(table, file)
 
 
 def load(path: Path) -> pd.DataFrame:

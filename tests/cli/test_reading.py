@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -107,6 +108,49 @@ def test_findings_are_claims_with_their_records_in_words_data_and_documents(
     page.write_text("<!-- findings: elsewhere -->\n<!-- /findings -->\n")
     assert leakboard("findings", records, "--into", page)[0] == 0
     assert all(one["claim"] in page.read_text() for one in found)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "there is no file"),
+        (b"\xff\xfe", "cannot be read as a text: it is not UTF-8"),
+        (b"no block", "no block of findings is in"),
+    ],
+)
+def test_findings_go_into_a_document_that_has_a_place_for_them(
+    leakboard, records, tmp_path, content, told
+):
+    page = tmp_path / "page.md"
+    if content is not None:
+        page.write_bytes(content)
+    code, _, err = leakboard("findings", records, "--into", page)
+    assert code == 2
+    assert told in err
+    assert str(page) in err
+    assert content == (page.read_bytes() if page.exists() else None)
+
+
+def test_a_document_is_replaced_as_a_whole_or_stays(leakboard, records, tmp_path, monkeypatch):
+    page, link = tmp_path / "page.md", tmp_path / "link.md"
+    before = "<!-- findings: elsewhere -->\n<!-- /findings -->\n"
+    page.write_text(before)
+    page.chmod(0o640)
+    link.symlink_to(page)
+    whole = Path.write_text
+
+    def half(path, text, *args):
+        whole(path, text[:30], *args)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", half)
+        assert leakboard("findings", records, "--into", link)[0] == 2
+    assert page.read_text() == before
+    assert leakboard("findings", records, "--into", link)[0] == 0
+    assert "gives away labels" in page.read_text()
+    assert (link.is_symlink(), page.stat().st_mode & 0o777) == (True, 0o640)
+    assert {path.name for path in tmp_path.iterdir()} == {"page.md", "link.md"}
 
 
 @pytest.mark.parametrize(
