@@ -17,10 +17,10 @@ from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
-import hostile
 import numpy as np
 import pytest
 from cells import load_tiny
+from hostile import models, submissions, suites, transcripts
 from model_folders import tiny_folder
 from submitted import RECORDS, raw
 
@@ -138,7 +138,7 @@ def test_suites(target, honest_model):
     load_tiny("tiny-bert")
     found = Counter[str]()
     for seed in range(number(70, 1000)):
-        Path("my.yaml").write_bytes(hostile.suite(seed))
+        Path("my.yaml").write_bytes(suites.drawn(seed))
         with guarded(f"suite {seed}", target) as ended:
             make_plan(load_suite("my.yaml"))
         found[ended()] += 1
@@ -151,7 +151,7 @@ def test_submissions(target):
     verify_honest = target / "given.zip"
     found = Counter[str]()
     for seed in range(number(60, 500)):
-        verify_honest.write_bytes(hostile.submission(seed, content))
+        verify_honest.write_bytes(submissions.drawn(seed, content))
         with guarded(f"submission {seed}", target):
             report = verify(verify_honest)
             shown = [str(part) for part in report.parts()]
@@ -164,7 +164,7 @@ def test_submissions(target):
 def test_folders_of_models(target, honest_model):
     found = Counter[str]()
     for seed in range(number(30, 200)):
-        folder = hostile.model(seed, honest_model, target / "model")
+        folder = models.drawn(seed, honest_model, target / "model")
         with guarded(f"model {seed}", target) as ended:
             backbone = load_backbone(str(folder))
             backbone.encode(["the battery died"], None, 16)
@@ -196,7 +196,7 @@ def test_transcripts(target, honest_transcript, tiny):
     request = Request(attacks=("prior", "eia-nn", "norm"))
     found = Counter[str]()
     for seed in range(number(40, 200)):
-        folder = hostile.transcript(seed, honest_transcript, target / "sent")
+        folder = transcripts.drawn(seed, honest_transcript, target / "sent")
         with guarded(f"transcript {seed}", target) as ended:
             attack_folder(folder, tiny, request)
         found[ended()] += 1
