@@ -60,7 +60,6 @@ from .standing import NOT_SHOWN as NOT_SHOWN
 from .standing import NOTHING_WORKS as NOTHING_WORKS
 from .standing import PROVEN as PROVEN
 from .standing import counting as counting
-from .standing import levels as levels
 from .standing import shown as shown
 from .standing import standing as standing
 from .standing import told as told

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 from rich.console import RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -18,9 +19,7 @@ from leaderboards.tables import (
     Row,
     average,
     deciding,
-    distinct,
     failures,
-    levels,
     look,
     settings,
     setup,
@@ -32,10 +31,12 @@ from leaderboards.tables import (
 from leaderboards.terminal.layout import titled
 
 LEAK = ["attack", "attack_params", "goal", "channel", "view", "attribute"]
+BELOW = (0, 0, 0, 2)
+"""Room around what stands below the line of its setting."""
 
 
 def summary_tables(frame: pd.DataFrame, everything: bool = False) -> list[RenderableType]:
-    """For each task, model and cut a table with one row per setting, attack and view.
+    """For each task, model and cut a table: below each setting a row per attack and view.
 
     Numbers are means over seeds; utility and EP carry their 95 % interval, and beside EP stands
     what an attacker who only guesses would leave. Parameters are shown
@@ -62,7 +63,7 @@ def summary_tables(frame: pd.DataFrame, everything: bool = False) -> list[Render
 
 
 def best_tables(frame: pd.DataFrame) -> list[RenderableType]:
-    """For each task, model and cut a table with one row per setting, goal and attribute.
+    """For each task, model and cut a table: below each setting a row per goal and attribute.
 
     A row holds the EP that the attack of the defense's authors leaves, the EP that the strongest
     attack leaves, and which one that was; both are chosen as `leaderboards.tables.deciding.deciding` says.
@@ -87,44 +88,52 @@ def _best(
     """The table; texts of notes are added to `notes`, with their numbers."""
     title = f"{title} · EP by the paper's attack and by the strongest"
     table = titled(title)
-    for name in ("defense", "goal", "paper", "strongest", "by", "chance", "note", "flag"):
-        justify: Literal["left", "right"] = "right" if name in ("paper", "chance") else "left"
-        # Names may be folded on a narrow terminal, numbers may not.
-        whole = name not in ("defense", "by")
-        table.add_column(name, justify=justify, no_wrap=whole, overflow="fold")
-    by = [*SETTING, "goal"]
+    # Names may be wrapped on a narrow terminal, numbers may not.
+    table.add_column("defense, goal, strongest attack", overflow="fold")
+    for name in ("paper", "strongest"):
+        table.add_column(name, justify="right", no_wrap=True)
+    floors = _add_levels(table, rows)
+    table.add_column("note", overflow="fold")
+    table.add_column("flag", no_wrap=True, min_width=4)
+    alike = [*SETTING, "goal"]
     last = None
-    for _, same in rows.groupby(by, sort=False, dropna=False):
-        means = average(deciding(same), [*by, "attribute"]).sort_values("attribute")
+    for _, same in rows.groupby(alike, sort=False, dropna=False):
+        means = average(deciding(same), [*alike, "attribute"]).sort_values("attribute")
         found = means.to_dict("records")
-        theirs = average(deciding(same, PAPER), [*by, "attribute"])
+        theirs = average(deciding(same, PAPER), [*alike, "attribute"])
         authors = {row["attribute"]: row for row in theirs.to_dict("records")}
         first = same.iloc[0].to_dict()
         peers = rows[rows["defense"] == first["defense"]]
         setting = _setting(first, peers, shown)
-        idle = [
-            f"{row['attack']} ({row['goal']}): {row['status']}: {row['reason'] or 'no reason given'}"
-            for row in same[same["status"] != "ok"].to_dict("records")
-        ]
-        numbers = [notes.setdefault(text, len(notes) + 1) for text in dict.fromkeys(idle)]
+        numbers = [notes.setdefault(text, len(notes) + 1) for text in _idle(same)]
         # A baseline is no attack: where nothing else ran, the row stays empty.
         for row in found or [first | NOTHING]:
             # Without authors there is nothing but the strongest.
             known = look(row["defense"]).measured_by and row["attribute"] in authors
             params = settings(row["attack_params"], shown.get(row["attack"], []))
+            by = f"by {row['attack']} {params.replace(' = ', '=')}" if found else ""
+            aim = Text(f"{row['attribute'] or row['goal']} {by}".rstrip())
+            if setting != last:
+                table.add_row(Text(setting, style="bold"))
             words = [
-                setting if setting != last else "",
-                row["attribute"] or row["goal"],
                 _privacy(authors[row["attribute"]], interval=False) if known else _number(None),
                 _privacy(row),
-                " ".join(part for part in (row["attack"], params.replace(" = ", "=")) if part),
-                levels(row),
-                ",".join(map(str, numbers)),
+                *_levels(row, floors),
+                ", ".join(map(str, sorted(numbers))),
                 _numbered(row["flags"]),
             ]
-            table.add_row(*map(Text, words))
+            table.add_row(Padding(aim, BELOW), *map(Text, words))
             last = setting
     return table
+
+
+def _idle(rows: pd.DataFrame) -> list[str]:
+    """Why attacks of one goal did not run or failed, those with the same reason together."""
+    lost = rows[rows["status"] != "ok"].groupby(["goal", "status", "reason"], sort=False)["attack"]
+    return [
+        f"{', '.join(attacks.unique())} ({goal}): {status}: {reason or 'no reason given'}"
+        for (goal, status, reason), attacks in lost
+    ]
 
 
 def _meanings(flags: pd.Series) -> list[RenderableType]:
@@ -140,15 +149,13 @@ def _meanings(flags: pd.Series) -> list[RenderableType]:
 def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Table:
     # A reason belongs to one seed; joined with a success of another it would say nothing true.
     means = average(rows, [*SETTING, *LEAK, "status", "reason"])
-    metric = distinct(means["utility_metric"])
     seeds = ", ".join(str(n) for n in sorted(means["n_seeds"].unique()))
     table = titled(f"{title} · seeds: {seeds}")
-    # The words of a metric stand one above the other, since its numbers are short.
-    for name in ("defense", (metric or "utility").replace(" ", "\n")):
-        table.add_column(name, no_wrap=True)
-    table.add_column("attack", overflow="fold")  # the one that gives way where it is narrow
-    for name in ("EP", "chance"):
-        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+    table.add_column(
+        "defense, attack", overflow="fold"
+    )  # the one that gives way where it is narrow
+    table.add_column("EP", justify="right", no_wrap=True)
+    floors = _add_levels(table, means)
     if (means["flags"] != "").any():
         table.add_column("flag", no_wrap=True, min_width=4)
     views = means.drop_duplicates(["attack", "goal", "view", "channel"])
@@ -157,12 +164,35 @@ def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Ta
     for row in means.to_dict("records"):
         same = means[means["defense"] == row["defense"]]
         setting = _setting(row, same, shown)
-        table.add_row(
-            *_cells(row, setting if setting != last else "", shown, several)[: len(table.columns)],
-            style="" if row["status"] == "ok" else "dim",
-        )
+        if setting != last:
+            utility = f" · {row['utility_metric'] or 'utility'} {_with_half(row, 'utility')}"
+            table.add_row(Text(setting, style="bold") + Text(utility, style="not bold"))
+        found = _privacy(row) if row["status"] == "ok" else row["status"]
+        words = [found, *_levels(row, floors), _numbered(row["flags"])]
+        cells: list[RenderableType] = [
+            Padding(_tried(row, shown, several), BELOW),
+            *map(Text, words),
+        ]
+        style = "" if row["status"] == "ok" else "dim"
+        table.add_row(*cells[: len(table.columns)], style=style)
         last = setting
     return table
+
+
+def _add_levels(table: Table, rows: pd.DataFrame) -> bool:
+    """Adds the columns of what guessing leaves, and of the untrained model where it leaves less somewhere."""
+    table.add_column("chance", justify="right", no_wrap=True, min_width=len("chance"))
+    floors = bool((rows["ep_level"] < rows["ep_chance"]).any())
+    if floors:
+        table.add_column("floor", justify="right", no_wrap=True)
+    return floors
+
+
+def _levels(row: Row, floors: bool) -> list[str]:
+    """The entries of these columns."""
+    below = row["ep_level"] < row["ep_chance"]
+    floor = [_number(row["ep_level"]) if below else ""]
+    return [_number(row["ep_chance"]), *(floor if floors else [])]
 
 
 def _setting(row: Row, same: pd.DataFrame, shown: Mapping[str, list[str]]) -> str:
@@ -172,25 +202,16 @@ def _setting(row: Row, same: pd.DataFrame, shown: Mapping[str, list[str]]) -> st
     return " ".join(part for part in (row["defense"], own, other) if part).replace(" = ", "=")
 
 
-def _cells(
-    row: Row, setting: str, shown: Mapping[str, list[str]], several: Collection[str]
-) -> list[Text]:
+def _tried(row: Row, shown: Mapping[str, list[str]], several: Collection[str]) -> Text:
+    """The attack, and what it was aimed at where that is not plain."""
     attack = str(row["attack"])
     params = settings(row["attack_params"], shown.get(attack, []))
     # What was sent to train on is what matters first, and its worst moment; only another view is named.
     view = "" if row["view"] in ("train", "worst") else str(row["view"])
     channel = str(row["channel"]) if attack in several else ""
     what = [attack, params, str(row["attribute"]), channel, view]
-    words = [
-        setting,
-        _with_half(row, "utility") if setting else "",
-        " ".join(part for part in what if part),
-        _privacy(row) if row["status"] == "ok" else row["status"],
-        levels(row),
-        _numbered(row["flags"]),
-    ]
-    # Text, not str: a bracket in a reason must not be read as markup.
-    return [Text(word) for word in words]
+    # Text, not str: a bracket in a name must not be read as markup.
+    return Text(" ".join(part for part in what if part))
 
 
 def _shown(frame: pd.DataFrame) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ import re
 from io import StringIO
 
 import pytest
-from records import leak, record, skipped, sweep
+from records import estimate, leak, record, skipped, sweep
 from rich.console import Console
 
 from bench.contracts.channels import Channel
@@ -73,6 +73,30 @@ def test_numbers_stay_whole_on_a_terminal_of_80_columns() -> None:
     assert "…" not in text
 
 
+@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("width", [80, 120])
+def test_names_and_numbers_stay_whole_on_terminals(width: int, compact: bool) -> None:
+    about = {"goal": Goal.LABEL, "chance": 0.55, "floor": estimate(0.6, 0.55)}
+    found = [
+        leak(0.9 - place / 20, attack, channel=channel, view=view, **about)
+        for attack in ("spectral", "optimiser-inversion")
+        for place, channel in enumerate((Channel.RECOMPUTED, Channel.ADAPTER_GRADIENTS))
+        for view in ("worst", "last")
+    ]
+    attacks = ("eia-optimise", "logreg", "norm", "xgboost", "kmeans", "unmix")
+    lost = [skipped(attack=attack, version=n) for n, attack in enumerate(attacks)]
+    lost += [leak(None, "activation-drift", Goal.LABEL, status="failed", reason="boom")]
+    params = [{"weight": weight, "sigma": 0.25, "adapters": 3} for weight in (0.125, 0.5)]
+    made = [record("p3eft", given, s, leaks=[*found, *lost]) for given in params for s in (0, 1)]
+    text = printed_text(made, width=width, compact=compact)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    whole = ["weight=0.125", "spectral", "0.450", "0.400"]
+    whole += ["label"] if compact else [*Channel.RECOMPUTED.split(), "optimiser-inversion"]
+    for word in [*whole, *attacks, "activation-drift"]:
+        assert word in text, word
+
+
 def test_a_skipped_attack_stands_once_with_its_reason_and_a_failed_cell_in_its_row() -> None:
     bad = record("sap", {"eta": 9.0}, utility=None, leaks=[], status="failed", reason="[b]oom")
     text = printed_text([record(seed=s, leaks=[leak(), skipped()]) for s in (0, 1)] + [bad])
@@ -108,14 +132,11 @@ def test_the_compact_view_has_both_numbers_and_why_an_attack_is_missing() -> Non
     strong = leak(0.8, attack="eia-map")
     made = [record(seed=seed, leaks=[leak(0.3), strong, idle, lost]) for seed in (0, 1)]
     text = printed_text(made, width=80, compact=True)
-    (inversion,) = [line for line in text.splitlines() if "inversion " in line and "0." in line]
-    assert re.search(r"0\.700 +0\.200 \[\.200, \.200\] +eia-map +0\.950 +1", inversion)
+    assert re.search(r"inversion by eia-map +0\.700 +0\.200 \[\.200, \.200\] +0\.950 +1 ", text)
     # A goal of which nothing came is a row, too; only notes say why.
-    assert re.search(r"label +– +– +– +– +2", text)
+    assert re.search(r"label +– +– +– +2 ", text)
     only = [leak(0.4, attack="prior", channel=None)]
-    assert re.search(
-        r"inversion +– +– +– +0\.950", printed_text([record(leaks=only)], compact=True)
-    )
+    assert re.search(r"inversion +– +– +0\.950", printed_text([record(leaks=only)], compact=True))
     assert "note 1, eia-optimise (inversion): skipped: nothing to [search]" in text
     assert "note 2, logit-gradient (label): failed: boom" in text
     assert "…" not in text
@@ -128,8 +149,8 @@ def test_the_compact_view_has_a_row_for_each_attribute_and_names_what_is_swept()
         for name in ("gender", "age")
     ]
     text = printed_text([record(leaks=found)], compact=True)
-    assert re.search(r"gender +– +0\.400 .* aia-mlp labelled=0\.5", text)
-    assert re.search(r"age +– +0\.400 .* aia-mlp labelled=0\.5", text)
+    assert re.search(r"gender by aia-mlp labelled=0\.5 +– +0\.400 ", text)
+    assert re.search(r"age by aia-mlp labelled=0\.5 +– +0\.400 ", text)
 
 
 def test_the_compact_view_tells_of_cells_that_gave_nothing() -> None:
