@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import socket
+import threading
+import time
+from contextlib import suppress
 
+import psutil
 import pytest
 from cells import make
 
+from attacks.eia_nn import NearestNeighbour
 from attacks.lira import Lira
 from attacks.prior import Prior
 from bench.contracts import LeakboardError, MissingExtra
@@ -14,6 +19,7 @@ from bench.records import Store
 from bench.running import Engine, Reporter, cluster
 from defenses.frozen import Frozen
 from defenses.redacted import Redacted
+from defenses.sap import SAP
 
 ray = pytest.importorskip("ray")
 
@@ -36,6 +42,29 @@ def test_tasks_of_ray_give_the_records_of_one_process_shadow_models_first(
     alone = Engine().run(plan, Store(tmp_path / "one"), Reporter())
     together = Engine(ray="auto").run(plan, Store(tmp_path / "ray"), Reporter())
     assert [r.outcome() for r in together] == [r.outcome() for r in alone]
+
+
+def test_a_task_whose_process_is_killed_is_run_again_and_nothing_is_lost(tmp_path):
+    plan = make(SAP(), SAP(eta=50), Redacted(), attacks=(Prior(), NearestNeighbour()), limit=48)
+    alone = Engine().run(plan, Store(tmp_path / "one"), Reporter())
+    killed = []
+
+    def kill_one():
+        while not killed:
+            for process in psutil.Process().children(recursive=True):
+                with suppress(psutil.Error):
+                    if process.name().startswith("ray::run_one"):
+                        process.kill()
+                        killed.append(process.pid)
+                        return
+            time.sleep(0.01)
+
+    killer = threading.Thread(target=kill_one, daemon=True)
+    killer.start()
+    together = Engine(ray="auto", attempts=5).run(plan, Store(tmp_path / "ray"), Reporter())
+    assert killed
+    assert [r.outcome() for r in together] == [r.outcome() for r in alone]
+    assert not list((tmp_path / "ray").glob("*.tmp"))
 
 
 def test_an_address_that_does_not_answer_is_told_within_seconds_with_what_to_do(tmp_path, silent):
