@@ -11,6 +11,7 @@ from leaderboards.findings import (
     elsewhere,
     idle,
     precision,
+    public_text,
     settings,
     variants,
 )
@@ -23,6 +24,10 @@ RULES: Mapping[str, tuple[Rule, str]] = {
     "authors": (authors.found, "What the attacks of a defense's authors miss"),
     "variants": (variants.found, "What a refined defense gains over the one it refines"),
     "depth": (depth.found, "What the depth of the cut hides by itself"),
+    "public-text": (
+        public_text.found,
+        "What public text is worth to an attacker that learns from it",
+    ),
     "audits": (audits.found, "What is proven about ε, beside what is claimed"),
     "precision": (precision.found, "What computing in bf16 changes"),
     "idle": (idle.found, "Where no attack works yet"),

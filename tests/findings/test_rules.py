@@ -202,3 +202,25 @@ def test_lists_read_as_one_writes_them():
         "a and b",
         "a, b and c",
     ]
+
+
+def test_what_public_text_is_worth_is_what_is_read_beyond_the_nearest_neighbour_seed_by_seed():
+    def learner(success, kind, sentences):
+        return leak(success, "eia-map", params={"auxiliary": kind, "sentences": sentences})
+
+    def seed(number, plain):
+        read = [learner(plain + 0.05, "own", 6000), learner(plain, "own", 600)]
+        read += [learner(plain + 0.01 * number, "mnli", 600), leak(plain, "eia-nn")]
+        return record("sap", {"eta": 75.0}, number, 0.9, read)
+
+    cut = [seed(0, 0.5), seed(1, 0.6)]
+    (one,) = found("public-text", PLAIN, cut)
+    assert one.claim == (
+        "On reviews with minilm, at sap, eia-map reads more tokens than eia-nn by so many points, paired "
+        "over 2 seeds: +0.0 [+0.0, +0.0] with 600 public sentences, +5.0 [+5.0, +5.0] with 6,000 public "
+        "sentences and +0.5 [-5.9, +6.9] with 600 of mnli."
+    )
+    assert one.figure == pytest.approx(5)
+    assert set(one.keys) == {r.key for r in cut}
+    alone = cells("sap", {"eta": 75.0}, [learner(0.9, "own", 600), leak(0.5, "eia-nn")])
+    assert found("public-text", PLAIN, alone) == []
