@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,8 @@ class Neighbours:
         if device.startswith("cuda") and getattr(faiss, "get_num_gpus", lambda: 0)():
             number = torch.device(device).index or 0
             index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), number, index)
-        index.add(np.ascontiguousarray(matrix))
+        self.rows = np.ascontiguousarray(matrix)
+        index.add(self.rows)
         self.index = index
 
     def nearest(self, queries: NDArray[Any] | torch.Tensor) -> Ints:
@@ -43,13 +45,23 @@ class Neighbours:
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
     def nearest_repeated(self, queries: NDArray[Any]) -> Ints:
-        """The same for queries of which many are equal: each distinct one is searched once."""
-        if not len(queries):
-            return np.zeros(0, np.int64)
+        """The same for queries of which many are equal, or rows themselves: what is left is searched once."""
         queries = np.ascontiguousarray(queries, dtype=np.float32)
-        as_bytes = queries.view(np.dtype((np.void, queries[0].nbytes)))[:, 0]
-        _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
-        return self.nearest(queries[first])[inverse]
+        distinct, inverse = dict[bytes, int](), list[int]()
+        for query in queries:
+            inverse.append(distinct.setdefault(query.tobytes(), len(distinct)))
+        different = np.frombuffer(b"".join(distinct), np.float32).reshape(-1, self.rows.shape[1])
+        found = np.array([self._known.get(hash(one), 0) for one in distinct], np.int64)
+        # Two vectors may have one hash.
+        far = (self.rows[found] != different).any(1)
+        found[far] = self.nearest(different[far])
+        return found[inverse] if inverse else found
+
+    @cached_property
+    def _known(self) -> dict[int, int]:
+        """Where a row stands first, by the hash of its bytes."""
+        last = range(len(self.rows) - 1, -1, -1)
+        return {hash(self.rows[at].tobytes()): at for at in last}
 
 
 def _faiss() -> Any:
