@@ -25,7 +25,6 @@ from .spans import Span as Span
 from .spans import check_spans as check_spans
 from .table import SUFFIXES as SUFFIXES
 from .table import Table as Table
-from .table import normal as normal
 from .table import read_table as read_table
 from .task import Split as Split
 from .task import Task as Task
