@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bench.tasks import shared
 from bench.tasks.loading import load_task
+from bench.tasks.reviews import reviews
 from bench.tasks.sources import RUN, public_rows
 from bench.tasks.task import Split
 
@@ -106,6 +107,16 @@ def test_which_texts_are_public_does_not_depend_on_their_order():
     public = public_rows(split(*texts), [], 0.2)
     turned = public_rows(split(*texts[::-1]), [], 0.2)
     assert public.tolist() == turned[::-1].tolist()
+
+
+def test_a_limit_is_the_customers_and_leaves_public_text_whole():
+    task = reviews().limited(7, 0)
+    assert {name: len(one) for name, one in task.splits.items()} == {
+        "train": 7,
+        "dev": 7,
+        "test": 7,
+        "auxiliary": len(reviews().split("auxiliary")),
+    }
 
 
 @needs_data
