@@ -19,6 +19,7 @@ FACTOR, OFFSET = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
 """Of the polynomial by which words in a row become one number, modulo 2^64."""
 
 Flags = NDArray[np.bool_]
+Numbers = NDArray[np.uint64]
 
 
 def public_rows(train: Split, private: Sequence[Split], share: float) -> Flags:
@@ -77,59 +78,63 @@ class _Runs:
     """Words in a row, in the texts of all examples, as numbers."""
 
     def __init__(self, splits: Sequence[Split]) -> None:
-        words, ids, lengths, rows = dict[str, int](), list[int](), list[int](), list[int]()
+        ids, lengths, rows = list[int](), list[int](), list[int]()
         self.examples = 0
         for split in splits:
             for texts in (split.texts, split.pairs or ()):
                 for row, text in enumerate(texts, start=self.examples):
                     own = normal(text).split()
-                    ids += [words.setdefault(word, len(words)) for word in own]
+                    ids += map(hash, own)
                     lengths.append(len(own))
                     rows.append(row)
             self.examples += len(split)
-        self.lengths, self.rows = np.array(lengths, np.int64), np.array(rows, np.int64)
-        self._text = np.repeat(np.arange(len(lengths)), lengths)
-        self._ids = np.array(ids, np.uint64)
-
-    def _of(self, size: int) -> tuple[NDArray[np.uint64], Ints, Flags]:
-        """Runs of so many words: their numbers, their texts, and whether each is all of its text."""
-        last = len(self._ids) - size + 1
-        if last <= 0:
-            return np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, bool)
-        found = np.full(last, size, np.uint64)
-        for offset in range(size):
-            found = found * FACTOR + self._ids[offset : offset + last] + OFFSET
-        inside = self._text[:last] == self._text[size - 1 :]
-        text = self._text[:last][inside]
-        return found[inside], text, self.lengths[text] == size
+        self._lengths, self._rows = np.array(lengths, np.int64), np.array(rows, np.int64)
+        self._ids = np.array(ids, np.int64).view(np.uint64)
+        self._starts = np.cumsum(self._lengths) - self._lengths
 
     def sources(self) -> Ints:
         """[n] a number for each example, the same for those that are linked, directly or by others."""
-        runs, rows = list[NDArray[np.uint64]](), list[Ints]()
-        for size in range(1, RUN + 1):
-            numbers, texts, whole = self._of(size)
-            links = whole | (size == RUN)
-            runs.append(numbers[links])
-            rows.append(self.rows[texts[links]])
-        row = np.concatenate(rows)
-        known, run = np.unique(np.concatenate(runs), return_inverse=True)
-        nodes = self.examples + len(known)
+        found = [self._whole(size) for size in range(1, RUN)] + [self._of(RUN)]
+        row = self._rows[np.concatenate([texts for _, texts in found])]
+        runs = np.concatenate([numbers for numbers, _ in found])
+        _, run, times = np.unique(runs, return_inverse=True, return_counts=True)
+        often = times > 1
+        row, run = row[often[run]], (np.cumsum(often) - 1)[run[often[run]]]
+        nodes = self.examples + int(often.sum())
         graph = coo_array((np.ones(len(row), bool), (row, self.examples + run)), (nodes, nodes))
         return np.asarray(connected_components(graph, directed=False)[1][: self.examples], np.int64)
 
     def parts(self, source: Ints) -> tuple[Ints, Ints]:
         """Pairs of sources: one of single short texts, which agree, and one with that text in a longer one."""
         inner, outer = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        texts_of = np.bincount(self.rows, minlength=self.examples)
+        alone = np.bincount(self._rows, minlength=self.examples)[self._rows] == 1
         for size in range(1, RUN):
-            numbers, texts, whole = self._of(size)
-            single = whole & (texts_of[self.rows[texts]] == 1)
-            known, first = np.unique(numbers[single], return_index=True)
+            runs, texts = self._whole(size)
+            known, first = np.unique(runs[alone[texts]], return_index=True)
             if not len(known):
                 continue
-            short = source[self.rows[texts[single][first]]]
-            place = np.searchsorted(known, numbers[~whole]).clip(max=len(known) - 1)
-            inside = known[place] == numbers[~whole]
+            short = source[self._rows[texts[alone[texts]][first]]]
+            runs, texts = self._of(size)
+            place = np.searchsorted(known, runs).clip(max=len(known) - 1)
+            inside = (known[place] == runs) & (self._lengths[texts] > size)
             inner.append(short[place[inside]])
-            outer.append(source[self.rows[texts[~whole][inside]]])
+            outer.append(source[self._rows[texts[inside]]])
         return np.concatenate(inner), np.concatenate(outer)
+
+    def _of(self, size: int) -> tuple[Numbers, Ints]:
+        """All runs of so many words, and the texts in which they stand."""
+        text = np.repeat(np.arange(len(self._lengths)), self._lengths)
+        last = max(0, len(text) - size + 1)
+        inside = np.flatnonzero(text[:last] == text[len(text) - last :])
+        return self._numbers(inside, size), text[inside]
+
+    def _whole(self, size: int) -> tuple[Numbers, Ints]:
+        """The texts of so many words, each as one run."""
+        texts = np.flatnonzero(self._lengths == size)
+        return self._numbers(self._starts[texts], size), texts
+
+    def _numbers(self, starts: Ints, size: int) -> Numbers:
+        found = np.full(len(starts), size, np.uint64)
+        for offset in range(size):
+            found = found * FACTOR + self._ids[starts + offset] + OFFSET
+        return found
