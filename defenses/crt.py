@@ -14,7 +14,7 @@ from defenses.dpsgd import unprotected
 
 
 class CRT(Redacting, Private):
-    """The owner masks secrets, keeps one of each text, and trains on these with DP-SGD."""
+    """The owner masks secrets, keeps one of each example, and trains on these with DP-SGD."""
 
     name: ClassVar[str] = "crt"
     source: ClassVar[Source] = Source(
@@ -30,8 +30,8 @@ class CRT(Redacting, Private):
         return unprotected(objective)
 
     def fine_tune(self, session: Session) -> Tuned:
-        tokens, texts = self.redacted(session, self.found(session))
+        tokens, redacted = self.redacted(session, self.found(session))
         network = session.trainee()
-        rows = torch.from_numpy(first_of_each(texts))
+        rows = torch.from_numpy(first_of_each(redacted))
         session.claim = self.train_privately(session, network, tokens, rows)
         return released.Released(network)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -48,8 +49,8 @@ class Redacting(Defense):
                 spans[row] = tuple(s for s in spans[row] if not _overlap(s, canary))
         return spans
 
-    def redacted(self, session: Session, spans: Spans) -> tuple[Tokens, tuple[str, ...]]:
-        """The training examples without these secrets: as tokens, and their first texts."""
+    def redacted(self, session: Session, spans: Spans) -> tuple[Tokens, Split]:
+        """The training examples without these secrets, as tokens and as texts."""
         assert session.texts is not None
         split, backbone = session.texts, session.backbone
         texts = _without(split.texts, spans, backbone)
@@ -58,7 +59,8 @@ class Redacting(Defense):
             detector = Detector(name=self.detector, spacy=self.spacy, misses=self.misses)
             pairs = _without(pairs, detector.detect(pairs, None, session.noise).spans, backbone)
         opened = not session.classes  # as the texts of language modelling are, see Inputs
-        return backbone.encode(texts, pairs, session.settings.max_length, opened), texts
+        tokens = backbone.encode(texts, pairs, session.settings.max_length, opened)
+        return tokens, replace(split, texts=texts, pairs=pairs, secrets=None)
 
 
 def all_secrets(split: Split, canaries: Mapping[int, Span], spans: Spans) -> Spans:
@@ -71,9 +73,17 @@ def all_secrets(split: Split, canaries: Mapping[int, Span], spans: Spans) -> Spa
     return whole
 
 
-def first_of_each(texts: Sequence[str]) -> np.ndarray:
-    """Sorted rows of the first example of every text: what de-duplication keeps."""
-    return np.sort(np.unique(np.array(texts, dtype=object), return_index=True)[1])
+def first_of_each(split: Split) -> np.ndarray:
+    """Sorted rows of the first of examples that are alike: what de-duplication keeps.
+
+    Alike are those whose texts, second texts and labels are equal: a question that stands beside two
+    answers, or a text with two labels, is no copy.
+    """
+    seconds = [""] * len(split) if split.pairs is None else split.pairs
+    first: dict[tuple[str, str, int], int] = {}
+    for row, example in enumerate(zip(split.texts, seconds, split.labels.tolist(), strict=True)):
+        first.setdefault(example, row)
+    return np.array([*first.values()], np.int64)
 
 
 def _without(texts: Sequence[str], spans: Spans, backbone: Backbone) -> tuple[str, ...]:

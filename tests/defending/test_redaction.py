@@ -19,7 +19,7 @@ def test_canary_is_masked_or_missed_as_the_defense_says():
 
         def fine_tune(self, session):
             spans = self.found(session)
-            kept.append(self.redacted(session, spans)[1])
+            kept.append(self.redacted(session, spans)[1].texts)
             return super().fine_tune(session)
 
     kept: list = []
@@ -44,7 +44,15 @@ def test_canary_is_masked_though_its_detector_does_not_find_it():
 
 
 def test_deduplication_keeps_the_first_of_each_text():
-    assert first_of_each(["b", "a", "b", "c", "a"]).tolist() == [0, 1, 3]
+    split = Split(("b", "a", "b", "c", "a"), np.zeros(5, np.int64))
+    assert first_of_each(split).tolist() == [0, 1, 3]
+
+
+def test_examples_that_differ_in_second_text_or_label_are_no_copies_and_exact_ones_are():
+    texts, pairs = ("q", "q", "q", "q", "q"), ("yes", "no", "yes", "yes", "no")
+    labels = np.array([0, 0, 0, 1, 0])
+    assert first_of_each(Split(texts, labels, pairs)).tolist() == [0, 1, 3]
+    assert first_of_each(Split(texts, labels)).tolist() == [0, 3]
 
 
 def test_second_texts_of_pairs_are_redacted_as_the_first_are():
@@ -52,9 +60,10 @@ def test_second_texts_of_pairs_are_redacted_as_the_first_are():
     first, second = ("mail ann@x.org now", "nothing here"), ("call me", "or mail bob@y.org")
     session.texts = Split(first, np.zeros(2, np.int64), second)
     defense = Redacted(detector="patterns")
-    tokens, texts = defense.redacted(session, defense.found(session))
-    assert texts == ("mail <MASK> now", "nothing here")
-    pairs = texts, ("call me", "or mail <MASK>")
+    tokens, redacted = defense.redacted(session, defense.found(session))
+    assert redacted.texts == ("mail <MASK> now", "nothing here")
+    assert redacted.pairs == ("call me", "or mail <MASK>")
+    pairs = redacted.texts, redacted.pairs
     expected = load_tiny("tiny-bert").encode(*pairs, session.settings.max_length)
     assert tokens.ids.values.tolist() == expected.ids.values.tolist()
     assert tokens.types.tolist() == expected.types.tolist()
