@@ -69,7 +69,7 @@ class JFT(Redacting, Private):
             released.train(session, network, tokens, release=False)
         claim = self.train_privately(session, network, session.train, everything)
         covers = "what the detector finds, in phase 2; what it misses is not covered in phase 1"
-        session.claim = claim.model_copy(update={"covers": covers + estimate})
+        session.claim = claim.model_copy(update={"covers": covers + estimate, "unit": "secret"})
         return released.Released(network)
 
     def _checked(self, session: Session) -> torch.Tensor:

@@ -43,6 +43,7 @@ class RandomisedResponse(Defense):
             guarantee="ε-label differential privacy",
             parameters={"epsilon": self.epsilon},
             covers="each training label, once for all rounds; inputs are not covered",
+            unit="label",
         )
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:

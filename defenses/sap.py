@@ -81,6 +81,7 @@ class SAP(Defense):
             covers="each vector each time it is sent; lengths and labels are not covered, nor special "
             "tokens at the embedding cut; deeper, every vector depends on all tokens of its example, "
             "so that the guarantees of its vectors add up",
+            unit="vector",
         )
 
     def in_clear(self, session: Session) -> Tensor:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
+
+Unit = Literal["example", "secret", "label", "vector"]
+"""What two inputs differ in that a guarantee makes alike: a whole training example, what a detector finds
+in one, its label, or one vector that is sent."""
 
 
 class Claim(BaseModel):
@@ -15,3 +21,13 @@ class Claim(BaseModel):
     parameters: dict[str, float]
     covers: str
     """What the guarantee covers, and what it does not."""
+    unit: Unit | None = None
+    """None in records that are older than this field."""
+
+    @property
+    def epsilon_of_examples(self) -> float | None:
+        """ε of (ε, δ)-differential privacy of whole training examples: what guesses about members test."""
+        older = self.unit is None and "privacy of single training examples" in self.guarantee
+        # What JFT claims was written down in the words of DP-SGD, and covers less.
+        whole = older and not self.covers.startswith("what the detector finds")
+        return self.parameters.get("epsilon") if self.unit == "example" or whole else None

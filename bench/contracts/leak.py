@@ -36,6 +36,9 @@ class Leak(Part):
     """The largest `success` there is."""
     epsilon: float | None = None
     """What a guess about membership proves: the model is not ε-private for a smaller ε (95 %)."""
+    epsilon_ceiling: float | None = None
+    """The largest `epsilon` that guesses about so many examples could have proven, had all been right. None
+    in older records, too; `bench.scoring.provable` knows it there."""
     curve: list[Point] = []
     """All moments, where there are several; with the worst one only."""
     undefined: int = 0

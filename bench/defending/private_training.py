@@ -82,6 +82,7 @@ class Private(Defense):
                 "clip": self.clip,
             },
             covers="every token of each example; a text that occurs k times has kε",
+            unit="example",
         )
 
 

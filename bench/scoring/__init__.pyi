@@ -6,6 +6,7 @@ from .certificates import strengths as strengths
 from .checks import FLAGS as FLAGS
 from .checks import Flags as Flags
 from .checks import flags as flags
+from .checks import provable as provable
 from .components import projections as projections
 from .detection import measure_detector as measure_detector
 from .guesses import BadGuess as BadGuess

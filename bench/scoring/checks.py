@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from bench.contracts import Goal, Leak, Record
+from bench.scoring import one_run
 from bench.scoring.certificates import NEEDED, Strengths, advantage_low, strengths
 
 FLAGS = {
@@ -16,10 +16,15 @@ FLAGS = {
     "unseen-class": "the labelled share holds no example of some value, which the attack cannot learn",
     "truncated-transcript": "the recording budget was too small; the attacks saw less than was sent",
     "claim-violated": "an audit proves a larger epsilon than the defense claims: a fault in the defense",
+    "cannot-fail": "the audit guesses about too few examples: a perfect attacker could not have proven the "
+    "claimed epsilon",
     "leak-on-blackout": "an attack found something in noise: the number of tokens, which noise does not "
     "hide; chance, which does so in one interval of forty; or a fault in the harness",
 }
 """Every flag with its meaning."""
+
+MOST = 1_000_000
+"""Coins of an audit; for more, which stand in a forged record alone, nothing is computed."""
 
 Flags = dict[tuple[str, int], tuple[str, ...]]
 
@@ -57,12 +62,28 @@ def _of_leak(record: Record, leak: Leak, strength: float, guessers: Sequence[Lea
         names.append("unseen-class")
     if any(_beats(guesser, leak) for guesser in guessers):
         names.append("weaker-beats-stronger")
-    claimed = record.claim.parameters.get("epsilon", math.inf) if record.claim else math.inf
-    if leak.epsilon is not None and leak.epsilon > claimed:
-        names.append("claim-violated")
+    claimed = record.claim.epsilon_of_examples if record.claim else None
+    if leak.epsilon is not None and claimed is not None:
+        if leak.epsilon > claimed:
+            names.append("claim-violated")
+        if (provable(record, leak) or 0.0) < claimed:
+            names.append("cannot-fail")
     if record.cell.defense.name == "blackout" and leak.success.low > leak.success.chance:
         names.append("leak-on-blackout")
     return names
+
+
+def provable(record: Record, leak: Leak) -> float | None:
+    """The largest ε that an audit could have proven, also of a record from before it was written down.
+
+    None where a leak is no audit, or says that it is one of more examples than there ever are.
+    """
+    if leak.epsilon_ceiling is not None:
+        return leak.epsilon_ceiling
+    if leak.epsilon is None or not 2 <= leak.units <= MOST:
+        return None
+    delta = record.claim.parameters.get("delta", 0.0) if record.claim else 0.0
+    return one_run.ceiling(leak.units, delta)
 
 
 def _beats(guesser: Leak, leak: Leak) -> bool:

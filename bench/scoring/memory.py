@@ -106,6 +106,7 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
             "success": one_run.auc(ranks, members),
             "units": len(members),
             "epsilon": one_run.audit(ranks, members, truth.delta),
+            "epsilon_ceiling": one_run.ceiling(len(members), truth.delta),
             "raw": {
                 "twice_rank": _whole(2 * ranks),
                 "member": _whole(members.astype(int)),

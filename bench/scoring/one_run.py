@@ -6,6 +6,7 @@ Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1) training run".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -103,17 +104,36 @@ def audit(
     """
     scores, member = _checked(scores, member)
     m = len(scores)
-    tried = sorted(set(guesses or [k for k in (m // 2, m // 8, m // 32) if k]))
-    if not tried or tried[0] < 1 or 2 * tried[-1] > m:
-        raise LeakboardError(f"guesses: expected numbers from 1 to {m // 2}, not {tried}")
+    tried, each = _tries(m, guesses, confidence)
     order = np.argsort(scores, kind="stable")
-    each = 1 - (1 - confidence) / len(tried)
     return max(
         lower_bound(
             int(member[order[m - k :]].sum() + (~member[order[:k]]).sum()), 2 * k, m, delta, each
         )
         for k in tried
     )
+
+
+@cache
+def ceiling(examples: int, delta: float = 0.0, confidence: float = CONFIDENCE) -> float:
+    """The bound that `audit` gives a perfect attacker, who guesses every coin right.
+
+    No attack on so many examples can prove more: an audit whose ceiling lies below the claimed ε
+    cannot fail, whatever the mechanism does. 1,000 examples at δ = 1.9e-4 come to 4.13.
+
+    Raises:
+        LeakboardError: fewer than two examples.
+    """
+    tried, each = _tries(examples, None, confidence)
+    return max(lower_bound(2 * k, 2 * k, examples, delta, each) for k in tried)
+
+
+def _tries(m: int, guesses: Sequence[int] | None, confidence: float) -> tuple[list[int], float]:
+    """The numbers k that are tried, and the confidence of each."""
+    tried = sorted(set(guesses or [k for k in (m // 2, m // 8, m // 32) if k]))
+    if not tried or tried[0] < 1 or 2 * tried[-1] > m:
+        raise LeakboardError(f"guesses: expected numbers from 1 to {m // 2}, not {tried}")
+    return tried, 1 - (1 - confidence) / len(tried)
 
 
 def auc(scores: NDArray[Any], member: NDArray[Any]) -> Estimate:

@@ -106,6 +106,8 @@ def _all(record: Record, delta: float) -> Iterator[tuple[str, Numbers, Callable[
             stated = _plain(leak.success) | {"units": leak.units, "ceiling": leak.ceiling}
             if leak.epsilon is not None:
                 stated["epsilon"] = leak.epsilon
+            if leak.epsilon_ceiling is not None:
+                stated["epsilon_ceiling"] = leak.epsilon_ceiling
             raw = _raw_of(leak, record.leaks)
             yield name_of(leak), stated, partial(_success, leak, raw, delta)
 
@@ -147,6 +149,10 @@ def _success(leak: Leak, raw: Raw, delta: float) -> Numbers:
         numbers |= _members(raw, leak.metric, delta)
         if (leak.epsilon is None) == ("epsilon" in numbers):
             raise Impossible("a bound on epsilon stands beside an AUC, and there alone")
+        if leak.epsilon_ceiling is not None:  # older records have none
+            if "epsilon" not in numbers:
+                raise Impossible("what could be proven stands beside what is, and there alone")
+            numbers["epsilon_ceiling"] = one_run.ceiling(int(numbers["units"]), delta)
         return numbers
     return numbers | _canaries(raw, leak.metric)
 

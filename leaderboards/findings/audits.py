@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 
 import numpy as np
 
 from bench.contracts import Leak, Record
+from bench.scoring import provable
 from leaderboards.findings.finding import Finding, listed
 from leaderboards.tables import Comparison, counted, interval
 
@@ -17,7 +18,7 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
     for comparison in compared:
         by_claim: dict[tuple[str, float], list[tuple[Record, Leak]]] = {}
         for record in comparison.records:
-            claimed = record.claim.parameters.get("epsilon") if record.claim else None
+            claimed = record.claim.epsilon_of_examples if record.claim else None
             for leak in record.leaks:
                 if leak.epsilon is not None and claimed is not None:
                     by_claim.setdefault((record.cell.defense.name, claimed), []).append(
@@ -39,6 +40,11 @@ def _finding(
     )
     above = [claim for claim in bounds if bounds[claim] > claim]
     verdict = "above the claim: a fault in the defense" if above else "below every claim"
+    ceilings = {claim: fmean(_provable(*one) for one in seen) for claim, seen in own.items()}
+    idle = [f"{claim:g}" for claim in sorted(own, reverse=True) if ceilings[claim] < claim]
+    verdict += f". A perfect attacker would prove {_span(ceilings.values())}"
+    if idle:
+        verdict += f", so that no violation of ε = {listed(idle)} could have been found"
     seen = own[worst]
     values = np.array([leak.epsilon or 0.0 for _, leak in seen])
     seeds = len({record.cell.seed for record, _ in seen})
@@ -57,3 +63,14 @@ def _finding(
         attack=seen[0][1].attack.name,
         keys=tuple(dict.fromkeys(record.key for seen in own.values() for record, _ in seen)),
     )
+
+
+def _provable(record: Record, leak: Leak) -> float:
+    return provable(record, leak) or 0.0
+
+
+def _span(ceilings: Iterable[float]) -> str:
+    """One number where the claims share it, and else the least and the largest."""
+    ends = sorted(ceilings)
+    low, high = f"{ends[0]:.2f}", f"{ends[-1]:.2f}"
+    return low if low == high else f"{low} to {high}"

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from bench.contracts import Record
-from bench.scoring import NEEDED
+from bench.scoring import NEEDED, provable
 from leaderboards.site.cells import (
     Cell,
     Column,
@@ -148,7 +148,10 @@ def leaks_table(
         remarks = [f"certificate {strengths[index]:.2f}"] if sure else []
         remarks += flags.get(index, ())
         silent = "uncertified-attack" in flags.get(index, ())
-        remarks += [f"proves ε ≥ {leak.epsilon:.2f}"] if leak.epsilon is not None else []
+        if leak.epsilon is not None:
+            remarks.append(f"proves ε ≥ {leak.epsilon:.2f}")
+        if (most := provable(record, leak)) is not None:
+            remarks.append(f"a perfect attacker proves ε ≥ {most:.2f}")
         params = [f"{name} = {value}" for name, value in leak.attack.params.items()]
         success = leak.success
         rows.append(

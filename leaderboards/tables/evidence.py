@@ -18,7 +18,12 @@ from leaderboards.tables.means import setting_of
 from leaderboards.tables.parameters import choices
 from leaderboards.tables.strongest import ranged, setting_named
 
-DOUBTS = frozenset(FLAGS) - {"below-chance", "claim-violated", "uncertified-attack"}
+DOUBTS = frozenset(FLAGS) - {
+    "below-chance",
+    "cannot-fail",
+    "claim-violated",
+    "uncertified-attack",
+}
 """Flags by which an attack that fails shows nothing."""
 
 

@@ -18,7 +18,7 @@ from bench.contracts import (
     Record,
     digest,
 )
-from bench.scoring import Flags, Strengths, advantage_low, flags, strengths
+from bench.scoring import Flags, Strengths, advantage_low, flags, provable, strengths
 
 Row = Mapping[Hashable, Any]
 """A row of a table, by column."""
@@ -60,6 +60,8 @@ COLUMNS = {
     "advantage": REAL,
     "advantage_low": REAL,
     "certificate": REAL,
+    "epsilon": REAL,
+    "epsilon_ceiling": REAL,
     "n": WHOLE,
     "units": WHOLE,
     "flags": TEXT,
@@ -165,7 +167,8 @@ def frame(
             # A cell that did not end well says why, whatever its leaks say.
             own_end = {} if leak is None or record.status != "ok" else _end(leak)
             sure = {"certificate": certified.get((record.key, index)), "flags": flagged}
-            rows.append({**cell, **_of_leak(leak), **own_end, **sure})
+            audit = {} if leak is None else _of_audit(record, leak)
+            rows.append({**cell, **_of_leak(leak), **own_end, **sure, **audit})
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
@@ -247,6 +250,10 @@ def _of_leak(leak: Leak | None) -> dict[str, Any]:
 
 def _end(leak: Leak) -> dict[str, Any]:
     return {"status": leak.status, "reason": leak.reason}
+
+
+def _of_audit(record: Record, leak: Leak) -> dict[str, float | None]:
+    return {"epsilon": leak.epsilon, "epsilon_ceiling": provable(record, leak)}
 
 
 def _of_attack(attack: MethodSpec) -> dict[str, Any]:

@@ -54,6 +54,7 @@ def summary_tables(frame: pd.DataFrame, everything: bool = False) -> list[Render
             told = told[(told["channel"] != "") | (told["status"] != "ok")]
         if len(told):
             parts.append(_table(f"{task} · {model} · cut {cut}", told, shown))
+        parts += [Text(line) for line in _audits(told, shown)]
         parts += [Text(line, style="yellow") for line in failures(here)]
         parts += [Text(f"skipped: {line}", style="dim") for line in skipped(here)]
     parts += _meanings(frame["flags"])
@@ -125,6 +126,19 @@ def _best(
             table.add_row(Padding(aim, BELOW), *map(Text, words))
             last = setting
     return table
+
+
+def _audits(rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> list[str]:
+    """What is proven about ε, beside what could have been, means over seeds, a line per setting and attack."""
+    proven, lines = rows[rows["epsilon"].notna()], []
+    for _, same in proven.groupby([*SETTING, "attack", "attack_params"], sort=False, dropna=False):
+        row = same.iloc[0].to_dict()
+        setting = _setting(row, proven[proven["defense"] == row["defense"]], shown)
+        attack = f"{row['attack']} {settings(row['attack_params'], shown.get(row['attack'], []))}"
+        bound, most = same["epsilon"].mean(), same["epsilon_ceiling"].mean()
+        perfect = "" if pd.isna(most) else f"; a perfect attacker would prove {most:.2f}"
+        lines.append(f"audit of {setting} by {attack.strip()}: ε ≥ {bound:.2f}{perfect}")
+    return lines
 
 
 def _idle(rows: pd.DataFrame) -> list[str]:

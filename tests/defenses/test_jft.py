@@ -42,6 +42,7 @@ def test_estimate_of_phase_one_counts_missed_secrets_alone():
     missed = spent(0.6, 8 / 40 * 0.05, 10, 0.1 / 40)
     assert f"an estimate: ε = {missed:.3g} in phase 1" in session.claim.covers
     assert session.claim.parameters["epsilon"] == defense.epsilon  # no claim is made of it
+    assert session.claim.epsilon_of_examples is None  # what is missed is trained on without noise
 
 
 def test_hand_checked_texts_hold_no_secret_that_is_known():

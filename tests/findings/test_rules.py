@@ -151,14 +151,25 @@ def test_depth_is_told_by_the_cut_that_hides_most_without_noise():
 
 
 def test_bounds_on_epsilon_stand_beside_the_claims():
-    def audited(epsilon, bound):
-        claim = Claim(guarantee="dp", parameters={"epsilon": epsilon}, covers="all")
-        member = leak(0.6, "membership", Goal.MEMBERSHIP, 0.5, channel=Channel.MODEL, epsilon=bound)
+    def audited(epsilon, bound, ceiling=9.0, unit="example"):
+        given = {"parameters": {"epsilon": epsilon}, "covers": "all", "unit": unit}
+        claim = Claim(guarantee="dp", **given)
+        audit = {"epsilon": bound, "epsilon_ceiling": ceiling}
+        member = leak(0.6, "membership", Goal.MEMBERSHIP, 0.5, channel=Channel.MODEL, **audit)
         return cells("dpsgd", {"epsilon": epsilon}, [member], claim=claim)
 
     (one,) = found("audits", PLAIN, audited(8.0, 0.5), audited(3.0, 0.3))
     assert (
-        "is 0.50 at ε = 8 and 0.30 at ε = 3 (means over 2 seeds): below every claim." in one.claim
+        "is 0.50 at ε = 8 and 0.30 at ε = 3 (means over 2 seeds): below every claim. "
+        "A perfect attacker would prove 9.00." in one.claim
+    )
+    (one,) = found("audits", PLAIN, audited(8.0, 0.5, 4.5), audited(3.0, 0.3, 4.25))
+    assert (
+        "would prove 4.25 to 4.50, so that no violation of ε = 8 could have been found."
+        in one.claim
+    )
+    assert (
+        found("audits", PLAIN, audited(8.0, 0.5, 9, "label"), audited(3.0, 3.5, 9, "label")) == []
     )
     assert one.figure == pytest.approx(0.3)  # a tenth of its claim; the other a sixteenth
     (one,) = found("audits", PLAIN, audited(8.0, 0.5), audited(3.0, 3.5))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from records import leak, record
 
 from bench.contracts.channels import Channel
 from bench.contracts.claim import Claim
 from bench.contracts.threat import Goal
-from bench.scoring.checks import FLAGS, flags
+from bench.scoring.checks import FLAGS, flags, provable
 
 
 def certificate(**fields):
@@ -74,18 +75,57 @@ def test_leak_without_a_result_has_no_flag():
     assert flags([record(leaks=[skipped, leak(None, status="failed", reason="x")])]) == {}
 
 
-def claimed(epsilon: float) -> Claim:
-    return Claim(guarantee="(ε, δ)", parameters={"epsilon": epsilon}, covers="all")
+def claimed(epsilon: float, unit: str | None = "example", **fields) -> Claim:
+    given = {"guarantee": "(ε, δ)", "covers": "all"} | fields
+    return Claim(parameters={"epsilon": epsilon}, unit=unit, **given)
+
+
+def of_audit(claim: Claim | None, bound: float, **fields) -> tuple[str, ...]:
+    made = record("dpsgd", claim=claim, leaks=[leak(0.9, epsilon=bound, **fields)])
+    return flags([made, certificate()]).get((made.key, 0), ())
+
+
+def test_only_a_claim_about_whole_examples_is_violated_by_guesses_about_members():
+    assert "claim-violated" in of_audit(claimed(1.0), 1.5)
+    for unit in ("label", "secret", "vector", None):
+        assert of_audit(claimed(1.0, unit), 1.5) == of_audit(claimed(99.0, unit), 1.5) == ()
+
+
+def test_claims_of_older_records_are_told_apart_by_their_words():
+    words = "(ε, δ)-differential privacy of single training examples, by Opacus's PRV accountant"
+    every = "every token of each example; a text that occurs k times has kε"
+    some = "what the detector finds, in phase 2; what it misses is not covered in phase 1"
+    assert "claim-violated" in of_audit(claimed(1.0, None, guarantee=words, covers=every), 1.5)
+    assert of_audit(claimed(1.0, None, guarantee=words, covers=some), 1.5) == ()
+    labels = claimed(1.0, None, guarantee="ε-label differential privacy")
+    assert of_audit(labels, 1.5) == ()
+
+
+def test_an_audit_that_a_perfect_attacker_would_not_fail_is_flagged():
+    assert of_audit(claimed(8.0), 0.1, epsilon_ceiling=7.9) == ("cannot-fail",)
+    assert of_audit(claimed(8.0), 0.1, epsilon_ceiling=8.1) == ()
+    assert of_audit(None, 0.1, epsilon_ceiling=1.0) == ()
+    assert of_audit(claimed(8.0, "label"), 0.1, epsilon_ceiling=7.9) == ()
+
+
+def test_the_ceiling_of_an_older_record_follows_from_its_coins_and_its_delta():
+    whole = {"guarantee": "(ε, δ)", "covers": "all", "unit": "example"}
+    claim = Claim(parameters={"epsilon": 4.5, "delta": 1.8939e-4}, **whole)
+    audited = leak(0.9, epsilon=0.1).model_copy(update={"units": 1000})
+    made = record("dpsgd", claim=claim, leaks=[audited])
+    assert round(provable(made, audited), 2) == 4.13
+    assert flags([made, certificate()])[made.key, 0] == ("cannot-fail",)
+    no_claim = made.model_copy(update={"claim": None})
+    assert provable(no_claim, audited) == pytest.approx(5.5, abs=0.005)
+    assert provable(made, leak(0.9)) is None
+    for forged in (0, 10**12):
+        assert provable(made, audited.model_copy(update={"units": forged})) is None
 
 
 def test_bound_above_the_claim_is_flagged_and_one_below_is_not():
-    def names(bound: float, claim: Claim | None) -> tuple[str, ...]:
-        made = record("dpsgd", claim=claim, leaks=[leak(0.9, epsilon=bound)])
-        return flags([made, certificate()]).get((made.key, 0), ())
-
-    assert "claim-violated" in names(1.5, claimed(1.0))
-    assert "claim-violated" not in names(0.5, claimed(1.0))
-    assert "claim-violated" not in names(1.5, None)
+    assert "claim-violated" in of_audit(claimed(1.0), 1.5)
+    assert "claim-violated" not in of_audit(claimed(1.0), 0.5)
+    assert "claim-violated" not in of_audit(None, 1.5)
 
 
 def test_every_flag_that_occurs_is_explained():
@@ -95,7 +135,9 @@ def test_every_flag_that_occurs_is_explained():
             record(
                 leaks=[leak(0.1, chance=0.5, told=[3, 0]), leak(0.3, attack="prior", channel=None)]
             ),
-            record("dpsgd", claim=claimed(1.0), leaks=[leak(0.9, epsilon=1.5)]),
+            record(
+                "dpsgd", claim=claimed(1.0), leaks=[leak(0.9, epsilon=1.5, epsilon_ceiling=0.9)]
+            ),
         ]
     )
     assert {name for group in found.values() for name in group} == set(FLAGS)

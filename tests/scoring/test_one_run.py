@@ -12,7 +12,7 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
 from bench.contracts.errors import LeakboardError
-from bench.scoring.one_run import auc, audit, lower_bound, p_value, tpr_at
+from bench.scoring.one_run import auc, audit, ceiling, lower_bound, p_value, tpr_at
 
 
 def test_all_right_gives_the_binomial_bound_worked_by_hand():
@@ -38,6 +38,18 @@ def test_bound_grows_with_right_guesses_and_falls_with_delta_and_confidence():
     assert lower_bound(95, 100, 200, confidence=0.99) < lower_bound(95, 100, 200)
     # More examples that were abstained from are more chances for δ.
     assert lower_bound(95, 100, 2000, 1e-4) < lower_bound(95, 100, 100, 1e-4)
+
+
+def test_no_attack_proves_more_than_the_ceiling_and_a_perfect_one_proves_it():
+    assert ceiling(1000, 1.8939e-4) == pytest.approx(4.13, abs=0.005)
+    for m, delta in ((100, 0.0), (101, 1e-4), (1000, 1.8939e-4)):
+        member = np.arange(m) >= m // 2
+        assert audit(member, member, delta) == ceiling(m, delta)
+        assert audit(np.arange(m), np.arange(m) > m * 0.55, delta) < ceiling(m, delta)
+    # All 20 right, at a third of the doubt: q^20 = 0.05/2, for m/32 is no number of guesses.
+    q = 0.025 ** (1 / 20)
+    assert ceiling(20) == pytest.approx(math.log(q / (1 - q)), abs=1e-5)
+    assert ceiling(4000) > ceiling(1000) > ceiling(1000, 1e-4) > ceiling(1000, 1e-3)
 
 
 def test_delta_enters_as_in_the_theorem():

@@ -31,9 +31,10 @@ def test_what_a_released_model_remembers_is_scored_again():
     ranks, member = list(range(2, 42, 2)), [0, 1, 0, 1, 0] * 4
     auc = one_run.auc(np.array(ranks) / 2, np.array(member, bool))
     epsilon = one_run.audit(np.array(ranks) / 2, np.array(member, bool))
+    audit = {"epsilon": epsilon, "epsilon_ceiling": one_run.ceiling(20)}
     bits = planting.CEILING - np.log2(np.array([2, 20, 2000]) / 2)
     members_leak = leak(
-        attack="membership", goal=Goal.MEMBERSHIP, epsilon=epsilon,
+        attack="membership", goal=Goal.MEMBERSHIP, **audit,
         raw={"twice_rank": ranks, "member": member},
     ).model_copy(update={"success": auc, "units": 20, "metric": "AUC"})  # fmt: skip
     canaries = leak(
@@ -56,16 +57,22 @@ def test_what_a_released_model_remembers_is_scored_again():
     )
     good = record(leaks=[members_leak, canaries, hit, few], utility=None)
     assert rescored(good).mismatches == []
-    assert rescored(good).numbers == 4 * 7 + 1
+    assert rescored(good).numbers == 4 * 7 + 2
     lied = [
         members_leak.model_copy(update={"epsilon": epsilon + 0.1}),
+        members_leak.model_copy(update={"epsilon_ceiling": 99.0}),
         canaries.model_copy(update={"ceiling": 100.0}),
         hit.model_copy(update={"raw": {"hit": [1, 0, 0]}}),
         few.model_copy(update={"epsilon": 1.0}),
     ]
-    for i, one in enumerate(lied):
-        leaks = [one if i == j else own for j, own in enumerate(good.leaks)]
+    for one in lied:
+        leaks = [one if _alike(one, own) else own for own in good.leaks]
+        assert leaks != good.leaks
         assert rescored(good.model_copy(update={"leaks": leaks})).mismatches, one.attack.name
+
+
+def _alike(one, other):
+    return (one.attack, one.metric) == (other.attack, other.metric)
 
 
 def test_the_moment_that_counts_is_the_worst_of_its_curve():

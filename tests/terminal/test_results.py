@@ -104,6 +104,18 @@ def test_a_skipped_attack_stands_once_with_its_reason_and_a_failed_cell_in_its_r
     assert "failed: [b]oom" in text
 
 
+def test_what_an_audit_proves_stands_beside_what_it_could_have_proven() -> None:
+    def audited(seed: int, bound: float):
+        about = {"goal": Goal.MEMBERSHIP, "channel": Channel.MODEL, "epsilon": bound}
+        found = leak(0.6, "membership", epsilon_ceiling=4.13, **about)
+        return record("dpsgd", {"epsilon": 8.0}, seed, leaks=[found])
+
+    text = printed_text([audited(0, 0.2), audited(1, 0.4)])
+    line = "by membership: ε ≥ 0.30; a perfect attacker would prove 4.13"
+    assert text.count("audit of dpsgd") == text.count(line) == 1
+    assert "audit" not in printed_text([record()])
+
+
 def test_what_reads_nothing_is_shown_only_when_asked_for() -> None:
     made = [record(leaks=[leak(), leak(0.1, attack="prior", channel=None)])]
     assert "prior" not in printed_text(made)
