@@ -22,6 +22,7 @@ from leaderboards.site.content import Content
 from leaderboards.site.links import Links as SiteLinks
 from leaderboards.site.links import slug
 from leaderboards.site.panels import by_task
+from leaderboards.site.record_tables import leaks_table
 from leaderboards.tables.boards import QUESTIONS
 from leaderboards.tables.comparisons import comparisons
 from leaderboards.tables.matrix import matrices
@@ -217,3 +218,11 @@ def test_pages_of_records_hatch_what_is_not_shown(tmp_path):
     assert text.count('class="number unshown"') == 1
     assert "not shown" in text
     assert '<td class="number unshown"' in (to / "index.html").read_text("utf-8")
+
+
+def test_what_an_audit_proves_has_what_it_could_have_proven_beside_it():
+    audited = leak(0.6, "membership", epsilon=0.2, epsilon_ceiling=4.13)
+    table = leaks_table(record("dpsgd", leaks=[audited, leak(0.6)]), {}, {}, SiteLinks())
+    (told, other) = (str(row[-1].text) for row in table.rows)
+    assert told == "proves ε ≥ 0.20, a perfect attacker proves ε ≥ 4.13"
+    assert "ε" not in other
