@@ -126,7 +126,7 @@ def run(
 
     leakboard run matrix --data ~/datasets --workers 4
 
-    leakboard run --record 03d21b1d59c3490c --data ~/datasets
+    leakboard run --record 8fbd72273d8adfc8 --data ~/datasets
     """
     import leakboard
     from bench.running import Engine

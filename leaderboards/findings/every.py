@@ -12,6 +12,7 @@ from leaderboards.findings import (
     idle,
     precision,
     public_text,
+    servers,
     settings,
     variants,
 )
@@ -22,6 +23,7 @@ Rule = Callable[[Sequence[Comparison]], Iterator[Finding]]
 RULES: Mapping[str, tuple[Rule, str]] = {
     "elsewhere": (elsewhere.found, "What each defense leaks that it is not made to hide"),
     "authors": (authors.found, "What the attacks of a defense's authors miss"),
+    "servers": (servers.found, "What servers read of labels in activations, by who sees what"),
     "variants": (variants.found, "What a refined defense gains over the one it refines"),
     "depth": (depth.found, "What the depth of the cut hides by itself"),
     "public-text": (

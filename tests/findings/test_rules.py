@@ -235,3 +235,23 @@ def test_what_public_text_is_worth_is_what_is_read_beyond_the_nearest_neighbour_
     assert set(one.keys) == {r.key for r in cut}
     alone = cells("sap", {"eta": 75.0}, [learner(0.9, "own", 600), leak(0.5, "eia-nn")])
     assert found("public-text", PLAIN, alone) == []
+
+
+def test_who_sees_what_is_told_for_activations_alone_beside_no_protection():
+    def p3eft(success, **seen):
+        found = [labels(success), labels(1.0, "unmix", Channel.GRADIENTS)]
+        return cells("p3eft", {"weight": 0.3, "sigma": 5.0} | seen, found)
+
+    one, apart = p3eft(0.92, servers="one"), p3eft(0.7, servers="per-adapter")
+    turns = p3eft(0.9, servers="one", alternating=True)
+    other = cells("p3eft", {"weight": 0.1, "sigma": 5.0, "servers": "one"}, [labels(0.95)])
+    (said,) = found("servers", PLAIN, one, apart, turns, other)
+    assert said.claim == (
+        "On reviews with minilm (at most 2,000 examples per split, 2 epochs, 2 seeds), what is read of "
+        "labels in activations under p3eft weight=0.3: with one server 0.920 [0.920, 0.920] (spectral), one for "
+        "each adapter 0.700 [0.700, 0.700] (spectral) and one server, two that take turns, 0.900 [0.900, 0.900] (spectral) "
+        "(token accuracy; guessing 0.500; without protection 0.950 [0.950, 0.950] (spectral))."
+    )
+    assert (said.figure, said.attack) == (0.7, "spectral")
+    assert set(said.keys) == {r.key for r in [*one, *apart, *turns, *PLAIN]}
+    assert found("servers", PLAIN, one, other) == []
