@@ -7,6 +7,8 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import numpy as np
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from bench.backbones import Backbone, Ragged, load_backbone
+from bench.conformance.plain_texts import plain_texts
 from bench.contracts import (
     Channel,
     Envelope,
@@ -102,7 +105,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Trial:
-    """One cell on a slice of `reviews`. Each call works on a copy of the public model of its own."""
+    """One cell on a slice of `reviews`, or of plainer texts. Each call works on a copy of the public model of its own."""
 
     planned: Planned
     inputs: Inputs
@@ -121,11 +124,15 @@ class Trial:
         examples: int = EXAMPLES,
         epochs: int = 1,
         seed: int = 0,
+        plain: bool = False,
     ) -> Trial:
         """Lays out the cell, at the first cut that suits the defense and some of the attacks.
 
         Attacks on what a model remembers get dialogues with something planted, and a causal model
         that is trained for long enough to remember it.
+
+        Args:
+            plain: on texts that say plainly what is to be guessed, instead of `reviews`.
         """
         attacks = [
             attack.model_copy(update={"shadows": SHADOWS}) if attack.shadowed else attack
@@ -141,20 +148,21 @@ class Trial:
                 epochs=2 if often else 8, batch_size=4, learning_rate=3e-3, tune="full"
             )
         backbone = load_backbone(model)
-        suite = Suite(
-            name="trial",
-            task=task,
-            model=model,
-            cut=tuple(range(backbone.blocks)),
-            seeds=seed,
-            limit=examples,
-            train=(train,),
-            record=Recording(examples=2 * examples // 3),
-            plant=plant,
-            defenses=(defense,),
-            attacks=tuple(attacks),
-        )
-        plan = make_plan(suite, twins=False)
+        with TemporaryDirectory() as folder:
+            suite = Suite(
+                name="trial",
+                task=plain_texts(Path(folder)) if plain else task,
+                model=model,
+                cut=tuple(range(backbone.blocks)),
+                seeds=seed,
+                limit=examples,
+                train=(train,),
+                record=Recording(examples=2 * examples // 3),
+                plant=plant,
+                defenses=(defense,),
+                attacks=tuple(attacks),
+            )
+            plan = make_plan(suite, twins=False)
         targets = [p for p in plan.cells if p.cell.shadow is None]
         cells = [p for p in targets if not p.refused] or targets
         suited = [p for p in cells if any(pairing.goals for pairing in p.pairings)]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from reports import alone, broken, outcome, rules_of
 
+from attacks.aia_mlp import MeanMLP
 from attacks.eia_nn import NearestNeighbour
 from attacks.logit_gradient import LogitGradient
 from bench.conformance import attack_rules
@@ -229,6 +230,18 @@ def test_attack_that_needs_many_examples_gets_them():
             return [dataclasses.replace(guess, values=np.zeros_like(guess.values))]
 
     assert outcome(check_attack(Slow), "beats chance").outcome == "passed"
+
+
+CHANCE = "beats chance where nothing is protected"
+
+
+def test_attack_that_learns_what_texts_say_plainly_earns_its_certificate():
+    assert alone(AttackRules(MeanMLP, "tiny-bert"), CHANCE) == "passed"
+
+
+def test_plain_texts_help_no_attack_that_tosses_coins(monkeypatch):
+    monkeypatch.setattr(attack_rules, "LARGER", attack_rules.LARGER[:1])
+    assert alone(AttackRules(Hopeless, "tiny-bert"), CHANCE) == "failed"
 
 
 def test_attack_that_reads_what_no_undefended_defense_sends_is_told_as_not_examined(monkeypatch):
