@@ -15,6 +15,7 @@ from leaderboards.figures.drawing import Asked
 from leaderboards.figures.label_leak import DEFINED, caveats, leaks, named_settings
 from leaderboards.figures.legend import GREY, HIDDEN
 from leaderboards.figures.notes import measured_on
+from leaderboards.figures.point_labels import BACKGROUND
 from leaderboards.figures.sheet import SMALL, Sheet, save, styled
 from leaderboards.tables import NOT_SHOWN, PROVEN, RecordSet, look
 
@@ -80,7 +81,8 @@ def _bars(ax: Axes, points: pd.DataFrame, column: str) -> None:
     ax.bar(x, heights, 0.72, color=colours, alpha=0.85, yerr=reach, error_kw=whiskers)
     ax.set_xticks(x, [_stacked(name) for name in names], fontsize=SMALL)
     ax.grid(axis="x", visible=False)
-    ax.set_ylim(max(0.0, float(np.nanmin(np.append(heights, 0.5))) - 0.1), 1.02)
+    seen = [0.5, *heights, *(points["chance"] if column == "success" else ())]
+    ax.set_ylim(max(0.0, float(np.nanmin(seen)) - 0.1), 1.02)
 
 
 def _stacked(name: str) -> str:
@@ -99,7 +101,7 @@ def _standings(ax: Axes, told: Sequence[str]) -> None:
                 x, (bottom + top) / 2, NOT_SHOWN, color=GREY, rotation=90, va="center", **middle
             )
         elif how == PROVEN:
-            ax.text(x, bottom + 0.01, "≥", va="bottom", **middle)
+            ax.text(x, bottom + 0.02, "≥", va="bottom", bbox=BACKGROUND, **middle)
     ax.set_ylim(bottom, top)
 
 
