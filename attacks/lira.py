@@ -22,7 +22,8 @@ class Lira(Attack):
 
     The strongest attacker of its kind: it trains with the defense that protects the target, on all
     that the target was trained on but the candidates, of which each shadow model gets a half of its
-    own.
+    own. It knows the defense, and scores candidates as that would have trained on them, the target's
+    and those of its own models alike.
     """
 
     name: ClassVar[str] = "lira"
@@ -34,8 +35,9 @@ class Lira(Attack):
     threat: ClassVar[ThreatModel] = ThreatModel(
         frozenset({Goal.MEMBERSHIP}),
         frozenset({Channel.MODEL}),
-        frozenset({Knows.BASE_WEIGHTS, Knows.SHADOWS}),
+        frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.SHADOWS}),
     )
+    version: ClassVar[int] = 2
     costly: ClassVar[bool] = True
 
     shadows: int = Field(16, ge=4)

@@ -15,6 +15,7 @@ from .label_leakage import Matrix as Matrix
 from .label_leakage import ToldLabelAttack as ToldLabelAttack
 from .label_leakage import few as few
 from .label_leakage import matrices as matrices
+from .members import MembershipAttack as MembershipAttack
 from .recomputed import Known as Known
 from .recomputed import against_untrained as against_untrained
 from .recomputed import before_training as before_training

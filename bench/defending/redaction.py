@@ -11,7 +11,7 @@ from pydantic import Field
 
 from bench.backbones import Backbone, Tokens
 from bench.contracts import Channel, Goal, Objective
-from bench.defending.detectors import MASK, Detector, DetectorName, masked
+from bench.defending.detectors import EXACT, MASK, Detector, DetectorName, masked
 from bench.exchange import Session
 from bench.methods import Defense
 from bench.tasks import Span, Split
@@ -35,6 +35,17 @@ class Redacting(Defense):
     """Share of what the detector finds that it is made to miss."""
     canaries: Literal["masked", "missed", "found"] = "found"
     """Whether planted secrets are masked, missed, or whatever the detector does with them."""
+
+    def as_trained(self, base: Backbone, split: Split) -> Split | None:
+        if self.detector == EXACT and split.secrets is None:
+            return None
+        detector = Detector(name=self.detector, spacy=self.spacy)
+        # Who holds a text sees its secrets, so that marks are no secret of the owner's either.
+        found = detector.detect(split.texts, split.secrets).spans
+        pairs = split.pairs
+        if pairs is not None:
+            pairs = _without(pairs, detector.detect(pairs).spans, base)
+        return replace(split, texts=_without(split.texts, found, base), pairs=pairs, secrets=None)
 
     def found(self, session: Session) -> Spans:
         """Of each training text what is taken for a secret."""

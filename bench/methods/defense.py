@@ -16,6 +16,7 @@ from bench.methods.method import Method
 if TYPE_CHECKING:
     from bench.backbones import Backbone, Ragged, Tokens
     from bench.exchange import Session
+    from bench.tasks import Split
 
 
 class Defense(Method, ABC):
@@ -61,6 +62,17 @@ class Defense(Method, ABC):
 
     def claim(self) -> Claim | None:
         """The formal guarantee at these parameters, or None."""
+        return None
+
+    def as_trained(self, base: Backbone, split: Split) -> Split | None:
+        """Examples as training would see them, as far as who knows the mechanism can tell.
+
+        An attacker asks it of texts that it holds. What is drawn in a run, such as what a detector is
+        made to miss, and what a person corrects by hand have no part in it.
+
+        Returns:
+            None where training sees examples as they are.
+        """
         return None
 
     def refuses(self, cut: int) -> str | None:

@@ -59,6 +59,9 @@ class Auxiliary:
     attributes: dict[str, Ints] = field(default_factory=dict)
     learned: Memory = field(default_factory=Memory, compare=False, repr=False)
     """By whom it is known, under the same model."""
+    masked: Tokens | None = None
+    """The same examples as the mechanism would have trained on them (`Defense.as_trained`). None where
+    that is as they are, and for who does not know the mechanism."""
 
 
 Query = Callable[["Tokens", np.random.Generator], "Ragged"]

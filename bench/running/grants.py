@@ -17,7 +17,7 @@ from bench.contracts import (
     Transcript,
 )
 from bench.exchange import Trainee
-from bench.methods import Knowledge, Labelled, Query
+from bench.methods import Auxiliary, Knowledge, Labelled, Query
 from bench.running.pairing import Pairing
 from bench.running.scene import Scene
 from bench.tasks import OWN
@@ -72,6 +72,9 @@ def knowledge_for(
     planned, inputs, backbone = scene.planned, scene.inputs, scene.backbone
     weights = Knows.BASE_WEIGHTS in knows
     public = inputs.public.get(getattr(pairing.attack, "auxiliary", OWN))
+    candidates = inputs.candidates
+    if Knows.MECHANISM in knows:
+        public, candidates = as_trained(scene, public, candidates)
     network = partial(vendors_network, backbone, scene.cell.train, scene.classes)
     plant = scene.cell.plant
     return Knowledge(
@@ -86,9 +89,26 @@ def knowledge_for(
         query=oracle(scene) if Knows.QUERIES in knows else None,
         vocabulary=len(backbone.embeddings),
         canaries=plant.canaries if plant else (),
-        candidates=inputs.candidates,
+        candidates=candidates,
         shadows=planned.shadows.get(pairing.attack) if Knows.SHADOWS in knows else None,
     )
+
+
+def as_trained(
+    scene: Scene, public: Auxiliary | None, candidates: Auxiliary | None
+) -> tuple[Auxiliary | None, Auxiliary | None]:
+    """Public texts and candidates with what the defense would have trained on in their place.
+
+    Public text of another task stays as it is: its texts are not at hand.
+    """
+    inputs, backbone = scene.inputs, scene.backbone
+    how = (scene.planned.defense, backbone, scene.cell.train.max_length)
+    own, audited = inputs.task.splits.get("auxiliary"), inputs.planted.audited
+    if public is not None and public is inputs.public.get(OWN) and own is not None:
+        public = inputs.as_trained(public, own, *how)
+    if candidates is not None and audited is not None:
+        candidates = inputs.as_trained(candidates, audited, *how)
+    return public, candidates
 
 
 def granted(pairing: Pairing, scene: Scene) -> Labelled:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from bench.attacking import Known
 from bench.backbones import Backbone, Tokens
 from bench.contracts import Cell, Ints, Seeds
-from bench.methods import Auxiliary
+from bench.methods import Auxiliary, Defense
 from bench.tasks import OWN, Planted, Split, Task, planted, shared
 
 Public = Mapping[str, Auxiliary]
@@ -41,6 +41,8 @@ class Inputs:
     pool: Tokens | None = None
     untrained: Known = field(default_factory=dict)
     """Activations of texts under the public model, which cells of one task need again and again."""
+    masked: dict[tuple[Defense, str], Tokens | None] = field(default_factory=dict)
+    """What `as_trained` has found, which the defenses and the shadow models of a task need again."""
 
     @staticmethod
     def identity(cell: Cell) -> tuple[Any, ...]:
@@ -67,7 +69,25 @@ class Inputs:
         """Those of a cell for which only other coins fell; nothing is tokenised again."""
         assert self.pool is not None
         plants = _planted(cell, task, secret)
-        return _fallen(cell, plants, self.pool, self.tokens[cell.evaluate], self.public)
+        fallen = _fallen(cell, plants, self.pool, self.tokens[cell.evaluate], self.public)
+        return replace(fallen, masked=self.masked)  # the candidates are the same ones
+
+    def as_trained(
+        self, told: Auxiliary, split: Split, defense: Defense, backbone: Backbone, length: int
+    ) -> Auxiliary:
+        """What an attacker is told, and how a defense that it knows would have trained on it.
+
+        Args:
+            split: the texts of what it is told: the candidates, or public text of the task's own.
+            length: tokens of an example, as in training.
+        """
+        which = defense, "candidates" if told is self.candidates else "public"
+        if which not in self.masked:
+            changed = defense.as_trained(backbone, split)
+            self.masked[which] = (
+                None if changed is None else _encoded(changed, self.task, backbone, length)
+            )
+        return replace(told, masked=self.masked[which])
 
 
 def _planted(cell: Cell, task: Task, secret: str) -> Planted:

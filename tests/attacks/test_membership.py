@@ -6,11 +6,16 @@ import numpy as np
 import pytest
 import torch
 from cells import load_tiny
+from numbered_texts import numbered
 from released import audited
 
 from attacks import membership
 from attacks.membership import Membership
+from attacks.min_k import MinK
+from attacks.rmia import Rmia
+from bench.attacking import members
 from bench.contracts.channels import Channel
+from bench.contracts.threat import Knows
 from bench.contracts.transcript import Message, Transcript
 from bench.defending import private
 from bench.methods.knowledge import Auxiliary, Knowledge
@@ -20,6 +25,7 @@ from bench.tasks.reviews import reviews
 from bench.tasks.task import Split, Task
 from defenses.dpsgd import DPSGD
 from defenses.none import NoDefense
+from defenses.redacted import Redacted
 
 
 def test_members_of_a_language_model_that_memorises_are_told_from_the_others():
@@ -31,6 +37,21 @@ def test_members_of_a_language_model_that_memorises_are_told_from_the_others():
     _, leak = audited(NoDefense(), task, tune="full", epochs=10, learning_rate=1e-2)
     assert leak.success.low > 0.9
     assert advantage_low(leak) >= NEEDED
+
+
+def test_members_that_were_masked_are_found_by_who_masks_the_candidates_alike():
+    """And a good deal better than by who scores them as they are."""
+    kinds = (Membership, Rmia, MinK)
+    attacks = [kind(candidates=which) for kind in kinds for which in ("masked", "raw")]
+    settings = {"tune": "full", "epochs": 4, "learning_rate": 5e-3}
+    found = []
+    for seed in range(3):
+        record, _ = audited(Redacted(), numbered(seed), *attacks, **settings)
+        found.append([leak.success.value for leak in record.leaks if leak.metric == "AUC"])
+    means = np.mean(found, 0).reshape(3, 2)
+    assert means[:, 0].min() > 0.95
+    # By the loss less that of the public model digits hurt least, by the least likely tokens most.
+    assert (means[:, 0] - means[:, 1] > [0.04, 0.03, 0.3]).all()
 
 
 def test_dpsgd_without_its_noise_is_caught_by_the_audit_and_with_it_is_not(monkeypatch):
@@ -76,7 +97,7 @@ def told(monkeypatch):
 
     sizes = tokens.lengths.tolist()
     assert len(set(sizes)) == 3
-    monkeypatch.setattr(membership, "restored", restored)
+    monkeypatch.setattr(members, "restored", restored)
     monkeypatch.setattr(membership, "losses", of_each)
     monkeypatch.setattr(membership, "confidences", lambda *given: 10 * of_each(*given))
 
@@ -85,8 +106,10 @@ def told(monkeypatch):
         where = (Channel.MODEL, "train", round, "customer", "public", 0, np.zeros(1, int))
         return Message(*where, values, None)
 
-    def guessed(classes=0, **fields):
-        candidates = Auxiliary(tokens, np.zeros(3, np.int64))
+    def guessed(classes=0, masked=False, **fields):
+        # The masked ones are the same in another order, so that what was read can be told.
+        other = tokens.take(torch.tensor([2, 0, 1])) if masked else None
+        candidates = Auxiliary(tokens, np.zeros(3, np.int64), masked=other)
         knowledge = Knowledge(classes, "cpu", base=base, network=Model, candidates=candidates)
         seen = Transcript((model(1), model(4)))
         (guess,) = Membership(**fields).guess(seen, knowledge, np.random.default_rng(0))
@@ -104,3 +127,11 @@ def test_of_the_last_model_those_rank_first_whose_loss_is_small_or_has_fallen(to
 
 def test_classifier_is_not_calibrated_since_its_head_says_nothing_before_training(told):
     assert told(classes=2) == told(score="loss")
+
+
+def test_candidates_are_scored_as_training_would_see_them_unless_that_is_not_known(told):
+    assert told(score="loss", masked=True) == [-1.0, -4.0, -2.0]
+    assert told(masked=True) == [3.0 - 1.0, 5.0 - 4.0, 1.0 - 2.0]
+    assert told(score="loss", masked=True, candidates="raw") == told(score="loss")
+    assert Knows.MECHANISM in Membership().needs
+    assert Knows.MECHANISM not in Membership(candidates="raw").needs

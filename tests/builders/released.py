@@ -8,6 +8,7 @@ from cells import load_tiny
 
 from attacks.membership import Membership
 from bench.contracts.settings import Plant, Recording, TrainSettings
+from bench.methods.attack import Attack
 from bench.methods.defense import Defense
 from bench.running import plan as planning
 from bench.running.cells import run_cell
@@ -61,11 +62,16 @@ def run(plan: Plan, number: int = 0):
     return run_cell(scene_of(plan, plan.cells[number]))
 
 
-def audited(defense: Defense, task: Task, **settings):
-    """The record of a cell in which a coin was thrown for every example, and its only leak."""
+def audited(defense: Defense, task: Task, *attacks: Attack, **settings):
+    """The record of a cell in which a coin was thrown for every example, and its first leak."""
     n = len(task.splits["train"])
     plan = plan_of(
-        defense, task=task, plant=Plant(audit=n), attacks=(Membership(),), limit=None, **settings
+        defense,
+        task=task,
+        plant=Plant(audit=n),
+        attacks=attacks or (Membership(),),
+        limit=None,
+        **settings,
     )
     record = run(plan)
     assert (record.status, record.reason) == ("ok", "")

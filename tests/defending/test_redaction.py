@@ -10,6 +10,10 @@ from bench.contracts.settings import Plant
 from bench.defending.redaction import first_of_each
 from bench.tasks.spans import Span
 from bench.tasks.task import Split
+from defenses.crt import CRT
+from defenses.dpsgd import DPSGD
+from defenses.jft import JFT
+from defenses.none import NoDefense
 from defenses.redacted import Redacted
 
 
@@ -67,3 +71,29 @@ def test_second_texts_of_pairs_are_redacted_as_the_first_are():
     expected = load_tiny("tiny-bert").encode(*pairs, session.settings.max_length)
     assert tokens.ids.values.tolist() == expected.ids.values.tolist()
     assert tokens.types.tolist() == expected.types.tolist()
+
+
+class TestAsTrained:
+    def test_is_the_text_without_what_the_public_detector_finds_whatever_a_run_missed(self):
+        base = load_tiny("tiny-gpt2")
+        split = Split(("mail ann@x.org now", "nothing"), np.zeros(2, np.int64), ("ok", "b@y.org"))
+        for defense in (Redacted(), Redacted(misses=0.9), JFT(phase1="manual"), CRT()):
+            seen = defense.as_trained(base, split)
+            assert seen.texts == ("mail <MASK> now", "nothing")
+            assert seen.pairs == ("ok", "<MASK>")
+            assert seen.labels is split.labels
+
+    def test_marks_of_a_text_are_known_to_who_holds_it_and_without_any_there_is_nothing_to_mask(
+        self,
+    ):
+        base, marks = load_tiny("tiny-gpt2"), ((Span(3, 7, "name"),),)
+        split = Split(("my plum",), np.zeros(1, np.int64), secrets=marks)
+        assert Redacted(detector="exact").as_trained(base, split).texts == ("my <MASK>",)
+        assert Redacted().as_trained(base, split).texts == ("my plum",)
+        unmarked = Split(split.texts, split.labels)
+        assert Redacted(detector="exact").as_trained(base, unmarked) is None
+
+    def test_defenses_that_change_no_text_change_none(self):
+        split = Split(("mail ann@x.org now",), np.zeros(1, np.int64))
+        for defense in (NoDefense(), DPSGD()):
+            assert defense.as_trained(load_tiny("tiny-gpt2"), split) is None

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from cells import NOISY, first_scene, load_tiny, make, run, session_of
+from numbered_texts import numbered
+from released import plan_of
 from scipy.stats import kstest
 
 from attacks.aia_finetune import FineTune
 from attacks.aia_mlp import MeanMLP
 from attacks.eia_learned import Learned
 from attacks.eia_map import ContextualDenoiser
+from attacks.lira import Lira
+from attacks.membership import Membership
+from attacks.rmia import Rmia
 from bench.contracts.channels import Channel
 from bench.contracts.errors import LeakboardError
 from bench.contracts.guess import Guess
+from bench.contracts.settings import Plant
 from bench.contracts.threat import Goal
 from bench.running.grants import knowledge_for
 from bench.running.scene import scene_of
@@ -22,8 +30,10 @@ from bench.scoring.guesses import Truth, score
 from bench.suites.suite import load_suite
 from bench.tasks.reviews import reviews
 from defenses.blackout import Blackout
+from defenses.dpsgd import DPSGD
 from defenses.frozen import Frozen
 from defenses.none import NoDefense
+from defenses.redacted import Redacted
 from defenses.sap import SAP
 from defenses.sap_cti import SAPCTI
 
@@ -215,3 +225,53 @@ def test_a_share_without_some_value_is_flagged_and_attacked_all_the_same(tmp_pat
         assert sum(leak.told) == {0.02: 1, 0.5: 24}[share]
         assert len(leak.told) == {"gender": 2, "age_band": 3}[leak.attribute]
         assert ("unseen-class" in raised.get((record.key, i), ())) == (share == 0.02)
+
+
+class TestMaskedCandidates:
+    PLANT = Plant(audit=20)
+
+    def told(self, attack, defense, task=None):
+        plan = plan_of(defense, task=task or numbered(0, 20), plant=self.PLANT, attacks=(attack,))
+        scene = scene_of(plan, plan.cells[0])
+        return knowledge_for(scene.planned.pairings[0], scene), scene
+
+    def test_go_to_who_knows_the_mechanism_and_to_nobody_else(self):
+        told, scene = self.told(Rmia(), Redacted())
+        for known, split in (
+            (told.candidates, scene.inputs.planted.audited),
+            (told.auxiliary, scene.inputs.task.splits["auxiliary"]),
+        ):
+            texts = Redacted().as_trained(scene.backbone, split).texts
+            expected = scene.backbone.encode(texts, None, 128, opened=True)
+            assert known.masked.ids.values.tolist() == expected.ids.values.tolist()
+            assert known.tokens.lengths.sum() > known.masked.lengths.sum()
+        told, scene = self.told(Rmia(candidates="raw"), Redacted())
+        assert told.candidates.masked is told.auxiliary.masked is told.mechanism is None
+        assert told.candidates is scene.inputs.candidates
+
+    @pytest.mark.parametrize("defense", [NoDefense(), DPSGD()])
+    def test_are_not_there_where_training_sees_texts_as_they_are(self, defense):
+        told, _ = self.told(Membership(), defense)
+        assert told.mechanism is not None
+        assert told.candidates.masked is None
+
+    def test_are_made_once_for_a_defense_and_anew_for_another(self):
+        _, scene = self.told(Membership(), Redacted())
+        planned = scene.planned
+        once, twice = (knowledge_for(planned.pairings[0], scene) for _ in range(2))
+        assert once.candidates.masked is twice.candidates.masked
+        other = dataclasses.replace(planned, defense=NoDefense())
+        unmasked = knowledge_for(planned.pairings[0], dataclasses.replace(scene, planned=other))
+        assert unmasked.candidates.masked is None
+
+    def test_go_to_shadow_models_as_to_the_target(self):
+        plan = plan_of(
+            Redacted(), task=numbered(0, 20), plant=self.PLANT, attacks=(Lira(shadows=4),)
+        )
+        masked = []
+        for planned in plan.cells:
+            scene = scene_of(plan, planned)
+            told = knowledge_for(planned.pairings[0], scene)
+            masked.append(told.candidates.masked.ids.values.tolist())
+        assert len(masked) == 5
+        assert all(ids == masked[0] for ids in masked)

@@ -1,0 +1,73 @@
+"""min-k: who was trained on? Texts of which even the least likely words stand near the top."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from bench.attacking import MembershipAttack
+from bench.backbones import LanguageModel, Tokens
+from bench.exchange import Trainee
+from bench.methods import Knowledge, Silent, Source
+
+
+class MinK(MembershipAttack):
+    """Min-K%++: the mean over those tokens of a text that are least likely for where they stand.
+
+    A token's ln p is told in standard deviations from what the model expects of ln p there, so that
+    a rare word where many words may stand counts for less than one where the model was sure.
+    """
+
+    name: ClassVar[str] = "min-k"
+    source: ClassVar[Source] = Source(
+        "Min-K%++: Improved Baseline for Detecting Pre-Training Data from Large Language Models "
+        "(Zhang et al. 2024)",
+        "equations 3 and 4",
+        "https://arxiv.org/abs/2404.02936",
+    )
+
+    k: float = Field(0.2, gt=0, le=1)
+    """The share of the tokens of a text that counts: the least likely ones, one at least."""
+
+    def scores(self, released: Trainee, knowledge: Knowledge) -> NDArray[np.float64]:
+        if knowledge.classes:
+            raise Silent("it reads the probabilities of all tokens, which a classifier has none of")
+
+        def measured(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
+            assert isinstance(network, LanguageModel)
+            standing, mask = standings(network, tokens)
+            return torch.stack(
+                [self._least(own[there]) for own, there in zip(standing, mask, strict=True)]
+            )
+
+        return self.of_each(measured, released, knowledge.candidates)
+
+    def _least(self, standing: Tensor) -> Tensor:
+        """The mean of the smallest share k of the numbers [L] of a text; 0 where it has none."""
+        if not len(standing):
+            return standing.new_zeros(())
+        # The released code rounds down, and has nothing to average in a text of four tokens.
+        return standing.topk(math.ceil(self.k * len(standing)), largest=False).values.mean()
+
+
+def standings(network: LanguageModel, tokens: Tokens) -> tuple[Tensor, Tensor]:
+    """(ln p − μ)/σ of every token but the first of each example, and a mask; two of [B, L − 1].
+
+    μ and σ are the mean and the standard deviation of ln p(z) over z drawn from the model's own p at
+    that place.
+    """
+    logs = network(tokens)[:, :-1].float().log_softmax(-1)
+    ids = tokens.ids.padded().to(logs.device)[:, 1:]
+    own = logs.gather(-1, ids.long()[..., None])[..., 0]
+    p = logs.exp()
+    mean = (p * logs).sum(-1)
+    variance = (p * (logs - mean[..., None]) ** 2).sum(-1)
+    # Where a model is as sure as float32 allows, there is no spread to divide by.
+    standing = (own - mean) / variance.clamp(min=1e-12).sqrt()
+    return standing, tokens.ids.mask().to(logs.device)[:, 1:]

@@ -1,0 +1,75 @@
+"""What attacks on membership share: the released model, and the candidates as it would have seen them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bench.backbones import Tokens, by_length
+from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from bench.exchange import Trainee, restored
+from bench.methods import Attack, Auxiliary, Knowledge
+
+Measured = Callable[[Trainee, Tokens, Tensor], Tensor]
+"""Of a model, examples and their labels: [B] a number of each example."""
+
+
+class MembershipAttack(Attack):
+    """Ranks the candidates by a number of each under the last model that was released.
+
+    Where training changes the texts by a rule that everybody knows, such as a detector whose finds are
+    masked, members were never seen as they are: the candidates are scored as training would see them.
+    """
+
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        frozenset({Goal.MEMBERSHIP}),
+        frozenset({Channel.MODEL}),
+        frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM}),
+    )
+
+    candidates: Literal["masked", "raw"] = "masked"
+    """`masked`: as the mechanism of the defense would have trained on them, where it changes texts. `raw`:
+    as they are, by who does not know the mechanism."""
+
+    @property
+    def needs(self) -> frozenset[Knows]:
+        known = self.threat.knows
+        return known if self.candidates == "masked" else known - {Knows.MECHANISM}
+
+    @abstractmethod
+    def scores(self, released: Trainee, knowledge: Knowledge) -> NDArray[np.float64]:
+        """[n] of each candidate, larger for those that seem to have been trained on."""
+
+    @torch.no_grad()
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        assert knowledge.network is not None
+        rounds = seen.rounds(Channel.MODEL)
+        if not rounds:
+            return []
+        last = rounds[-1]
+        vector = torch.tensor(seen.collect(Channel.MODEL, round=last).values[0])
+        values = self.scores(restored(knowledge.network(), vector), knowledge)
+        rows = np.arange(len(values))
+        about = (Goal.MEMBERSHIP, Channel.MODEL, "train", rows, values)
+        return [Guess(*about, measure="membership", round=last)]
+
+    def of_each(
+        self, measured: Measured, network: Trainee, told: Auxiliary | None
+    ) -> NDArray[np.float64]:
+        """[n] a number of each example that the attacker was told of, as training would see it."""
+        assert told is not None
+        masked = told.masked if self.candidates == "masked" else None
+        tokens = told.tokens if masked is None else masked
+        found = np.zeros(len(tokens))
+        for rows in by_length(tokens.lengths):
+            labels = torch.from_numpy(told.labels)[rows]
+            found[rows.numpy()] = measured(network, tokens.take(rows), labels).cpu()
+        return found
