@@ -93,7 +93,8 @@ class ContextualDenoiser(Attack):
     A denoiser may copy the received token or replace it. Of several rounds the log-probabilities add up
     to one committed guess. Whether it is right more often than `eia-nn`, which may hand over a candidate
     for each round, is measured on held-out public text; where it is not, as without noise, the guess is
-    that of `eia-nn`.
+    that of `eia-nn`. Where the public text is of another domain than the customers', this comparison is
+    one on that domain, and does not tell what is read of theirs: it may be less.
 
     It is trained once for a mechanism and its public text, and reads all cells that have these.
 
