@@ -4,29 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from topics import FILLER, TOPICS
 
 import leakboard as lb
 
-TOPICS = {
-    "delivery": "parcel courier late doorstep van",
-    "billing": "invoice charged refund card statement",
-    "account": "password login locked reset email",
-    "product": "screen battery scratched button cable",
-}
-FILLER = [
-    "please",
-    "help",
-    "me",
-    "today",
-    "with",
-    "this",
-    "again",
-    "since",
-    "last",
-    "week",
-    "thank",
-    "you",
-]
 SUITE = """
 name: topics
 task: {name: topics, path: topics.tsv, text: body, label: topic}

@@ -6,31 +6,11 @@ import csv
 
 import numpy as np
 import pytest
+from topics import FILLER, TOPICS
 
 import leakboard as lb
 
 pytestmark = pytest.mark.slow
-
-TOPICS = {
-    "delivery": "parcel courier arrived late doorstep van tracking",
-    "billing": "invoice charged twice refund card statement",
-    "account": "password login locked reset email username",
-    "product": "screen battery broken scratched button cable",
-}
-FILLER = [
-    "please",
-    "help",
-    "me",
-    "today",
-    "with",
-    "this",
-    "again",
-    "since",
-    "last",
-    "week",
-    "thank",
-    "you",
-]
 
 
 @pytest.fixture(scope="module")
