@@ -22,9 +22,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import psutil
 import rich.progress
 from rich.console import Console
 from rich.table import Table
@@ -38,7 +40,9 @@ from mutant_list import Mutant, mutants, outdated  # noqa: E402
 KEPT = ROOT / "build" / "mutants.json"
 """What was killed, so that a run that was interrupted goes on where it stopped."""
 LIMIT = 180.0
-"""Seconds after which a mutant has hung."""
+"""Seconds of the processor after which a mutant has hung: others may be at work on the machine."""
+WAITED = 1800.0
+"""Seconds by the clock after which one has hung that does nothing."""
 HEAVY = [
     *("torch", "torch.nn.utils", "transformers", "peft", "opacus", "faiss", "xgboost"),
     *("transformers.models.bert.modeling_bert", "transformers.models.gpt2.modeling_gpt2"),
@@ -140,8 +144,8 @@ def tried(trials: Sequence[Trial], jobs: int) -> Iterator[Trial]:
             wait(list(running), timeout=1.0)
             for sentinel, (process, trial, out, started) in list(running.items()):
                 trial.seconds = time.monotonic() - started
-                hung = process.is_alive() and trial.seconds > LIMIT
-                if hung:
+                late = trial.seconds > LIMIT and (spent(process) > LIMIT or trial.seconds > WAITED)
+                if hung := late and process.is_alive():
                     process.kill()
                     process.join()
                 if process.is_alive():
@@ -151,6 +155,15 @@ def tried(trials: Sequence[Trial], jobs: int) -> Iterator[Trial]:
                 trial.outcome = "hung" if hung else _outcome(trial, process.exitcode)
                 del running[sentinel]
                 yield trial
+
+
+def spent(process: BaseProcess) -> float:
+    """Seconds of the processor that a process and its ended children took; 0 once it has ended."""
+    try:
+        times = psutil.Process(process.pid).cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(times.user + times.system + times.children_user + times.children_system)
 
 
 def _outcome(trial: Trial, code: int | None) -> str:
