@@ -171,9 +171,8 @@ def wary(
     Guillory et al. 2021, https://arxiv.org/abs/2107.03315). The plain reader has learned of no domain.
     """
     seen = [query(held_out, rng) for _ in range(rounds)]
-    framing = held_out.ids.values[
-        held_out.special
-    ].unique()  # no secret, and more of it in short texts
+    # No secret, and more of it in short texts.
+    framing = held_out.ids.values[held_out.special]
 
     def confidence(words: Tensor, sure: Tensor) -> float:
         return float(sure[~torch.isin(words, framing)].double().mean())
