@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -13,14 +15,18 @@ from bench.backbones import Backbone, LanguageModel
 from bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
 from bench.exchange import restored
 from bench.methods import Attack, Knowledge, Source
-from bench.tasks import DIGITS, SLOT, TRIES
+from bench.tasks import DIGITS, SLOT, TRIES, UNTUNED
+
+_BEFORE: WeakKeyDictionary[Any, dict[str, NDArray[Any]]] = WeakKeyDictionary()
+"""By public model what it says of each sentence, which all cells of a model ask again."""
 
 
 class CanaryExposure(Attack):
     """Ranks all 10^6 secrets of each sentence by their log-perplexity, exactly.
 
-    It does so after each epoch of training. The final model is also asked to continue the sentence,
-    greedily and by beam search: does it print the secret?
+    It does so after each epoch of training, and before it: what the public model finds likely already
+    is not remembered. The final model is also asked to continue the sentence, greedily and by beam
+    search: does it print the secret?
     """
 
     name: ClassVar[str] = "canary-exposure"
@@ -35,7 +41,7 @@ class CanaryExposure(Attack):
         frozenset({Channel.MODEL}),
         frozenset({Knows.BASE_WEIGHTS}),
     )
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     releases: Literal["all", "last"] = "all"
     """Which releases are read: that of every epoch, or the last one only."""
@@ -47,12 +53,14 @@ class CanaryExposure(Attack):
         assert knowledge.network is not None
         assert knowledge.base is not None
         base, forms = knowledge.base, knowledge.canaries
-        rows, found = np.arange(len(forms)), []
+        rows, found = np.arange(len(forms)), list[Guess]()
         network = knowledge.network()
         assert isinstance(network, LanguageModel)
         rounds = seen.rounds(Channel.MODEL)
         if not rounds:
             return []
+        before = np.stack([_untuned(base, form) for form in forms])
+        found.append(replace(self._about(rows, before, "exposure", -1), view=UNTUNED))
         for round in rounds if self.releases == "all" else rounds[-1:]:
             vector = torch.tensor(seen.collect(Channel.MODEL, round=round).values[0])
             restored(network, vector.to(knowledge.device))
@@ -76,3 +84,12 @@ class CanaryExposure(Attack):
     ) -> Guess:
         where = (Goal.MEMORISATION, Channel.MODEL, "train")
         return Guess(*where, rows, values, measure=measure, round=round)
+
+
+def _untuned(base: Backbone, form: str) -> NDArray[Any]:
+    """[10^6] −ln p of every candidate under the public model."""
+    known = _BEFORE.setdefault(base.model, {})
+    if form not in known:
+        assert base.head is not None
+        known[form] = candidates(base.model, base.head, base.tokenizer, form, DIGITS)
+    return known[form]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import Any
 
@@ -28,15 +28,22 @@ BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 """How tokenisers name a byte; the figures in it are no text."""
 
 
-def exposure(log_perplexities: NDArray[Any], truth: int) -> float:
+def exposure(
+    log_perplexities: NDArray[Any], truth: int, beside: Collection[int] = frozenset()
+) -> float:
     """log2(N) − log2(rank) of the candidate `truth`, in bits: the definition of Carlini et al.
 
     The least perplexing of N candidates has rank 1; equal ones share the mean of their ranks.
+
+    Args:
+        beside: other candidates that were planted, which nobody competes with: of ten secrets that a
+            model has all learned by heart each has rank 1.
     """
     own = log_perplexities[truth]
-    equal = int((log_perplexities == own).sum())
-    rank = int((log_perplexities < own).sum()) + (equal + 1) / 2
-    return math.log2(len(log_perplexities)) - math.log2(rank)
+    others = log_perplexities[list(beside)] if beside else log_perplexities[:0]
+    equal = int((log_perplexities == own).sum()) - int((others == own).sum())
+    less = int((log_perplexities < own).sum()) - int((others < own).sum())
+    return math.log2(len(log_perplexities)) - math.log2(less + (equal + 1) / 2)
 
 
 def expected_unseen(n: int) -> float:

@@ -63,7 +63,8 @@ class Plant(Part):
     canaries: tuple[str, ...] = ()
     """Sentences in which {digits} stands for a secret of six random digits: 'My ID is {digits}.'"""
     copies: tuple[int, ...] = (1, 10, 100)
-    """How often a canary is repeated; there are `each` canaries of every sentence and number."""
+    """How often a canary is repeated; there are `each` canaries of every sentence and number. A suite
+    trains a model of its own for each number, of which 0 may be one."""
     each: int = Field(1, ge=1)
     unseen: int = Field(100, ge=0)
     """Secrets of each sentence that are drawn but not planted: the level of what was never seen."""
@@ -85,9 +86,11 @@ class Plant(Part):
 
     @field_validator("copies")
     @classmethod
-    def _positive(cls, copies: tuple[int, ...]) -> tuple[int, ...]:
-        if min(copies, default=0) < 1:
-            raise ValueError("must be numbers of 1 or more; what is not planted is `unseen`")
+    def _counts(cls, copies: tuple[int, ...]) -> tuple[int, ...]:
+        if min(copies, default=-1) < 0:
+            raise ValueError("must be at least one number, of 0 or more")
+        if len(set(copies)) < len(copies):
+            raise ValueError(f"must be different numbers, not {list(copies)}")
         return copies
 
 

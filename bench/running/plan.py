@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 
 from bench.backbones import Backbone, load_backbone
-from bench.contracts import Cell, Channel, TrainSettings
+from bench.contracts import Cell, Channel, Plant, TrainSettings
 from bench.methods import Attack, Defense, Shadows, spec_of
 from bench.running.pairing import Pairing, either, pair
 from bench.suites import Suite
@@ -107,8 +107,9 @@ def make_plan(
         for backbone in backbones.values():
             for cut in suite.cut:
                 backbone.check_cut(cut)
-            for seed, train, cut in product(suite.seeds, suite.train, suite.cut):
-                place = _Place(suite, task, backbone, cut, seed, train)
+            places = product(suite.seeds, suite.plant or (None,), suite.train, suite.cut)
+            for seed, plant, train, cut in places:
+                place = _Place(suite, task, backbone, cut, seed, train, plant)
                 targets = [place.planned(defense) for defense in suite.defenses]
                 for target, names in place.lacking(targets) if twins else ():
                     targets.append(target)
@@ -134,6 +135,7 @@ class _Place:
     cut: int
     seed: int
     train: TrainSettings
+    plant: Plant | None
 
     def planned(self, defense: Defense) -> Planned:
         suite, task, cut, train = self.suite, self.task, self.cut, self.train
@@ -149,11 +151,11 @@ class _Place:
             train=train,
             record=suite.record,
             seed=self.seed,
-            plant=suite.plant,
+            plant=self.plant,
         )
-        pairings = tuple(pair(attack, defense, task, cut, suite.plant) for attack in suite.attacks)
+        pairings = tuple(pair(attack, defense, task, cut, self.plant) for attack in suite.attacks)
         refused = _unfit(defense, task, cut, train) or defense.refuses(cut)
-        return Planned(cell, defense, pairings, refused, suite.trained(train))
+        return Planned(cell, defense, pairings, refused, suite.trained(train, self.plant))
 
     def lacking(self, targets: Sequence[Planned]) -> list[tuple[Planned, list[str]]]:
         """Twins that are not among some cells, each with the names of the defenses that need it."""

@@ -39,7 +39,7 @@ def advantage_low(leak: Leak) -> float | None:
     if success is None or level is None or level >= leak.ceiling:
         return None
     low = success.low
-    if leak.metric == "exposure" and success.n == 1:
+    if leak.metric.startswith("exposure") and success.n == 1:
         low = success.value - UNSEEN + success.chance
     return (low - level) / (leak.ceiling - level)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,13 @@ from bench.attacking import expected_unseen, exposure
 from bench.contracts import Estimate, Guess, Measure, Point, Transcript
 from bench.scoring import metrics, one_run
 from bench.scoring.guesses import BadGuess, Truth
-from bench.tasks import CEILING, DIGITS, TRIES, VIEWS, Canary
+from bench.tasks import CEILING, DIGITS, TRIES, UNTUNED, Canary, planted_view
 
 LOW = 0.01
 """Share of false alarms at which members are counted that an attack finds for sure."""
 
+GAINED = "exposure gained"
+"""The metric of the bits by which training made secrets likelier."""
 EXTRACTED: dict[Measure, str] = {
     "extraction": "extracted",
     "beam extraction": "extracted by beam search",
@@ -28,51 +30,70 @@ EXTRACTED: dict[Measure, str] = {
 def score_canaries(
     guesses: Sequence[Guess], seen: Transcript, truth: Truth
 ) -> list[dict[str, Any]]:
-    """The fields of the leaks that guesses about canaries decide: one for each number of copies.
+    """The fields of the leaks that guesses about canaries decide: for each number of copies, by how many
+    bits training raised the exposure, where the attack says what it was before, and the exposure.
 
-    Exposure (Carlini et al. 2019, definition 5) is log2(10^6) − log2(rank of the secret). Its
-    interval is Student's t over canaries; one alone has none, and gets the whole range.
+    Exposure (Carlini et al. 2019, definition 5) is log2(10^6) − log2(rank of the secret). What each
+    canary had under the public model is subtracted from its own: digits differ by several bits in how
+    likely anybody finds them. Intervals are Student's t over canaries; one alone has none, and gets the
+    whole range.
 
     Args:
-        guesses: of one attack by one measure, one for each release of the model; the last one counts.
+        guesses: of one attack by one measure, one for each release of the model, of which the last one
+            counts, and one of the view `UNTUNED`, if it looked at the public model, too.
 
     Raises:
         BadGuess: wrong shape, rows or type.
     """
     assert truth.planted is not None
-    guesses = sorted(guesses, key=lambda guess: guess.round)
+    drawn, measure = truth.planted.drawn, guesses[0].measure
     steps = {m.round: m.step for m in seen.messages if m.channel == guesses[0].channel}
-    drawn = truth.planted.drawn
     forms = 1 + max(canary.form for canary in drawn)
-    score = _exposures if guesses[0].measure == "exposure" else _extracted
-    found = {guess.round: score(_checked(guess, forms), drawn) for guess in guesses}
-    last, fields = found[guesses[-1].round], []
+    score = _exposures if measure == "exposure" else _extracted
+    before, found = None, {}
+    for guess in sorted(guesses, key=lambda guess: guess.round):
+        values = score(_checked(guess, forms), drawn)
+        if guess.view == UNTUNED:
+            before = values
+        else:
+            found[guess.round] = values
+    fields = []
     for copies in sorted({canary.copies for canary in drawn}, reverse=True):
         here = np.array([canary.copies == copies for canary in drawn])
-        estimates = {
-            round: estimate(values[here], guesses[0].measure) for round, values in found.items()
-        }
-        told: dict[str, Any] = {"raw": {"hit": _whole(last[here])}}
-        if guesses[0].measure == "exposure":
-            # Twice, since a rank ends in a half where candidates are equally likely.
-            ranks = 2 * 2 ** (CEILING - last[here])
-            told = {"raw": {"twice_rank": _whole(ranks)}, "ceiling": CEILING}
-        curve = [
-            Point(step=steps[round], part=0, recipient="public", success=success)
-            for round, success in estimates.items()
-        ]
-        fields.append(
-            {
-                **told,
-                "metric": EXTRACTED.get(guesses[0].measure, "exposure"),
-                "view": VIEWS.get(copies, f"planted {copies} times"),
-                "success": estimates[guesses[-1].round],
-                "units": int(here.sum()),
-                "step": steps[guesses[-1].round],
-                "curve": curve if len(curve) > 1 else [],
-            }
-        )
+        own = {round: values[here] for round, values in found.items()}
+        told: dict[str, Any] = {"view": planted_view(copies)}
+        told |= {"units": int(here.sum()), "step": steps[max(own)]}
+        last = own[max(own)]
+        if measure != "exposure":
+            told |= {"metric": EXTRACTED[measure], "raw": {"hit": _whole(last)}}
+            fields.append(told | _over_releases(own, steps, measure))
+            continue
+        raw = {"twice_rank": _ranks(last)}
+        if before is not None:
+            risen = {round: values - before[here] for round, values in own.items()}
+            both = {"metric": GAINED, "ceiling": CEILING}
+            both |= {"raw": raw | {"twice_rank_before": _ranks(before[here])}}
+            fields.append(told | both | _over_releases(risen, steps, GAINED))
+        told |= {"metric": measure, "ceiling": CEILING, "raw": raw}
+        fields.append(told | _over_releases(own, steps, measure))
     return fields
+
+
+def _over_releases(
+    values: Mapping[int, NDArray[np.float64]], steps: Mapping[int, int], measure: str
+) -> dict[str, Any]:
+    """The success of the last release, and the curve where there are several; by round, of [n] canaries."""
+    found = {round: estimate(own, measure) for round, own in values.items()}
+    curve = [
+        Point(step=steps[round], part=0, recipient="public", success=success)
+        for round, success in found.items()
+    ]
+    return {"success": found[max(found)], "curve": curve if len(curve) > 1 else []}
+
+
+def _ranks(bits: NDArray[np.float64]) -> list[int]:
+    """Twice the ranks, since one ends in a half where candidates are equally likely."""
+    return _whole(2 * 2 ** (CEILING - bits))
 
 
 def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> list[dict[str, Any]]:
@@ -144,8 +165,13 @@ def _checked(guess: Guess, forms: int) -> Guess:
 
 
 def _exposures(guess: Guess, drawn: Sequence[Canary]) -> NDArray[np.float64]:
-    """[n] bits for each canary."""
-    return np.array([exposure(guess.values[c.form], c.secret) for c in drawn])
+    """[n] bits for each canary, among those of its sentence that were not planted."""
+    known: dict[int, set[int]] = {canary.form: set() for canary in drawn}
+    for canary in drawn:
+        known[canary.form] |= {canary.secret} if canary.copies else set()
+    return np.array(
+        [exposure(guess.values[c.form], c.secret, known[c.form] - {c.secret}) for c in drawn]
+    )
 
 
 def _extracted(guess: Guess, drawn: Sequence[Canary]) -> NDArray[np.float64]:
@@ -154,7 +180,8 @@ def _extracted(guess: Guess, drawn: Sequence[Canary]) -> NDArray[np.float64]:
 
 
 def estimate(values: NDArray[np.float64], measure: str) -> Estimate:
-    """Success over canaries: exposure in bits, or whether their digits were printed, [n]."""
+    """Success over canaries [n]: exposure or what training added to it, in bits, or whether digits were
+    printed."""
     n = len(values)
     if measure in TRIES:
         chance = TRIES[measure] * 10.0**-DIGITS
@@ -162,11 +189,11 @@ def estimate(values: NDArray[np.float64], measure: str) -> Estimate:
     half = (
         float("inf") if n == 1 else float(stdtrit(n - 1, 0.975)) * values.std(ddof=1) / np.sqrt(n)
     )
-    mean = float(values.mean())
+    mean, least = float(values.mean()), -CEILING if measure == GAINED else 0.0
     return Estimate(
         value=mean,
-        low=max(0.0, mean - half),
+        low=max(least, mean - half),
         high=min(CEILING, mean + half),
         n=n,
-        chance=expected_unseen(10**DIGITS),
+        chance=0.0 if measure == GAINED else expected_unseen(10**DIGITS),
     )

@@ -170,6 +170,7 @@ METRICS: dict[str, tuple[Goal, ...]] = {
     "token accuracy": (Goal.INVERSION,),
     "accuracy": (Goal.LABEL, Goal.ATTRIBUTE),
     "exposure": (Goal.MEMORISATION,),
+    memory.GAINED: (Goal.MEMORISATION,),
     **dict.fromkeys(PRINTED, (Goal.MEMORISATION,)),
     "AUC": (Goal.MEMBERSHIP,),
     FEW_WRONG: (Goal.MEMBERSHIP,),
@@ -229,11 +230,12 @@ def _canaries(raw: Raw, metric: str) -> Numbers:
             raise Impossible("a canary's digits were printed, 1, or not, 0")
         found, ceiling = memory.estimate(hit.astype(float), PRINTED[metric]), 1.0
     else:
-        (ranks,) = _ints(raw, "twice_rank")
-        if ranks.min() < 2 or ranks.max() > 2 * 10**DIGITS:
+        gained = metric == memory.GAINED
+        ranks = _ints(raw, "twice_rank", *(["twice_rank_before"] if gained else []))
+        if min(map(np.min, ranks)) < 2 or max(map(np.max, ranks)) > 2 * 10**DIGITS:
             raise Impossible(f"ranks are from 1 to 10^{DIGITS}")
-        ceiling = CEILING
-        found = memory.estimate(ceiling - np.log2(ranks / 2), "exposure")
+        ceiling, bits = CEILING, [CEILING - np.log2(own / 2) for own in ranks]
+        found = memory.estimate(bits[0] - bits[1] if gained else bits[0], metric)
     return _plain(found) | {"units": float(found.n), "ceiling": ceiling}
 
 

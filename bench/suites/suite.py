@@ -66,6 +66,18 @@ def _unfolded(value: Any) -> Any:
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
+def _apart(value: Any) -> Any:
+    """What is planted in each model: canaries of one multiplicity, since those of another teach it, too."""
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        return _listed(value)
+    if not value.get("canaries"):
+        return [value]
+    copies = _distinct(tuple(_listed(value.get("copies", Plant.model_fields["copies"].default))))
+    return [{**value, "copies": number} for number in copies]
+
+
 def _kind(task: Any) -> str:
     return "own" if isinstance(task, dict | OwnTask) else "named"
 
@@ -134,8 +146,9 @@ class Suite(_Part):
     train: Grid[TrainSettings] = (TrainSettings.model_validate({}),)
     """How is fine-tuned; lists make a grid: `{precision: [float32, bf16]}`."""
     record: Recording = Recording.model_validate({})
-    plant: Plant | None = None
-    """What is planted in the training texts; attacks on the memory of a released model need it."""
+    plant: Annotated[tuple[Plant, ...], BeforeValidator(_apart)] = ()
+    """What is planted in the training texts; attacks on the memory of a released model need it. Canaries
+    are of one multiplicity in each model: `copies: [0, 10]` makes two models."""
     defenses: tuple[Defense, ...]
     attacks: tuple[Attack, ...]
     paper: Printed | None = None
@@ -143,7 +156,15 @@ class Suite(_Part):
 
     @model_validator(mode="after")
     def _bounded(self) -> Suite:
-        axes = (self.task, self.model, self.cut, self.seeds, self.train, self.defenses)
+        axes = (
+            self.task,
+            self.model,
+            self.cut,
+            self.seeds,
+            self.train,
+            self.plant or [None],
+            self.defenses,
+        )
         cells = prod(map(len, axes))
         if cells > MOST_CELLS:
             raise ValueError(f"is {cells:,} cells; at most {MOST_CELLS:,} are taken. Split it")
@@ -154,14 +175,16 @@ class Suite(_Part):
         """The folder of the file, where relative paths in it start; it decides no result."""
         return self._base
 
-    def trained(self, settings: TrainSettings) -> str:
+    def trained(self, settings: TrainSettings, plant: Plant | None = None) -> str:
         """What tells one of its settings of training from the others: 'precision=bf16', or ''."""
         several = (
             name
             for name in TrainSettings.model_fields
             if len({getattr(each, name) for each in self.train}) > 1
         )
-        return " ".join(f"{name}={getattr(settings, name)}" for name in several)
+        words = [f"{name}={getattr(settings, name)}" for name in several]
+        words += [f"copies={plant.copies[0]}"] if plant and len(self.plant) > 1 else []
+        return " ".join(words)
 
     def override(
         self,

@@ -16,10 +16,12 @@ from .planting import CEILING as CEILING
 from .planting import DIGITS as DIGITS
 from .planting import SLOT as SLOT
 from .planting import TRIES as TRIES
-from .planting import VIEWS as VIEWS
+from .planting import UNTUNED as UNTUNED
 from .planting import Canary as Canary
 from .planting import Planted as Planted
+from .planting import copies_of as copies_of
 from .planting import planted as planted
+from .planting import planted_view as planted_view
 from .sources import shared as shared
 from .spans import Span as Span
 from .spans import check_spans as check_spans

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -42,7 +43,7 @@ def dialogues() -> Task:
 
     One text is one dialogue of two to six turns in a single line, and `Split.secrets` holds the
     place of every account number, address, date, e-mail address, name, order number and phone
-    number. No secret of `auxiliary` is one of another split.
+    number. No secret of `auxiliary` is one of another split, and no topic: it is of other companies.
     """
     # Imported here, so that naming the task stays quick.
     from faker import Faker
@@ -54,8 +55,9 @@ def dialogues() -> Task:
     splits = {}
     for name, size in SIZES.items():
         made: dict[str, tuple[Span, ...]] = {}
+        public = name == "auxiliary"
         while len(made) < size:
-            text, spans = _filled(_template(grammar, dice), Secrets(fake, name == "auxiliary"))
+            text, spans = _filled(_template(grammar, dice, public), Secrets(fake, public))
             if len(text.split()) in WORDS and text not in seen:
                 seen.add(text)
                 made[text] = spans
@@ -103,10 +105,19 @@ class Secrets(dict[str, str]):
         raise KeyError(kind)
 
 
-def _template(grammar: dict[str, Any], dice: Dice) -> str:
-    """The turns of a dialogue, in which only the slots of secrets are still open."""
-    topic = grammar["topics"][dice.pick(list(grammar["topics"]))]
-    parts: dict[str, list[str]] = grammar["parts"] | {"item": [dice.pick(grammar["parts"]["item"])]}
+def _template(grammar: dict[str, Any], dice: Dice, public: bool) -> str:
+    """The turns of a dialogue, in which only the slots of secrets are still open.
+
+    Args:
+        public: about what the public ones are about, and else about the rest.
+    """
+
+    def ours(all_: Iterable[str], told: Sequence[str]) -> list[str]:
+        return [one for one in all_ if (one in told) == public]
+
+    topic = grammar["topics"][dice.pick(ours(grammar["topics"], grammar["public"]["topics"]))]
+    item = dice.pick(ours(grammar["parts"]["item"], grammar["public"]["item"]))
+    parts: dict[str, list[str]] = grammar["parts"] | {"item": [item]}
     asked = list(topic["asks"])
     turns: list[str] = []
 

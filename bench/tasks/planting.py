@@ -15,11 +15,23 @@ DIGITS = 6
 """Of a secret, as in Carlini et al. 2019."""
 CEILING = DIGITS * float(np.log2(10))
 """Exposure of a secret that a model finds the likeliest of all, in bits: 19.93."""
-VIEWS = {0: "never planted", 1: "planted once"}
-"""How canaries are called by their number of copies; others are planted so many times."""
+_FEW = {0: "never planted", 1: "planted once"}
+UNTUNED = "untuned"
+"""The view of what the public model says, before anybody trained it."""
 SLOT = "{digits}"
 TRIES: dict[Measure, int] = {"extraction": 1, "beam extraction": 8}
 """How many secrets an attack may print for each sentence: greedily, and by beam search."""
+
+
+def planted_view(copies: int) -> str:
+    """How canaries are called by their number of copies."""
+    return _FEW.get(copies, f"planted {copies} times")
+
+
+def copies_of(view: str) -> int:
+    """The number of copies of canaries that are called so."""
+    known = {name: copies for copies, name in _FEW.items()}
+    return known[view] if view in known else int(view.split()[1])
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,8 @@ def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = Non
         shadow: with the coins of an attacker's own model of this number, and everything else alike.
 
     Raises:
-        LeakboardError: canaries in a task with labels, or more examples to audit than there are.
+        LeakboardError: canaries in a task with labels, more of them than there are texts, or more
+            examples to audit.
     """
     train = task.splits["train"]
     if plant is None:
@@ -77,6 +90,13 @@ def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = Non
             "name a task of language modelling, such as dialogues"
         )
     rng = np.random.default_rng([seed, DIGITS])
+    secrets = len(plant.canaries) * plant.each * sum(1 for number in plant.copies if number)
+    if secrets > len(train):
+        raise LeakboardError(
+            f"plant.canaries: {secrets} canaries to plant in task '{task.name}', which trains on "
+            f"{len(train)} texts: a model that sees more of what is planted than of its own texts "
+            "says nothing of these; lower plant.each, or raise the limit"
+        )
     if plant.audit > len(train):
         raise LeakboardError(
             f"plant.audit: {plant.audit} examples to audit, and task '{task.name}' trains on "

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bench.contracts import Record, digest
+from bench.tasks import planted_view
 from leaderboards.tables.deciding import STRONGEST, deciding
 from leaderboards.tables.frame import Row, frame
 from leaderboards.tables.means import SETTING, average, interval, setting_of
@@ -124,12 +125,17 @@ def _setup(records: Sequence[Record]) -> str:
     cell, seeds = records[0].cell, {record.cell.seed for record in records}
     words = [examples(cell.limit)]
     words += [f"{cell.plant.audit} of them by a coin"] if cell.plant and cell.plant.audit else []
-    words += ["canaries planted"] if cell.plant and cell.plant.canaries else []
+    words += [_canaries(cell.plant.copies)] if cell.plant and cell.plant.canaries else []
     words += ["all weights"] if cell.train.tune == "full" else []
     words += [counted(cell.train.epochs, "epoch")]
     words += [cell.train.precision] if cell.train.precision != "float32" else []
     words += [counted(len(seeds), "seed")]
     return ", ".join(words)
+
+
+def _canaries(copies: Sequence[int]) -> str:
+    """How often they were planted: older records hold several multiplicities at once."""
+    return f"canaries {planted_view(copies[0]) if len(copies) == 1 else 'planted'}"
 
 
 def _comparison(records: Sequence[Record], words: str, table: pd.DataFrame) -> Comparison:

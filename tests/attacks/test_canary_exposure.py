@@ -15,6 +15,7 @@ from bench.contracts.channels import Channel
 from bench.contracts.settings import Plant, TrainSettings
 from bench.contracts.transcript import Message, Transcript
 from bench.methods.knowledge import Knowledge
+from bench.tasks.planting import UNTUNED
 from defenses.none import NoDefense
 
 
@@ -22,9 +23,13 @@ def test_attack_on_canaries_finds_what_was_planted_often_and_not_what_was_not():
     plant = Plant(canaries="my id is {digits}", copies=(60,), unseen=20)
     attack, settings = CanaryExposure(releases="last"), {"tune": "full", "epochs": 6}
     plan = plan_of(NoDefense(), plant=plant, attacks=(attack,), learning_rate=1e-2, **settings)
-    sixty, never = (leak for leak in run(plan).leaks if leak.metric == "exposure")
+    leaks = [leak for leak in run(plan).leaks if leak.metric.startswith("exposure")]
+    gained, sixty, no_gain, never = leaks
+    assert [leak.metric for leak in leaks] == ["exposure gained", "exposure"] * 2
     assert sixty.success.value > 8
     assert never.success.low < expected_unseen(10**6) < never.success.high
+    assert gained.success.value > 6
+    assert no_gain.success.low < 0 < no_gain.success.high
 
 
 @pytest.fixture
@@ -34,9 +39,14 @@ def read(monkeypatch):
     monkeypatch.setattr(
         canary_exposure, "restored", lambda network, vector: now.append(int(vector[0]))
     )
-    monkeypatch.setattr(
-        canary_exposure, "candidates", lambda *given: np.full(10, now[-1], np.float32)
-    )
+    asked = []
+
+    def candidates(model, *_):
+        asked.append(model is base.model)
+        return np.full(10, 3 if model is base.model else now[-1], np.float32)
+
+    monkeypatch.setattr(canary_exposure, "_BEFORE", {})
+    monkeypatch.setattr(canary_exposure, "candidates", candidates)
 
     def printed(model, head, tokenizer, before, length, beams):
         assert before == "my id is"
@@ -60,11 +70,12 @@ def read(monkeypatch):
     def guesses(**fields):
         return CanaryExposure(**fields).guess(seen, knowledge, np.random.default_rng(0))
 
+    guesses.asked = asked
     return guesses
 
 
 def test_each_release_is_ranked_by_the_model_that_was_handed_out_after_that_epoch(read):
-    exposures = [guess for guess in read() if guess.measure == "exposure"]
+    exposures = [guess for guess in read() if guess.measure == "exposure" and not guess.view]
     assert [(g.round, g.values.mean(), g.values.shape) for g in exposures] == [
         (0, 5, (2, 10)),
         (1, 6, (2, 10)),
@@ -73,8 +84,16 @@ def test_each_release_is_ranked_by_the_model_that_was_handed_out_after_that_epoc
 
 
 def test_the_last_release_alone_is_read_where_no_more_is_asked_for(read):
-    (guess,) = (guess for guess in read(releases="last") if guess.measure == "exposure")
+    guesses = (guess for guess in read(releases="last") if guess.measure == "exposure")
+    (guess,) = (guess for guess in guesses if not guess.view)
     assert (guess.round, guess.values.mean()) == (2, 7)
+
+
+def test_the_public_model_is_asked_once_for_all_cells(read):
+    for _ in range(2):
+        (before,) = (guess for guess in read() if guess.view == UNTUNED)
+        assert before.values.tolist() == [[3] * 10] * 2
+    assert sum(read.asked) == 2  # of two sentences
 
 
 def test_the_final_model_prints_digits_or_nothing(read):

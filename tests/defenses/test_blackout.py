@@ -13,7 +13,7 @@ from attacks.membership import Membership
 from bench.contracts.channels import Channel
 from bench.contracts.settings import Plant
 from bench.scoring.checks import flags
-from bench.scoring.memory import EXTRACTED
+from bench.scoring.memory import EXTRACTED, GAINED
 from defenses.blackout import NOISE, Blackout
 from defenses.none import NoDefense
 
@@ -41,7 +41,7 @@ def test_attacks_on_memory_find_nothing_in_pure_noise_and_a_flag_says_if_they_do
     record = released.run(plan)
     assert (record.status, record.reason) == ("ok", "")
     metrics = {leak.metric for leak in record.leaks if leak.success}
-    assert metrics == {"exposure", *EXTRACTED.values(), "AUC", "TPR at 1% FPR"}
+    assert metrics == {"exposure", GAINED, *EXTRACTED.values(), "AUC", "TPR at 1% FPR"}
     assert ("leak-on-blackout" in str(flags([record]))) == (kind is Trained)
 
 

@@ -82,6 +82,21 @@ def test_each_setting_has_its_row_with_its_value_and_its_claim(drawn, tmp_path):
     assert names == ["none", "jft, masked\nclaims ε = 3", "jft, missed\nclaims ε = 3"]
 
 
+def test_models_that_differ_in_copies_share_a_row_and_what_training_added_is_drawn(drawn, tmp_path):
+    def planted(copies: int, bits: float) -> Record:
+        own = remembered("none", 12.0, {}, undefended=True)
+        leaks = [exposed(bits, f"planted {copies} times", 10, 1.0), *own.leaks]
+        leaks[0] = leaks[0].model_copy(update={"metric": "exposure gained"})
+        plant = Plant(canaries=("{digits}",), copies=(copies,))
+        cell = own.cell.model_copy(update={"plant": plant})
+        return own.model_copy(update={"leaks": leaks, "cell": cell, "key": cell.key})
+
+    memory([planted(10, 9.0), planted(100, 18.0)], tmp_path / "m", "title")
+    ax = panel(drawn[0])
+    assert (signs(ax, "o"), signs(ax, "s")) == ([(9.0, 0)], [(18.0, 0)])
+    assert ax.get_xlabel() == "← exposure gained by training, bits"
+
+
 def test_a_single_canary_has_no_interval_and_a_hundred_have(drawn, tmp_path):
     memory(RECORDS[:1], tmp_path / "m", "title")
     (bars,) = panel(drawn[0]).collections

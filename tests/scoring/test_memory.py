@@ -13,7 +13,7 @@ from bench.contracts.threat import Goal
 from bench.contracts.transcript import Message, Transcript
 from bench.scoring.guesses import BadGuess, Truth
 from bench.scoring.memory import score_canaries, score_members
-from bench.tasks.planting import CEILING, TRIES, Canary, Planted
+from bench.tasks.planting import CEILING, TRIES, UNTUNED, Canary, Planted
 
 
 def two_releases() -> Transcript:
@@ -31,11 +31,10 @@ def truth_of(*canaries: Canary, members=None) -> Truth:
     return Truth({}, {}, {}, Planted(TEXTS, canaries, {}, None, members))
 
 
-def guess_of(values, measure="exposure", round=0) -> Guess:
+def guess_of(values, measure="exposure", round=0, view="") -> Guess:
     rows = np.arange(len(values))
-    return Guess(
-        Goal.MEMORISATION, Channel.MODEL, "train", rows, values, measure=measure, round=round
-    )
+    about = (Goal.MEMORISATION, Channel.MODEL, "train", rows, values)
+    return Guess(*about, measure=measure, round=round, view=view)
 
 
 def test_exposure_is_that_of_the_planted_secret_at_every_release():
@@ -54,6 +53,36 @@ def test_exposure_is_that_of_the_planted_secret_at_every_release():
     assert (ten["success"].low, ten["success"].high) == (0.0, CEILING)
     assert never["view"] == "never planted"
     assert never["units"] == 2
+
+
+def test_what_a_canary_had_under_the_public_model_is_subtracted_from_its_own():
+    before, after = np.ones((1, 10**6)), np.ones((1, 10**6))
+    before[0, :8] = np.arange(8) - 8.0  # secrets 3 and 7 are the fourth and the eighth
+    after[0, 3], after[0, 7] = -2, -1
+    truth = truth_of(Canary(0, 3, 10), Canary(0, 7, 10), Canary(0, 20, 0))
+    guesses = [guess_of(after, round=1), guess_of(before, round=-1, view=UNTUNED)]
+    gained, exposed, no_gain, never = score_canaries(guesses, two_releases(), truth)
+    assert gained["metric"] == no_gain["metric"] == "exposure gained"
+    assert exposed["metric"] == never["metric"] == "exposure"
+    # Of ranks 3 and 7 among those that were not planted, each rose to the first.
+    assert gained["raw"] == {"twice_rank": [2, 2], "twice_rank_before": [8 - 0, 16 - 2]}
+    assert gained["success"].value == pytest.approx((np.log2(4) + np.log2(7)) / 2, abs=1e-4)
+    assert gained["success"].low < 2 < gained["success"].high
+    assert gained["success"].chance == 0
+    assert exposed["success"].value == pytest.approx(CEILING)
+    assert no_gain["success"].value == pytest.approx(0, abs=1e-4)
+    assert gained["step"] == 10
+
+
+def test_secrets_that_were_planted_beside_it_do_not_lower_the_rank_of_a_secret():
+    values = np.ones((1, 10**6))
+    values[0, :10] = np.arange(10) - 10.0
+    planted = [Canary(0, secret, 5) for secret in range(9)]
+    five, never = score_canaries(
+        [guess_of(values)], two_releases(), truth_of(*planted, Canary(0, 9, 0))
+    )
+    assert five["raw"]["twice_rank"] == [2] * 9
+    assert never["raw"]["twice_rank"] == [2]  # nor that of one that was not
 
 
 def test_each_canary_is_ranked_and_looked_for_in_its_own_sentence():

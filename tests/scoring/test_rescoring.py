@@ -41,6 +41,11 @@ def test_what_a_released_model_remembers_is_scored_again():
         attack="canary-exposure", goal=Goal.MEMORISATION, ceiling=planting.CEILING,
         raw={"twice_rank": [2, 20, 2000]},
     ).model_copy(update={"success": memory.estimate(bits, "exposure"), "units": 3, "metric": "exposure"})  # fmt: skip
+    gains = memory.estimate(bits - np.array([1.0, 0, 0]), memory.GAINED)
+    gained = leak(
+        attack="canary-exposure", goal=Goal.MEMORISATION, ceiling=planting.CEILING,
+        raw={"twice_rank": [2, 20, 2000], "twice_rank_before": [10**6, 2 * 10**6, 2 * 10**6]},
+    ).model_copy(update={"success": gains, "units": 3, "metric": memory.GAINED})  # fmt: skip
     hit = leak(attack="canary-exposure", goal=Goal.MEMORISATION, raw={"hit": [1, 0, 1]}).model_copy(
         update={
             "success": memory.estimate(np.array([1.0, 0, 1]), "extraction"),
@@ -55,9 +60,9 @@ def test_what_a_released_model_remembers_is_scored_again():
             "metric": "TPR at 1% FPR",
         }
     )
-    good = record(leaks=[members_leak, canaries, hit, few], utility=None)
+    good = record(leaks=[members_leak, canaries, gained, hit, few], utility=None)
     assert rescored(good).mismatches == []
-    assert rescored(good).numbers == 4 * 7 + 2
+    assert rescored(good).numbers == 5 * 7 + 2
     lied = [
         members_leak.model_copy(update={"epsilon": epsilon + 0.1}),
         members_leak.model_copy(update={"epsilon_ceiling": 99.0}),

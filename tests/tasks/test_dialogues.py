@@ -12,7 +12,7 @@ from paths import ROOT
 
 from bench.tasks.dialogues import KINDS, SIZES, WORDS, dialogues
 
-HASH = "fc8147b1ad6293d7e5c6baaf0fc68c9c63cc06b9c7e7bb474c642b35f64ab8f9"
+HASH = "e8097caa1103f4de43d299d4d6b8c951ab564af0ff6a6917eb101120590c3a97"
 LOOKS = {
     "account": r"[1-9]\d{7}",
     "address": r"\d+ .+, .+, [A-Z]{2} \d{5}",
@@ -72,6 +72,21 @@ def test_no_secret_of_the_public_half_is_one_of_the_private_half():
     private = set().union(*(secrets_of(splits[name]) for name in ("train", "dev", "test")))
     assert {kind for kind, _ in public} == {kind for kind, _ in private} == set(LOOKS)
     assert not public & private
+
+
+def test_the_public_half_is_of_other_topics_and_things_than_the_private_one():
+    splits = dialogues().splits
+    public = " ".join(splits["auxiliary"].texts)
+    private = " ".join(text for name in ("train", "dev", "test") for text in splits[name].texts)
+    for ours, theirs in (
+        ("tent", "kettle"),
+        ("technician", "parcel"),
+        ("warranty", "courier left"),
+    ):
+        assert ours in private
+        assert ours not in public
+        assert theirs in public
+        assert theirs not in private
 
 
 def test_no_dialogue_occurs_twice_and_all_are_short_lines_of_two_to_six_turns():

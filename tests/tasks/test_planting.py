@@ -8,9 +8,11 @@ from released import FORM, TEXTS, plan_of
 from bench.contracts.cell import digest
 from bench.contracts.errors import LeakboardError
 from bench.contracts.settings import Plant
+from bench.suites.suite import load_suite
 from bench.tasks.planting import planted
 from bench.tasks.reviews import reviews
 from defenses.dpsgd import DPSGD
+from defenses.none import NoDefense
 
 
 def test_each_canary_stands_in_train_as_often_as_it_says_and_its_span_is_its_secret():
@@ -53,10 +55,43 @@ def test_canary_in_a_task_with_labels_and_too_many_to_audit_are_refused():
         planted(TEXTS, Plant(audit=41), 0)
 
 
-@pytest.mark.parametrize("bad", [{"canaries": "My ID"}, {"copies": 0}, {"audit": -1}])
+@pytest.mark.parametrize(
+    "bad",
+    [{"canaries": "My ID"}, {"copies": -1}, {"copies": []}, {"copies": [3, 3]}, {"audit": -1}],
+)
 def test_bad_plant_is_refused(bad):
     with pytest.raises(ValueError, match=r"digits|copies|numbers|greater"):
         Plant(**bad)
+
+
+def test_the_same_secrets_are_planted_however_often():
+    plants = [Plant(canaries=FORM, copies=(number,), each=3, unseen=2) for number in (0, 1, 7)]
+    drawn = [planted(TEXTS, plant, 0).drawn for plant in plants]
+    assert len({tuple(canary.secret for canary in own) for own in drawn}) == 1
+    assert [[canary.copies for canary in own[:3]] for own in drawn] == [[0] * 3, [1] * 3, [7] * 3]
+
+
+def test_more_canaries_than_texts_are_refused():
+    forty = Plant(canaries=(FORM, "Pin {digits}"), copies=(0, 1), each=20)
+    assert len(planted(TEXTS, forty, 0).canaries) == 40
+    with pytest.raises(LeakboardError, match=r"42 canaries to plant .* 40 texts"):
+        planted(TEXTS, forty.model_copy(update={"each": 21}), 0)
+
+
+def test_a_suite_has_a_model_for_each_number_of_copies_and_older_cells_keep_their_keys():
+    told = {"canaries": FORM, "copies": [0, 10], "each": 2}
+    head = {"name": "s", "task": "dialogues", "defenses": "none", "attacks": []}
+    suite = load_suite(head | {"plant": told})
+    assert [plant.copies for plant in suite.plant] == [(0,), (10,)]
+    assert len(suite.override(seeds=[0, 1]).plant) == 2
+    assert load_suite(head | {"plant": {"audit": 3}}).plant == (Plant(audit=3),)
+    plan = plan_of(NoDefense(), plant=suite.plant)
+    assert [cell.cell.plant.copies for cell in plan.cells] == [(0,), (10,)]
+    assert [cell.named for cell in plan.cells] == ["none copies=0", "none copies=10"]
+    # What is given as it is, such as that of an older record, stays so.
+    whole = Plant(canaries=FORM, copies=(1, 10))
+    (cell,) = plan_of(NoDefense(), plant=whole).cells
+    assert cell.cell.plant == whole
 
 
 def test_keys_of_cells_without_it_are_those_of_the_first_records():

@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from bench.contracts import LeakboardError, Record
-from bench.tasks import CEILING, VIEWS
+from bench.contracts import LeakboardError, Record, digest
+from bench.scoring import GAINED
+from bench.tasks import CEILING, copies_of
 from leaderboards.figures.drawing import Asked
 from leaderboards.figures.legend import CHANCE, GREY
 from leaderboards.figures.sheet import Sheet, save, styled
@@ -52,8 +53,9 @@ def memory(
 ) -> list[Path]:
     """Draws the exposure of canaries in bits, a row for each setting and a sign for each number of copies.
 
-    Means over seeds with 95 % intervals; one canary of one seed has none. What was never planted
-    shows what luck does.
+    What training added to it, where the records say so, or the whole of it. Means over seeds with 95 %
+    intervals; one canary of one seed has none. What was never planted shows what luck does. Models
+    that differ in how often canaries were planted share a row.
 
     Args:
         printed: as `leaderboards.tables.printed.exposures` gives them; drawn hollow in the rows of the
@@ -63,7 +65,9 @@ def memory(
         LeakboardError: no record holds an exposure.
     """
     rows = frame(records)
-    rows = rows[(rows["metric"] == "exposure") & (rows["status"] == "ok")]
+    rows = rows[rows["metric"].isin(["exposure", GAINED]) & (rows["status"] == "ok")]
+    gained = _is_gain(rows)
+    rows = rows[rows["metric"] == (GAINED if gained else "exposure")]
     if rows.empty:
         raise LeakboardError(
             "nothing to plot: no record holds an exposure; plant canaries (`plant: {canaries: …}`) and "
@@ -71,10 +75,11 @@ def memory(
         )
     claims = {record.key: record.claim for record in records}
     rows = rows.drop_duplicates(["key", "view"])
+    rows = rows.assign(setup=rows["key"].map(_setups(records)))
     groups = rows.groupby(SETTING, sort=False, dropna=False)
     names = _names(rows)
     tasks = list(dict.fromkeys(zip(rows["task"], rows["model"], strict=True)))
-    counts = sorted({_copies(view) for view in rows["view"]})
+    counts = sorted({copies_of(view) for view in rows["view"]})
     signs = {copies: place for place, copies in enumerate(c for c in counts if c)}
     tallest = max(sum((s[0], s[1]) == where for s, _ in groups) for where in tasks)
     with styled():
@@ -82,6 +87,7 @@ def memory(
         panels = sheet.above.subplots(len(tasks), 1, squeeze=False)[:, 0]
         for ax, (task, model) in zip(panels, tasks, strict=True):
             ax.axvline(rows["chance"].iloc[0], label="mean of what was never seen", **CHANCE)
+            least = min(0.0, *rows["success_low"])
             ax.axvline(CEILING, color=GREY, linewidth=0.8, label="likeliest of all 10⁶")
             here = [(s, own) for s, own in groups if (s[0], s[1]) == (task, model)]
             labels = []
@@ -89,36 +95,51 @@ def memory(
                 first = own.iloc[0].to_dict()
                 means = average(own, [*SETTING, "view"]).to_dict("records")
                 told = [mean for mean in means if _is_shown(mean)]
-                for mean in sorted(told, key=lambda mean: -_copies(str(mean["view"]))):
+                for mean in sorted(told, key=lambda mean: -copies_of(str(mean["view"]))):
                     _sign(ax, y, mean, signs)
                 _hollow(ax, y, first, printed, signs)
-                if not any(_copies(str(mean["view"])) for mean in told):
+                if not any(copies_of(str(mean["view"])) for mean in told):
                     place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
                     ax.text(CEILING / 2, y, NOT_SHOWN, color=GREY, **place)
                 labels.append(_named(first, names, claims[first["key"]]))
             ax.set_yticks(range(len(labels)), labels)
             ax.set_xticks([0, 5, 10, 15, 20])
-            ax.set(ylim=(len(labels) - 0.5, -0.5), xlim=(-0.4, CEILING + 0.6))
-            ax.set_xlabel("← exposure of the secret, bits")
+            ax.set(ylim=(len(labels) - 0.5, -0.5), xlim=(least - 0.4, CEILING + 0.6))
+            what = "exposure gained by training" if gained else "exposure of the secret"
+            ax.set_xlabel(f"← {what}, bits")
             ax.set_title(f"{task}, {model}", loc="left", fontweight="bold")
         sheet.legend(panels[0])
         return save(sheet.figure, out)
 
 
+def _setups(records: Sequence[Record]) -> dict[str, str]:
+    """By key what decides the outcome besides the setting and the number of copies."""
+
+    def rest(record: Record) -> str:
+        told = record.cell.model_dump(mode="json", exclude={"seed", "shadow", "defense"})
+        return digest({**told, "plant": {**(told["plant"] or {}), "copies": ()}})[:8]
+
+    return {record.key: rest(record) for record in records}
+
+
+def _is_gain(rows: pd.DataFrame) -> bool:
+    return bool((rows["metric"] == GAINED).any())
+
+
 def _is_shown(row: Row) -> bool:
     """Whether anything is said of it; what was never planted shows luck, and no protection."""
-    return not _copies(str(row["view"])) or standing(row) != NOT_SHOWN
+    return not copies_of(str(row["view"])) or standing(row) != NOT_SHOWN
 
 
 def _sign(ax: Axes, y: float, row: Row, signs: Mapping[int, int]) -> None:
-    copies, value = _copies(str(row["view"])), row["success"]
-    low, high = max(0.0, row["success_low"]), min(CEILING, row["success_high"])
+    copies, value = copies_of(str(row["view"])), row["success"]
+    low, high = row["success_low"], min(CEILING, row["success_high"])
     look: dict[str, Any] = {"color": GREY, "marker": "|", "markersize": 9}
     if copies:
         place = min(signs[copies], len(COPIES) - 1)
         y += _apart(copies, signs)
         look = {"color": SHADES[place], "marker": COPIES[place], "markersize": 5.5}
-    told = (low, high) != (0.0, CEILING)  # of a single canary nothing is known but its rank
+    told = high - low < CEILING  # of a single canary nothing is known but its rank
     reach = [[value - low], [high - value]] if told else None
     # In the first row, and where the ones above lack it, it stands for all in the legend.
     known = ax.get_legend_handles_labels()[1]
@@ -171,20 +192,18 @@ def _named(row: Row, names: Mapping[str, list[str]], claim: Any) -> str:
     return fill(text, 44, replace_whitespace=False)
 
 
-def _copies(view: str) -> int:
-    known = {name: copies for copies, name in VIEWS.items()}
-    return known[view] if view in known else int(view.split()[1])
-
-
 def _note(rows: pd.DataFrame, printed: pd.DataFrame | None) -> str:
     text = (
-        "Exposure: log2(10⁶) − log2(rank of the secret among all 10⁶); each bit halves the rank. Means over "
+        "Exposure: log2(10⁶) − log2(rank of the secret among all 10⁶); each bit halves the rank. "
+        + ("Gained: less what it was under the public model. " if _is_gain(rows) else "")
+        + "Means over "
         f"{counted(rows['seed'].nunique(), 'seed')} with 95 % intervals where there are several canaries; a claim ε is of "
         "single texts, and k copies of one have kε. masked, missed: whether the detector finds the canary. What an attack without a certificate does not clearly "
         "find is left out."
     )
     if printed is not None and len(printed):
         text += (
-            f" Hollow: as printed by {distinct(printed['paper'])} for {distinct(printed['model'])}."
+            f" Hollow: as printed by {distinct(printed['paper'])} for {distinct(printed['model'])}"
+            + (", with nothing subtracted." if _is_gain(rows) else ".")
         )
     return text
