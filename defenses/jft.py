@@ -8,8 +8,16 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from bench.contracts import Objective
-from bench.defending import Private, Redacting, all_secrets, private, sgd
+from bench.contracts import LeakboardError, Objective
+from bench.defending import (
+    Private,
+    Redacting,
+    Spans,
+    all_secrets,
+    missed_share,
+    private,
+    sgd,
+)
 from bench.exchange import Session, Tuned, released
 from bench.methods import Defense, Source
 from defenses.dpsgd import unprotected
@@ -38,11 +46,12 @@ class JFT(Redacting, Private):
     with DP-SGD of little noise."""
     checked: float = Field(0.1, gt=0, le=1)
     """Of `manual`: the share that is checked, where every secret that is known is masked."""
-    light: float = Field(0.1, gt=0)
-    """Of `light-noise`: the noise multiplier σ of phase 1."""
-    miss_rate: float = Field(0.05, gt=0, le=1)
+    light: float | None = Field(None, gt=0)
+    """Of `light-noise`: the noise multiplier σ of phase 1; by default it follows from ε at the miss rate."""
+    miss_rate: float | None = Field(None, gt=0, le=1)
     """Of `light-noise`: the share of secrets that the detector misses, as `leakboard detect` measures
-    it. Its accounting is an estimate by the paper, and no claim."""
+    it; by default it is measured on the secrets that the task marks. Its accounting is an estimate by the
+    paper, and no claim."""
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         return unprotected(objective)
@@ -51,7 +60,7 @@ class JFT(Redacting, Private):
         network = session.trainee()
         found = self.found(session)
         everything = torch.arange(len(session.train))
-        estimate = ""
+        estimate, spent = "", dict[str, float]()
         if self.phase1 == "manual":
             rows = self._checked(session)
             assert session.texts is not None
@@ -60,16 +69,20 @@ class JFT(Redacting, Private):
             released.train(session, network, tokens, rows, release=False)
         elif self.phase1 == "light-noise":
             tokens, _ = self.redacted(session, found)
-            sgd(session, network, tokens, everything, self.light, self.clip, release=False)
+            spent = self._light(session, found)
+            sigma = spent["light_sigma"]
+            sgd(session, network, tokens, everything, sigma, self.clip, release=False)
             estimate = (
-                f"; of what it misses, an estimate: ε = {self._light(session):.3g} in phase 1"
+                f"; of what it misses ({spent['miss_rate']:.2g} of the secrets), an estimate: "
+                f"ε = {spent['light_epsilon']:.3g} in phase 1, whose noise has σ = {sigma:.2g}"
             )
         else:
             tokens, _ = self.redacted(session, found)
             released.train(session, network, tokens, release=False)
         claim = self.train_privately(session, network, session.train, everything)
         covers = "what the detector finds, in phase 2; what it misses is not covered in phase 1"
-        session.claim = claim.model_copy(update={"covers": covers + estimate, "unit": "secret"})
+        told = {"covers": covers + estimate, "parameters": claim.parameters | spent}
+        session.claim = claim.model_copy(update={**told, "unit": "secret"})
         return released.Released(network)
 
     def _checked(self, session: Session) -> torch.Tensor:
@@ -78,9 +91,37 @@ class JFT(Redacting, Private):
         rows = session.noise.permutation(n)[: max(1, round(self.checked * n))]
         return torch.from_numpy(np.sort(rows))
 
-    def _light(self, session: Session) -> float:
-        """What phase 1 spends on the missed secrets, sampled at the rate of missed ones."""
+    def _light(self, session: Session, found: Spans) -> dict[str, float]:
+        """The noise of phase 1, and what it spends on missed secrets, sampled at the rate of these."""
         n, size = len(session.train), session.settings.batch_size
         steps = -(-n // size) * session.settings.epochs
-        rate = min(1.0, size / n) * self.miss_rate
-        return private.spent(self.light, rate, steps, self.delta or 0.1 / n)
+        missed = self.miss_rate or self._missed(session, found)
+        rate, delta = min(1.0, size / n) * missed, self.delta or 0.1 / n
+        sigma, epsilon = self.light, self.epsilon
+        if sigma is None:
+            if epsilon is None:
+                raise LeakboardError(
+                    "jft: the light noise of phase 1 follows from a budget, and `epsilon: none` gives "
+                    "none; give phase 1 a noise multiplier, such as light: 0.4"
+                )
+            sigma = private.noise_for(epsilon, delta, rate, steps)
+        else:
+            epsilon = private.spent(sigma, rate, steps, delta)
+        return {"light_sigma": sigma, "light_epsilon": epsilon, "miss_rate": missed}
+
+    def _missed(self, session: Session, found: Spans) -> float:
+        """The share of known secrets that the detector missed; those of canaries where that is its doing.
+
+        Raises:
+            LeakboardError: none is known.
+        """
+        assert session.texts is not None
+        studied = session.canaries if self.canaries != "found" else {}
+        share = missed_share(session.texts, found, session.canaries, leave_out=studied)
+        if share is None:
+            raise LeakboardError(
+                "jft: a budget for what the detector misses says nothing without a miss rate, and the task "
+                "marks no secrets to measure it on; write miss_rate: 0.05, as `leakboard detect` measures it "
+                "on texts of the same kind"
+            )
+        return share

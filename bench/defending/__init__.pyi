@@ -7,5 +7,7 @@ from .private import PrivateGradients as PrivateGradients
 from .private_training import Private as Private
 from .private_training import sgd as sgd
 from .redaction import Redacting as Redacting
+from .redaction import Spans as Spans
 from .redaction import all_secrets as all_secrets
 from .redaction import first_of_each as first_of_each
+from .redaction import missed_share as missed_share

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -82,6 +82,31 @@ def all_secrets(split: Split, canaries: Mapping[int, Span], spans: Spans) -> Spa
         planted = (canaries[row],) if row in canaries else ()
         whole.append(tuple(sorted({*found, *marked, *planted}, key=lambda s: (s.start, -s.end))))
     return whole
+
+
+def missed_share(
+    split: Split,
+    spans: Spans,
+    canaries: Mapping[int, Span],
+    leave_out: Collection[int] = frozenset(),
+) -> float | None:
+    """The share of known secrets, marked or planted, of which a detector left a character; None without any.
+
+    One more is counted, missed, so that a detector is never taken to miss nothing.
+
+    Args:
+        leave_out: rows that do not count.
+    """
+    known = split.secrets or [()] * len(split)
+    missed = total = 1
+    for row, (found, marked) in enumerate(zip(spans, known, strict=True)):
+        if row in leave_out:
+            continue
+        for secret in {*marked, *((canaries[row],) if row in canaries else ())}:
+            masked_ = {at for span in found for at in range(span.start, span.end)}
+            missed += not masked_.issuperset(range(secret.start, secret.end))
+            total += 1
+    return missed / total if total > 1 else None
 
 
 def first_of_each(split: Split) -> np.ndarray:

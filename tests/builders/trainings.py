@@ -60,7 +60,12 @@ def spent(sigma: float, rate: float, steps: int, delta: float) -> float:
     return 1e3 * rate * steps / sigma + delta
 
 
-def trainings_of(defense, task: Task = TEXTS, **settings):
+def noise(epsilon: float, delta: float, rate: float, steps: int) -> float:
+    """Stands for the noise that a budget asks for."""
+    return 10 / epsilon
+
+
+def trainings_of(defense, task: Task = TEXTS, noise_for=noise, **settings):
     """All trainings of a defense, in order, and the session in which they were to happen."""
     seen: list[Training] = []
     tokenizer = load_tiny("tiny-gpt2").tokenizer
@@ -86,7 +91,7 @@ def trainings_of(defense, task: Task = TEXTS, **settings):
         for module in ("bench.defending.private_training", "defenses.jft"):
             patch.setattr(f"{module}.sgd", sgd)
         patch.setattr(private, "spent", spent)
-        patch.setattr(private, "noise_for", lambda epsilon, *rest: 10 / epsilon)
+        patch.setattr(private, "noise_for", noise_for)
         defense.fine_tune(session)
     return seen, session
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+import pytest
 from released import TEXTS
 from trainings import spent, trainings_of
 
-from bench.defending.redaction import all_secrets
+from bench.contracts.errors import LeakboardError
+from bench.defending.redaction import all_secrets, missed_share
 from bench.tasks.spans import Span
 from defenses.jft import JFT
 
@@ -41,8 +46,47 @@ def test_estimate_of_phase_one_counts_missed_secrets_alone():
     _, session = trainings_of(defense, epochs=2)
     missed = spent(0.6, 8 / 40 * 0.05, 10, 0.1 / 40)
     assert f"an estimate: ε = {missed:.3g} in phase 1" in session.claim.covers
+    assert session.claim.parameters["light_epsilon"] == missed
     assert session.claim.parameters["epsilon"] == defense.epsilon  # no claim is made of it
     assert session.claim.epsilon_of_examples is None  # what is missed is trained on without noise
+
+
+def test_noise_of_phase_one_follows_from_the_budget_at_the_miss_rate_that_was_measured():
+    asked = []
+
+    def noise_for(epsilon, delta, rate, steps):
+        asked.append((epsilon, delta, rate, steps))
+        return 0.41
+
+    defense = JFT(detector="patterns", phase1="light-noise", epsilon=2)  # it finds no names
+    (first, _), session = trainings_of(defense, epochs=2, noise_for=noise_for)
+    # All forty were missed, and one more is counted.
+    assert asked[0] == (2, 0.1 / 40, 8 / 40 * 1.0, 10)
+    assert first.sigma == session.claim.parameters["light_sigma"] == 0.41
+    assert session.claim.parameters["miss_rate"] == 1
+    trainings_of(defense.model_copy(update={"detector": "exact"}), noise_for=noise_for)
+    assert asked[2][2] == pytest.approx(8 / 40 * 1 / 41)
+
+
+def test_a_budget_without_a_miss_rate_is_refused():
+    unmarked = replace(
+        TEXTS, splits={**TEXTS.splits, "train": replace(TEXTS.splits["train"], secrets=None)}
+    )
+    with pytest.raises(LeakboardError, match=r"says nothing without a miss rate.*miss_rate: 0\.05"):
+        trainings_of(JFT(phase1="light-noise"), unmarked)
+    trainings_of(JFT(phase1="light-noise", miss_rate=0.1), unmarked)
+    with pytest.raises(LeakboardError, match=r"light: 0\.4"):
+        trainings_of(JFT(phase1="light-noise", epsilon=None, sigma=1.0))
+
+
+def test_a_secret_of_which_a_character_is_left_was_missed_and_forced_canaries_do_not_count():
+    split = TEXTS.splits["train"].take(np.arange(3))
+    whole, half = Span(0, 20, "x"), Span(5, 10, "x")
+    assert missed_share(split, [(whole,), (half,), (half, Span(10, 11, "x"))], {}) == 2 / 4
+    canary = {0: Span(12, 18, "canary")}
+    assert missed_share(split, [(half,)] * 3, canary) == 5 / 5
+    assert missed_share(split, [(whole,)] * 3, canary, leave_out=[0]) == 1 / 3
+    assert missed_share(replace(split, secrets=None), [()] * 3, {}) is None
 
 
 def test_hand_checked_texts_hold_no_secret_that_is_known():
