@@ -17,22 +17,19 @@ FORMS = ("table", "json", "markdown")
 @app.command()
 def show(
     source: Source,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also the baselines that read nothing.")
+    attacks: Annotated[
+        bool, typer.Option("--attacks", help="Every attack, and why others did not run.")
     ] = False,
-    compact: Annotated[
-        bool,
-        typer.Option(
-            "--best", help="One row per setting and goal: the paper's attack and the strongest."
-        ),
+    everything: Annotated[
+        bool, typer.Option("--all", help="With --attacks: also the baselines that read nothing.")
     ] = False,
     attack: Annotated[str | None, Deciding] = None,
 ) -> None:
-    """Show the records of a suite as a table: utility, and what each attack found.
+    """Show the records of a suite: per setting its utility, and per goal the strongest attack.
 
     Examples: leakboard show smoke
 
-    leakboard show smoke --best
+    leakboard show smoke --attacks
     """
     from leaderboards.tables import deciding
     from leaderboards.terminal import best_tables, summary_tables
@@ -40,7 +37,8 @@ def show(
     rows = results_of(source).frame()
     if attack is not None:
         rows = rows[rows.index.isin(deciding(rows, attack).index) | (rows["status"] != "ok")]
-    for part in best_tables(rows) if compact else summary_tables(rows, everything):
+    long = attacks or everything or attack is not None
+    for part in summary_tables(rows, everything) if long else best_tables(rows):
         console.print(part)
 
 

@@ -130,6 +130,7 @@ def run(
     """
     import leakboard
     from bench.running import Engine
+    from leaderboards.terminal import ending
 
     engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts)
 
@@ -156,7 +157,7 @@ def run(
         workers=engine,
         progress=console,
     )
-    _ended(results.records, results.folders[0], "" if out else str(suite))
+    _ended(results.records, results.folders[0], "" if out else str(suite), ending(results.compared))
 
 
 def _again(
@@ -180,19 +181,31 @@ def _again(
     with Live(console, len(planned.cells)) as live:
         records = Runner(planned, store, live, transcripts).run()
     told = compared(before, records[0])[1]
-    _ended(records, store.folder, "" if out else planned.suite.name, told)
+    _ended(records, store.folder, "" if out else planned.suite.name, [told])
 
 
-def _ended(records: Sequence[Record], folder: Path, name: str, more: str = "") -> None:
+def _ended(records: Sequence[Record], folder: Path, name: str, shown: Sequence[str]) -> None:
     """What stands below a run; it ends with code 1 where something broke.
 
     Args:
         name: by which the commands that read find the folder; '' where they do not.
+        shown: what came out.
     """
-    see = f" See them with leakboard show {name} and leakboard plot {name}." if name else ""
-    console.print(f"{len(records)} cells in {folder}.{see}")
-    if more:
-        console.print(more)
+    from leaderboards.tables import counted
+
+    seeds = len({record.cell.seed for record in records})
+    methods = len({record.cell.defense.name for record in records})
+    console.print(
+        f"{counted(len(records), 'cell')} of {counted(methods, 'defense')} and {counted(seeds, 'seed')} "
+        f"in {folder}",
+        highlight=False,
+    )
+    for line in shown:
+        console.print(line, highlight=False, markup=False)
+    where = name or folder
+    console.print(
+        f"table: leakboard show {where}   picture: leakboard plot {where}", highlight=False
+    )
     bad = [r for r in records if r.status not in ("ok", "skipped")]
     broken = [leak for r in records for leak in r.leaks if leak.status not in ("ok", "skipped")]
     for failed in bad:

@@ -64,11 +64,11 @@ def summary_tables(frame: pd.DataFrame, everything: bool = False) -> list[Render
 
 
 def best_tables(frame: pd.DataFrame) -> list[RenderableType]:
-    """For each task, model and cut a table: below each setting a row per goal and attribute.
+    """For each task, model and cut a table: below each setting, with its utility, a row per goal and attribute.
 
     A row holds the EP that the attack of the defense's authors leaves, the EP that the strongest
     attack leaves, and which one that was; both are chosen as `leaderboards.tables.deciding.deciding` says.
-    What did not apply or failed is a numbered note, with its reason.
+    What failed is a numbered note, with its reason; what nobody measured is named once.
     """
     shown, frame = _shown(frame), frame.sort_values("cut", kind="stable")
     parts: list[RenderableType] = []
@@ -77,6 +77,7 @@ def best_tables(frame: pd.DataFrame) -> list[RenderableType]:
         if len(told):
             parts.append(_best(f"{task} · {model} · cut {cut}", told, shown, notes))
         parts += [Text(f"note {n}, {note}", style="dim") for note, n in notes.items()]
+        parts += [Text(line, style="dim") for line in _unmeasured(told)]
         cells = here[here["goal"] == ""]
         parts += [Text(line, style="yellow") for line in failures(cells)]
         parts += [Text(f"skipped: {line}", style="dim") for line in skipped(cells)]
@@ -90,41 +91,38 @@ def _best(
     title = f"{title} · EP by the paper's attack and by the strongest"
     table = titled(title)
     # Names may be wrapped on a narrow terminal, numbers may not.
-    table.add_column("defense, goal, strongest attack", overflow="fold")
+    table.add_column("defense, strongest attack", overflow="fold")
     for name in ("paper", "strongest"):
         table.add_column(name, justify="right", no_wrap=True)
     floors = _add_levels(table, rows)
-    table.add_column("note", overflow="fold")
+    broken = not rows["status"].isin(["ok", "skipped"]).all()
+    if broken:
+        table.add_column("note", overflow="fold")
     table.add_column("flag", no_wrap=True, min_width=4)
-    alike = [*SETTING, "goal"]
-    last = None
-    for _, same in rows.groupby(alike, sort=False, dropna=False):
-        means = average(deciding(same), [*alike, "attribute"]).sort_values("attribute")
-        found = means.to_dict("records")
-        theirs = average(deciding(same, PAPER), [*alike, "attribute"])
-        authors = {row["attribute"]: row for row in theirs.to_dict("records")}
-        first = same.iloc[0].to_dict()
-        peers = rows[rows["defense"] == first["defense"]]
-        setting = _setting(first, peers, shown)
-        numbers = [notes.setdefault(text, len(notes) + 1) for text in _idle(same)]
-        # A baseline is no attack: where nothing else ran, the row stays empty.
-        for row in found or [first | NOTHING]:
-            # Without authors there is nothing but the strongest.
-            known = look(row["defense"]).measured_by and row["attribute"] in authors
-            params = settings(row["attack_params"], shown.get(row["attack"], []))
-            by = f"by {row['attack']} {params.replace(' = ', '=')}" if found else ""
-            aim = Text(f"{row['attribute'] or row['goal']} {by}".rstrip())
-            if setting != last:
-                table.add_row(Text(setting, style="bold"))
-            words = [
-                _privacy(authors[row["attribute"]], interval=False) if known else _number(None),
-                _privacy(row),
-                *_levels(row, floors),
-                ", ".join(map(str, sorted(numbers))),
-                _numbered(row["flags"]),
-            ]
-            table.add_row(Padding(aim, BELOW), *map(Text, words))
-            last = setting
+    for _, own in rows.groupby(SETTING, sort=False, dropna=False):
+        first = average(own, SETTING).iloc[0].to_dict()
+        setting = _setting(first, rows[rows["defense"] == first["defense"]], shown)
+        table.add_row(_headed(setting, first))
+        for _, same in own.groupby("goal", sort=False):
+            found = average(deciding(same), [*SETTING, "goal", "attribute"])
+            theirs = average(deciding(same, PAPER), [*SETTING, "goal", "attribute"])
+            authors = {row["attribute"]: row for row in theirs.to_dict("records")}
+            numbers = [notes.setdefault(text, len(notes) + 1) for text in _failed(same)]
+            empty = [same.iloc[0].to_dict() | NOTHING] if numbers else []
+            for row in found.sort_values("attribute").to_dict("records") or empty:
+                # Without authors there is nothing but the strongest.
+                known = look(row["defense"]).measured_by and row["attribute"] in authors
+                params = settings(row["attack_params"], shown.get(row["attack"], []))
+                by = f"by {row['attack']} {params.replace(' = ', '=')}" if len(found) else ""
+                aim = Text(f"{row['attribute'] or row['goal']} {by}".rstrip())
+                words = [
+                    _privacy(authors[row["attribute"]], interval=False) if known else _number(None),
+                    _privacy(row),
+                    *_levels(row, floors),
+                    *([", ".join(map(str, sorted(numbers)))] if broken else []),
+                    _numbered(row["flags"]),
+                ]
+                table.add_row(Padding(aim, BELOW), *map(Text, words))
     return table
 
 
@@ -141,9 +139,24 @@ def _audits(rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> list[str]:
     return lines
 
 
-def _idle(rows: pd.DataFrame) -> list[str]:
-    """Why attacks of one goal did not run or failed, those with the same reason together."""
-    lost = rows[rows["status"] != "ok"].groupby(["goal", "status", "reason"], sort=False)["attack"]
+def _headed(setting: str, row: Row) -> Text:
+    """The line above what was found of a setting."""
+    utility = f" · {row['utility_metric'] or 'utility'} {_with_half(row, 'utility')}"
+    return Text(setting, style="bold") + Text(utility, style="not bold")
+
+
+def _unmeasured(rows: pd.DataFrame) -> list[str]:
+    """The goals for which no attack found anything to read."""
+    tried = rows[~((rows["status"] == "ok") & (rows["channel"] == ""))]
+    told = tried.groupby("goal", sort=False)["status"]
+    goals = [str(goal) for goal, statuses in told if (statuses == "skipped").all()]
+    return [f"not measured: {', '.join(goals)}; --attacks says why"] if goals else []
+
+
+def _failed(rows: pd.DataFrame) -> list[str]:
+    """Why attacks of one goal failed, those with the same reason together."""
+    bad = rows[~rows["status"].isin(["ok", "skipped"])]
+    lost = bad.groupby(["goal", "status", "reason"], sort=False)["attack"]
     return [
         f"{', '.join(attacks.unique())} ({goal}): {status}: {reason or 'no reason given'}"
         for (goal, status, reason), attacks in lost
@@ -179,8 +192,7 @@ def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Ta
         same = means[means["defense"] == row["defense"]]
         setting = _setting(row, same, shown)
         if setting != last:
-            utility = f" · {row['utility_metric'] or 'utility'} {_with_half(row, 'utility')}"
-            table.add_row(Text(setting, style="bold") + Text(utility, style="not bold"))
+            table.add_row(_headed(setting, row))
         found = _privacy(row) if row["status"] == "ok" else row["status"]
         words = [found, *_levels(row, floors), _numbered(row["flags"])]
         cells: list[RenderableType] = [

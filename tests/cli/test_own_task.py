@@ -35,7 +35,7 @@ def test_four_topics_of_a_file_are_run_shown_claimed_and_published(
     (tmp_path / "topics.tsv").write_text("\n".join(lines) + "\n")
     (tmp_path / "topics.yaml").write_text(SUITE)
     code, out, err = leakboard("run", "topics.yaml", "--out", "records")
-    assert (code, "4 cells in records" in out) == (0, True), (out, err)
+    assert (code, "4 cells of " in out) == (0, True), (out, err)
 
     frame = lb.load("records").frame()
     # Nobody asked for the twin, nor for what the untrained model tells.
@@ -47,7 +47,7 @@ def test_four_topics_of_a_file_are_run_shown_claimed_and_published(
     assert set(scored["flags"]) <= {"", "uncertified-attack"}
 
     _, shown, _ = leakboard("show", "records")
-    best = leakboard("show", "records", "--best")
+    best = leakboard("show", "records")
     assert all(word in shown for word in ("floor", "none · accuracy", "p3eft", "frozen", "dc"))
     assert best[0] == 0
     code, told, _ = leakboard("findings", "records", "--format", "markdown")

@@ -9,17 +9,18 @@ import pandas as pd
 import pytest
 
 
-def test_show_tells_leaks_and_why_an_attack_did_not_run(leakboard, records):
+def test_show_tells_the_strongest_and_with_attacks_all_and_why_some_did_not_run(leakboard, records):
     code, out, _ = leakboard("show", records)
+    assert code == 0
+    assert "EP by the paper's attack and by the strongest" in out
+    assert "frozen does not send logit-gradients" not in out
+    code, out, _ = leakboard("show", records, "--attacks")
     assert code == 0
     assert "logit-gradient" in out
     assert "frozen does not send logit-gradients" in out
 
 
-def test_show_can_be_limited_to_the_best_attacks_or_to_one(leakboard, records):
-    code, out, _ = leakboard("show", records, "--best")
-    assert code == 0
-    assert "EP by the paper's attack and by the strongest" in out
+def test_show_can_be_limited_to_one_attack(leakboard, records):
     _, out, _ = leakboard("show", records, "--attack", "paper")
     assert "eia-nn" in out
     # No paper measures labels; what did not run stays.

@@ -21,6 +21,11 @@ def test_a_second_run_trains_nothing(leakboard, records, monkeypatch):
     code, out, _ = leakboard("run", "quick.yaml")
     assert code == 0
     assert out.count("kept") == 4
+    told = out[out.rindex("kept") :]
+    assert "4 cells of 3 defenses and 1 seed in results/local/quick" in " ".join(told.split())
+    assert "table: leakboard show quick.yaml   picture: leakboard plot quick.yaml" in told
+    assert "reviews: " in told
+    assert "hide inputs" in told or "hides inputs" in told
     assert {path: path.stat().st_mtime_ns for path in records.glob("*.json")} == before
 
 

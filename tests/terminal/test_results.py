@@ -92,8 +92,8 @@ def test_names_and_numbers_stay_whole_on_terminals(width: int, compact: bool) ->
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
     whole = ["weight=0.125", "spectral", "0.450", "0.400"]
-    whole += ["label"] if compact else [*Channel.RECOMPUTED.split(), "optimiser-inversion"]
-    for word in [*whole, *attacks, "activation-drift"]:
+    long = [*Channel.RECOMPUTED.split(), "optimiser-inversion", *attacks]
+    for word in [*whole, *(["label"] if compact else long), "activation-drift"]:
         assert word in text, word
 
 
@@ -138,20 +138,30 @@ def test_rows_that_differ_only_in_training_are_told_apart() -> None:
     assert "sap bf16" in text
 
 
-def test_the_compact_view_has_both_numbers_and_why_an_attack_is_missing() -> None:
+def test_the_compact_view_has_utility_both_numbers_and_why_an_attack_failed() -> None:
     idle = leak(None, attack="eia-optimise", status="skipped", reason="nothing to [search]")
-    lost = leak(None, attack="logit-gradient", status="failed", goal=Goal.LABEL, reason="boom")
+    lost = leak(None, attack="logit-gradient", status="failed", goal=Goal.LABEL, reason="[b]oom")
     strong = leak(0.8, attack="eia-map")
     made = [record(seed=seed, leaks=[leak(0.3), strong, idle, lost]) for seed in (0, 1)]
     text = printed_text(made, width=80, compact=True)
-    assert re.search(r"inversion by eia-map +0\.700 +0\.200 \[\.200, \.200\] +0\.950 +1 ", text)
-    # A goal of which nothing came is a row, too; only notes say why.
-    assert re.search(r"label +– +– +– +2 ", text)
-    only = [leak(0.4, attack="prior", channel=None)]
-    assert re.search(r"inversion +– +– +0\.950", printed_text([record(leaks=only)], compact=True))
-    assert "note 1, eia-optimise (inversion): skipped: nothing to [search]" in text
-    assert "note 2, logit-gradient (label): failed: boom" in text
+    assert re.search(r"sap · accuracy 0\.900 ±0\.\d\d", text)
+    assert re.search(r"inversion by eia-map +0\.700 +0\.200 \[\.200, \.200\] +0\.950", text)
+    assert re.search(r"label +– +– +– +1 ", text)
+    assert "note 1, logit-gradient (label): failed: [b]oom" in text
+    assert "nothing to [search]" not in text
     assert "…" not in text
+
+
+def test_the_compact_view_names_once_what_nobody_measured() -> None:
+    idle = [leak(None, "norm", Goal.LABEL, status="skipped"), skipped(attack="eia-optimise")]
+    guessed = leak(0.4, attack="prior", channel=None)
+    made = [record("sap", {"eta": eta}, leaks=[leak(0.3), *idle]) for eta in (50.0, 75.0)]
+    text = printed_text(made, compact=True)
+    assert text.count("label") == text.count("not measured: label; --attacks says why") == 1
+    text = printed_text([record(leaks=[guessed, *idle])], compact=True)
+    assert "sap · accuracy" in text
+    assert "inversion by" not in text
+    assert "not measured: inversion, label" in text or "not measured: label, inversion" in text
 
 
 def test_the_compact_view_has_a_row_for_each_attribute_and_names_what_is_swept() -> None:
