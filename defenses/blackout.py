@@ -32,6 +32,7 @@ class Blackout(Defense):
             Channel.ACTIVATIONS,
             Channel.GRADIENTS,
             Channel.LOGIT_GRADIENTS,
+            Channel.LABELS,
             Channel.MODEL,
         }
     )
@@ -42,6 +43,7 @@ class Blackout(Defense):
     def fine_tune(self, session: Session) -> Tuned:
         rng, width = session.noise, session.backbone.width
         vocabulary = len(session.backbone.embeddings)
+        (coins,) = rng.spawn(1)  # a stream of its own leaves the others as records have them
 
         def normal(*shape: int) -> Tensor:
             return torch.from_numpy(rng.standard_normal(shape, dtype="float32"))
@@ -65,6 +67,8 @@ class Blackout(Defense):
             if split == "train":
                 session.wire.send(Channel.GRADIENTS, normal(n, width), rows)
                 session.wire.send(Channel.LOGIT_GRADIENTS, normal(n, session.classes), rows)
+                labels = torch.from_numpy(coins.integers(session.classes, size=n))
+                session.wire.send(Channel.LABELS, labels, rows)
 
         if not session.classes:
             return release()

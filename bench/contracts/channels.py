@@ -31,6 +31,8 @@ class Channel(StrEnum):
     """∂loss/∂θ that the vendor returns, one vector per call; whoever sees the call can compute it."""
     RECOMPUTED = "recomputed-activations"
     """h(x, θ_t) of every text that a server was sent, which it computes itself from tokens and θ_t."""
+    LABELS = "labels"
+    """Classes of training examples in the clear, one whole number per example: where the vendor trains."""
     MODEL = "model"
     """The released model: what was trained of it, as one vector, after each epoch; the last counts."""
 

@@ -20,6 +20,8 @@ from bench.contracts import (
 PER_CALL = {Channel.PARAMETERS, Channel.ADAPTER_GRADIENTS, Channel.MODEL}
 """Channels whose values are one vector for all rows of the message together."""
 PER_TOKEN = {Channel.TOKENS, Channel.REPRESENTATIONS, Channel.CUT_GRADIENTS}
+WHOLE = {Channel.TOKENS, Channel.LABELS}
+"""Channels of whole numbers; the others carry vectors."""
 
 
 def as_arrays(transcript: Transcript, where: str) -> Transcript:
@@ -108,12 +110,16 @@ def _values(m: Message, vocabulary: int | None, width: int | None) -> str:
     if m.lengths is not None and m.lengths.max() > len(m.values):  # their sum might overflow
         return f"lengths must be at most the {len(m.values)} values, got {m.lengths.max()}"
     entries = len(m.rows) if m.lengths is None else int(m.lengths.sum())
-    ids = m.channel == Channel.TOKENS
-    expected = f"{'int64' if ids else 'float32'} [{entries}{'' if ids else ', d'}]"
-    fits = m.values.ndim == (1 if ids else 2) and len(m.values) == entries and m.values.size > 0
-    if not fits or (m.values.dtype.kind in "iu") != ids:
+    whole = m.channel in WHOLE
+    expected = f"{'int64' if whole else 'float32'} [{entries}{'' if whole else ', d'}]"
+    fits = m.values.ndim == (1 if whole else 2) and len(m.values) == entries and m.values.size > 0
+    if not fits or (m.values.dtype.kind in "iu") != whole:
         return f"values must be {expected}, got {form(m.values)}"
-    if ids and (m.values.min() < 0 or (vocabulary and m.values.max() >= vocabulary)):
+    if m.channel == Channel.LABELS and m.values.min() < 0:
+        return f"labels count from 0, got {m.values.min()}"
+    if m.channel == Channel.TOKENS and (
+        m.values.min() < 0 or (vocabulary and m.values.max() >= vocabulary)
+    ):
         return "token ids must be from 0" + (f" to {vocabulary - 1}" if vocabulary else "")
     if m.channel == Channel.REPRESENTATIONS and width not in (None, m.values.shape[1]):
         return f"vectors of this model have {width} numbers, got {form(m.values)}"

@@ -167,6 +167,11 @@ MALFORMED = {
     "values of text": ({"values": ["a", "b"]}, "values must be numbers"),
     "negative rows": ({"rows": np.array([-1, 0])}, "from 0"),
     "vectors as tokens": ({"channel": Channel.TOKENS}, "int64 [5]"),
+    "vectors as labels": ({"channel": Channel.LABELS, "lengths": None}, "int64 [2]"),
+    "labels below the first": (
+        {"channel": Channel.LABELS, "lengths": None, "values": np.array([0, -1])},
+        "labels count from 0, got -1",
+    ),
     "ids beyond the vocabulary": (
         {"channel": Channel.TOKENS, "values": np.full(5, 10**6)},
         "token ids must be from 0",

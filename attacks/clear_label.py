@@ -1,0 +1,26 @@
+"""Reads the label where it was sent."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from bench.contracts import Channel, Goal, Guess, ThreatModel, Transcript
+from bench.methods import Attack, Knowledge, Source
+
+
+class ClearLabel(Attack):
+    """A vendor that trains on the customer's labels was sent them: it only has to look."""
+
+    name: ClassVar[str] = "clear-label"
+    source: ClassVar[Source] = Source("Leakboard", "what is sent in the clear")
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.LABEL}), reads=frozenset({Channel.LABELS})
+    )
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        block = seen.collect(Channel.LABELS)
+        # What arrives need not be a class, and a guess has to be one.
+        label = block.values.clip(0, knowledge.classes - 1)
+        return [Guess(Goal.LABEL, Channel.LABELS, "train", block.rows, label, view="train")]
