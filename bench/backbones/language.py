@@ -31,7 +31,7 @@ class LanguageModel(nn.Module):
         if backbone.head is None:
             raise LeakboardError(
                 f"model '{backbone.name}' predicts no next token; a task of language modelling needs "
-                "a causal model (GPT-2 or Llama): dialogue-gpt, or a folder or hub id of one"
+                "a causal model (GPT-2, Llama, Mistral, Qwen, Gemma 3): dialogue-gpt, or a folder or hub id of one"
             )
         self.family = backbone.family
         self.encoder = copy.deepcopy(backbone.model)

@@ -180,8 +180,8 @@ def test_optimisation_reads_every_family_behind_its_first_block(load, name):
     )
     (guess,) = Optimise().guess(Transcript((sent,)), Knowledge(2, "cpu", cut=1, base=backbone), rng)
     right = guess.values[:, 0] == tokens.ids.values.numpy()
-    # Random weights on 16 coordinates hide more than trained ones; guessing finds 6%.
-    assert right[~tokens.special.numpy()].mean() > 0.4
+    # Random weights on 16 coordinates hide more than trained ones; guessing finds one in 16, or in 71.
+    assert right[~tokens.special.numpy()].mean() > min(0.4, 12 / len(backbone.embeddings))
 
 
 @every_family
@@ -207,6 +207,29 @@ def test_texts_without_any_token_are_named_before_they_turn_into_nan(load):
     with pytest.raises(LeakboardError, match="2 texts have no token"):
         load("gpt2").encode(["good", "", ""], None, 32)
     assert load("bert").encode([""], None, 32).lengths.tolist() == [2]
+
+
+def test_word_embeddings_that_a_model_scales_are_sent_and_searched_as_they_stand(load):
+    backbone = load("gemma3")
+    table = backbone.model.embed_tokens
+    assert float(table.embed_scale) == WIDTH**0.5
+    ids = torch.tensor([4, 7])
+    network = Network(backbone, 0, 2, TRAIN, slice(0, None))
+    assert torch.equal(network.embeddings(ids), table.weight[ids])
+    assert torch.equal(backbone.embeddings, table.weight)
+    assert network.embeddings.weight is network.encoder.embed_tokens.weight
+
+
+def test_a_gemma_that_looks_ahead_is_refused(load):
+    backbone = load("gemma3")
+    tokens = backbone.encode(TEXTS, None, 32)
+    h, mask, types = padded(backbone, tokens)
+    backbone.model.config.use_bidirectional_attention = True
+    try:
+        with pytest.raises(LeakboardError, match="both directions"):
+            backbone.family.top(backbone.model, h, mask, types, 0)
+    finally:
+        backbone.model.config.use_bidirectional_attention = False
 
 
 def test_embeddings_narrower_than_the_blocks_are_refused_at_loading(tmp_path):

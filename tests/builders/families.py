@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 
 WORDS = [
     "the",
@@ -46,6 +47,7 @@ deberta = common | {
     "type_vocab_size": 0,
 }
 t5 = {"d_model": WIDTH, "d_kv": 4, "d_ff": 32, "num_layers": BLOCKS, "num_heads": HEADS}
+shared_keys = common | {"num_key_value_heads": 2}
 gpt2 = {"n_embd": WIDTH, "n_layer": BLOCKS, "n_head": HEADS, "n_positions": 64}
 MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bert": ("BertConfig", "BertModel", common),
@@ -59,15 +61,43 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "t5": ("T5Config", "T5ForConditionalGeneration", t5),
     "t5-encoder": ("T5Config", "T5EncoderModel", t5),
     "gpt2": ("GPT2Config", "GPT2LMHeadModel", gpt2),
-    "llama": ("LlamaConfig", "LlamaForCausalLM", common | {"num_key_value_heads": 2}),
+    "llama": ("LlamaConfig", "LlamaForCausalLM", shared_keys),
+    "qwen2": ("Qwen2Config", "Qwen2ForCausalLM", shared_keys),
+    "qwen2-window": (
+        "Qwen2Config",
+        "Qwen2ForCausalLM",
+        shared_keys | {"use_sliding_window": True, "sliding_window": 3, "max_window_layers": 1},
+    ),
+    "qwen3": ("Qwen3Config", "Qwen3ForCausalLM", shared_keys | {"head_dim": 8}),
+    "mistral": ("MistralConfig", "MistralForCausalLM", shared_keys | {"sliding_window": None}),
+    "mistral-window": ("MistralConfig", "MistralForCausalLM", shared_keys | {"sliding_window": 3}),
+    "gemma3": (
+        "Gemma3TextConfig",
+        "Gemma3ForCausalLM",
+        shared_keys
+        | {"head_dim": 8, "sliding_window": 3, "query_pre_attn_scalar": 8}
+        | {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]},
+    ),
+    "modernbert": (
+        "ModernBertConfig",
+        "ModernBertModel",
+        common
+        | {"local_attention": 4, "global_attn_every_n_layers": 2}
+        | {"bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2},
+    ),
 }
 """Configuration class, model class and configuration of a tiny model of each family."""
-WITHOUT_SPECIAL = ("gpt2", "llama")
+WITHOUT_SPECIAL = ("gpt2", "llama", "qwen3")
 WITH_SEGMENTS = ("bert", "deberta-conv")
 
 
 def tokenizer_for(name: str) -> Any:
-    """BERT's template with segments, or a bare tokeniser without padding or special tokens."""
+    """BERT's template with segments, a bare tokeniser without padding or special tokens, or one of bytes.
+
+    Transformers reads the folders of Qwen 2 with a tokeniser of bytes, whatever stands there.
+    """
+    if name.startswith("qwen2"):
+        return _of_bytes()
     special = [] if name in WITHOUT_SPECIAL else ["<pad>", "<s>", "</s>", "<unk>"]
     vocabulary = {word: i for i, word in enumerate([*special, *WORDS])}
     inner = Tokenizer(models.WordLevel(vocabulary, unk_token=special[-1] if special else None))
@@ -84,12 +114,25 @@ def tokenizer_for(name: str) -> Any:
     )
 
 
+def _of_bytes() -> Any:
+    """Byte pairs, merged up to whole words."""
+    inner = Tokenizer(models.BPE())
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    texts = [*WORDS, *(f" {word}" for word in WORDS)]
+    trainer = trainers.BpeTrainer(special_tokens=["<|endoftext|>"], show_progress=False)
+    inner.train_from_iterator(texts * 2, trainer)
+    made = json.loads(inner.to_str())["model"]
+    return transformers.Qwen2Tokenizer(
+        vocab=made["vocab"], merges=[tuple(pair) for pair in made["merges"]]
+    )
+
+
 def saved_family(name: str, folder: Path) -> Path:
     """A model of a family with its tokeniser, in a folder."""
     tokenizer = tokenizer_for(name)
     config, model, fields = MODELS[name]
     config = getattr(transformers, config)(
-        vocab_size=len(tokenizer), pad_token_id=None if "llama" in name else 0, **fields
+        vocab_size=len(tokenizer), pad_token_id=None if name in WITHOUT_SPECIAL else 0, **fields
     )
     torch.manual_seed(0)
     made = getattr(transformers, model)(config)

@@ -1,0 +1,36 @@
+"""Gemma 3, texts alone: scaled word embeddings, and two reaches of attention with angles of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, cast
+
+from torch import Tensor, nn
+
+from bench.backbones.families.llama import Llama
+from bench.contracts import LeakboardError
+
+
+class Gemma3(Llama):
+    model_types: ClassVar[tuple[str, ...]] = ("gemma3_text",)
+
+    def embeddings(self, model: Any) -> nn.Embedding:
+        # The model's own module scales what it looks up, which belongs to the entrance: what is sent at
+        # cut 0, and searched for, are rows of E.
+        table = nn.Embedding(1, 1, _weight=model.embed_tokens.weight[:1, :1])
+        table.weight = model.embed_tokens.weight
+        return table
+
+    def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        return cast(Tensor, h * model.embed_tokens.embed_scale.to(h.dtype))
+
+    def reaches(self, model: Any) -> Sequence[str]:
+        if model.config.use_bidirectional_attention:
+            raise LeakboardError(
+                "this Gemma 3 attends in both directions (EmbeddingGemma), which cannot be cut here yet; "
+                "take one that predicts the next token"
+            )
+        return cast(Sequence[str], model.config.layer_types)
+
+    def angles(self, model: Any, x: Tensor, positions: Tensor, reach: str) -> Any:
+        return model.rotary_emb(x, positions, reach)

@@ -1,0 +1,16 @@
+"""Mistral: as Llama; where a window is set every block attends within it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from bench.backbones.families.llama import FULL, WINDOW, Llama
+
+
+class Mistral(Llama):
+    model_types: ClassVar[tuple[str, ...]] = ("mistral",)
+
+    def reaches(self, model: Any) -> Sequence[str]:
+        reach = FULL if model.config.sliding_window is None else WINDOW
+        return [reach] * self.blocks(model)
