@@ -36,6 +36,7 @@ class Blackout(Defense):
             Channel.MODEL,
         }
     )
+    hides_tokens: ClassVar[bool] = True
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     colour: ClassVar[str] = "#000000"
     marker: ClassVar[str] = "X"

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bench.backbones.batches import by_length
 from bench.backbones.family import Family
 from bench.backbones.neighbours import Neighbours
 from bench.backbones.ragged import Ragged, Tokens
@@ -133,6 +134,19 @@ class Backbone:
             types: [T] segment of each token.
         """
         return self.family.bottom_of(self.model, vectors, types, cut)
+
+    def pooled(self, tokens: Tokens) -> Tensor:
+        """[n, d] the mean of the last hidden states of each text over its tokens, with the initial weights.
+
+        In batches of similar length, without gradients.
+        """
+        found = self.embeddings.new_zeros(len(tokens), self.width)
+        with torch.no_grad():
+            for rows in by_length(tokens.lengths):
+                batch = tokens.take(rows)
+                words = batch.ids.with_values(self.embeddings[batch.ids.values.to(self.device)])
+                found[rows.to(found.device)] = self.family.pooled(self.model, words, batch.types, 0)
+        return found
 
     def check_cut(self, cut: int) -> None:
         """Raises LeakboardError where the model cannot be cut after block `cut`."""

@@ -77,3 +77,16 @@ class Family(ABC):
         padded_types = vectors.with_values(types.to(mask.device)).padded()
         out = self.bottom(model, vectors.padded(), mask, padded_types, cut)
         return vectors.with_values(out[mask])
+
+    def pooled(self, model: Any, vectors: Ragged, types: Tensor, cut: int) -> Tensor:
+        """[B, d] the mean of the last hidden states over real tokens, as sentence encoders are trained.
+
+        Args:
+            vectors: representations at the cut, [T, d] for B examples.
+            types: [T] segment of each token.
+        """
+        mask = vectors.mask()
+        padded_types = vectors.with_values(types.to(mask.device)).padded()
+        out = self.top(model, vectors.padded(), mask, padded_types, cut)
+        weight = mask[:, :, None].to(out.dtype)
+        return (out * weight).sum(1) / weight.sum(1)

@@ -52,11 +52,7 @@ class Network(nn.Module):
             h: representations at the cut, [T, d] for B examples.
             types: [T] segment of each token.
         """
-        mask = h.mask()
-        padded_types = h.with_values(types.to(mask.device)).padded()
-        out = self.family.top(self.encoder, h.padded(), mask, padded_types, self.cut)
-        weight = mask[:, :, None].to(out.dtype)
-        return (out * weight).sum(1) / weight.sum(1)
+        return self.family.pooled(self.encoder, h, types, self.cut)
 
     def forward(self, h: Ragged, types: Tensor) -> Tensor:
         """Class scores [B, C] in float32; autocast ends before the head, which is all trained."""

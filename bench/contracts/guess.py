@@ -14,6 +14,7 @@ from bench.contracts.threat import Goal
 
 Measure = Literal[
     "accuracy",
+    "bag",
     "balanced accuracy",
     "auc",
     "matching",
@@ -32,6 +33,9 @@ class Guess:
     examples, in either direction (AUC); or a cluster, whatever its class (matching). Guesses from
     what was sent at several moments, in several parts or to several recipients are scored together:
     the worst one and the last one count.
+
+    A guess about an inversion may be a bag: the token ids that a text may hold, the likeliest first ([n, R],
+    each once), whatever their order in the text. As many of them count as the text has different tokens.
 
     A guess about a canary is about its sentence, a row of `Knowledge.canaries`: for each of all
     possible secrets how unlikely the model finds it (exposure, [n, 10^6]), or what it prints there

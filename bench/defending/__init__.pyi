@@ -3,6 +3,12 @@ from .detectors import Detector as Detector
 from .detectors import runs as runs
 from .mechanisms import dx_noise as dx_noise
 from .mechanisms import privatise_tokens as privatise_tokens
+from .pooled import Epsilon as Epsilon
+from .pooled import Pooling as Pooling
+from .pooled import laplace as laplace
+from .pooled import one_each as one_each
+from .pooled import rescaled as rescaled
+from .pooled import without_words as without_words
 from .private import PrivateGradients as PrivateGradients
 from .private_training import Private as Private
 from .private_training import sgd as sgd

@@ -6,13 +6,25 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
 
-    from bench.backbones import Tokens
+    from bench.backbones import Ragged, Tokens
 
 
 class Tuned(ABC):
     """A fine-tuned predictor, used the way the customer would use it."""
+
+    def sends(self, tokens: Tokens, rng: np.random.Generator) -> Ragged | None:
+        """What the customer's side, as it is now, would send for public texts; nothing is recorded.
+
+        Args:
+            rng: of the mechanism's noise.
+
+        Returns:
+            One vector per text, as sequences of length 1; None where that is what it sent before training.
+        """
+        return None
 
     @abstractmethod
     def predict(self, tokens: Tokens, split: str) -> Tensor:

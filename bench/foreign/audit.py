@@ -176,7 +176,9 @@ def _scene(recorded: Recorded, seen: Transcript, granted: Granted, progress: Pro
     by_text = (
         truth is not None and Goal.INVERSION in truth.goals and manifest.model_hash is not None
     )
-    tokens = tokens_sent(truth, seen, backbone) if truth and by_text else {}
+    tokens = (
+        tokens_sent(truth, seen, backbone, manifest.train.max_length) if truth and by_text else {}
+    )
     public = {}
     for name, other in granted.public.items():
         texts = public_texts(other, task)

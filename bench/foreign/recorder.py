@@ -59,7 +59,8 @@ class Recorder:
             by its ids: sequences of ids, what a tokeniser returns, or a dataset with `input_ids`. By
             default that of the `Trainer`; without one, examples are numbered as they first appear.
         base: the public model: an embedded one, a folder, a hub id. By default the one from which the
-            model was loaded; without one, attacks that need its weights are refused.
+            model was loaded; without one, attacks that need its weights are refused. Behind a submodule
+            that is no block it may be named where one vector comes there per text.
         split: what training is recorded as; or a pair, that and what evaluation is recorded as.
         record: how many examples of each split are kept, and how many megabytes there may be.
         tokens: whether the vendor is sent the token ids, too, in the clear.
@@ -121,6 +122,8 @@ class Recorder:
                 "model: another Recorder is recording it; leave its `with` block first"
             )
         self._public = _public_model(place, self._base)
+        if self._base is not None and place.cut is None:
+            self._tape.only_pooled = place.name
         self._made = _new_folder(self._out)
         self._place, self._used = place, True
         self._modules = list(self._model.modules())
@@ -194,13 +197,12 @@ def _public_model(place: Place, base: str | Path | None) -> PublicModel:
     """
     name, own = type(place.model).__name__, place.encoder
     if own is None or place.cut is None:
-        if base is not None:
-            raise LeakboardError(
-                f"base: '{place.name}' of {name} is neither its word embeddings nor one of its blocks, "
-                "so that nobody can tell what the public model would send there. Leave base out, or "
-                "give the number of a cut"
-            )
-        return PublicModel(name)
+        if base is None:
+            return PublicModel(name)
+        try:
+            return PublicModel.of(load_backbone(str(base)))
+        except LeakboardError as error:
+            raise LeakboardError(f"base: {error}") from error
     named = str(base or getattr(own.model.config, "name_or_path", None) or "")
     try:
         if not named:

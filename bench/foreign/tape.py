@@ -48,6 +48,8 @@ class Tape:
 
     Attributes:
         classes: number of logits; None where there were none.
+        only_pooled: the name of a submodule behind which a public model is known for vectors of whole
+            texts alone; else empty.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Tape:
         self._steps, self._ended = 0, False
         self._left_out: Counter[str] = Counter()
         self.classes: int | None = None
+        self.only_pooled = ""
 
     def about(self, rows: Any) -> None:
         """Which examples the next pass is about."""
@@ -110,6 +113,12 @@ class Tape:
         seen.where = Where(split, -1 if evaluation else self._steps, rows, rounds)
         self._steps += not evaluation
         ragged = isinstance(seen.sent, Ragged)
+        if ragged and self.only_pooled:
+            raise LeakboardError(
+                f"base: '{self.only_pooled}' is neither the word embeddings nor a block, and a vector per "
+                "token comes there, so that nobody can tell what the public model would send. Leave base "
+                "out, or give the number of a cut"
+            )
         self._send(seen, Channel.REPRESENTATIONS if ragged else Channel.ACTIVATIONS, seen.sent)
         if self._tokens and seen.inputs is not None and seen.inputs.dim() == 2:
             self._send(seen, Channel.TOKENS, seen.of_tokens(seen.inputs))

@@ -81,10 +81,13 @@ def read_truth(
     return Known(task, frozenset(goal for goal, there in goals.items() if there))
 
 
-def tokens_sent(known: Known, seen: Transcript, base: Backbone) -> dict[str, Tokens]:
+def tokens_sent(
+    known: Known, seen: Transcript, base: Backbone, max_length: int
+) -> dict[str, Tokens]:
     """The tokens of each split, cut to the longest example that was sent.
 
-    That is how they were cut before: what is longer was cut to that, what is not was not.
+    That is how they were cut before: what is longer was cut to that, what is not was not. Where one
+    vector was sent of a whole text nothing tells the longest, and `max_length` stands for it.
 
     Raises:
         LeakboardError: the texts have other numbers of tokens than what was sent of them.
@@ -96,6 +99,9 @@ def tokens_sent(known: Known, seen: Transcript, base: Backbone) -> dict[str, Tok
         ]
         ragged = [(rows, lengths) for rows, lengths in sent if lengths is not None]
         if not ragged:
+            pooled = (m.channel == Channel.ACTIVATIONS for m in seen.messages if m.split == split)
+            if any(pooled):
+                found[split] = base.encode(texts.texts, texts.pairs, max_length)
             continue
         longest = max(int(lengths.max()) for _, lengths in ragged)
         tokens = base.encode(texts.texts, texts.pairs, longest)

@@ -30,6 +30,10 @@ class Attack(Method, ABC):
     """True where it takes a large part of the time of a cell: a suite then has to name it, since
     `attacks: all` leaves it out."""
 
+    idle_in_clear: ClassVar[bool] = False
+    """True where it works for what a message with the token ids says by itself: it is then not tried on
+    a defense that sends these as they are."""
+
     @property
     def needs(self) -> frozenset[Knows]:
         """Those of `threat.knows` that it needs with these parameters; nothing else is granted."""

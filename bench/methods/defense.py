@@ -38,6 +38,8 @@ class Defense(Method, ABC):
     measured_on: ClassVar[frozenset[Channel]] = frozenset()
     """The channels on which those attacks count; empty for whatever they read."""
 
+    hides_tokens: ClassVar[bool] = False
+    """Whether the token ids that it sends, if any, are others than those of the texts."""
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification"})
     """What it can train a model for."""
     circumstances: ClassVar[frozenset[str]] = frozenset()
@@ -88,7 +90,8 @@ class Defense(Method, ABC):
         from `rng`; what is secret in a run, such as what its texts decide, has no part in it.
 
         Returns:
-            Vectors [T, d] at the cut, or rows of E where tokens are sent; None where there is no
-            mechanism to simulate.
+            Vectors [T, d] at the cut, or rows of E where tokens are sent; one vector per text, as
+            sequences of length 1, where that is what is sent; None where there is no mechanism to
+            simulate.
         """
         return None

@@ -32,6 +32,10 @@ TOGETHER = {Goal.MEMORISATION: score_canaries, Goal.MEMBERSHIP: score_members}
 """How guesses are scored that are no class, beside those about labels."""
 
 
+ALONE = ("accuracy", "bag")
+"""Measures of guesses that are scored one at a time."""
+
+
 TRUNCATED = (
     "the transcript exceeds the recording budget by {:.0f} MB; "
     "lower record.examples or raise record.megabytes in the suite"
@@ -79,9 +83,7 @@ def _attack(
         guesses = asked(attack, seen, knowledge, rng, labels)
         chosen = [g for g in guesses if g.goal in pairing.goals]
         scored = [
-            (guess, score(guess, truth, told_rows))
-            for guess in chosen
-            if guess.measure == "accuracy"
+            (guess, score(guess, truth, told_rows)) for guess in chosen if guess.measure in ALONE
         ]
         for alike in _grouped(chosen):
             together = TOGETHER.get(alike[0].goal, score_over_training)
@@ -187,7 +189,7 @@ def _grouped(guesses: Sequence[Guess]) -> list[list[Guess]]:
     """Guesses that are scored together: of one channel and one measure."""
     found: dict[tuple[object, ...], list[Guess]] = {}
     for guess in guesses:
-        if guess.measure != "accuracy":
+        if guess.measure not in ALONE:
             found.setdefault((guess.goal, guess.channel, guess.measure), []).append(guess)
     return list(found.values())
 

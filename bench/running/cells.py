@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 
 from bench.backbones import LanguageModel, bottom_cost
 from bench.contracts import (
+    BottomCost,
     Channel,
     Cost,
     Ints,
@@ -19,7 +21,7 @@ from bench.contracts import (
     Status,
     fingerprint,
 )
-from bench.exchange import Diverged, Released, Tuned, Wire, write_transcript
+from bench.exchange import Diverged, Released, Session, Tuned, Wire, write_transcript
 from bench.records import peak_megabytes, provenance
 from bench.running.attacks import attack_all
 from bench.running.failures import give_back, out_of_memory, told
@@ -74,6 +76,7 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
     wire = Wire(defense.emits, scene.inputs.recorded, cell.record.megabytes * 2**20)
     session = scene.session(wire)
     tuned = defense.fine_tune(session)
+    scene = replace(scene, tuned=tuned)
     train_seconds = time.perf_counter() - start
     trained_up, trained_down = wire.bytes_up, wire.bytes_down
     useful = _usefulness(tuned, scene)
@@ -110,12 +113,22 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
             peak_megabytes=peak_megabytes(backbone.device),
             epoch_bytes_up=trained_up / cell.train.epochs,
             epoch_bytes_down=trained_down / cell.train.epochs,
-            bottom=bottom_cost(backbone, cell.cut, session.train.lengths, cell.train.batch_size)
-            if Channel.REPRESENTATIONS in defense.emits
-            else None,
+            bottom=_bottom(scene, session),
         ),
         provenance=provenance(backbone.device, scene.workers, fingerprint(scene.secret)),
     )
+
+
+def _bottom(scene: Scene, session: Session) -> BottomCost | None:
+    """What the customer's part of the model asks of it: up to the cut, or all where texts become one vector."""
+    cell, emits, backbone = scene.cell, scene.planned.defense.emits, scene.backbone
+    if Channel.REPRESENTATIONS in emits:
+        cut = cell.cut
+    elif Channel.ACTIVATIONS in emits and Channel.TOKENS not in emits:
+        cut = backbone.blocks
+    else:
+        return None
+    return bottom_cost(backbone, cut, session.train.lengths, cell.train.batch_size)
 
 
 def _usefulness(tuned: Tuned, scene: Scene) -> dict[str, Any]:

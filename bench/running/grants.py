@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from bench.attacking import received, with_adapter_gradients, with_recomputed
-from bench.backbones import Backbone, LanguageModel, Network
+from bench.backbones import Backbone, LanguageModel, Network, Ragged, Tokens
 from bench.contracts import (
     Channel,
     Knows,
@@ -138,6 +138,19 @@ def granted(pairing: Pairing, scene: Scene) -> Labelled:
 
 
 def oracle(scene: Scene) -> Query:
-    """The customer's side before it trains: public tokens in, what the vendor would receive out."""
-    defense, backbone, cut = scene.planned.defense, scene.backbone, scene.cell.cut
-    return lambda tokens, rng: received(defense, backbone, tokens, cut, rng)
+    """The customer's side: public tokens in, what the vendor would receive out.
+
+    As it is after training where that changes it, and somebody trained it here; else as it was before.
+    """
+    defense, backbone, cut, tuned = (
+        scene.planned.defense,
+        scene.backbone,
+        scene.cell.cut,
+        scene.tuned,
+    )
+
+    def answer(tokens: Tokens, rng: np.random.Generator) -> Ragged:
+        now = tuned.sends(tokens, rng) if tuned else None
+        return received(defense, backbone, tokens, cut, rng) if now is None else now
+
+    return answer

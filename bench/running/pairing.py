@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bench.contracts import Goal, Knows, Leak, Plant, known_from
+from bench.contracts import Channel, Goal, Knows, Leak, Plant, known_from
 from bench.methods import Attack, Defense, spec_of
 from bench.tasks import OWN, Task
 
@@ -51,6 +51,8 @@ def _refusal(
         return (
             f"at cut {cut} {attack.name} {only}, and {defense.name} sends {either(reads & known)}"
         )
+    if attack.idle_in_clear and Channel.TOKENS in known and not defense.hides_tokens:
+        return f"{defense.name} sends the token ids themselves"
     if goal == Goal.LABEL and not task.labels:
         return f"task {task.name} has no labels"
     if goal == Goal.MEMORISATION and not (plant and plant.canaries):

@@ -8,7 +8,7 @@ import torch
 
 from bench.backbones import Backbone
 from bench.contracts import Cell, Progress, Seeds, quietly
-from bench.exchange import Session, Wire
+from bench.exchange import Session, Tuned, Wire
 from bench.running.inputs import Inputs, public_of
 from bench.running.plan import Plan, Planned
 
@@ -25,6 +25,8 @@ class Scene:
     """How many processes of the run share the machine."""
     secret: str = ""
     """From which the customer's secrets are drawn; nothing that an attack gets leads here."""
+    tuned: Tuned | None = None
+    """What came of fine-tuning, where that is over: whoever may ask the customer's side asks this."""
 
     @property
     def cell(self) -> Cell:

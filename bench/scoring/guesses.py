@@ -60,6 +60,8 @@ def score(guess: Guess, truth: Truth, granted: Ints | None = None) -> dict[str, 
         )
     if values.dtype.kind not in "iu":
         raise BadGuess(f"guesses must be integers, not {values.dtype}")
+    if guess.measure == "bag":
+        return _bag(guess, rows, values, truth)
     if guess.goal == Goal.INVERSION:
         return _inversion(guess, rows, values, truth)
     if guess.goal == Goal.LABEL:
@@ -142,6 +144,45 @@ def _inversion(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str
         "success": metrics.share(hits, totals, chance),
         "units": int(totals.sum()),
         "raw": {"hits": hits.tolist(), "tokens": totals.tolist()},
+    }
+
+
+def _bag(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]:
+    """F1 at the known number of different tokens k of each text: of the first k guesses, those it holds.
+
+    Precision and recall are the same then. Chance is that of naming the k tokens that most of these
+    texts hold.
+    """
+    if guess.goal != Goal.INVERSION or values.ndim != 2 or len(values) != len(rows):
+        raise BadGuess(
+            f"a bag is an inversion of shape [{len(rows)}, R], not {guess.goal} of {values.shape}"
+        )
+    tokens = truth.tokens[guess.split].take(torch.from_numpy(rows))
+    ids, counted = tokens.ids.values.numpy(), ~tokens.special.numpy()
+    example = np.repeat(np.arange(len(rows)), tokens.lengths.numpy())
+    held = np.unique(np.stack([example[counted], ids[counted]], axis=1), axis=0)
+    totals = np.bincount(held[:, 0], minlength=len(rows))
+    # One number per pair of an example and a token: whether it is held is then a look-up.
+    width = int(max(ids.max(initial=0), values.max(initial=0))) + 1
+    pairs = held[:, 0] * width + held[:, 1]
+    ranked = np.sort(np.where(values < 0, -1 - np.arange(values.shape[1]), values), axis=1)
+    if (ranked[:, 1:] == ranked[:, :-1]).any():
+        raise BadGuess("a bag names each token once; −1 stands for none")
+
+    def hits(named: Ints) -> Ints:
+        there = np.isin(np.arange(len(rows))[:, None] * width + named, pairs) & (named >= 0)
+        found: Ints = (there & (np.arange(named.shape[1]) < totals[:, None])).sum(1)
+        return found
+
+    frequent = np.bincount(held[:, 1], minlength=width).argsort(kind="stable")[::-1]
+    usual = np.broadcast_to(frequent[: totals.max(initial=0)], (len(rows), totals.max(initial=0)))
+    right = hits(values)
+    chance = hits(usual).sum() / totals.sum()
+    return {
+        "metric": "token F1",
+        "success": metrics.share(right, totals, float(chance)),
+        "units": int(totals.sum()),
+        "raw": {"hits": right.tolist(), "tokens": totals.tolist()},
     }
 
 

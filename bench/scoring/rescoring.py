@@ -139,7 +139,7 @@ def _success(leak: Leak, raw: Raw, delta: float) -> Numbers:
     if leak.goal not in METRICS.get(leak.metric, ()):
         raise Impossible(f"this version knows no {leak.goal} by '{leak.metric}'")
     numbers = {"ceiling": 1.0}
-    if leak.metric == "token accuracy":
+    if leak.metric in ("token accuracy", "token F1"):
         return numbers | _tokens(raw)
     if leak.metric == "accuracy":
         return numbers | _accuracy(raw, "guess")
@@ -168,6 +168,7 @@ FEW_WRONG = f"TPR at {memory.LOW:.0%} FPR"
 
 METRICS: dict[str, tuple[Goal, ...]] = {
     "token accuracy": (Goal.INVERSION,),
+    "token F1": (Goal.INVERSION,),
     "accuracy": (Goal.LABEL, Goal.ATTRIBUTE),
     "exposure": (Goal.MEMORISATION,),
     memory.GAINED: (Goal.MEMORISATION,),

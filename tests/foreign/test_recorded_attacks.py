@@ -134,6 +134,34 @@ def test_a_defense_of_ones_own_is_attacked_as_it_is(minilm, texts, encoded, tmp_
     assert found[0.4] < 0.5
 
 
+class Sentences(nn.Module):
+    """A sentence encoder as it is used everywhere: the mean over real tokens, then a head."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = transformers.AutoModel.from_pretrained(model_folder("minilm"))
+        self.mean, self.head = nn.Identity(), nn.Linear(384, 2)
+
+    def forward(self, input_ids, attention_mask, labels):
+        states = self.encoder(input_ids, attention_mask).last_hidden_state
+        weight = attention_mask[..., None]
+        vectors = self.mean((states * weight).sum(1) / weight.sum(1))
+        loss = nn.functional.cross_entropy(self.head(vectors), labels)
+        return transformers.utils.ModelOutput(loss=loss)
+
+
+def test_tokens_are_read_from_recorded_sentence_embeddings(minilm, texts, encoded, tmp_path):
+    model, ids = Sentences().eval(), encoded["input_ids"]
+    with Recorder(model, "mean", tmp_path / "wire", examples=ids, base="minilm"):
+        model(**padded(ids), labels=texts[1]).loss.backward()
+    asked = "pooled-inversion: {access: encoder, sentences: 400}"
+    truth = {"text": texts[0], "label": texts[1]}
+    request = Request(attacks=[asked], truth=truth, auxiliary="reviews")
+    (leak,) = attack_folder(tmp_path / "wire", minilm, request).leaks
+    assert (leak.status, leak.channel) == ("ok", Channel.ACTIVATIONS), leak.reason
+    assert leak.success.low > leak.success.chance
+
+
 def trainer_of(model, ids, labels, folder, **more):
     pytest.importorskip("accelerate", reason="a Trainer needs it")
     from datasets import Dataset

@@ -118,8 +118,8 @@ WRONG = {
     "an unknown base": (lambda m, o: {"base": "miniln"}, "base: model 'miniln' is neither"),
     "another base": (lambda m, o: {"base": "tiny-bert"}, "'tiny-bert' has 2 blocks"),
     "a base where none can be": (
-        lambda m, o: {"cut": "bert.pooler", "base": "tiny-bert"},
-        "neither its word embeddings nor one of its blocks",
+        lambda m, o: {"cut": "bert.encoder.layer.2", "base": "tiny-bert"},
+        "neither the word embeddings nor a block, and a vector per token comes there",
     ),
     "no budget": (lambda m, o: {"record": 5}, "record: expected a Recording, got int 5"),
     "a split twice": (lambda m, o: {"split": ("a", "a")}, "split: expected one name, or two"),

@@ -1,0 +1,212 @@
+"""CAPE: noise on the sentence vector, and features that are trained to hide a private attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, embedding
+
+from bench.backbones import Backbone, Network, Ragged, Tokens, by_length
+from bench.contracts import Channel, Envelope, Goal, Objective
+from bench.defending import Pooling, laplace, one_each, rescaled
+from bench.exchange import Predictor, Session, Tuned
+from bench.methods import Defense, Source
+
+HIDDEN = 256
+"""Units of every dense layer: two of them make the features, one stands before each output."""
+
+
+class CAPE(Pooling):
+    """The customer sends features of a noisy sentence vector; the vendor trains a head on them.
+
+    The encoder is frozen. Two dense layers behind the noise make the features; they learn the task by
+    the gradient that the vendor returns, and by a reversed gradient to mislead an adversary on each
+    private attribute, which the customer trains beside them. Noise is drawn anew whenever features are
+    sent, once in each epoch. Privacy is what a fresh adversary finds, never what the customer's own does. A task
+    without attributes leaves the noise alone. The paper does not say who holds the labels; here it is
+    the customer, as in SAP. Its early stopping (patience 3 within 20 epochs) is left to the suite.
+    """
+
+    name: ClassVar[str] = "cape"
+    source: ClassVar[Source] = Source(
+        "CAPE: Context-Aware Private Embeddings for Private Language Learning (Plant et al. 2021)",
+        "section 3",
+        "https://arxiv.org/abs/2108.12318",
+    )
+    emits: ClassVar[frozenset[Channel]] = frozenset(
+        {Channel.ACTIVATIONS, Channel.LOGITS, Channel.LOGIT_GRADIENTS, Channel.GRADIENTS}
+    )
+    colour: ClassVar[str] = "#666666"
+    marker: ClassVar[str] = ">"
+    measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {Goal.ATTRIBUTE: ("aia-mlp",)}
+
+    reversal: float = Field(1.0, ge=0)
+    """λ, by which the adversary's gradient at the features is multiplied before it is reversed; 0
+    trains no adversary."""
+
+    public: ClassVar[bool] = False
+    flaw: ClassVar[str] = (
+        "two texts together: the noise is the same for all, so that what is sent tells their difference"
+    )
+
+    @property
+    def undefended(self) -> bool:
+        return self.epsilon is None and not self.reversal
+
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        off = {"epsilon": None, "reversal": 0.0, "as_released": False}
+        return () if self.undefended else (self.model_copy(update=off),)
+
+    def noise(self, n: int, width: int, rng: np.random.Generator) -> Tensor:
+        """Independent in each dimension. The released code draws it once, as its graph is built, and adds
+        the same vector to every text of the run. (It also takes the least and greatest number of a whole
+        batch, by which a text's vector depends on its neighbours; that is left out.)"""
+        assert self.epsilon is not None
+        return laplace(1 if self.as_released else n, width, self.epsilon, rng).expand(n, width)
+
+    def simulate(
+        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
+    ) -> Ragged | None:
+        """None: the dense layers are the customer's. Who may ask it is answered by the trained ones."""
+        return None
+
+    def fine_tune(self, session: Session) -> Tuned:
+        customer = Customer(self, session)
+        wire = session.wire
+        session.claim = self.guarantee(session.backbone.width, times=session.settings.epochs)
+        head = dense(HIDDEN, session.classes).to(session.device)
+        known = customer.vectors(session.train)
+
+        def step(rows: Tensor, epoch: int) -> float:
+            features = customer.features(known[rows])
+            sent = wire.send(Channel.ACTIVATIONS, features, rows, Envelope(epoch))
+            sent.requires_grad_()
+            loss = session.backward_through_customer(head(sent), rows, epoch)
+            assert sent.grad is not None
+            answer = Envelope(epoch, sender="vendor")
+            gradient = wire.send(Channel.GRADIENTS, sent.grad, rows, answer)
+            against = customer.adversaries_gradient(features.detach(), rows)
+            features.backward(gradient - self.reversal * against)  # type: ignore[no-untyped-call]
+            return loss
+
+        session.fit(step, {"params": [*head.parameters(), *customer.trained()]})
+
+        def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
+            features = customer.features(customer.vectors(tokens))
+            sent = wire.send(Channel.ACTIVATIONS, features, rows, Envelope(split=split))
+            logits: Tensor = head(sent)
+            return wire.send(Channel.LOGITS, logits, rows, Envelope(split=split, sender="vendor"))
+
+        return Served(score, customer)
+
+
+class Customer:
+    """The customer's side: a frozen encoder, noise, the dense layers, and adversaries of its own."""
+
+    def __init__(self, defense: CAPE, session: Session) -> None:
+        self.defense, self.rng = defense, session.noise
+        self.length = session.settings.max_length
+        self.padding = session.backbone.tokenizer.pad_token_id or 0
+        self.network = session.network(adapted=False).eval()
+        width, device = session.backbone.width, session.device
+        self.layers = nn.Sequential(
+            nn.Linear(width, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU()
+        ).to(device)
+        texts = session.texts
+        attributes = texts.attributes if texts is not None and defense.reversal else {}
+        # An attribute of which training knows no value, or one alone, gives nothing to hide.
+        self.attributes = {
+            name: torch.from_numpy(values)
+            for name, values in attributes.items()
+            if len(np.unique(values[values >= 0])) > 1
+        }
+        self.adversaries = nn.ModuleDict(
+            {f"of {k}": dense(HIDDEN, int(v.max()) + 1) for k, v in self.attributes.items()}
+        ).to(device)
+        self._fixed: Tensor | None = None
+
+    def trained(self) -> list[nn.Parameter]:
+        return [*self.layers.parameters(), *self.adversaries.parameters()]
+
+    def vectors(self, tokens: Tokens) -> Tensor:
+        """[n, d] in [0, 1], before noise; without gradients."""
+        table = self.network.embeddings.weight
+        found = table.new_zeros(len(tokens), table.shape[1])
+        with torch.no_grad():
+            for rows in by_length(tokens.lengths):
+                batch = tokens.take(rows)
+                found[rows.to(found.device)] = self._mean(batch)
+        return rescaled(found)
+
+    def _mean(self, tokens: Tokens) -> Tensor:
+        if self.defense.as_released:
+            return padded_mean(self.network, tokens, self.length, self.padding)
+        rows = self.network.embeddings.weight
+        words = tokens.ids.with_values(embedding(tokens.ids.values.to(rows.device), rows))
+        return self.network.features(words, tokens.types)
+
+    def features(self, vectors: Tensor, rng: np.random.Generator | None = None) -> Tensor:
+        """[n, 256] as they are sent of vectors [n, d] in [0, 1], with noise."""
+        features: Tensor = self.layers(self._noisy(vectors, rng or self.rng))
+        return features
+
+    def _noisy(self, vectors: Tensor, rng: np.random.Generator) -> Tensor:
+        if self.defense.epsilon is None or not self.defense.as_released:
+            return self.defense.noisy(vectors, rng)
+        if self._fixed is None:
+            self._fixed = self.defense.noise(1, vectors.shape[1], self.rng).to(vectors.device)
+        return vectors + self._fixed
+
+    def adversaries_gradient(self, features: Tensor, rows: Tensor) -> Tensor:
+        """[B, 256] ∂loss/∂features of all adversaries together, whose own gradients are added on the way."""
+        features.requires_grad_()
+        total = features.sum() * 0.0
+        for values, adversary in zip(
+            self.attributes.values(), self.adversaries.values(), strict=True
+        ):
+            truth = values[rows].to(features.device)
+            if (truth >= 0).any():  # a mean over no known value would not be a number
+                total = total + cross_entropy(adversary(features), truth, ignore_index=-1)
+        total.backward()  # type: ignore[no-untyped-call]
+        assert features.grad is not None
+        return features.grad
+
+
+class Served(Predictor):
+    """A predictor whose customer's side others may use, too, and so ask for features of their own texts."""
+
+    def __init__(self, score: Callable[[Tokens, Tensor, str], Tensor], customer: Customer) -> None:
+        super().__init__(score, customer.layers)
+        self.customer = customer
+
+    @torch.no_grad()
+    def sends(self, tokens: Tokens, rng: np.random.Generator) -> Ragged | None:
+        return one_each(self.customer.features(self.customer.vectors(tokens), rng))
+
+
+def dense(width: int, classes: int) -> nn.Sequential:
+    """A dense layer and an output."""
+    return nn.Sequential(nn.Linear(width, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, classes))
+
+
+def padded_mean(network: Network, tokens: Tokens, length: int, padding: int) -> Tensor:
+    """[B, d] the mean over `length` positions, padding included, as the released code takes it.
+
+    Args:
+        padding: the id that stands behind a text.
+    """
+    table = network.embeddings.weight
+    ids = tokens.ids.padded(padding)
+    mask = tokens.ids.mask()
+    types = tokens.ids.with_values(tokens.types).padded()
+    extra = (0, length - ids.shape[1])
+    ids = nn.functional.pad(ids, extra, value=padding).to(table.device)
+    mask = nn.functional.pad(mask, extra, value=False).to(table.device)
+    types = nn.functional.pad(types, extra).to(table.device)
+    states = network.family.top(network.encoder, embedding(ids, table), mask, types, 0)
+    return states.mean(1)

@@ -1,0 +1,140 @@
+"""DPNR: words leave the text, one vector per text is brought to [0, 1], and each dimension gets noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+from torch.nn.functional import embedding
+
+from bench.backbones import Backbone, Network, Tokens, by_length
+from bench.contracts import Channel, Claim, Envelope, Goal, Objective
+from bench.defending import Pooling, laplace, rescaled, without_words
+from bench.exchange import Predictor, Session, Tuned
+from bench.methods import Defense, Source
+
+
+class DPNR(Pooling):
+    """The customer sends a noisy sentence vector; the vendor trains a linear classifier on such vectors.
+
+    A frozen encoder sends each text once, and later epochs reuse what arrived. A trained one sends it
+    with fresh noise and other words gone in each epoch, and the vendor returns ∂loss/∂vector. The
+    paper does not say who holds the labels; here it is the customer, and logits and ∂loss/∂logits
+    cross as in SAP. As the customer's text has lost words at inference, too, so have the texts of the
+    evaluated split.
+    """
+
+    name: ClassVar[str] = "dpnr"
+    source: ClassVar[Source] = Source(
+        "Differentially Private Representation for NLP: Formal Guarantee and An Empirical Study on "
+        "Privacy and Fairness (Lyu et al. 2020)",
+        "section 3, algorithm 1",
+        "https://arxiv.org/abs/2010.01285",
+    )
+    emits: ClassVar[frozenset[Channel]] = frozenset(
+        {Channel.ACTIVATIONS, Channel.LOGITS, Channel.LOGIT_GRADIENTS, Channel.GRADIENTS}
+    )
+    protects: ClassVar[frozenset[Goal]] = frozenset({Goal.INVERSION})
+    colour: ClassVar[str] = "#a6761d"
+    marker: ClassVar[str] = "<"
+    measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {Goal.ATTRIBUTE: ("aia-mlp",)}
+    """Section 4: one network of 256 hidden units per attribute; `aia-mlp` has 768."""
+
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """Probability μ with which a word leaves the text; 0, as in the released code, keeps them all."""
+    encoder: Literal["frozen", "trained"] = "frozen"
+    """Trained: by LoRA in all blocks, at the customer's. The paper trains the encoder; frozen is what a
+    customer needs who sends each text once."""
+
+    flaw: ClassVar[str] = (
+        "the vector as a whole: one number is added to all its dimensions, and scaling removes it"
+    )
+
+    @model_validator(mode="after")
+    def _as_the_code_has_it(self) -> Self:
+        if self.as_released and self.dropout:
+            raise ValueError(
+                f"dropout: the released code drops no word by default; with as_released it must be 0, got "
+                f"{self.dropout:g}"
+            )
+        return self
+
+    @property
+    def undefended(self) -> bool:
+        return self.epsilon is None and not self.dropout
+
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        off = {"epsilon": None, "dropout": 0.0, "as_released": False}
+        return () if self.undefended else (self.model_copy(update=off),)
+
+    def claim(self) -> Claim | None:
+        return None  # of the vector it depends on the model's width: `fine_tune` states it
+
+    def noise(self, n: int, width: int, rng: np.random.Generator) -> Tensor:
+        """Independent in each dimension. The released code draws one number per text for all of them,
+        which whoever brings the vector to [0, 1] once more has removed exactly."""
+        assert self.epsilon is not None
+        drawn = laplace(n, 1 if self.as_released else width, self.epsilon, rng)
+        return drawn.expand(n, width)
+
+    def public_vectors(self, base: Backbone, tokens: Tokens, rng: np.random.Generator) -> Tensor:
+        return super().public_vectors(base, without_words(tokens, self.dropout, rng), rng)
+
+    def fine_tune(self, session: Session) -> Tuned:
+        trained = self.encoder == "trained"
+        network = session.network(adapted=trained)
+        wire, train, rng = session.wire, session.train, session.noise
+        session.claim = self.guarantee(
+            session.backbone.width, self.dropout, session.settings.epochs if trained else 1
+        )
+
+        def vectors(tokens: Tokens) -> Tensor:
+            """[B, d] as they are sent, computed at the customer's."""
+            left = without_words(tokens, self.dropout, rng)
+            return self.noisy(rescaled(encoded(network, left)), rng)
+
+        if trained:
+
+            def step(rows: Tensor, epoch: int) -> float:
+                with session.autocast():
+                    own = vectors(train.take(rows))
+                received = wire.send(Channel.ACTIVATIONS, own, rows, Envelope(epoch))
+                received.requires_grad_()
+                loss = session.backward_through_customer(network.head(received), rows, epoch)
+                assert received.grad is not None
+                answer = Envelope(epoch, sender="vendor")
+                own.backward(wire.send(Channel.GRADIENTS, received.grad, rows, answer))  # type: ignore[no-untyped-call]
+                return loss
+
+            session.fit(step, {"params": network.trained()})
+        else:
+            known = torch.zeros(len(train), session.backbone.width, device=session.device)
+            batches = by_length(train.lengths)
+            network.eval()  # a frozen encoder has no dropout of its own
+            with torch.no_grad():
+                for rows in session.progress("vectors", batches, len(batches)):
+                    known[rows] = wire.send(Channel.ACTIVATIONS, vectors(train.take(rows)), rows)
+
+            def classified(rows: Tensor, epoch: int) -> float:
+                logits = network.head(known[rows])
+                return session.backward_through_customer(logits, rows, epoch)
+
+            session.fit(classified, {"params": list(network.head.parameters())})
+
+        def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
+            sent = wire.send(Channel.ACTIVATIONS, vectors(tokens), rows, Envelope(split=split))
+            logits: Tensor = network.head(sent)
+            return wire.send(Channel.LOGITS, logits, rows, Envelope(split=split, sender="vendor"))
+
+        return Predictor(score, network)
+
+
+def encoded(network: Network, tokens: Tokens) -> Tensor:
+    """[B, d] mean vectors of token ids."""
+    rows = network.embeddings.weight
+    words = tokens.ids.with_values(embedding(tokens.ids.values.to(rows.device), rows))
+    return network.features(words, tokens.types).float()
