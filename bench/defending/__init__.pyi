@@ -3,7 +3,6 @@ from .detectors import Detector as Detector
 from .detectors import runs as runs
 from .mechanisms import dx_noise as dx_noise
 from .mechanisms import privatise_tokens as privatise_tokens
-from .pooled import Epsilon as Epsilon
 from .pooled import Pooling as Pooling
 from .pooled import laplace as laplace
 from .pooled import one_each as one_each

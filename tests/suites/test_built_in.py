@@ -22,6 +22,7 @@ NEVER_ALL = {
     "sap-figure2": {"pooled-inversion"},
     "sap-sst2": {"aia-mlp"},
     "sap-table3": {"aia-mlp", "pooled-inversion"},
+    "smoke": {"pooled-inversion"},
 }
 """Attacks that `all` names and a suite's task gives nothing to guess."""
 
