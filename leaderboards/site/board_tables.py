@@ -10,7 +10,17 @@ import pandas as pd
 
 from leaderboards.site.cells import Cell, Column, Table, number, of_attack, of_defense
 from leaderboards.site.links import Links
-from leaderboards.tables import NOT_SHOWN, NOTHING_WORKS, Board, Line, Matrix, Shield, points_lost
+from leaderboards.tables import (
+    NOT_SHOWN,
+    NOTHING_WORKS,
+    Board,
+    Line,
+    Matrix,
+    Shield,
+    points_lost,
+    shapes,
+    worded,
+)
 
 NUMBER = re.compile(r"((?:≤ )?(-?\d+(?:\.\d+)?))(?: (\[.*\]))?")
 """A number of a board, which may be an upper bound and have its interval behind it."""
@@ -56,10 +66,11 @@ def board_table(board: Board, id: str, links: Links) -> Table:
 
 def papers_table(name: str, pairs: pd.DataFrame, note: str, id: str, links: Links) -> Table:
     """What was measured here beside what a paper prints, as `leaderboards.tables.beside.beside` pairs them."""
-    columns = [
-        Column(name, number=name.endswith((" printed", " here"))) for name in map(str, pairs)
-    ]
-    return Table(id, name, columns, _rows(pairs, columns, links), [note] if note else [])
+    told = worded(pairs)
+    measured = (" printed", " here", " apart")
+    columns = [Column(name, number=name.endswith(measured)) for name in map(str, told)]
+    notes = [*shapes(pairs), *([note] if note else [])]
+    return Table(id, name, columns, _rows(told, columns, links), notes)
 
 
 def _rows(found: pd.DataFrame, columns: Sequence[Column], links: Links) -> list[list[Cell]]:

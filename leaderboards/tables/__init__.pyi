@@ -1,4 +1,6 @@
 from .beside import beside as beside
+from .beside import shapes as shapes
+from .beside import worded as worded
 from .boards import PAPERS as PAPERS
 from .boards import QUESTIONS as QUESTIONS
 from .boards import Board as Board

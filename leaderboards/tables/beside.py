@@ -1,8 +1,9 @@
-"""Ours beside the numbers that papers print."""
+"""Ours beside the numbers that papers print: cell by cell, how far apart, and in which order."""
 
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,9 @@ from leaderboards.tables.frame import Row
 from leaderboards.tables.looks import look
 from leaderboards.tables.parameters import counted
 from leaderboards.tables.points import points
+from leaderboards.tables.strongest import number, ranged
+
+MEASURES = ("utility", "ep")
 
 
 def beside(frame: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
@@ -25,8 +29,9 @@ def beside(frame: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
         known: as `leaderboards.tables.printed.printed` returns it.
 
     Returns:
-        One row per pair: task, defense, setting, and of utility and ep the printed number and ours
-        with its interval; `printed` (paper, artefact and model) and `measured` (model, seeds).
+        One row per pair: task, goal, defense, setting (in words); `utility`, `ep`, each with `_low`,
+        `_high` and `_printed`, NaN where the paper prints none; `printed for` (paper, artefact and
+        model) and `measured on` (model, seeds).
     """
     found = []
     for goal, printed in known.groupby("goal"):
@@ -61,9 +66,65 @@ def _pair(ours: Row, theirs: Row) -> dict[str, Any]:
     label = ours["label"] + (f", cut {ours['cut']}" if "split" in stated else "")
     row = {"task": ours["task"], "goal": theirs["goal"], "defense": ours["defense"]}
     row["setting"] = "" if label == ours["defense"] else label
-    for name in ("utility", "ep"):
-        row[f"{name} printed"] = "" if pd.isna(theirs[name]) else f"{theirs[name]:.3f}"
-        low, high = ours[f"{name}_low"], ours[f"{name}_high"]
-        row[f"{name} here"] = f"{ours[name]:.3f} [{low:.3f}, {high:.3f}]"
+    for name in MEASURES:
+        row[f"{name}_printed"] = theirs[name]
+        row |= {f"{name}{end}": ours[f"{name}{end}"] for end in ("", "_low", "_high")}
     row["printed for"] = f"{theirs['paper']}, {theirs['artefact']}, {theirs['model']}"
     return row | {"measured on": f"{ours['model']}, {counted(ours['n_seeds'], 'seed')}"}
+
+
+def worded(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `beside` as a table for people: what is printed, ours with its interval, and ours less printed."""
+    table = pairs[["task", "goal", "defense", "setting"]]
+    for name in MEASURES:
+        printed, ours = pairs[f"{name}_printed"], pairs[name]
+        ends = zip(ours, pairs[f"{name}_low"], pairs[f"{name}_high"], strict=True)
+        table = table.assign(
+            **{
+                f"{name} printed": printed.map(
+                    lambda value: number(value) if value == value else ""
+                ),
+                f"{name} here": [ranged(*three) for three in ends],
+                f"{name} apart": (ours - printed).map(lambda v: f"{v:+.3f}" if v == v else ""),
+            }
+        )
+    return table.assign(**{name: pairs[name] for name in ("printed for", "measured on")})
+
+
+def shapes(pairs: pd.DataFrame) -> list[str]:
+    """For each printed table, task and measure: how far ours lie from it, and whether settings stand in its order."""
+    found = []
+    for (about, task, goal), own in pairs.groupby(["printed for", "task", "goal"], sort=False):
+        for name in MEASURES:
+            both = own.dropna(subset=[name, f"{name}_printed"])
+            if len(both):
+                what = (
+                    f"{task}, {'utility' if name == 'utility' else f'EP against {goal}'} ({about})"
+                )
+                found.append(f"{what}: {_shape(both, name)}")
+    return found
+
+
+def _shape(both: pd.DataFrame, name: str) -> str:
+    """One sentence on the settings of which both numbers are known."""
+    apart = both[name] - both[f"{name}_printed"]
+    between = (
+        f"{apart.min():+.3f} to {apart.max():+.3f}" if len(both) > 1 else f"{apart.iloc[0]:+.3f}"
+    )
+    told = f"ours less printed is {between} at {counted(len(both), 'setting')}"
+    rows = both.to_dict("records")
+    pairs = [
+        (a, b) for a, b in combinations(rows, 2) if a[f"{name}_printed"] != b[f"{name}_printed"]
+    ]
+    if not pairs:
+        return told
+    # The one that the paper prints as the larger stands first.
+    ordered = [(a, b) if a[f"{name}_printed"] > b[f"{name}_printed"] else (b, a) for a, b in pairs]
+    turned = [(a, b) for a, b in ordered if a[name] < b[name]]
+    clearly = sum(a[f"{name}_high"] < b[f"{name}_low"] for a, b in turned)
+    same = sum(a[name] > b[name] for a, b in ordered)
+    surely = sum(a[f"{name}_low"] > b[f"{name}_high"] for a, b in ordered)
+    return (
+        f"{told}; of {counted(len(pairs), 'pair')} of settings {same} stand in the printed order ({surely} with "
+        f"intervals apart) and {len(turned)} in the other ({clearly} with intervals apart)"
+    )

@@ -18,6 +18,8 @@ from leaderboards.tables import (
     beside,
     mirrored,
     points_lost,
+    shapes,
+    worded,
 )
 from leaderboards.terminal.layout import titled
 
@@ -61,7 +63,8 @@ def paper_tables(name: str, rows: pd.DataFrame, paper: Printed) -> list[Renderab
     about = (
         f"Both by the paper's own attacks; the models differ, so the numbers need not agree.{more}"
     )
-    return [_rows(f"{name}: ours beside the paper's numbers", pairs), Text(about, style="dim")]
+    title = f"{name}: ours beside the paper's numbers"
+    return [_rows(title, worded(pairs)), *map(Text, shapes(pairs)), Text(about, style="dim")]
 
 
 def board_tables(found: Board) -> list[RenderableType]:
