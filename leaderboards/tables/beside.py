@@ -75,20 +75,14 @@ def _pair(ours: Row, theirs: Row) -> dict[str, Any]:
 
 def worded(pairs: pd.DataFrame) -> pd.DataFrame:
     """The rows of `beside` as a table for people: what is printed, ours with its interval, and ours less printed."""
-    table = pairs[["task", "goal", "defense", "setting"]]
+    table = pairs[["task", "goal", "defense", "setting"]].copy()
     for name in MEASURES:
         printed, ours = pairs[f"{name}_printed"], pairs[name]
         ends = zip(ours, pairs[f"{name}_low"], pairs[f"{name}_high"], strict=True)
-        table = table.assign(
-            **{
-                f"{name} printed": printed.map(
-                    lambda value: number(value) if value == value else ""
-                ),
-                f"{name} here": [ranged(*three) for three in ends],
-                f"{name} apart": (ours - printed).map(lambda v: f"{v:+.3f}" if v == v else ""),
-            }
-        )
-    return table.assign(**{name: pairs[name] for name in ("printed for", "measured on")})
+        table[f"{name} printed"] = ["" if pd.isna(value) else number(value) for value in printed]
+        table[f"{name} here"] = [ranged(*three) for three in ends]
+        table[f"{name} apart"] = ["" if pd.isna(v) else f"{v:+.3f}" for v in ours - printed]
+    return table.join(pairs[["printed for", "measured on"]])
 
 
 def shapes(pairs: pd.DataFrame) -> list[str]:
