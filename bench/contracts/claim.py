@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 Unit = Literal["example", "secret", "label", "vector"]
 """What two inputs differ in that a guarantee makes alike: a whole training example, what a detector finds
 in one, its label, or one vector that is sent."""
+
+MOST_PAIRS = 100
+"""Of a profile; what an audit tests, and others may send."""
 
 
 class Claim(BaseModel):
@@ -23,6 +27,18 @@ class Claim(BaseModel):
     """What the guarantee covers, and what it does not."""
     unit: Unit | None = None
     """None in records that are older than this field."""
+    profile: tuple[tuple[float, float], ...] = ()
+    """(ε, δ) pairs that the mechanism keeps all at once, the claimed one first; what an audit may test
+    besides that one. Empty where no accountant tells."""
+
+    @field_validator("profile")
+    @classmethod
+    def _pairs(cls, profile: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+        if len(profile) > MOST_PAIRS or any(
+            not (0 < epsilon < inf and 0 <= delta < 1) for epsilon, delta in profile
+        ):
+            raise ValueError(f"must be at most {MOST_PAIRS} pairs of 0 < ε and 0 ≤ δ < 1")
+        return profile
 
     @property
     def epsilon_of_examples(self) -> float | None:

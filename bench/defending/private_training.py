@@ -83,6 +83,7 @@ class Private(Defense):
             },
             covers="every token of each example; a text that occurs k times has kε",
             unit="example",
+            profile=private.profile(epsilon, delta, sigma, rate, steps * epochs),
         )
 
 

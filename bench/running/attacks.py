@@ -13,6 +13,7 @@ import numpy as np
 from bench.attacking import before_training
 from bench.contracts import (
     Channel,
+    Claim,
     Goal,
     Guess,
     Ints,
@@ -42,14 +43,14 @@ TRUNCATED = (
 )
 
 
-def attack_all(scene: Scene, seen: Transcript, delta: float = 0.0) -> list[Leak]:
+def attack_all(scene: Scene, seen: Transcript, claim: Claim | None = None) -> list[Leak]:
     """Lets every paired attack loose on a transcript and scores what it guesses.
 
     Args:
-        delta: δ of the defense's claim; 0 where it makes none.
+        claim: of the defense, if it makes any.
     """
     inputs, pairings = scene.inputs, scene.planned.pairings
-    truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted, delta)
+    truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted, claim)
     before = before_training(seen)
     leaks: list[Leak] = []
     for pairing in scene.progress("attacking", pairings, len(pairings)):

@@ -87,8 +87,7 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
     seen = recomputed(scene, seen)
     recompute_seconds = time.perf_counter() - attack_start
     seen = worked_out(scene, seen)
-    delta = session.claim.parameters.get("delta", 0.0) if session.claim else 0.0
-    leaks = attack_all(scene, seen, delta)
+    leaks = attack_all(scene, seen, session.claim)
     end = time.perf_counter()
     head = _head(scene.planned)
     return Record(

@@ -1,4 +1,5 @@
 from . import metrics as metrics
+from . import one_run as one_run
 from .certificates import NEEDED as NEEDED
 from .certificates import Strengths as Strengths
 from .certificates import advantage_low as advantage_low

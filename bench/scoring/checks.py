@@ -82,8 +82,7 @@ def provable(record: Record, leak: Leak) -> float | None:
         return leak.epsilon_ceiling
     if leak.epsilon is None or not 2 <= leak.units <= MOST:
         return None
-    delta = record.claim.parameters.get("delta", 0.0) if record.claim else 0.0
-    return one_run.ceiling(leak.units, delta)
+    return one_run.ceiling(leak.units, *one_run.promised(record.claim))
 
 
 def _beats(guesser: Leak, leak: Leak) -> bool:

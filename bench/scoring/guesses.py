@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from bench.backbones import Tokens
-from bench.contracts import Goal, Guess, Ints, Transcript
+from bench.contracts import Claim, Goal, Guess, Ints, Transcript
 from bench.scoring import metrics, moments
 from bench.tasks import Planted, Split
 
@@ -30,8 +30,8 @@ class Truth:
     """Rows about which a guess may speak; an attack may not choose the easy ones among them."""
     planted: Planted | None = None
     """Canaries and coins; None where nothing was planted."""
-    delta: float = 0.0
-    """δ of the defense's claim, for which an audit bounds ε."""
+    claim: Claim | None = None
+    """What the defense claims, at whose δ and by whose profile an audit bounds ε."""
 
     @cached_property
     def permuted(self) -> Any:

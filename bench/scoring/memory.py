@@ -126,8 +126,8 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
             "metric": "AUC",
             "success": one_run.auc(ranks, members),
             "units": len(members),
-            "epsilon": one_run.audit(ranks, members, truth.delta),
-            "epsilon_ceiling": one_run.ceiling(len(members), truth.delta),
+            "epsilon": one_run.audit(ranks, members, *one_run.promised(truth.claim)),
+            "epsilon_ceiling": one_run.ceiling(len(members), *one_run.promised(truth.claim)),
             "raw": {
                 "twice_rank": _whole(2 * ranks),
                 "member": _whole(members.astype(int)),

@@ -1,6 +1,7 @@
 """What guesses about membership say: a lower bound on ε from one training run, and scores of an attack.
 
-Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1) training run".
+Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1) training run"; where a claim comes with
+its profile, `bench.scoring.trade_off`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc, expit
 
-from bench.contracts import Estimate, Ints, LeakboardError
+from bench.contracts import Claim, Estimate, Ints, LeakboardError
+from bench.scoring import trade_off
 from bench.scoring.metrics import RESAMPLES, wilson
+from bench.scoring.trade_off import LARGEST, Profile
 
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
-LARGEST = 50.0
-"""ε beyond this cannot be told: a guess is then wrong once in e^50 times."""
 STEP = 0.25
 """Between the values of ε that are tried first."""
 
@@ -85,6 +86,7 @@ def audit(
     scores: NDArray[Any],
     member: NDArray[Any],
     delta: float = 0.0,
+    profile: Profile = (),
     guesses: Sequence[int] | None = None,
     confidence: float = CONFIDENCE,
 ) -> float:
@@ -97,40 +99,59 @@ def audit(
     Args:
         scores: [m] higher for those that seem to have been trained on.
         member: [m] whether they were.
-        guesses: the numbers k that are tried; by default m/2, m/8 and m/32.
+        delta: δ of the claim that is audited.
+        profile: of the claim, if it has one, which then is what is tested.
+        guesses: the numbers k that are tried; by default m/2, m/8 and m/32, of a profile m/4 and not m/32.
 
     Raises:
         LeakboardError: lengths that differ, or a k that is not in 1…m/2.
     """
     scores, member = _checked(scores, member)
     m = len(scores)
-    tried, each = _tries(m, guesses, confidence)
+    tried, each = _tries(m, guesses, confidence, profile)
     order = np.argsort(scores, kind="stable")
-    return max(
-        lower_bound(
-            int(member[order[m - k :]].sum() + (~member[order[:k]]).sum()), 2 * k, m, delta, each
-        )
-        for k in tried
-    )
+    right = [int(member[order[m - k :]].sum() + (~member[order[:k]]).sum()) for k in tried]
+    return max(_bound(n, 2 * k, m, delta, profile, each) for n, k in zip(right, tried, strict=True))
 
 
 @cache
-def ceiling(examples: int, delta: float = 0.0, confidence: float = CONFIDENCE) -> float:
+def ceiling(
+    examples: int, delta: float = 0.0, profile: Profile = (), confidence: float = CONFIDENCE
+) -> float:
     """The bound that `audit` gives a perfect attacker, who guesses every coin right.
 
     No attack on so many examples can prove more: an audit whose ceiling lies below the claimed ε
-    cannot fail, whatever the mechanism does. 1,000 examples at δ = 1.9e-4 come to 4.13.
+    cannot fail, whatever the mechanism does. 1,000 examples at δ = 1.9e-4 come to 4.13, and to more than
+    8 by the profile of DP-SGD at ε = 8.
 
     Raises:
         LeakboardError: fewer than two examples.
     """
-    tried, each = _tries(examples, None, confidence)
-    return max(lower_bound(2 * k, 2 * k, examples, delta, each) for k in tried)
+    tried, each = _tries(examples, None, confidence, profile)
+    return max(_bound(2 * k, 2 * k, examples, delta, profile, each) for k in tried)
 
 
-def _tries(m: int, guesses: Sequence[int] | None, confidence: float) -> tuple[list[int], float]:
+def promised(claim: Claim | None) -> tuple[float, Profile]:
+    """δ and profile by which a claim is audited; 0 and none where there is no claim."""
+    if claim is None:
+        return 0.0, ()
+    return claim.parameters.get("delta", 0.0), claim.profile
+
+
+def _bound(
+    right: int, guesses: int, examples: int, delta: float, profile: Profile, confidence: float
+) -> float:
+    if profile:
+        return trade_off.lower_bound(right, guesses, examples, profile, confidence)
+    return lower_bound(right, guesses, examples, delta, confidence)
+
+
+def _tries(
+    m: int, guesses: Sequence[int] | None, confidence: float, profile: Profile
+) -> tuple[list[int], float]:
     """The numbers k that are tried, and the confidence of each."""
-    tried = sorted(set(guesses or [k for k in (m // 2, m // 8, m // 32) if k]))
+    parts = (2, 4, 8) if profile else (2, 8, 32)
+    tried = sorted(set(guesses or [m // part for part in parts if m // part]))
     if not tried or tried[0] < 1 or 2 * tried[-1] > m:
         raise LeakboardError(f"guesses: expected numbers from 1 to {m // 2}, not {tried}")
     return tried, 1 - (1 - confidence) / len(tried)

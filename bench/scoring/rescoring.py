@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from bench.contracts import (
+    Claim,
     Estimate,
     Goal,
     Guess,
@@ -73,8 +74,7 @@ def rescored(record: Record) -> Rescored:
     found: list[Mismatch] = []
     unchecked = {f"measure {name}" for name in record.measures}
     numbers = 0
-    delta = record.claim.parameters.get("delta", 0.0) if record.claim else 0.0
-    for name, stated, again in _all(record, delta):
+    for name, stated, again in _all(record):
         try:
             recomputed = again()
         except (Impossible, LeakboardError, ValueError) as error:
@@ -96,7 +96,7 @@ def rescored(record: Record) -> Rescored:
     return Rescored(found, numbers, unchecked)
 
 
-def _all(record: Record, delta: float) -> Iterator[tuple[str, Numbers, Callable[[], Numbers]]]:
+def _all(record: Record) -> Iterator[tuple[str, Numbers, Callable[[], Numbers]]]:
     """Name, stated numbers, and how to compute them again, of the utility and of each leak."""
     if record.utility is not None:
         name, utility = f"utility ({record.utility_metric})", record.utility
@@ -109,7 +109,7 @@ def _all(record: Record, delta: float) -> Iterator[tuple[str, Numbers, Callable[
             if leak.epsilon_ceiling is not None:
                 stated["epsilon_ceiling"] = leak.epsilon_ceiling
             raw = _raw_of(leak, record.leaks)
-            yield name_of(leak), stated, partial(_success, leak, raw, delta)
+            yield name_of(leak), stated, partial(_success, leak, raw, record.claim)
 
 
 def _raw_of(leak: Leak, leaks: Sequence[Leak]) -> Raw:
@@ -135,7 +135,7 @@ def _utility(metric: str, raw: Raw) -> Numbers:
     return numbers
 
 
-def _success(leak: Leak, raw: Raw, delta: float) -> Numbers:
+def _success(leak: Leak, raw: Raw, claim: Claim | None) -> Numbers:
     if leak.goal not in METRICS.get(leak.metric, ()):
         raise Impossible(f"this version knows no {leak.goal} by '{leak.metric}'")
     numbers = {"ceiling": 1.0}
@@ -146,13 +146,15 @@ def _success(leak: Leak, raw: Raw, delta: float) -> Numbers:
     if leak.metric in LABELS:
         return numbers | _labels(raw, LABELS[leak.metric])
     if leak.metric in ("AUC", FEW_WRONG):
-        numbers |= _members(raw, leak.metric, delta)
+        numbers |= _members(raw, leak.metric, claim)
         if (leak.epsilon is None) == ("epsilon" in numbers):
             raise Impossible("a bound on epsilon stands beside an AUC, and there alone")
         if leak.epsilon_ceiling is not None:  # older records have none
             if "epsilon" not in numbers:
                 raise Impossible("what could be proven stands beside what is, and there alone")
-            numbers["epsilon_ceiling"] = one_run.ceiling(int(numbers["units"]), delta)
+            numbers["epsilon_ceiling"] = one_run.ceiling(
+                int(numbers["units"]), *one_run.promised(claim)
+            )
         return numbers
     return numbers | _canaries(raw, leak.metric)
 
@@ -211,7 +213,7 @@ def _labels(raw: Raw, measure: Measure) -> Numbers:
     return {"value": value, "low": low, "high": high, "n": len(truth), "units": len(truth)}
 
 
-def _members(raw: Raw, metric: str, delta: float) -> Numbers:
+def _members(raw: Raw, metric: str, claim: Claim | None) -> Numbers:
     kept = {name: values for name, values in raw.items() if name != "millionths"}
     ranks, member = _ints(kept, "twice_rank", "member")
     if not np.array_equal(np.unique(member), [0, 1]):
@@ -220,7 +222,7 @@ def _members(raw: Raw, metric: str, delta: float) -> Numbers:
     units = {"units": float(len(member))}
     if metric == FEW_WRONG:
         return _plain(one_run.tpr_at(memory.LOW, scores, inside)) | units
-    epsilon = one_run.audit(scores, inside, delta)
+    epsilon = one_run.audit(scores, inside, *one_run.promised(claim))
     return _plain(one_run.auc(scores, inside)) | units | {"epsilon": epsilon}
 
 

@@ -92,6 +92,7 @@ def trainings_of(defense, task: Task = TEXTS, noise_for=noise, **settings):
             patch.setattr(f"{module}.sgd", sgd)
         patch.setattr(private, "spent", spent)
         patch.setattr(private, "noise_for", noise_for)
+        patch.setattr(private, "profile", lambda *given: ())
         defense.fine_tune(session)
     return seen, session
 

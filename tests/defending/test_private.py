@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.stats import norm
 from torch import Tensor, nn
 
 from bench.contracts.errors import LeakboardError, MissingExtra
@@ -229,6 +230,18 @@ def test_epsilon_agrees_with_another_accountant(sigma, rate, steps, delta):
 def test_the_noise_for_an_epsilon_spends_it_and_hardly_less(epsilon):
     sigma = noise_for(epsilon, 1e-5, 0.02, 200)
     assert 0.98 * epsilon <= spent(sigma, 0.02, 200, 1e-5) <= 1.01 * epsilon
+
+
+def test_profile_bounds_the_known_curve_of_a_gaussian_from_above_and_hardly():
+    sigma, steps = 4.0, 9
+    claimed = private.spent(sigma, 1.0, steps, 1e-5)
+    profile = private.profile(claimed, 1e-5, sigma, 1.0, steps)
+    mu = steps**0.5 / sigma
+    assert profile[0] == (claimed, 1e-5)
+    assert len(profile) > 5
+    for epsilon, delta in profile:
+        ends = norm.cdf(-epsilon / mu + mu / 2), norm.cdf(-epsilon / mu - mu / 2)
+        assert 0.8 * delta < ends[0] - np.exp(epsilon) * ends[1] <= delta * (1 + 1e-6)
 
 
 def test_missing_secrets_more_rarely_spends_less():

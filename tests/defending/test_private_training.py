@@ -25,6 +25,7 @@ def asked(monkeypatch):
 
     noted("noise_for", 2.5)
     noted("spent", 7.0)
+    noted("profile", ((4.0, 0.005), (2.0, 0.1)))
     monkeypatch.setattr(private_training, "sgd", lambda *given: found.append(("sgd", *given[3:])))
     return found
 
@@ -34,11 +35,13 @@ def test_budget_is_that_of_the_rows_their_rate_and_all_steps(asked):
     rows = torch.arange(0, 40, 2)
     claim = DPSGD(epsilon=4, clip=0.5).train_privately(session, None, session.train, rows)
     # 20 examples in batches of 16: two steps in each epoch, in which each is with 16/20.
-    (asked_for, trained) = asked
+    (asked_for, trained, promised) = asked
     assert asked_for == ("noise_for", 4, pytest.approx(0.1 / 20), 16 / 20, 6)
     assert trained[0] == "sgd"
     assert trained[1].tolist() == rows.tolist()
     assert trained[2:] == (2.5, 0.5)
+    assert promised == ("profile", 4, pytest.approx(0.1 / 20), 2.5, 16 / 20, 6)
+    assert claim.profile == ((4.0, 0.005), (2.0, 0.1))
     told = claim.parameters
     assert (told["epsilon"], told["sigma"], told["rate"], told["steps"]) == (4, 2.5, 0.8, 6)
     asked.clear()

@@ -69,7 +69,7 @@ def test_what_delta_allows_is_not_held_against_a_mechanism():
         member = rng.random(m) < 0.5
         published = rng.random(m) < delta
         scores = rng.normal(size=m) + 100 * published * np.where(member, 1, -1)
-        above += audit(scores, member, delta, [k]) > 0
+        above += audit(scores, member, delta, guesses=[k]) > 0
     assert above / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)
 
 

@@ -1,0 +1,157 @@
+"""The worst case of DP-SGD: does it keep what it claims there, and would an audit notice if it did not?
+
+    python -m bench.conformance.worst_case
+
+A head alone is trained on canaries whose features are directions of their own, longer than what clipping
+lets through, so that each adds the largest gradient there is to a place where nobody else adds any. Who
+sees every noisy gradient then has nothing but the noise against him: no data is harder to protect. The
+faults are those that implementations have had; an audit that does not find them is worth nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from bench.defending import PrivateGradients, private
+from bench.scoring import one_run
+
+Fault = Literal["intact", "noise halved", "clipping skipped", "batches in order"]
+LONG = 10.0
+"""Of the features of a canary, where its gradient is clipped to norm 1."""
+SLOW = 1e-3
+"""The learning rate, at which a head stays undecided and a gradient what it was."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One private training of a head on canaries, each there by a fair coin.
+
+    Attributes:
+        rate: with which a canary enters a batch, each of them at least once or so in all steps.
+    """
+
+    epsilon: float = 8.0
+    delta: float = 1e-5
+    canaries: int = 1000
+    rate: float = 0.02
+    steps: int = 400
+
+    def audited(self, fault: Fault = "intact", seed: int = 0) -> Audit:
+        """What an audit proves of it, with a fault or without one."""
+        sigma, profile = _claimed(self)
+        rng = np.random.default_rng(seed)
+        member = rng.random(self.canaries) < 0.5
+        seen = np.stack([*self._signals(fault, sigma, member, rng)])
+        # Sampled by chance, as the claim has it, or in turn, as one may fear: two tries at half the doubt.
+        # Who guesses about half of the canaries proves most, against one fault as against another.
+        likelier = np.log1p(self.rate * np.expm1((seen - 0.5) / sigma**2)).sum(0)
+        turns = (
+            np.arange(self.steps)[:, None] % self._round == np.arange(self.canaries) // self._size
+        )
+        guesses, confidence = [self.canaries // 4], 1 - (1 - one_run.CONFIDENCE) / 2
+        chance, turn, perfect = (
+            one_run.audit(scores, member, self.delta, profile, guesses, confidence)
+            for scores in (likelier, (seen * turns).sum(0), member)
+        )
+        return Audit(fault, self.epsilon, max(chance, turn), perfect)
+
+    @property
+    def _size(self) -> int:
+        return round(self.rate * self.canaries)
+
+    @property
+    def _round(self) -> int:
+        """Batches in which each canary is once, in order."""
+        return -(-self.canaries // self._size)
+
+    def _signals(
+        self, fault: Fault, sigma: float, member: NDArray[np.bool_], rng: np.random.Generator
+    ) -> Iterator[NDArray[np.float64]]:
+        """Of each step [m] what its noisy gradient holds in the direction of each canary, which adds 1."""
+        n = self.canaries
+        # One that is left out keeps its place, and adds nothing.
+        features = torch.diag(torch.from_numpy(member * LONG).float())
+        labels = torch.from_numpy(rng.integers(2, size=n))
+        head = nn.Linear(n, 2, bias=False)
+        nn.init.zeros_(head.weight)
+        towards = torch.where(labels == 1, 1.0, -1.0) * torch.tensor([[1.0], [-1.0]]) / 2**0.5
+        optimiser = torch.optim.SGD(head.parameters(), SLOW)
+        kind = Unclipped if fault == "clipping skipped" else PrivateGradients
+        noise = sigma / 2 if fault == "noise halved" else sigma
+        with kind(head, 1.0, noise, self.rate * n, rng) as gradients:
+            for rows in self._batches(fault, rng):
+                if len(rows):
+                    found = cross_entropy(head(features[rows]), labels[rows], reduction="none")
+                    gradients.add(found)
+                gradients.release()
+                assert head.weight.grad is not None
+                yield (head.weight.grad * self.rate * n * towards).sum(0).double().numpy()
+                optimiser.step()
+
+    def _batches(self, fault: Fault, rng: np.random.Generator) -> Sequence[Tensor]:
+        if fault != "batches in order":
+            return private.poisson_batches(self.canaries, self.rate, self.steps, rng)
+        parts = torch.split(torch.arange(self.canaries), self._size)
+        return [parts[step % self._round] for step in range(self.steps)]
+
+
+class Unclipped(PrivateGradients):
+    """Sums of gradients as they are."""
+
+    def add(self, losses: Tensor) -> None:
+        for total, gradient in zip(self.sums, self.per_example(losses), strict=True):
+            total += gradient.sum(0)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was claimed, what an audit proves and what it could have proven."""
+
+    fault: Fault
+    claimed: float
+    bound: float
+    ceiling: float
+
+    @property
+    def caught(self) -> bool:
+        return self.bound > self.claimed
+
+    def __str__(self) -> str:
+        return (
+            f"{self.fault:>17}: at least ε = {self.bound:.2f} (a perfect attacker {self.ceiling:.2f}), "
+            f"claimed {self.claimed:g}: {'caught' if self.caught else 'nothing found'}"
+        )
+
+
+@cache
+def _claimed(trial: Trial) -> tuple[float, tuple[tuple[float, float], ...]]:
+    """The noise that the claim asks for, and all that it then promises."""
+    how = (trial.rate, trial.steps)
+    sigma = private.noise_for(trial.epsilon, trial.delta, *how)
+    return sigma, private.profile(trial.epsilon, trial.delta, sigma, *how)
+
+
+SAMPLED = Trial()
+WHOLE = Trial(rate=1.0, steps=4)
+"""Every canary is in every batch: nothing but the noise protects it, which is seen best there."""
+
+
+def main() -> None:
+    """Prints what the audit says of DP-SGD as it is, and of each fault."""
+    for trial, faults in ((WHOLE, get_args(Fault)[:3]), (SAMPLED, get_args(Fault))):
+        print(f"{trial.steps} batches, each canary in each with probability {trial.rate:g}")
+        for fault in faults:
+            print(trial.audited(fault))
+
+
+if __name__ == "__main__":
+    main()
