@@ -20,6 +20,7 @@ from leaderboards.tables import (
     counted,
     counting,
     labelled,
+    numbered,
     settings,
     shown,
     varying,
@@ -69,7 +70,7 @@ def at_worst(frame: pd.DataFrame, channel: str) -> pd.DataFrame:
         & (frame["view"] == "worst")
         & (frame["status"] == "ok")
     ]
-    return rows.assign(counts=counting(rows, [*SETTING, "attack", "attack_params"]))
+    return rows.assign(counts=counting(rows, numbered(rows, [*SETTING, "attack", "attack_params"])))
 
 
 def caveats(points: pd.DataFrame) -> str:

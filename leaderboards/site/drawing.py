@@ -4,35 +4,42 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, Future, wait
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
+from multiprocessing import forkserver, get_context, parent_process
 from pathlib import Path
 from threading import Thread
-from time import sleep
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from loky import cpu_count, get_reusable_executor
+import cloudpickle
+from loky import cpu_count
 
 from bench.contracts import LeakboardError
 
-if TYPE_CHECKING:
-    from leaderboards.tables import Look
-
 MOST = 4
 """Processes."""
+DRAW = [
+    "leaderboards.site.pictures",
+    *(f"leaderboards.figures.kinds.{kind}" for kind in ("goals", "memory", "tradeoff", "training")),
+]
+"""What they load."""
 
 
-def start() -> Executor:
-    """The processes, which from now on load what they need; later calls return the same ones."""
-    processes = min(cpu_count(), MOST)
-    executor: Executor = get_reusable_executor(
-        processes, initializer=_load, initargs=(os.getpid(),)
-    )
-    executor.submit(os.getpid)  # with the first task they come to life
-    return executor
+def start() -> None:
+    """Has a process load what those that draw need; they are copies of it, which take no time to begin."""
+    get_context("forkserver").set_forkserver_preload(DRAW)
+    forkserver.ensure_running()
+
+
+@cache
+def _processes() -> ProcessPoolExecutor:
+    """Those that draw, also for later sites."""
+    start()
+    return ProcessPoolExecutor(min(cpu_count(), MOST), get_context("forkserver"), _load)
 
 
 class Drawing:
@@ -44,7 +51,6 @@ class Drawing:
     def __init__(self) -> None:
         from leaderboards.tables import declared
 
-        self._executor = start()
         # All methods are loaded here: to load them in each process would take longer than to draw.
         self._looks = declared()
         self._running: list[Future[list[Path]]] = []
@@ -52,7 +58,8 @@ class Drawing:
     def begin(self, draw: Callable[[Path], list[Path]], out: Path) -> None:
         """Begins to draw a figure, to which `draw` gives the files beside a path."""
         with _told_when_ended():
-            self._running.append(self._executor.submit(_draw, self._looks, draw, out))
+            packed = cloudpickle.dumps((self._looks, draw, out))
+            self._running.append(_processes().submit(_draw, packed))
 
     def finish(self) -> None:
         """Waits until all is drawn.
@@ -79,28 +86,33 @@ def _told_when_ended() -> Iterator[None]:
     try:
         yield
     except BrokenProcessPool as error:
+        _processes.cache_clear()
         raise LeakboardError(
             "a process that drew figures was ended from outside, perhaps since memory ran out. Nothing was "
             "replaced; publish again, where memory is short with LOKY_MAX_CPU_COUNT=1"
         ) from error
 
 
-def _load(maker: int) -> None:
+def _load() -> None:
     """Gets a process ready; it ends with its maker, who may be killed and cannot say so then."""
-    Thread(target=_end_with, args=(maker,), daemon=True).start()
-    import_module("leaderboards.site.pictures")
+    Thread(target=_end_with_maker, daemon=True).start()
+    for name in DRAW:  # in vain, where the first one was another kind of process
+        import_module(name)
     gc.freeze()  # these stay; to look through them again and again takes seconds
     gc.set_threshold(100_000, 20, 20)
 
 
-def _end_with(maker: int) -> None:
-    while os.getppid() == maker:
-        sleep(1)
+def _end_with_maker() -> None:
+    maker = parent_process()
+    assert maker is not None
+    maker.join()
     os._exit(1)
 
 
-def _draw(looks: Mapping[str, Look], draw: Callable[[Path], list[Path]], out: Path) -> list[Path]:
+def _draw(packed: bytes) -> list[Path]:
     from leaderboards.tables import given
 
+    looks, draw, out = cloudpickle.loads(packed)
     with given(looks):
-        return draw(out)
+        drawn: list[Path] = draw(out)
+        return drawn

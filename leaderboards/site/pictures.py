@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 
 from bench.contracts import Leak, Record
-from leaderboards.figures import ATTACKS, CHANNEL, goals, memory, tradeoff, training
+from leaderboards.figures import ATTACKS, CHANNEL
 from leaderboards.site.links import slug
 from leaderboards.site.panels import Panel
 from leaderboards.tables import Matrix, exposures, paper_of
@@ -34,6 +35,37 @@ class Picture:
     words: str
     records: Sequence[Record]
     draw: Callable[[Path], list[Path]]
+
+
+# What draws is loaded where it draws: the process that writes the pages never does.
+
+
+def tradeoff(*drawn: Any, **told: Any) -> list[Path]:
+    """As in `leaderboards.figures`."""
+    from leaderboards.figures import tradeoff as draw
+
+    return draw(*drawn, **told)
+
+
+def goals(*drawn: Any, **told: Any) -> list[Path]:
+    """As in `leaderboards.figures`."""
+    from leaderboards.figures import goals as draw
+
+    return draw(*drawn, **told)
+
+
+def memory(*drawn: Any, **told: Any) -> list[Path]:
+    """As in `leaderboards.figures`."""
+    from leaderboards.figures import memory as draw
+
+    return draw(*drawn, **told)
+
+
+def training(*drawn: Any, **told: Any) -> list[Path]:
+    """As in `leaderboards.figures`."""
+    from leaderboards.figures import training as draw
+
+    return draw(*drawn, **told)
 
 
 def of_panel(panel: Panel, out: Path) -> list[Path]:

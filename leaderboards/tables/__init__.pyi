@@ -41,6 +41,7 @@ from .means import SETTING as SETTING
 from .means import average as average
 from .means import distinct as distinct
 from .means import interval as interval
+from .means import numbered as numbered
 from .means import setting_of as setting_of
 from .parameters import counted as counted
 from .parameters import examples as examples

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from leaderboards.tables.comparisons import Comparison, points_lost
-from leaderboards.tables.deciding import STRONGEST, deciding
+from leaderboards.tables.deciding import STRONGEST
 from leaderboards.tables.frame import Row
 from leaderboards.tables.means import SETTING, average, by_setting, setting_of
 from leaderboards.tables.parameters import choices
@@ -103,7 +103,7 @@ def _settings(
     comparison: Comparison, attack: str
 ) -> Iterator[tuple[tuple[str, str], list[Setting]]]:
     """By goal and attribute the settings under the attack that decides."""
-    rows = deciding(comparison.rows, attack)
+    rows = comparison.decided(attack)
     rows = rows[rows["ep_level"] > 0]  # elsewhere there is nothing to find out
     rows = rows.assign(privacy=(rows["ep"] / rows["ep_level"]).clip(0, 1))
     lost = {setting_of(row): row for row in comparison.settings.to_dict("records")}

@@ -45,10 +45,14 @@ class Comparison:
         """Means over seeds of the attack that decides, for each setting, goal and attribute; see
         `leaderboards.tables.deciding.deciding`."""
         if attack not in self._known:
-            self._known[attack] = average(
-                deciding(self.rows, attack), [*SETTING, "goal", "attribute"]
-            )
+            self._known[attack] = average(self.decided(attack), [*SETTING, "goal", "attribute"])
         return self._known[attack]
+
+    def decided(self, attack: str = STRONGEST) -> pd.DataFrame:
+        """The rows of that attack, of every seed."""
+        if attack not in self._decided:
+            self._decided[attack] = deciding(self.rows, attack)
+        return self._decided[attack]
 
     def means(self, goal: str, attack: str = STRONGEST) -> Sequence[Row]:
         """The rows of `deciding` about one goal."""
@@ -69,6 +73,10 @@ class Comparison:
 
     @cached_property
     def _known(self) -> dict[str, pd.DataFrame]:
+        return {}
+
+    @cached_property
+    def _decided(self) -> dict[str, pd.DataFrame]:
         return {}
 
     @cached_property

@@ -11,7 +11,7 @@ import pandas as pd
 from bench.contracts import LeakboardError, did_you_mean
 from leaderboards.tables.frame import Row
 from leaderboards.tables.looks import look
-from leaderboards.tables.means import SETTING
+from leaderboards.tables.means import SETTING, numbered
 from leaderboards.tables.standing import counting
 
 PAPER, STRONGEST = "paper", "strongest"
@@ -70,14 +70,14 @@ def deciding(
         raise LeakboardError(f"no result of an attack '{attack}'. {did_you_mean(attack, known)}")
     else:
         rows = rows[rows["attack"] == attack]
-    setting, choice = [*SETTING, *apart, "goal", "attribute"], [*method[1:], "channel"]
-    of_attack = [*setting, *choice]
-    means = rows.groupby(of_attack, sort=False, dropna=False)["above"].transform("mean")
-    ranked = rows.assign(mean=means, counts=counting(rows, of_attack))
-    ranked = ranked.sort_values(["counts", "mean"], ascending=False, kind="stable")
-    first = ranked.groupby(setting, sort=False, dropna=False)[choice].transform("first")
-    kept = (ranked[choice] == first).all(axis=1)
-    return ranked[kept].drop(columns=["mean", "counts"]).sort_index()
+    setting = numbered(rows, [*SETTING, *apart, "goal", "attribute"])
+    of = numbered(rows.assign(setting=setting), ["setting", *method[1:], "channel"])
+    mean = rows["above"].groupby(of, sort=False).transform("mean")
+    parts = {"setting": setting, "of": of, "counts": counting(rows, of), "mean": mean}
+    every = pd.DataFrame({name: values.to_numpy() for name, values in parts.items()})
+    ranked = every.sort_values(["counts", "mean"], ascending=False, kind="stable")
+    first = ranked.groupby("setting", sort=False)["of"].transform("first").sort_index()
+    return rows[(every["of"] == first).to_numpy()].sort_index()
 
 
 def _is_papers(row: Row) -> bool:

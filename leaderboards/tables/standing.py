@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import pandas as pd
@@ -26,21 +25,29 @@ LOWS = ["advantage_low", "certificate"]
 
 def standing(row: Row) -> Standing:
     """Where a row of a frame or of means over seeds stands; a baseline, which reads nothing, as certified."""
-    if row["channel"] == "" or row["certificate"] >= NEEDED:
+    return _standing(row["channel"], row["certificate"], row["advantage_low"])
+
+
+def _standing(channel: str, certificate: float, low: float) -> Standing:
+    if channel == "" or certificate >= NEEDED:
         return CERTIFIED
-    return PROVEN if row["advantage_low"] > 0 else NOT_SHOWN
+    return PROVEN if low > 0 else NOT_SHOWN
 
 
 def standings(rows: pd.DataFrame) -> pd.Series:
     """The same of every row."""
-    told = [standing(row) for row in rows.to_dict("records")]
-    return pd.Series(told, rows.index, dtype="str")
+    told = (rows[name].tolist() for name in ("channel", "certificate", "advantage_low"))
+    return pd.Series(list(map(_standing, *told)), rows.index, dtype="str")
 
 
-def counting(rows: pd.DataFrame, by: Sequence[str]) -> pd.Series:
-    """Whether each row's attack is certified or finds something, on the mean of the rows alike in `by`."""
-    means = rows.groupby(list(by), sort=False, dropna=False)[LOWS].transform("mean")
-    return standings(rows.assign(**{name: means[name] for name in LOWS})) != NOT_SHOWN
+def counting(rows: pd.DataFrame, group: pd.Series) -> pd.Series:
+    """Whether each row's attack is certified or finds something, on the mean of its group.
+
+    Args:
+        group: the number of each row's, see `leaderboards.tables.means.numbered`.
+    """
+    means = rows[LOWS].groupby(group, sort=False).transform("mean")
+    return standings(means.assign(channel=rows["channel"])) != NOT_SHOWN
 
 
 def shown(means: pd.DataFrame) -> pd.DataFrame:

@@ -47,7 +47,7 @@ def test_where_a_process_that_draws_is_ended_the_old_site_stays_whole(copied, ot
 
 def test_processes_that_draw_end_with_their_maker():
     code = (
-        "import os, time; from leaderboards.site.drawing import start; made = start(); "
+        "import os, time; from leaderboards.site.drawing import _processes; made = _processes(); "
         "print(made.submit(os.getpid).result(), flush=True); "
         "busy = [made.submit(time.sleep, 600) for _ in range(4)]; time.sleep(600)"
     )

@@ -158,6 +158,18 @@ def test_incomplete_and_contradictory_records_are_refused(place, change, expecte
     assert expected in why(verdict(place, changed(change)))
 
 
+def test_a_goal_of_an_attack_that_no_result_tells_of_is_a_fault(place):
+    def told_less(content):
+        content["leaks"] = [
+            one
+            for one in content["leaks"]
+            if (one["attack"]["name"], one["goal"]) != ("prior", "attribute")
+        ]
+
+    report = verdict(place, changed(told_less))
+    assert "prior applies to sap for attribute, and no result says" in why(report)
+
+
 def test_what_attackers_train_themselves_need_not_meet_every_attack():
     target = RECORDS[0]
     cell = target.cell.model_copy(update={"shadow": 0})
