@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import embedding
 
 from bench.backbones import Backbone, Neighbours, Network, Ragged, Tokens, by_length
 from bench.contracts import Channel, Claim, Envelope, Goal, Objective
-from bench.defending import dx_noise, privatise_tokens
+from bench.defending import Eta, dx_noise, privatise_tokens
 from bench.exchange import Predictor, Session, Tuned
 from bench.methods import Defense, Source
-
-Eta = Annotated[
-    Annotated[float, Field(gt=0)] | None, BeforeValidator(lambda v: None if v == "none" else v)
-]
 
 
 class SAP(Defense):

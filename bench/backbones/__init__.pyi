@@ -13,5 +13,6 @@ from .loading import load_backbone as load_backbone
 from .neighbours import CHUNK as CHUNK
 from .neighbours import Neighbours as Neighbours
 from .network import Network as Network
+from .prompted import Prompted as Prompted
 from .ragged import Ragged as Ragged
 from .ragged import Tokens as Tokens

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from bench.backbones.prefix import Prefix
 from bench.backbones.ragged import Ragged
 
 
@@ -41,8 +42,28 @@ class Family(ABC):
         """What the first block receives: word embeddings with positions, types and norms."""
 
     @abstractmethod
-    def through(self, model: Any, x: Tensor, mask: Tensor, first: int, last: int) -> Tensor:
-        """Hidden states after block `last`, from those after block `first`."""
+    def through(
+        self,
+        model: Any,
+        x: Tensor,
+        mask: Tensor,
+        first: int,
+        last: int,
+        prefix: Prefix | None = None,
+    ) -> Tensor:
+        """Hidden states after block `last`, from those after block `first`.
+
+        Args:
+            prefix: stands in front of what each block attends to, where the family has `heads`.
+        """
+
+    def heads(self, model: Any) -> tuple[int, int] | None:
+        """How many heads attend in each block and how wide they are; None where no prefix is taken."""
+        return None
+
+    def positions(self, model: Any) -> int | None:
+        """The most tokens that an example may have; None where nothing bounds them."""
+        return getattr(model.config, "max_position_embeddings", None)
 
     def leave(self, model: Any, x: Tensor) -> Tensor:
         """Last hidden states from those after the last block: a final norm, where there is one."""
@@ -61,13 +82,21 @@ class Family(ABC):
             return h
         return self.through(model, self.enter(model, h, mask, types), mask, 0, cut)
 
-    def top(self, model: Any, h: Tensor, mask: Tensor, types: Tensor, cut: int) -> Tensor:
+    def top(
+        self,
+        model: Any,
+        h: Tensor,
+        mask: Tensor,
+        types: Tensor,
+        cut: int,
+        prefix: Prefix | None = None,
+    ) -> Tensor:
         """Representation at the cut → last hidden states.
 
         At cut 0 positions and types are added here: both are known without the text.
         """
         x = h if cut else self.enter(model, h, mask, types)
-        return self.leave(model, self.through(model, x, mask, cut, self.blocks(model)))
+        return self.leave(model, self.through(model, x, mask, cut, self.blocks(model), prefix))
 
     def bottom_of(self, model: Any, vectors: Ragged, types: Tensor, cut: int) -> Ragged:
         """`bottom` for sequences of different lengths: word embeddings [T, d], types [T]."""

@@ -50,6 +50,7 @@ class Guess:
         values: [n] for one guess per example, real numbers only where they rank; [T, R] for R candidates per token, of which any
             may be right (the union over R observations); chance accounts for R.
         view: tells the guesses of one attack apart, such as the split they are about.
+        bound: the largest success that the guarantee of the mechanism leaves to who knows as much.
     """
 
     goal: Goal
@@ -65,6 +66,7 @@ class Guess:
     round: int = 0
     part: int = 0
     recipient: str | None = None
+    bound: float | None = None
 
     def __post_init__(self) -> None:
         # An attack may compute with what it likes; scoring computes with NumPy.

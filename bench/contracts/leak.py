@@ -34,6 +34,9 @@ class Leak(Part):
     """Where it was read at one moment of training: at which."""
     ceiling: float = 1.0
     """The largest `success` there is."""
+    bound: float | None = None
+    """The largest `success` that the guarantee of the mechanism leaves to who knows as much, where the
+    attack tells one; None in older records, too."""
     epsilon: float | None = None
     """What a guess about membership proves: the model is not ε-private for a smaller ε (95 %)."""
     epsilon_ceiling: float | None = None

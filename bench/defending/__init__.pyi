@@ -1,6 +1,7 @@
 from . import private as private
 from .detectors import Detector as Detector
 from .detectors import runs as runs
+from .mechanisms import Eta as Eta
 from .mechanisms import dx_noise as dx_noise
 from .mechanisms import privatise_tokens as privatise_tokens
 from .pooled import Pooling as Pooling

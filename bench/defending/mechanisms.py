@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field
 from torch import Tensor
 
 from bench.backbones import CHUNK, Neighbours
+
+Eta = Annotated[
+    Annotated[float, Field(gt=0)] | None, BeforeValidator(lambda v: None if v == "none" else v)
+]
+"""Privacy parameter η of dχ-privacy; None, or "none" in a suite, for no noise."""
 
 
 def dx_noise(n: int, width: int, eta: float, rng: np.random.Generator) -> NDArray[np.float32]:

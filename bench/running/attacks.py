@@ -101,6 +101,7 @@ def _attack(
                 attribute=guess.attribute,
                 channel=guess.channel,
                 told=_told(knowledge.labelled, guess.attribute),
+                bound=guess.bound,
                 seconds=seconds / len(scored),
                 **{"view": guess.view} | fields,
             )

@@ -27,6 +27,7 @@ from attacks.eia_optimise import Optimise
 from bench.backbones.backbone import Backbone
 from bench.backbones.loading import load_backbone
 from bench.backbones.network import Network
+from bench.backbones.prefix import Prefix
 from bench.backbones.ragged import Ragged, Tokens
 from bench.contracts.channels import Channel
 from bench.contracts.errors import LeakboardError
@@ -265,3 +266,79 @@ def test_a_tokeniser_that_knows_no_segments_puts_every_token_into_the_first(load
     assert bare.encode(TEXTS, PAIRS, 32).types.tolist() == [0] * len(
         backbone.encode(TEXTS, PAIRS, 32).types
     )
+
+
+WITHOUT_PREFIX = ("gpt2", "llama")
+
+
+def projected(family, model, block, states, name):
+    """Keys and values [2, heads, N, width] that a block makes of hidden states [N, d]."""
+    inner = family.stack(model)[block]
+    if name.startswith("t5"):
+        layer = inner.layer[0]
+        states, makers = layer.layer_norm(states), (layer.SelfAttention.k, layer.SelfAttention.v)
+    else:
+        own = inner.attention.self
+        deep = name.startswith("deberta")
+        makers = (own.key_proj, own.value_proj) if deep else (own.key, own.value)
+    heads, width = family.heads(model)
+    return torch.stack([m(states).view(-1, heads, width).transpose(0, 1) for m in makers])
+
+
+# A convolution reads neighbours, which a prefix has not.
+@pytest.mark.parametrize("name", [n for n in MODELS if n not in (*WITHOUT_PREFIX, "deberta-conv")])
+def test_a_prefix_of_what_blocks_make_of_first_tokens_stands_for_these_tokens(load, name):
+    backbone, n = load(name), 2
+    family, model = backbone.family, backbone.model
+    tokens = encoded(backbone, name)
+    h, mask, types = padded(backbone, tokens)
+    entered = family.enter(model, h, mask, types)
+    states = [family.through(model, entered, mask, 0, i)[0, :n] for i in range(BLOCKS)]
+    parts = [projected(family, model, i, x, name) for i, x in enumerate(states)]
+    # The first text starts as all do: with tokens that blocks after the first see in its context alone.
+    whole = family.through(model, entered, mask, 0, BLOCKS)[:1]
+    rest, seen = entered[:1, n:], mask[:1, n:]
+    found = family.through(model, rest, seen, 0, BLOCKS, Prefix(torch.stack(parts)))
+    torch.testing.assert_close(found[seen], whole[:, n:][seen], atol=1e-4, rtol=1e-4)
+    bare = family.through(model, rest, seen, 0, BLOCKS)
+    assert (bare[seen] - found[seen]).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if n not in WITHOUT_PREFIX])
+def test_a_prefix_is_seen_by_every_text_of_a_batch_at_every_block_and_learns_from_it(load, name):
+    backbone = load(name)
+    family, model = backbone.family, backbone.model
+    h, mask, types = padded(backbone, encoded(backbone, name))
+    heads, width = family.heads(model)
+    values = torch.randn(BLOCKS, 2, heads, 3, width, requires_grad=True)
+    out = family.top(model, h, mask, types, 0, Prefix(values))
+    for row in range(len(h)):
+        (gradient,) = torch.autograd.grad(
+            out[row][mask[row]].pow(3).sum(), values, retain_graph=True
+        )
+        assert (gradient.flatten(2).norm(dim=2) > 0).all(), "a block does without"
+        length = int(mask[row].sum())
+        alone = family.top(
+            *(model, h[row : row + 1, :length], mask[row : row + 1, :length]),
+            *(types[row : row + 1, :length], 0, Prefix(values)),
+        )
+        torch.testing.assert_close(alone[0], out[row, :length], atol=1e-5, rtol=1e-5)
+
+
+@every_family
+def test_more_tokens_than_a_model_has_positions_for_are_known_before_it_breaks(load, name):
+    backbone = load(name)
+    most = backbone.family.positions(backbone.model)
+    if name in ("t5", "t5-encoder", "deberta"):
+        assert most is None
+        return
+
+    def out(length):
+        ids = torch.full((1, length), 5)
+        h, mask = backbone.embeddings[ids], torch.ones(1, length, dtype=torch.bool)
+        return backbone.family.top(backbone.model, h, mask, torch.zeros_like(ids), 0)
+
+    assert out(most).shape[1] == most
+    if name != "llama":  # whose positions are angles
+        with pytest.raises((IndexError, RuntimeError)):
+            out(most + 1)

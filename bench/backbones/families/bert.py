@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from transformers.masking_utils import create_bidirectional_mask
 
 from bench.backbones.family import Family
+from bench.backbones.prefix import Prefix
 
 
 class Bert(Family):
@@ -23,8 +24,28 @@ class Bert(Family):
     def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         return cast(Tensor, model.embeddings(inputs_embeds=h, token_type_ids=types))
 
-    def through(self, model: Any, x: Tensor, mask: Tensor, first: int, last: int) -> Tensor:
-        seen = create_bidirectional_mask(model.config, x, mask)
+    def through(
+        self,
+        model: Any,
+        x: Tensor,
+        mask: Tensor,
+        first: int,
+        last: int,
+        prefix: Prefix | None = None,
+    ) -> Tensor:
+        seen = between(model.config, x, mask, prefix)
         for block in self.stack(model)[first:last]:
-            x = block(x, seen)
+            x = block(x, seen, past_key_values=prefix)
         return x
+
+    def heads(self, model: Any) -> tuple[int, int]:
+        n = model.config.num_attention_heads
+        return n, model.config.hidden_size // n
+
+
+def between(config: Any, x: Tensor, mask: Tensor, prefix: Prefix | None) -> Any:
+    """What each of `x` [B, L, d] may see, as transformers wants it: real positions and the prefix."""
+    if prefix is None:
+        return create_bidirectional_mask(config, x, mask)
+    keys = prefix.widened(mask)
+    return create_bidirectional_mask(config, x, keys, x.new_empty(*keys.shape, 0))

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from transformers.masking_utils import create_causal_mask
 
 from bench.backbones.family import Family
+from bench.backbones.prefix import Prefix
 
 
 class GPT2(Family):
@@ -28,7 +29,15 @@ class GPT2(Family):
         positions = torch.arange(h.shape[1], device=h.device)
         return cast(Tensor, model.drop(h + model.wpe(positions)))
 
-    def through(self, model: Any, x: Tensor, mask: Tensor, first: int, last: int) -> Tensor:
+    def through(
+        self,
+        model: Any,
+        x: Tensor,
+        mask: Tensor,
+        first: int,
+        last: int,
+        prefix: Prefix | None = None,
+    ) -> Tensor:
         seen = create_causal_mask(model.config, x, mask, past_key_values=None)
         for block in self.stack(model)[first:last]:
             x = block(x, attention_mask=seen)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformers.masking_utils import create_causal_mask, create_sliding_window_causal_mask
 
 from bench.backbones.family import Family
+from bench.backbones.prefix import Prefix
 
 FULL, WINDOW = "full_attention", "sliding_attention"
 """Whether a block attends to all that stands before a token or to the nearest part of it."""
@@ -39,7 +40,15 @@ class Llama(Family):
         """What turns queries and keys of the blocks of one reach."""
         return model.rotary_emb(x, position_ids=positions)
 
-    def through(self, model: Any, x: Tensor, mask: Tensor, first: int, last: int) -> Tensor:
+    def through(
+        self,
+        model: Any,
+        x: Tensor,
+        mask: Tensor,
+        first: int,
+        last: int,
+        prefix: Prefix | None = None,
+    ) -> Tensor:
         reaches = self.reaches(model)[first:last]
         masked = {FULL: create_causal_mask, WINDOW: create_sliding_window_causal_mask}
         seen = {r: masked[r](model.config, x, mask, past_key_values=None) for r in set(reaches)}

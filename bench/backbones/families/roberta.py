@@ -16,3 +16,8 @@ class Roberta(Bert):
         # The second text of a pair is marked by tokens only; there is no embedding for type 1.
         types = types.clamp(max=model.config.type_vocab_size - 1)
         return super().enter(model, h, mask, types)
+
+    def positions(self, model: Any) -> int | None:
+        # Numbers up to that of the padding are left free.
+        most: int = model.config.max_position_embeddings - model.config.pad_token_id - 1
+        return most

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, ClassVar, cast
 
 from torch import Tensor, nn
-from transformers.masking_utils import create_bidirectional_mask
 
+from bench.backbones.families.bert import between
 from bench.backbones.family import Family
+from bench.backbones.prefix import Prefix
 
 
 class T5(Family):
@@ -24,14 +25,26 @@ class T5(Family):
     def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         return cast(Tensor, model.encoder.dropout(h))
 
-    def through(self, model: Any, x: Tensor, mask: Tensor, first: int, last: int) -> Tensor:
-        seen = create_bidirectional_mask(model.encoder.config, x, mask)
-        # It depends on the length alone, so the vendor computes it from the public weights.
-        attention = model.encoder.block[0].layer[0].SelfAttention
-        bias = attention.compute_bias(x.shape[1], x.shape[1], device=x.device)
+    def through(
+        self,
+        model: Any,
+        x: Tensor,
+        mask: Tensor,
+        first: int,
+        last: int,
+        prefix: Prefix | None = None,
+    ) -> Tensor:
+        seen = between(model.encoder.config, x, mask, prefix)
+        # It depends on the length alone, so the vendor computes it from the public weights. A prefix
+        # stands in front of the first token.
+        attention, n = model.encoder.block[0].layer[0].SelfAttention, prefix.length if prefix else 0
+        bias = attention.compute_bias(x.shape[1], n + x.shape[1], x.device, past_seen_tokens=n)
         for block in self.stack(model)[first:last]:
-            x, _, _ = block(x, seen, bias)
+            x, _, _ = block(x, seen, bias, past_key_values=prefix)
         return x
+
+    def heads(self, model: Any) -> tuple[int, int]:
+        return model.config.num_heads, model.config.d_kv
 
     def leave(self, model: Any, x: Tensor) -> Tensor:
         return cast(Tensor, model.encoder.dropout(model.encoder.final_layer_norm(x)))

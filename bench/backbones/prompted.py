@@ -1,0 +1,86 @@
+"""A frozen model that is steered by vectors in front of a text."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from bench.backbones.network import Network
+from bench.backbones.prefix import Prefix
+from bench.backbones.ragged import Ragged
+from bench.contracts import LeakboardError
+
+Kind = Literal["prefix", "prompt"]
+SCALE = 0.02
+"""Standard deviation of a prefix at the start: small enough to leave the model nearly as it was. Its
+authors draw it through a network that is dropped after training."""
+
+
+class Prompted(nn.Module):
+    """A network whose encoder stays as it is; what stands in front of each text is trained.
+
+    A prompt is N word embeddings, which take N positions and pass all blocks (Lester et al. 2021); it
+    starts as those of tokens drawn at random. A prefix is N keys and values in each block, which take
+    no position (Li & Liang 2021).
+
+    Args:
+        network: at cut 0, without LoRA.
+        length: N.
+
+    Raises:
+        LeakboardError: blocks of this architecture take no prefix here.
+    """
+
+    def __init__(self, network: Network, kind: Kind, length: int) -> None:
+        super().__init__()
+        self.network, self.kind, self.length = network, kind, length
+        words, encoder = network.embeddings.weight.detach(), network.encoder
+        if kind == "prompt":
+            start = words[torch.randint(len(words), (length,))].clone()
+        else:
+            heads = network.family.heads(encoder)
+            if heads is None:
+                raise LeakboardError(
+                    f"kind: blocks of the architecture '{encoder.config.model_type}' take no prefix here; "
+                    "use 'prompt', or an encoder"
+                )
+            blocks = network.family.blocks(encoder)
+            start = SCALE * torch.randn(blocks, 2, heads[0], length, heads[1])
+        self.front = nn.Parameter(start.to(words.device))
+
+    @property
+    def room(self) -> int | None:
+        """The most tokens that a text may have; None where nothing bounds them."""
+        most = self.network.family.positions(self.network.encoder)
+        return most if most is None or self.kind == "prefix" else most - self.length
+
+    def forward(self, ids: Ragged, types: Tensor) -> Tensor:
+        """Last hidden states [T, d] of the tokens, without those of a prompt.
+
+        Args:
+            ids: [T] token ids of B examples.
+            types: [T] segment of each.
+
+        Raises:
+            LeakboardError: a text is too long for the model's table of positions.
+        """
+        network, longest = self.network, int(ids.lengths.max())
+        if self.room is not None and longest > self.room:
+            raise LeakboardError(
+                f"length: the model has room for {max(self.room, 0)} tokens behind a {self.kind} of "
+                f"{self.length}, and a text with its plain tokens has {longest}. Lower length, plain or "
+                "train.max_length"
+            )
+        words = ids.with_values(network.embeddings(ids.values.to(self.front.device)))
+        h, mask = words.padded(), words.mask()
+        segments = words.with_values(types.to(mask.device)).padded()
+        if self.kind == "prefix":
+            out = network.family.top(network.encoder, h, mask, segments, 0, Prefix(self.front))
+            return out[mask]
+        n = self.length
+        h = torch.cat([self.front.expand(len(h), -1, -1), h], 1)
+        wide = torch.cat([mask.new_ones(len(mask), n), mask], 1)
+        segments = torch.cat([segments.new_zeros(len(mask), n), segments], 1)
+        return network.family.top(network.encoder, h, wide, segments, 0)[:, n:][mask]

@@ -1,0 +1,291 @@
+"""RAPT: the customer sends privatised text, the vendor tunes a prompt and learns to undo noise on plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, embedding
+
+from bench.backbones import Backbone, Prompted, Ragged, Tokens
+from bench.contracts import Channel, Claim, Envelope, Goal, LeakboardError, Objective
+from bench.defending import Eta, privatise_tokens
+from bench.exchange import Predictor, Session, Tuned
+from bench.methods import Defense, Source
+
+LENGTHS = {"prompt": 150, "prefix": 10}
+"""Vectors in front of a text, as in the paper."""
+
+
+class RAPT(Defense):
+    """Tokens are replaced by noisy neighbours, sent once as ids, with the labels in the clear.
+
+    In front of each text stand the same m plain tokens k, which are privatised with it, anew for every
+    example. The vendor holds a frozen model and trains what stands in front of a text, the task's head and
+    a head that tells from the outputs at k which tokens these were. Who sees k learns nothing about a
+    text: it is public, and its noise is its own.
+    """
+
+    name: ClassVar[str] = "rapt"
+    source: ClassVar[Source] = Source(
+        "Privacy-Preserving Prompt Tuning for Large Language Model Services (Li et al. 2023)",
+        "first version, section 3",
+        "https://arxiv.org/abs/2305.06212v1",
+    )
+    emits: ClassVar[frozenset[Channel]] = frozenset(
+        {Channel.TOKENS, Channel.LABELS, Channel.LOGITS}
+    )
+    knob: ClassVar[str | None] = "eta"
+    colour: ClassVar[str] = "#cc79a7"
+    marker: ClassVar[str] = "^"
+    measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
+        Goal.INVERSION: ("eia-nn",),
+        Goal.ATTRIBUTE: ("aia-mlp",),
+    }
+    """Appendix A.3: the nearest neighbour, and a network of 768 on the mean of what was received."""
+
+    eta: Eta = 75.0
+    """Privacy parameter η of dχ-privacy, above 0; smaller hides more; "none" sends the text as it is."""
+    kind: Literal["prefix", "prompt"] = "prefix"
+    """A prefix is keys and values in each block, a prompt word embeddings; both are in the paper."""
+    length: int | None = Field(None, ge=1)
+    """How many of them; None for the paper's, 10 of a prefix and 150 of a prompt."""
+    rate: float | None = Field(None, gt=0)
+    """Learning rate of what stands in front; None for that of training. The paper has one for all, 6e-5,
+    at which a small model hardly moves."""
+    reconstruction: bool = True
+    """Without it nothing stands in front but prompt or prefix: plain tuning on privatised text."""
+    plain: int = Field(40, ge=1)
+    """m, the length of k."""
+    contents: int = Field(0, ge=0)
+    """Which draw of k; the paper finds that it does not matter (its Table 5)."""
+    sequences: int = Field(1, ge=1)
+    """From how many such k that of each example is drawn (its Figure 4a)."""
+    says: str = ""
+    """What k says, again and again up to its length, in the place of a random draw."""
+    width: int = Field(96, ge=1)
+    """c, between the two layers of the reconstruction head."""
+    targets: int = Field(7630, ge=1)
+    """|T|, among how many tokens the head tells apart, those of k with them; at most the vocabulary."""
+
+    @property
+    def undefended(self) -> bool:
+        return self.eta is None
+
+    def twins(self, objective: Objective) -> tuple[Defense, ...]:
+        return () if self.undefended else (self.model_copy(update={"eta": None}),)
+
+    def claim(self) -> Claim | None:
+        if self.eta is None:
+            return None
+        return Claim(
+            guarantee="dχ-privacy (Euclidean distance of the word embeddings)",
+            parameters={"eta": self.eta},
+            covers="each token, once; special tokens, lengths and labels are not covered",
+            unit="vector",
+        )
+
+    def simulate(
+        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
+    ) -> Ragged | None:
+        """The words that stand for `tokens`; plain tokens are not among them, whose noise is their own."""
+        ids = self._privatised(base, tokens.ids.values, tokens.special, rng)
+        return tokens.ids.with_values(embedding(ids.to(base.device), base.embeddings))
+
+    def _privatised(
+        self, base: Backbone, ids: Tensor, special: Tensor, rng: np.random.Generator
+    ) -> Tensor:
+        """[T] ids with those that are not special replaced, by the mechanism of SAP at cut 0."""
+        out = ids.clone()
+        if self.eta is not None:
+            out[~special] = privatise_tokens(
+                ids[~special], base.embeddings, base.neighbours, self.eta, rng
+            )
+        return out
+
+    def fine_tune(self, session: Session) -> Tuned:
+        wire, train, base = session.wire, session.train, session.backbone
+        if self.plain > session.settings.max_length:
+            raise LeakboardError(
+                f"plain: {self.plain} plain tokens are more than an example has, which is at most "
+                f"train.max_length = {session.settings.max_length}"
+            )
+        public = self._plain_tokens(base, len(train), session.seeds.initialisation)
+        vendor = Vendor(self, session, public)
+        received = self._sent(session, train, session.all_rows, "train", public.of_rows())
+        labels = wire.send(Channel.LABELS, session.labels, session.all_rows)
+        targets = public.targets().to(session.device)
+
+        def step(rows: Tensor, epoch: int) -> float:
+            with session.autocast():
+                plain, features = vendor(received.take(rows))
+            task = cross_entropy(vendor.scores(features), labels[rows].to(session.device))
+            total = task
+            if self.reconstruction:
+                total = total + cross_entropy(vendor.rebuilt(plain), targets[rows].flatten())
+            total.backward()  # type: ignore[no-untyped-call]
+            return task.item()  # of this guessing is known, by which divergence is judged
+
+        front: dict[str, object] = {"params": [vendor.prompted.front]}
+        session.fit(
+            step,
+            front if self.rate is None else front | {"lr": self.rate},
+            {"params": vendor.heads()},
+            lengths=received.lengths,
+        )
+
+        def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
+            first = public.sequences[:1].expand(len(rows), -1)
+            arrived = self._sent(session, tokens, rows, split, first)
+            with session.autocast():
+                _, features = vendor(arrived)
+            answer = Envelope(split=split, sender="vendor")
+            return wire.send(Channel.LOGITS, vendor.scores(features), rows, answer)
+
+        return Predictor(score, vendor)
+
+    def _plain_tokens(self, base: Backbone, n: int, seed: int) -> Plain:
+        """k and the vocabulary of its head, of which everybody knows how they are drawn."""
+        rng = np.random.default_rng([seed, self.contents])
+        special = set(base.special_ids)
+        words = np.array([i for i in range(len(base.embeddings)) if i not in special])
+        if self.says:
+            ids = base.tokenizer(self.says, add_special_tokens=False)["input_ids"]
+            said = np.unique(np.resize(ids, self.plain)) if ids else words[:0]
+            if not 0 < len(said) <= self.targets:
+                raise LeakboardError(
+                    f"targets: must hold the tokens of k; says = {self.says!r:.60} has {len(said)} "
+                    f"different ones, got {self.targets}"
+                    if ids
+                    else f"says: {self.says!r:.60} has no token"
+                )
+            k = np.resize(ids, (1, self.plain))
+            rest = np.setdiff1d(words, said)
+            vocabulary = np.append(said, rng.permutation(rest)[: self.targets - len(said)])
+        else:
+            vocabulary = rng.permutation(words)[: self.targets]
+            k = rng.choice(vocabulary, (self.sequences, self.plain))
+        which = rng.integers(len(k), size=n)
+        return Plain(*(torch.from_numpy(each) for each in (k, np.sort(vocabulary), which)))
+
+    def _sent(
+        self, session: Session, tokens: Tokens, rows: Tensor, split: str, plain: Tensor
+    ) -> Received:
+        """What arrives of some texts and of the plain tokens [B, m] in front of each.
+
+        They cross as two messages, so that an attack reads the text alone; the vendor joins them.
+        """
+        base, rng, ids = session.backbone, session.noise, tokens.ids
+        text = ids.with_values(self._privatised(base, ids.values, tokens.special, rng))
+        text = session.wire.send(Channel.TOKENS, text, rows, Envelope(split=split))
+        # Before which token they go: behind what the tokeniser puts first.
+        lead = tokens.special[ids.starts].long()
+        if not self.reconstruction:
+            return Received(text, tokens.types, text.with_values(torch.zeros_like(tokens.special)))
+        m = plain.shape[1]
+        flat = plain.flatten()
+        noisy = self._privatised(base, flat, torch.zeros_like(flat, dtype=torch.bool), rng)
+        sent = Ragged(noisy, torch.full((len(rows),), m))
+        sent = session.wire.send(Channel.TOKENS, sent, rows, Envelope(split=split, part=1))
+        return joined(sent, text, tokens.types, lead)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Plain tokens, public to both.
+
+    Attributes:
+        sequences: [S, m] token ids.
+        vocabulary: [|T|] sorted token ids, those of the sequences among them.
+        which: [n] the sequence in front of each training example.
+    """
+
+    sequences: Tensor
+    vocabulary: Tensor
+    which: Tensor
+
+    def of_rows(self) -> Tensor:
+        """[n, m] the sequence of each training example."""
+        return self.sequences[self.which]
+
+    def targets(self) -> Tensor:
+        """[n, m] where the tokens of each stand in the vocabulary."""
+        return torch.searchsorted(self.vocabulary, self.of_rows())
+
+
+@dataclass(frozen=True)
+class Received:
+    """Texts with plain tokens in front, as the vendor has them.
+
+    Attributes:
+        ids: token ids.
+        types: [T] segments.
+        plain: [T] True at plain tokens, in the lengths of `ids`.
+    """
+
+    ids: Ragged
+    types: Tensor
+    plain: Ragged
+
+    @property
+    def lengths(self) -> Tensor:
+        return self.ids.lengths
+
+    def take(self, rows: Tensor) -> Received:
+        ids, plain = self.ids.take(rows), self.plain.take(rows)
+        return Received(ids, self.types[self.ids.positions(rows)], plain)
+
+
+def joined(plain: Ragged, text: Ragged, types: Tensor, lead: Tensor) -> Received:
+    """Each text with its plain tokens, as many everywhere, behind the first `lead` [B] of its own."""
+    lengths = plain.lengths + text.lengths
+    first = lengths.cumsum(0) - lengths + lead
+    inside = torch.zeros(int(lengths.sum()), dtype=torch.bool)
+    inside[first[:, None] + torch.arange(len(plain.values) // len(text))] = True
+    ids, segments = (torch.zeros(len(inside), dtype=torch.long) for _ in range(2))
+    ids[inside], ids[~inside] = plain.values, text.values
+    segments[~inside] = types.long()
+    return Received(Ragged(ids, lengths), segments, Ragged(inside, lengths))
+
+
+class Vendor(nn.Module):
+    """A frozen model with something in front, a head for the task, and one that tells plain tokens."""
+
+    def __init__(self, defense: RAPT, session: Session, public: Plain) -> None:
+        super().__init__()
+        length = defense.length or LENGTHS[defense.kind]
+        self.prompted = Prompted(session.network(adapted=False), defense.kind, length)
+        self.rebuild: nn.Module | None = None
+        if defense.reconstruction:
+            # Two linear layers and nothing between them.
+            inner = nn.Linear(session.backbone.width, defense.width, bias=False)
+            outer = nn.Linear(defense.width, len(public.vocabulary), bias=False)
+            self.rebuild = nn.Sequential(inner, outer).to(session.device)
+        self.train()
+
+    def heads(self) -> list[nn.Parameter]:
+        rebuild = self.rebuild.parameters() if self.rebuild else ()
+        return [*self.prompted.network.head.parameters(), *rebuild]
+
+    def forward(self, received: Received) -> tuple[Tensor, Tensor]:
+        """Outputs at the plain tokens [B·m, d], and the mean [B, d] of the others of each example."""
+        out = self.prompted(received.ids, received.types)
+        plain = received.plain.values.to(out.device)
+        example = torch.arange(len(received.lengths)).repeat_interleave(received.lengths)
+        example = example.to(out.device)[~plain]
+        sums = out.new_zeros(len(received.lengths), out.shape[1]).index_add(0, example, out[~plain])
+        return out[plain], sums / example.bincount(minlength=len(sums))[:, None]
+
+    def scores(self, features: Tensor) -> Tensor:
+        """Class scores [B, C]."""
+        return self.prompted.network.head(features.float())  # type: ignore[no-any-return]
+
+    def rebuilt(self, plain: Tensor) -> Tensor:
+        """Scores [B·m, |T|] of the tokens that may have stood there."""
+        assert self.rebuild is not None
+        return self.rebuild(plain.float())  # type: ignore[no-any-return]

@@ -1,0 +1,121 @@
+"""Bayes' rule against text-to-text mechanisms: never behind the nearest neighbour, and ahead under strong noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from cells import NOISY, first_scene, leak_of, run
+
+from attacks import eia_bayes
+from attacks.eia_bayes import BayesInversion, counted, parts, right
+from attacks.eia_nn import NearestNeighbour
+from bench.attacking import posterior_bound
+from bench.backbones.ragged import Ragged, Tokens
+from bench.contracts.channels import Channel
+from bench.contracts.transcript import Message, Transcript
+from bench.running.grants import knowledge_for
+from defenses.blackout import Blackout
+from defenses.none import NoDefense
+from defenses.rapt import RAPT
+from defenses.sap import SAP
+
+ATTACKS = (BayesInversion(), NearestNeighbour())
+SMALL = {"plain": 4, "length": 2, "width": 4, "targets": 20, "reconstruction": False}
+
+
+def test_it_reads_all_without_noise_and_nothing_in_blackout(tmp_path):
+    open_cells = [SAP(eta=None), RAPT(eta=None, **SMALL), NoDefense()]
+    *found, nothing = run(tmp_path, *open_cells, Blackout(), attacks=ATTACKS)
+    for record in found:
+        assert leak_of(record, "eia-bayes").success.value > 0.99
+        assert leak_of(record, "eia-bayes").bound is None
+    leak = leak_of(nothing, "eia-bayes")
+    assert leak.success.low <= leak.success.chance
+
+
+def transcript_of(scene, rounds: int = 1) -> Transcript:
+    """What the vendor would receive of the recorded examples, as vectors."""
+    rows = scene.inputs.recorded["train"]
+    tokens = scene.inputs.tokens["train"].take(torch.from_numpy(rows))
+    sent = []
+    for r in range(rounds):
+        drawn = np.random.default_rng(100 + r)
+        vectors = scene.planned.defense.simulate(scene.backbone, tokens, 0, drawn)
+        where = (Channel.REPRESENTATIONS, "train", r, "customer", "vendor", 0)
+        sent.append(Message(*where, rows, vectors.values.numpy(), tokens.lengths.numpy()))
+    return Transcript(tuple(sent))
+
+
+def read_by(attack, scene, seen) -> float:
+    """The share of tokens that an attack reads."""
+    (guess,) = attack.guess(
+        seen, knowledge_for(scene.planned.pairings[0], scene), np.random.default_rng(0)
+    )
+    tokens = scene.inputs.tokens["train"].take(torch.from_numpy(guess.rows))
+    return float(right(torch.from_numpy(np.asarray(guess.values)), tokens).mean())
+
+
+@pytest.mark.parametrize("eta", [NOISY, 120.0, 60.0])
+def test_it_is_as_good_as_the_nearest_neighbour_and_better_under_strong_noise(eta):
+    scene = first_scene(SAP(eta=eta), attacks=ATTACKS, limit=300)
+    seen = transcript_of(scene)
+    ours, theirs = (read_by(attack, scene, seen) for attack in ATTACKS)
+    assert ours >= theirs - 0.01
+    if eta == 60:
+        assert ours > theirs + 0.02
+
+
+def test_rounds_of_one_text_add_up_to_one_guess_that_is_better_than_that_of_a_round():
+    scene = first_scene(SAP(eta=120.0), attacks=ATTACKS, limit=200)
+    seen, first = transcript_of(scene, 3), transcript_of(scene)
+    scene.inputs.public["own"].learned._known.clear()
+    once, thrice = (read_by(BayesInversion(), scene, each) for each in (first, seen))
+    assert thrice > once + 0.02
+
+
+def test_behind_the_nearest_neighbour_on_public_text_it_guesses_what_that_does(monkeypatch):
+    monkeypatch.setattr(eia_bayes, "SURE", 1e9)
+    scene = first_scene(SAP(eta=60.0), attacks=ATTACKS, limit=100)
+    seen = transcript_of(scene)
+    knowledge = knowledge_for(scene.planned.pairings[0], scene)
+    ours, theirs = (a.guess(seen, knowledge, np.random.default_rng(0))[0].values for a in ATTACKS)
+    assert (np.asarray(ours) == np.asarray(theirs)).all()
+
+
+def test_the_bound_of_the_mechanism_stands_beside_the_success(tmp_path):
+    scene = first_scene(SAP(eta=2.0), attacks=ATTACKS)
+    (record,) = run(tmp_path, SAP(eta=2.0), attacks=ATTACKS)
+    counts = counted(scene.inputs.public["own"].tokens, len(scene.backbone.embeddings))
+    leak = leak_of(record, "eia-bayes")
+    assert leak.bound == pytest.approx(posterior_bound(scene.backbone.embeddings, counts, 2.0))
+    assert counts.max() / counts.sum() < leak.bound < 1
+    assert leak.success.low <= leak.bound
+    assert leak_of(record, "eia-nn").bound is None
+
+
+def test_several_rounds_loosen_the_bound():
+    scene = first_scene(SAP(eta=2.0), attacks=ATTACKS)
+    knowledge = knowledge_for(scene.planned.pairings[0], scene)
+    bounds = [
+        BayesInversion()
+        .guess(transcript_of(scene, n), knowledge, np.random.default_rng(0))[0]
+        .bound
+        for n in (1, 3)
+    ]
+    counts = counted(knowledge.auxiliary.tokens, len(scene.backbone.embeddings))
+    assert bounds[0] < bounds[1]
+    assert bounds[1] == pytest.approx(posterior_bound(scene.backbone.embeddings, counts, 6.0))
+
+
+def test_texts_that_fit_and_texts_that_try_are_apart_and_as_many_as_are_needed(monkeypatch):
+    lengths = torch.full((40,), 5)
+    tokens = Tokens(Ragged(torch.arange(200), lengths), torch.zeros(200), torch.zeros(200).bool())
+    monkeypatch.setattr(eia_bayes, "PAIRS", 20)
+    monkeypatch.setattr(eia_bayes, "HELD_OUT", 30)
+    order = np.random.default_rng(0).permutation(40)
+    first, second = parts(tokens, order)
+    assert (len(first), len(second)) == (4, 6)
+    assert not set(first) & set(second)
+    few = parts(tokens, order[:2])
+    assert [len(part) for part in few] == [1, 1]
