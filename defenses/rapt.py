@@ -56,8 +56,8 @@ class RAPT(Defense):
     length: int | None = Field(None, ge=1)
     """How many of them; None for the paper's, 10 of a prefix and 150 of a prompt."""
     rate: float | None = Field(None, gt=0)
-    """Learning rate of what stands in front; None for that of training. The paper has one for all, 6e-5,
-    at which a small model hardly moves."""
+    """Learning rate of all that it trains; None for that of training. What suits LoRA is too small for
+    what stands in front of a text; at the paper's 6e-5 a small model hardly moves."""
     reconstruction: bool = True
     """Without it nothing stands in front but prompt or prefix: plain tuning on privatised text."""
     plain: int = Field(40, ge=1)
@@ -131,13 +131,9 @@ class RAPT(Defense):
             total.backward()  # type: ignore[no-untyped-call]
             return task.item()  # of this guessing is known, by which divergence is judged
 
-        front: dict[str, object] = {"params": [vendor.prompted.front]}
-        session.fit(
-            step,
-            front if self.rate is None else front | {"lr": self.rate},
-            {"params": vendor.heads()},
-            lengths=received.lengths,
-        )
+        group: dict[str, object] = {"params": [vendor.prompted.front, *vendor.heads()]}
+        own = {} if self.rate is None else {"lr": self.rate}
+        session.fit(step, group | own, lengths=received.lengths)
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
             first = public.sequences[:1].expand(len(rows), -1)

@@ -44,7 +44,7 @@ class Prompted(nn.Module):
             if heads is None:
                 raise LeakboardError(
                     f"kind: blocks of the architecture '{encoder.config.model_type}' take no prefix here; "
-                    "use 'prompt', or an encoder"
+                    "use 'prompt', or BERT, RoBERTa, DeBERTa or T5"
                 )
             blocks = network.family.blocks(encoder)
             start = SCALE * torch.randn(blocks, 2, heads[0], length, heads[1])

@@ -18,7 +18,7 @@ from bench.speed.precision import precision
 from bench.speed.publishing import publishing
 from bench.speed.sending import recording, snap
 from bench.speed.starting import start
-from bench.speed.steps import dpsgd, p3eft, training
+from bench.speed.steps import dpsgd, p3eft, rapt, training
 from bench.speed.workers import workers
 
 KNOWN: dict[str, Callable[[], Sequence[Figure]]] = {
@@ -27,6 +27,7 @@ KNOWN: dict[str, Callable[[], Sequence[Figure]]] = {
     "training": training,
     "p3eft": p3eft,
     "dpsgd": dpsgd,
+    "rapt": rapt,
     "recording": recording,
     "attacks": attacks,
     "label-attacks": label_attacks,

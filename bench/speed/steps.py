@@ -1,4 +1,4 @@
-"""Steps of training: plain, padded, by P³EFT and by DP-SGD."""
+"""Steps of training: plain, padded, by P³EFT, by DP-SGD and by RAPT."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import Network, length_bucketed, load_backbone
+from bench.backbones import Network, Ragged, Tokens, length_bucketed, load_backbone
 from bench.contracts import Seeds, TrainSettings, quietly
 from bench.defending import PrivateGradients
 from bench.exchange import CHANNELS, Api, Call, Server, Session, Wire, losses
@@ -22,6 +22,7 @@ from bench.speed.figures import Figure
 from bench.tasks import load_task
 from defenses.none import NoDefense
 from defenses.p3eft import P3EFT, adversarial
+from defenses.rapt import RAPT
 
 
 def training(examples: int = 256, padded_to: int = 64) -> list[Figure]:
@@ -159,3 +160,55 @@ def dpsgd(batch: int = 32, repeats: int = 15) -> list[Figure]:
     ratios = sorted(one / two for one, two in zip(*taken, strict=True))
     told = f"dpsgd: a batch of {batch}, mean length {float(tokens.lengths.float().mean()):.1f}"
     return [Figure(f"{told}: over the plain step", statistics.median(ratios), 1.6, 2.2)]
+
+
+def rapt(batch: int = 32, length: int = 20) -> list[Figure]:
+    """A step of RAPT with a prompt against a plain step on texts as long as prompt, plain tokens and text."""
+    data = os.environ.get("LEAKBOARD_DATA")
+    texts = load_task("sst2" if data else "reviews", Path(data) if data else None).splits["train"]
+    backbone = load_backbone("minilm")
+    short = backbone.encode(texts.texts[:batch], None, 64)
+    rows, labels = torch.arange(batch), torch.arange(batch) % 2
+
+    def step(defense: Defense, tokens: Tokens) -> Callable[[], object]:
+        given = Session(
+            train=tokens,
+            labels=labels,
+            classes=2,
+            backbone=backbone,
+            cut=0,
+            wire=Wire(CHANNELS | defense.emits, {}),
+            seeds=Seeds.of(0),
+            settings=TrainSettings(batch_size=batch),
+            progress=quietly,
+        )
+        taken: list[Callable[[torch.Tensor, int], float]] = []
+        given.fit = lambda one, *_, **__: taken.append(one)  # type: ignore[method-assign]
+        defense.fine_tune(given)
+        return lambda: taken[0](rows, 0)
+
+    def longer(more: int) -> Tokens:
+        """The same texts with some words in front."""
+        at = torch.repeat_interleave(short.ids.starts, more)
+        lengths = short.lengths + more
+        first = torch.cat([at.view(batch, more), short.ids.padded().long()], 1)
+        kept = torch.arange(first.shape[1]) < lengths[:, None]
+        ids = Ragged(first[kept], lengths)
+        nothing = torch.zeros(len(ids.values), dtype=torch.long)
+        return Tokens(ids, nothing, nothing.bool())
+
+    ours = RAPT(eta=None, kind="prompt", length=length)
+    ways = [
+        step(ours, short),
+        step(NoDefense(), longer(length + ours.plain)),
+        step(RAPT(eta=None), short),
+        step(NoDefense(), longer(ours.plain)),
+    ]
+    for way in ways:
+        way()
+    prompt, plain, prefix, shorter = interleaved(*ways, repeats=5)
+    told = f"rapt: a prompt of {length}, {ours.plain} plain tokens, a batch of {batch}"
+    return [
+        Figure(f"{told}: over the plain step at equal length", prompt / plain, 1.3, 1.6),
+        Figure("  with a prefix, the same", prefix / shorter, 1.3, 1.6),
+    ]

@@ -103,6 +103,18 @@ ENTRIES = (
         ),
     ),
     Entry(
+        "qqp",
+        "Whether two questions on Quora ask the same: 1 duplicate (GLUE; dev: GLUE's dev)",
+        Layout(text2="text2", labels=BINARY),
+        Hub(
+            "nyu-mll/glue",
+            {"train": "train", "dev": "validation"},
+            {"text": "question1", "text2": "question2", "label": "label"},
+            config="qqp",
+            labels=BINARY,
+        ),
+    ),
+    Entry(
         "financial_phrasebank",
         "Sentiment of financial news, sentences on which all annotators agree",
         Layout(labels=("negative", "neutral", "positive")),

@@ -11,6 +11,7 @@ from leaderboards.findings import (
     elsewhere,
     idle,
     precision,
+    prompts,
     public_text,
     servers,
     settings,
@@ -25,6 +26,10 @@ RULES: Mapping[str, tuple[Rule, str]] = {
     "authors": (authors.found, "What the attacks of a defense's authors miss"),
     "servers": (servers.found, "What servers read of labels in activations, by who sees what"),
     "variants": (variants.found, "What a refined defense gains over the one it refines"),
+    "prompts": (
+        prompts.found,
+        "What tuning a prompt on privatised text keeps, and what reconstruction adds to it",
+    ),
     "depth": (depth.found, "What the depth of the cut hides by itself"),
     "public-text": (
         public_text.found,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bench.contracts import Record
 from bench.methods import Defense, registry
 from leaderboards.findings.finding import Finding, listed
 from leaderboards.tables import Comparison, counted, paired, setting
+
+Pair = tuple[dict[int, Record], dict[int, Record]]
+"""Records of the plain and of the refined setting, by seed."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
 
 def _gains(comparison: Comparison, name: str, base: type[Defense]) -> list[Gain]:
     """One for each setting that both have in at least two seeds, along the knob."""
-    pairs: dict[str, tuple[dict[int, Record], dict[int, Record]]] = {}
+    pairs: dict[str, Pair] = {}
     for record in comparison.records:
         of = record.cell.defense
         if of.name in (name, base.name) and record.utility and not record.undefended:
@@ -60,12 +64,19 @@ def _gains(comparison: Comparison, name: str, base: type[Defense]) -> list[Gain]
             }
             both = pairs.setdefault(json.dumps(shared, sort_keys=True), ({}, {}))
             both[of.name == name][record.cell.seed] = record
+    by_knob = [
+        (json.loads(text)[base.knob] if base.knob else None, both) for text, both in pairs.items()
+    ]
+    return gains_of(by_knob, base)
+
+
+def gains_of(pairs: Iterable[tuple[Any, Pair]], base: type[Defense]) -> list[Gain]:
+    """One for each value of the knob of `base` at which two settings have at least two seeds, along it."""
     found = []
-    for text, (plain, refined) in pairs.items():
+    for knob, (plain, refined) in pairs:
         lost, low, high, seeds = paired(plain, refined)
         if seeds < 2:
             continue
-        knob = json.loads(text)[base.knob] if base.knob else None
         some = next(iter(refined.values()))
         assert some.utility is not None
         gain = Gain(

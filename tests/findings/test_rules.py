@@ -10,6 +10,8 @@ from records import estimate, leak, record
 from bench.contracts.channels import Channel
 from bench.contracts.claim import Claim
 from bench.contracts.threat import Goal
+from defenses.rapt import RAPT
+from defenses.sap import SAP
 from leaderboards.findings.every import RULES, findings
 from leaderboards.findings.finding import listed, protects
 from leaderboards.tables.comparisons import comparisons
@@ -255,3 +257,32 @@ def test_who_sees_what_is_told_for_activations_alone_beside_no_protection():
     assert (said.figure, said.attack) == (0.7, "spectral")
     assert set(said.keys) == {r.key for r in [*one, *apart, *turns, *PLAIN]}
     assert found("servers", PLAIN, one, other) == []
+
+
+def test_prompt_tuning_is_laid_beside_the_same_mechanism_and_beside_itself_without_reconstruction():
+    def rapt(eta, utilities, reconstruction=True):
+        params = RAPT(eta=eta, rate=0.02, reconstruction=reconstruction).params
+        return cells("rapt", params, [leak(0.5)], utilities)
+
+    def sap(eta, utilities, **more):
+        return cells("sap", SAP(eta=eta, **more).params, [leak(0.5)], utilities)
+
+    mine = [*rapt(75.0, (0.60, 0.70)), *rapt(60.0, (0.50, 0.60))]
+    theirs = [*sap(75.0, (0.80, 0.90)), *sap(60.0, (0.51, 0.58)), *sap(90.0, (0.1, 0.1))]
+    trainable = sap(75.0, (0.1, 0.1), bottom="trainable")
+    plain = rapt(75.0, (0.55, 0.65), reconstruction=False)
+    beside, own, without = found("prompts", PLAIN, mine, theirs, trainable, plain)
+    assert (
+        "rapt rate=0.02 gains over sap, of the same mechanism, paired over 2 seeds" in beside.claim
+    )
+    assert "-20.0 [-20.0, -20.0] at η = 75 and +0.5 [" in beside.claim
+    assert beside.claim.endswith("points of accuracy: a loss is clear at η = 75.")
+    assert set(beside.keys) == {r.key for r in [*mine, *theirs[:4]]}
+    assert "rapt rate=0.02 gains over itself without it" in own.claim
+    assert own.claim.endswith(
+        "+5.0 [+5.0, +5.0] at η = 75 points of accuracy: a gain is clear at η = 75."
+    )
+    assert "rapt without reconstruction rate=0.02 gains over sap" in without.claim
+    (same,) = found("prompts", PLAIN, rapt(75.0, (0.6, 0.7)), sap(75.0, (0.59, 0.71)))
+    assert same.claim.endswith("no difference is shown.")
+    assert found("prompts", PLAIN, mine, sap(100.0, (0.8, 0.9))) == []

@@ -12,6 +12,7 @@ from transformers.masking_utils import (
 )
 
 from bench.backbones.family import Family
+from bench.backbones.prefix import Prefix
 
 
 class ModernBert(Family):
@@ -28,7 +29,15 @@ class ModernBert(Family):
     def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         return cast(Tensor, model.embeddings(inputs_embeds=h))
 
-    def through(self, model: Any, x: Tensor, mask: Tensor, first: int, last: int) -> Tensor:
+    def through(
+        self,
+        model: Any,
+        x: Tensor,
+        mask: Tensor,
+        first: int,
+        last: int,
+        prefix: Prefix | None = None,
+    ) -> Tensor:
         seen = {
             "full_attention": create_bidirectional_mask(model.config, x, mask),
             "sliding_attention": create_bidirectional_sliding_window_mask(model.config, x, mask),

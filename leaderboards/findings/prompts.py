@@ -1,0 +1,82 @@
+"""What tuning a prompt on privatised text keeps beside LoRA, and what rebuilding plain tokens adds to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bench.contracts import Record
+from bench.methods import registry
+from leaderboards.findings.finding import Finding, listed
+from leaderboards.findings.variants import Gain, Pair, gains_of
+from leaderboards.tables import Comparison, counted
+
+RECONSTRUCTION = "reconstruction"
+
+
+def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
+    """Points of utility of `rapt` less those of `sap` at the embedding cut, and less its own without
+    reconstruction, at equal η on the same texts in the same order, seed by seed."""
+    for comparison in compared:
+        own: dict[str, dict[Any, dict[int, Record]]] = {}
+        split: dict[Any, dict[int, Record]] = {}
+        for record in comparison.records:
+            cell, params = record.cell, record.cell.defense.params
+            if not record.utility or record.undefended:
+                continue
+            if cell.defense.name == "rapt":
+                rest = {name: value for name, value in params.items() if name != "eta"}
+                at = own.setdefault(json.dumps(rest, sort_keys=True), {})
+                at.setdefault(params["eta"], {})[cell.seed] = record
+            elif cell.defense.name == "sap" and (cell.cut, params.get("bottom")) == (0, "frozen"):
+                split.setdefault(params["eta"], {})[cell.seed] = record
+        for text, by_eta in own.items():
+            rest = json.loads(text)
+            yield from _against(comparison, rest, by_eta, split, "sap, of the same mechanism")
+            without = own.get(json.dumps(rest | {RECONSTRUCTION: False}, sort_keys=True), {})
+            if rest[RECONSTRUCTION]:
+                yield from _against(comparison, rest, by_eta, without, "itself without it")
+
+
+def _against(
+    comparison: Comparison,
+    rest: Mapping[str, Any],
+    mine: Mapping[Any, dict[int, Record]],
+    other: Mapping[Any, dict[int, Record]],
+    named: str,
+) -> Iterator[Finding]:
+    cls = registry.defenses()["rapt"]
+    pairs: list[tuple[Any, Pair]] = [(eta, (other[eta], mine[eta])) for eta in mine if eta in other]
+    gains = gains_of(pairs, cls)
+    if not gains:
+        return
+    best = max(gains, key=lambda gain: gain.value)
+    told = {name: value for name, value in rest.items() if value != cls.model_fields[name].default}
+    told.pop(RECONSTRUCTION, None)
+    words = ["rapt" + ("" if rest[RECONSTRUCTION] else " without reconstruction")]
+    words += [f"{name}={value}" for name, value in told.items()]
+    yield Finding(
+        rule="prompts",
+        claim=f"On {comparison.task} with {comparison.model} ({comparison.words}) {' '.join(words)} gains over "
+        f"{named}, paired over {counted(best.seeds, 'seed')}, {listed(list(map(str, gains)))} points of "
+        f"{best.metric}: {_verdict(gains)}.",
+        task=comparison.task,
+        model=comparison.model,
+        settings=tuple(f"rapt {gain.at}".replace(" = ", "=") for gain in gains),
+        metric=f"points of {best.metric}",
+        figure=best.value,
+        interval=(best.low, best.high),
+        n=best.n,
+        seeds=best.seeds,
+        attack="",
+        keys=tuple(key for gain in gains for key in gain.keys),
+    )
+
+
+def _verdict(gains: Sequence[Gain]) -> str:
+    more = [gain.at for gain in gains if gain.low > 0]
+    less = [gain.at for gain in gains if gain.high < 0]
+    parts = [f"a gain is clear at {listed(more)}"] if more else []
+    parts += [f"a loss is clear at {listed(less)}"] if less else []
+    return " and ".join(parts) or "no difference is shown"
