@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from math import fsum, isnan, nan, sqrt
 from typing import Any
@@ -97,6 +97,18 @@ def _quantile(freedom: int) -> float:
     return float(stdtrit(freedom, 0.975))
 
 
+def _range(name: str, values: Sequence[float], row: Mapping[str, Any]) -> tuple[float, float]:
+    """The least and the largest value that a measure can take; both below 0 and above 1 where it was there."""
+    most = 1.0
+    if name == "success" and row["ep"] < 1:
+        most = row["success"] / (1 - row["ep"])  # EP is 1 − success / ceiling
+    return min(0.0, *values), max(most, *values)
+
+
+def _within(value: float, least: float, most: float) -> float:
+    return value if isnan(value) else min(max(value, least), most)
+
+
 def _mean(rows: Sequence[Row]) -> dict[str, object]:
     # The same cell may stand in two folders of results; it is one observation.
     seeds = list({row["key"]: row for row in reversed(rows)}.values())[::-1]
@@ -107,13 +119,17 @@ def _mean(rows: Sequence[Row]) -> dict[str, object]:
     flags = [flag for seed in seeds for flag in seed["flags"].split(",") if flag]
     row["flags"] = ",".join(dict.fromkeys(flags))
     row["undefended"] = all(seed["undefended"] for seed in seeds)
-    for name in MEASURED:
+    for name in reversed(MEASURED):  # EP tells the range of success
         known = [seed for seed in seeds if not isnan(seed[name])]
         values = [float(seed[name]) for seed in known]
         row[name] = fsum(values) / len(values) if known else nan
         ends = known[0] if known else first
-        row[f"{name}_low"], row[f"{name}_high"] = interval(
-            values, ends[f"{name}_low"], ends[f"{name}_high"]
+        low, high = interval(values, ends[f"{name}_low"], ends[f"{name}_high"])
+        # Student's t knows no bounds; what is measured has some.
+        least, most = _range(name, values, row)
+        row[f"{name}_low"], row[f"{name}_high"] = (
+            _within(low, least, most),
+            _within(high, least, most),
         )
     # Of lower ends and of certificates the mean is one, too: what they say holds on the mean.
     for name in LEVELS:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from records import record, sweep
+from records import leak, record, sweep
 from scipy.stats import ttest_1samp
 
+from bench.contracts.threat import Goal
 from leaderboards.tables.frame import frame
 from leaderboards.tables.points import points
 
@@ -19,6 +20,41 @@ def test_means_and_intervals_over_seeds_are_students() -> None:
     assert row["ep"] == pytest.approx(0.49)
     assert (row["ep_low"], row["ep_high"]) == pytest.approx((expected.low, expected.high))
     assert (row["n_seeds"], row["knob"], row["knob_value"]) == (3, "eta", 75)
+
+
+def test_intervals_over_seeds_stay_within_what_can_be_measured() -> None:
+    def bits(seed: int, exposure: float):
+        found = leak(
+            exposure,
+            "canary-exposure",
+            Goal.MEMORISATION,
+            chance=1.4,
+            ceiling=19.93,
+        )
+        return record("none", {}, seed, 0.99 - 0.4 * seed, [found], undefended=True)
+
+    (row,) = points(frame([bits(0, 19.9), bits(1, 9.0)]), "memorisation").to_dict("records")
+    assert (row["success_low"], row["success_high"]) == (0.0, pytest.approx(19.93))
+    assert (row["ep_low"], row["ep_high"]) == (0.0, 1.0)
+    assert (row["utility_low"], row["utility_high"]) == (0.0, 1.0)
+    (row,) = points(frame([bits(0, 10.0), bits(1, 9.0)]), "memorisation").to_dict("records")
+    assert 0 < row["success_low"] < 9 < 10 < row["success_high"] < 19.93
+
+
+def test_what_is_measured_below_nothing_keeps_its_place() -> None:
+    def bits(seed: int, exposure: float):
+        found = leak(
+            exposure,
+            "canary-exposure",
+            Goal.MEMORISATION,
+            chance=0.0,
+            ceiling=19.93,
+        )
+        return record("none", {}, seed, 0.9, [found], undefended=True)
+
+    (row,) = points(frame([bits(0, -0.5), bits(1, -0.4)]), "memorisation").to_dict("records")
+    assert row["success"] == pytest.approx(-0.45)
+    assert row["success_low"] == -0.5
 
 
 def test_one_seed_keeps_the_interval_inside_the_cell() -> None:
