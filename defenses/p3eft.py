@@ -33,6 +33,7 @@ class P3EFT(Defense):
     )
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
     knob: ClassVar[str | None] = "weight"
+    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#d55e00"
     marker: ClassVar[str] = "D"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {

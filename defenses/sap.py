@@ -42,6 +42,7 @@ class SAP(Defense):
         }
     )
     knob: ClassVar[str | None] = "eta"
+    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#0072b2"
     marker: ClassVar[str] = "o"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {

@@ -3,6 +3,8 @@ from .batches import by_length as by_length
 from .batches import length_bucketed as length_bucketed
 from .costs import bottom_cost as bottom_cost
 from .device import device_of as device_of
+from .device import random_state as random_state
+from .device import set_random_state as set_random_state
 from .embedded import EMBEDDED as EMBEDDED
 from .families import family_of as family_of
 from .language import LanguageModel as LanguageModel
@@ -13,6 +15,13 @@ from .loading import load_backbone as load_backbone
 from .neighbours import CHUNK as CHUNK
 from .neighbours import Neighbours as Neighbours
 from .network import Network as Network
+from .network import Seat as Seat
 from .prompted import Prompted as Prompted
 from .ragged import Ragged as Ragged
 from .ragged import Tokens as Tokens
+from .stacked import Joined as Joined
+from .stacked import Part as Part
+from .stacked import Pass as Pass
+from .stacked import Share as Share
+from .stacked import Stacked as Stacked
+from .stacked import weights_of as weights_of

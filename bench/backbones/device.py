@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from bench.contracts import LeakboardError
 
@@ -21,3 +22,16 @@ def device_of(name: str) -> str:
     if kind == "cuda" and not torch.cuda.is_available():
         raise LeakboardError("device: no CUDA device is available here; use cpu")
     return str(name)
+
+
+def random_state(device: str) -> Tensor:
+    """The state of torch's generator on a device."""
+    return torch.cuda.get_rng_state(device) if device.startswith("cuda") else torch.get_rng_state()
+
+
+def set_random_state(state: Tensor, device: str) -> None:
+    """Goes back to an earlier state."""
+    if device.startswith("cuda"):
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +14,22 @@ from bench.backbones.ragged import Ragged
 from bench.contracts import TrainSettings
 
 
+class Seat(Protocol):
+    """A network's place among others over the same backbone, with which it shares passes."""
+
+    def features(self, network: Network, h: Ragged, types: Tensor) -> Tensor | None:
+        """What `Network.features` returns, or None where the network had better compute it itself."""
+
+
 class Network(nn.Module):
     """A copy of the backbone that can be trained: LoRA in the blocks, a linear head on the mean.
 
     Args:
         cut: `bottom` ends and the top starts here.
         adapted: which blocks LoRA adapts; the rest of the encoder stays as it is.
+
+    Attributes:
+        seat: where the network shares its passes with others; None where it is by itself.
     """
 
     def __init__(
@@ -32,6 +43,7 @@ class Network(nn.Module):
         self.encoder = copy.deepcopy(backbone.model)
         lora.inject(self.family.stack(self.encoder)[adapted], self.family, settings)
         self.head = head
+        self.seat: Seat | None = None
         self.to(backbone.device)
 
     @property
@@ -52,7 +64,8 @@ class Network(nn.Module):
             h: representations at the cut, [T, d] for B examples.
             types: [T] segment of each token.
         """
-        return self.family.pooled(self.encoder, h, types, self.cut)
+        shared = None if self.seat is None else self.seat.features(self, h, types)
+        return self.family.pooled(self.encoder, h, types, self.cut) if shared is None else shared
 
     def forward(self, h: Ragged, types: Tensor) -> Tensor:
         """Class scores [B, C] in float32; autocast ends before the head, which is all trained."""

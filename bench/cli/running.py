@@ -117,6 +117,12 @@ def run(
     attempts: Annotated[
         int, typer.Option(min=1, help="Tries for a cell at which its process dies.")
     ] = 2,
+    stack: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="K", help="Up to K cells over one model at once, in joint passes."
+        ),
+    ] = 1,
 ) -> None:
     """Run what is missing of a suite. Interrupt it at will; the same command goes on.
 
@@ -132,7 +138,7 @@ def run(
     from bench.running import Engine
     from leaderboards.terminal import ending
 
-    engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts)
+    engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts, stack)
 
     if (suite is None) == (record is None):
         raise LeakboardError("give a SUITE, or --record KEY, and not both")

@@ -85,6 +85,9 @@ class Provenance(Part):
     threads: int
     workers: int = 1
     """How many cells ran at once on the machine; with more than one, seconds compare with nothing."""
+    stacked: int = 1
+    """How many cells shared a pass through the model, at most; with more than one, numbers agree with
+    those of the cell by itself to the rounding of float32 sums."""
     platform: str
     secret: str | None = None
     """Fingerprint of what the customer's secrets were drawn from; None: from the cell's seed alone."""

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import Tokens
+from bench.backbones import Tokens, random_state
 from bench.contracts import Channel, Envelope, LeakboardError
 from bench.exchange.predictor import Predictor
-from bench.exchange.server import Adapter, Call, Server, random_state
+from bench.exchange.server import Adapter, Call, Server
 from bench.exchange.session import Session
 from bench.exchange.tuned import Tuned
 

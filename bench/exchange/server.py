@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from bench.backbones import Network, Tokens
+from bench.backbones import Network, Tokens, random_state, set_random_state
 from bench.contracts import Envelope
 from bench.exchange.wire import PLAIN
 
@@ -101,16 +101,3 @@ class Server:
     @property
     def _device(self) -> str:
         return str(self._model.network.embeddings.weight.device)
-
-
-def random_state(device: str) -> Tensor:
-    """The state of torch's generator on a device."""
-    return torch.cuda.get_rng_state(device) if device.startswith("cuda") else torch.get_rng_state()
-
-
-def set_random_state(state: Tensor, device: str) -> None:
-    """Goes back to an earlier state."""
-    if device.startswith("cuda"):
-        torch.cuda.set_rng_state(state, device)
-    else:
-        torch.set_rng_state(state)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import Backbone, LanguageModel, Neighbours, Network, Tokens
+from bench.backbones import Backbone, LanguageModel, Neighbours, Network, Seat, Tokens
 from bench.contracts import Channel, Claim, Envelope, Progress, Seeds, TrainSettings
 from bench.exchange.training import Loop
 from bench.exchange.wire import Wire
@@ -32,6 +32,7 @@ class Session:
         texts: of the training examples, with what was planted in them.
         canaries: where a planted secret stands: row of `train` → its characters.
         claim: the formal guarantee, where it depends on the data and the settings.
+        seat: where the vendor's passes are made together with those of other sessions.
     """
 
     train: Tokens
@@ -52,6 +53,7 @@ class Session:
     texts: Split | None = None
     canaries: Mapping[int, Span] = field(default_factory=dict)
     claim: Claim | None = None
+    seat: Seat | None = None
     _fitting: bool = False
 
     @property
@@ -84,6 +86,7 @@ class Session:
         torch.manual_seed(self.seeds.initialisation)
         blocks = slice(0 if bottom else cut, None if adapted else 0)
         network = Network(self.backbone, cut, self.classes, self.settings, blocks)
+        network.seat = self.seat
         return network.train()
 
     def trainee(self) -> Network | LanguageModel:

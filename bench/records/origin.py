@@ -19,12 +19,15 @@ PACKAGES = ("torch", "transformers", "peft", "numpy", "faiss-cpu", "faiss-gpu-cu
 """Those whose version can change a number."""
 
 
-def provenance(device: str, workers: int = 1, secret: str | None = None) -> Provenance:
+def provenance(
+    device: str, workers: int = 1, secret: str | None = None, stacked: int = 1
+) -> Provenance:
     """Describes this process, its packages and its device, now.
 
     Args:
-        workers: how many processes of the run share the machine.
+        workers: how many cells run at once on the machine.
         secret: fingerprint of what the customer's secrets are drawn from.
+        stacked: how many cells shared a pass, at most.
     """
     on_gpu = device.startswith("cuda")
     commit, dirty = _commit()
@@ -38,6 +41,7 @@ def provenance(device: str, workers: int = 1, secret: str | None = None) -> Prov
         device=torch.cuda.get_device_name(device) if on_gpu else "cpu",
         threads=torch.get_num_threads(),
         workers=workers,
+        stacked=stacked,
         platform=f"{platform.system()} {platform.machine()}",
         secret=secret,
     )

@@ -114,7 +114,12 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
             epoch_bytes_down=trained_down / cell.train.epochs,
             bottom=_bottom(scene, session),
         ),
-        provenance=provenance(backbone.device, scene.workers, fingerprint(scene.secret)),
+        provenance=provenance(
+            backbone.device,
+            scene.workers,
+            fingerprint(scene.secret),
+            scene.place.widest if scene.place else 1,
+        ),
     )
 
 

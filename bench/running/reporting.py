@@ -22,7 +22,8 @@ from bench.running.plan import Planned
 
 
 class Reporter:
-    """Shows nothing. A front end overrides what it wants to hear of; lanes count the workers from 0."""
+    """Shows nothing. A front end overrides what it wants to hear of; lanes count the workers from 0,
+    or the cells of a stack."""
 
     def started(self, planned: Planned, lane: int = 0) -> None:
         """A worker has begun with a cell."""
@@ -36,12 +37,12 @@ class Reporter:
     def warned(self, message: str) -> None:
         """Something that the user should know, and that does not end the run."""
 
-    def track(self, what: str, items: Iterable[Any], total: int) -> Iterator[Any]:
+    def track(self, what: str, items: Iterable[Any], total: int, lane: int = 0) -> Iterator[Any]:
         """The items, each told as done when the next one is asked for."""
-        self.moved(what, 0, total)
+        self.moved(what, 0, total, lane)
         for done, item in enumerate(items, start=1):
             yield item
-            self.moved(what, done, total)
+            self.moved(what, done, total, lane)
 
 
 class Live(Reporter):

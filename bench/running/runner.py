@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench.contracts import (
+    Leak,
     Record,
     Status,
     attack_id,
@@ -23,11 +26,26 @@ from bench.running.plan import Plan, Planned
 from bench.running.reporting import Reporter
 from bench.running.scene import Scene
 from bench.running.shadows import with_shadows
+from bench.running.stack import Place, Stack
 
 FINAL = {"ok", "diverged", "skipped"}
 """Statuses that running again would not change; other cells are tried again."""
 SHORTEST, LONGEST = 0.05, 2.0
 """Seconds between two looks for cells that others are at."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A cell that has to be run.
+
+    Attributes:
+        earlier: its record so far, to which attacks are added.
+        idle: leaks of attacks that cannot start yet.
+    """
+
+    scene: Scene
+    earlier: Record | None
+    idle: list[Leak]
 
 
 @dataclass
@@ -39,6 +57,7 @@ class Runner:
         since: when the run began, by the clock of the store; what failed after that is not tried again.
         first: the number of the cell to begin with; workers of one run begin at different ones.
         workers: how many processes of the run share the machine.
+        stack: so many cells that fit together run at once, in joint passes through their model.
     """
 
     plan: Plan
@@ -48,6 +67,7 @@ class Runner:
     since: float | None = None
     first: int = 0
     workers: int = 1
+    stack: int = 1
     _last: tuple[tuple[Any, ...], Inputs] | None = None
     _public: dict[tuple[str, str, int], Public] = field(default_factory=dict)
 
@@ -67,13 +87,15 @@ class Runner:
             # A plan may hold a cell without the shadow models that it needs.
             ahead = {planned.cell.key for planned in left}
             waiting = []
-            for planned in left:
-                record = None if ahead & set(planned.needs) else self._claimed(planned)
-                if record is None:
+            for i, planned in enumerate(left):
+                if planned.cell.key in done:  # it fitted to one before it
+                    continue
+                if not ahead & set(planned.needs):
+                    rest = [p for p in left[i + 1 :] if not ahead & set(p.needs)]
+                    done |= self._claimed(planned, [p for p in rest if p.cell.key not in done])
+                    ahead -= done.keys()
+                if planned.cell.key in ahead:
                     waiting.append(planned)
-                else:
-                    done[planned.cell.key] = record
-                    ahead.discard(planned.cell.key)
             if len(waiting) == len(left):
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST)
@@ -84,14 +106,52 @@ class Runner:
 
     def one(self, planned: Planned) -> Record:
         """The record of one cell, which is waited for where somebody else is at it."""
-        while (record := self._claimed(planned)) is None:
+        while not (records := self._claimed(planned)):
             time.sleep(LONGEST)
-        return record
+        return records[planned.cell.key]
 
-    def _claimed(self, planned: Planned) -> Record | None:
-        """The cell's record, run if need be, or None while another process is at it."""
-        with self.store.claim(planned.cell.key) as mine:
-            return self._run(planned) if mine else None
+    def _claimed(self, planned: Planned, others: Sequence[Planned] = ()) -> dict[str, Record]:
+        """The cell's record by its key, run if need be, or none while another process is at it.
+
+        Args:
+            others: of which those that fit are run along, and have their records there, too.
+        """
+        records: dict[str, Record] = {}
+        works: list[_Work] = []
+        with ExitStack() as locks:
+            for one in [planned, *self._fitting(planned, others)]:
+                if not locks.enter_context(self.store.claim(one.cell.key)):
+                    found = None
+                else:
+                    found = self._prepared(one, len(works))
+                if isinstance(found, Record):
+                    records[one.cell.key] = found
+                elif found is not None:
+                    works.append(found)
+                # Whoever is alone has no use for others, and theirs is no reason to be done before.
+                if not works or len(works) == self.stack:
+                    break
+            for record in self._ran(works):
+                records[record.key] = record
+        return records
+
+    def _fitting(self, planned: Planned, others: Sequence[Planned]) -> list[Planned]:
+        """Those of some cells whose passes may be made together with a cell's, the likest ones first.
+
+        A defense asks in its own rhythm, and cells of a seed have batches of the same lengths.
+        """
+
+        def place(one: Planned) -> tuple[Any, ...]:
+            cell = one.cell
+            return cell.data_hash, cell.model_hash, cell.cut, cell.train
+
+        labels = self.plan.tasks[planned.cell.data_hash].labels
+        if self.stack == 1 or not labels or not planned.defense.stacks or planned.refused:
+            return []
+        found = [p for p in others if p.defense.stacks and not p.refused]
+        found = [p for p in found if place(p) == place(planned)]
+        name, seed = planned.defense.name, planned.cell.seed
+        return sorted(found, key=lambda p: (p.defense.name != name, p.cell.seed != seed))
 
     def missing(self, planned: Planned) -> tuple[Record | None, list[Pairing]]:
         """What stands in the store for a cell, and the attacks it still lacks.
@@ -110,9 +170,10 @@ class Runner:
             return None, list(planned.pairings)
         return record, lacking(planned, record, retry)
 
-    def _run(self, planned: Planned) -> Record:
+    def _prepared(self, planned: Planned, lane: int) -> Record | _Work:
+        """The cell's record, where there is nothing to run for it; else what there is to do."""
         earlier, pairings = self.missing(planned)
-        self.reporter.started(planned)
+        self.reporter.started(planned, lane)
         if earlier is not None and not pairings:
             self.reporter.finished(earlier, reused=True)
             return earlier
@@ -126,15 +187,40 @@ class Runner:
             return record
         backbone = self.plan.backbones[planned.cell.model_hash]
         inputs, secret = self._inputs(ready), self.plan.secret
-        scene = Scene(ready, inputs, backbone, self.reporter.track, self.workers, secret)
-        record = run_cell(scene, self.transcripts)
+        track = partial(self.reporter.track, lane=lane)
+        return _Work(Scene(ready, inputs, backbone, track, self.workers, secret), earlier, idle)
+
+    def _ran(self, works: Sequence[_Work]) -> list[Record]:
+        """The records of cells that lack theirs, run together where there are several."""
+        if len(works) < 2:
+            return [self._written(work, run_cell(work.scene, self.transcripts)) for work in works]
+        records: dict[int, Record] = {}
+        scenes = [replace(work.scene, workers=len(works)) for work in works]
+
+        def ended(number: int, record: Record) -> None:
+            if record.status != "out-of-memory":
+                records[number] = self._written(works[number], record)
+
+        def work(scene: Scene, place: Place) -> Record:
+            progress = place.watched(scene.progress)
+            return run_cell(replace(scene, place=place, progress=progress), self.transcripts)
+
+        stack = Stack(scenes[0].backbone.device, self.reporter.warned)
+        stack.run([partial(work, scene) for scene in scenes], ended)
+        for number, alone in enumerate(works):
+            if number not in records:  # by itself it may have room
+                records[number] = self._written(alone, run_cell(alone.scene, self.transcripts))
+        return [records[number] for number in range(len(works))]
+
+    def _written(self, work: _Work, record: Record) -> Record:
+        """What becomes of a cell's record beside an earlier one; it is in the store."""
         if record.status == "ok":
-            record = record.model_copy(update={"leaks": [*record.leaks, *idle]})
-        if earlier is not None:
+            record = record.model_copy(update={"leaks": [*record.leaks, *work.idle]})
+        if work.earlier is not None:
             if record.status != "ok":  # what was measured before still stands
-                record = _unfinished(earlier, record, ready.pairings)
+                record = _unfinished(work.earlier, record, work.scene.planned.pairings)
             else:
-                record = record.merged(earlier)
+                record = record.merged(work.earlier)
         self.store.write(record)
         self.reporter.finished(record, reused=False)
         return record

@@ -11,6 +11,7 @@ from bench.contracts import Cell, Progress, Seeds, quietly
 from bench.exchange import Session, Tuned, Wire
 from bench.running.inputs import Inputs, public_of
 from bench.running.plan import Plan, Planned
+from bench.running.stack import Place
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,13 @@ class Scene:
     backbone: Backbone
     progress: Progress = quietly
     workers: int = 1
-    """How many processes of the run share the machine."""
+    """How many cells run at once on the machine."""
     secret: str = ""
     """From which the customer's secrets are drawn; nothing that an attack gets leads here."""
     tuned: Tuned | None = None
     """What came of fine-tuning, where that is over: whoever may ask the customer's side asks this."""
+    place: Place | None = None
+    """Among the cells with which it shares the vendor's passes."""
 
     @property
     def cell(self) -> Cell:
@@ -60,6 +63,7 @@ class Scene:
             progress=self.progress,
             texts=train,
             canaries=self.inputs.planted.canaries or {},
+            seat=self.place,
         )
 
 

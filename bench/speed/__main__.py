@@ -17,6 +17,7 @@ from bench.speed.gpu import gpu
 from bench.speed.precision import precision
 from bench.speed.publishing import publishing
 from bench.speed.sending import recording, snap
+from bench.speed.stacks import stacks
 from bench.speed.starting import start
 from bench.speed.steps import dpsgd, p3eft, rapt, training
 from bench.speed.workers import workers
@@ -38,6 +39,7 @@ LONG: dict[str, Callable[[], Sequence[Figure]]] = {
     "precision": precision,
     "publish": publishing,
     "workers": workers,
+    "stacks": stacks,
     "gpu": gpu,
 }
 """They take many minutes, or need a GPU, and run only where they are named."""

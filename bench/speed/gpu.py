@@ -20,6 +20,7 @@ from bench.methods import Defense
 from bench.speed import interleaved
 from bench.speed.figures import Figure
 from bench.speed.precision import session_of, threads
+from bench.speed.stacks import stacks
 from bench.tasks import Task, load_task
 from defenses.dpsgd import DPSGD
 from defenses.none import NoDefense
@@ -38,7 +39,7 @@ TRAINED: dict[str, tuple[Defense, str]] = {
 
 
 def gpu() -> list[Figure]:
-    """Prints a table of its own, or that there is no GPU here; nobody says what it should be."""
+    """Prints a table of its own, or that there is no GPU here; and what stacked cells gain there."""
     if not torch.cuda.is_available():
         print("gpu: no CUDA device here, so there is nothing to compare with two cores")
         return []
@@ -49,7 +50,7 @@ def gpu() -> list[Figure]:
     for name, (slow, fast) in compared("cuda").items():
         table.add_row(name, f"{slow:.3f}", f"{fast:.3f}", f"1 : {slow / fast:.1f}")
     Console().print(table)
-    return []
+    return stacks()
 
 
 def compared(device: str, examples: int = 512, tokens: int = 65_536) -> dict[str, list[float]]:

@@ -9,9 +9,10 @@ import pytest
 import torch
 from cells import fine_tuned, run, session_of
 
+from bench.backbones import random_state
 from bench.contracts import Channel, Envelope
 from bench.exchange.api import Api
-from bench.exchange.server import Call, Server, random_state
+from bench.exchange.server import Call, Server
 from defenses.frozen import Frozen
 from defenses.none import NoDefense
 
