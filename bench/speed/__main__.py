@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 
 from bench.contracts import did_you_mean
-from bench.speed.attacks import attacks, inversion, label_attacks
+from bench.speed.attacks import attacks, exposure, inversion, label_attacks
 from bench.speed.figures import Figure, table
 from bench.speed.gpu import gpu
 from bench.speed.precision import precision
@@ -33,6 +33,7 @@ KNOWN: dict[str, Callable[[], Sequence[Figure]]] = {
     "attacks": attacks,
     "label-attacks": label_attacks,
     "inversion": inversion,
+    "exposure": exposure,
 }
 """Together they take less than five minutes."""
 LONG: dict[str, Callable[[], Sequence[Figure]]] = {

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch.nn.utils import parameters_to_vector
 
+from attacks.canary_exposure import CanaryExposure
 from attacks.eia_optimise import Optimise
-from bench.backbones import Tokens, load_backbone
-from bench.contracts import Channel, Cost, Goal, Ints, Message, TrainSettings, Transcript
+from bench.backbones import LanguageModel, Tokens, load_backbone
+from bench.contracts import Channel, Cost, Goal, Ints, Message, Plant, TrainSettings, Transcript
 from bench.methods import Knowledge, registry
 from bench.running import make_plan, run_cell, scene_of
+from bench.scoring import Truth, score_canaries
 from bench.speed.figures import Figure
 from bench.suites import Suite, load_suite
-from bench.tasks import load_task
+from bench.tasks import load_task, planted
 from defenses.sap import SAP
 
 ETA = 75.0
@@ -77,6 +80,39 @@ def inversion(cut: int = 2, texts: int = 64, compared: int = 8) -> list[Figure]:
             Figure("  time among all words over this", slow / quick, 3, 1.5, more=True),
         ]
     return figures
+
+
+def exposure(canaries: int = 10) -> list[Figure]:
+    """Ten canaries' exact exposure against that of one, of all 10^6 secrets of their sentence, in CPU time.
+
+    They stand in one sentence, whose secrets are ranked once; each sentence more takes as long again.
+    """
+    base, task = load_backbone("dialogue-gpt"), load_task("dialogues").limited(100, 0)
+    form, attack = "My order number is {digits}", CanaryExposure(releases="last")
+
+    def network() -> LanguageModel:
+        return LanguageModel(base, TrainSettings())
+
+    vector = parameters_to_vector(network().trained()).detach().numpy()[None]
+    message = Message(
+        *(Channel.MODEL, "train", 0, "customer", "public", 0, np.zeros(1, np.int64)), vector
+    )
+    seen = Transcript((message,))
+    knowledge = Knowledge(0, "cpu", base=base, network=network, canaries=(form,))
+
+    def seconds(each: int) -> float:
+        plant = Plant(canaries=(form,), copies=(1,), each=each, unseen=0)
+        truth = Truth({}, {}, {}, planted(task, plant, 0))
+        start = time.process_time()
+        guesses = attack.guess(seen, knowledge, np.random.default_rng(0))
+        score_canaries([guess for guess in guesses if guess.measure == "exposure"], seen, truth)
+        return time.process_time() - start
+
+    seconds(1)  # what the public model makes of the sentence is known from here on
+    one, many = seconds(1), seconds(canaries)
+    return [
+        Figure(f"exposure: of {canaries} canaries in a sentence over one", many / one, 1.5, 3.0)
+    ]
 
 
 @cache

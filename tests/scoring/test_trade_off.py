@@ -44,6 +44,8 @@ def bounds_of(mu: float, profile, m: int, runs: int, seed: int, guesses=None):
 def test_one_guess_gives_the_bound_worked_by_hand():
     # r_0 + h_0 = 0.95 + 0.95·e^−ε exceeds 1 below ln 19, and so does 0.95 + 1 − 0.05·e^ε.
     assert lower_bound(1, 1, 1, ((1.0, 0.0),), 0.05) == pytest.approx(math.log(19), abs=1e-4)
+    # With δ = 0.3 the one is 0.95 + 0.65·e^−ε, and the other 0.95 + 0.7 − 0.05·e^ε.
+    assert lower_bound(1, 1, 1, ((1.0, 0.3),), 0.05) == pytest.approx(math.log(13), abs=1e-4)
     # In 19 of 20 cases somebody who knows nothing is no rarer than that.
     assert lower_bound(1, 1, 1, ((1.0, 0.0),), 0.5) == 0
 
