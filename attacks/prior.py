@@ -37,7 +37,8 @@ class Prior(Attack):
                 )
             if guesses:
                 break
-        shown = [m for m in seen.messages if m.channel != Channel.MODEL]  # which names no example
+        weights = (Channel.MODEL, Channel.EMULATOR)  # which name no example
+        shown = [m for m in seen.messages if m.channel not in weights]
         trained = [m.rows for m in shown if m.split == "train" and m.moment is None]
         if not trained:
             return guesses

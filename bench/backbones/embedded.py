@@ -7,6 +7,7 @@ EMBEDDED = {
     "dialogue-gpt": "GPT-2 architecture, 1 M parameters, for language modelling; trained on the public "
     "half of the task dialogues at first use, in minutes",
     "tiny-bert": "random weights, BERT architecture, for tests",
+    "tiny-deep-bert": "the same with six blocks",
     "tiny-gpt2": "random weights, GPT-2 architecture, for tests",
     "tiny-llama": "random weights, Llama architecture, for tests",
     "tiny-roberta": "random weights, RoBERTa architecture, for tests",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -26,14 +27,19 @@ class Network(nn.Module):
 
     Args:
         cut: `bottom` ends and the top starts here.
-        adapted: which blocks LoRA adapts; the rest of the encoder stays as it is.
+        adapted: which blocks LoRA adapts, as a slice or one by one; the rest of the encoder stays as it is.
 
     Attributes:
         seat: where the network shares its passes with others; None where it is by itself.
     """
 
     def __init__(
-        self, backbone: Backbone, cut: int, classes: int, settings: TrainSettings, adapted: slice
+        self,
+        backbone: Backbone,
+        cut: int,
+        classes: int,
+        settings: TrainSettings,
+        adapted: slice | Sequence[int],
     ) -> None:
         super().__init__()
         # Drawn before the adapters, so that the head starts the same with and without them.
@@ -41,7 +47,9 @@ class Network(nn.Module):
         self.family = backbone.family
         self.cut = cut
         self.encoder = copy.deepcopy(backbone.model)
-        lora.inject(self.family.stack(self.encoder)[adapted], self.family, settings)
+        stack = self.family.stack(self.encoder)
+        chosen = stack[adapted] if isinstance(adapted, slice) else [stack[i] for i in adapted]
+        lora.inject(nn.ModuleList(chosen), self.family, settings)
         self.head = head
         self.seat: Seat | None = None
         self.to(backbone.device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from bench.backbones.embedded import EMBEDDED
 from bench.contracts import LeakboardError, did_you_mean
 from bench.tasks import GENERATORS
 
-WIDTH, BLOCKS, HEADS = 32, 2, 4
+WIDTH, HEADS = 32, 4
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,22 @@ class Kind:
     """Whose training texts give the words."""
     digits: bool = False
     """Whether each digit is a token of its own."""
+    blocks: int = 2
 
 
 BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LANGUAGE: dict[str, Any] = {"tasks": ("reviews", "dialogues"), "digits": True}
+TINY_BERT = Kind(
+    "Bert",
+    "Model",
+    BERT,
+    dict(zip(("pad", "unk", "cls", "sep"), BERT[:4], strict=True)),
+    "[CLS]",
+    "[SEP]",
+)
 KINDS = {
-    "tiny-bert": Kind(
-        "Bert",
-        "Model",
-        BERT,
-        dict(zip(("pad", "unk", "cls", "sep"), BERT[:4], strict=True)),
-        "[CLS]",
-        "[SEP]",
-    ),
+    "tiny-bert": TINY_BERT,
+    "tiny-deep-bert": replace(TINY_BERT, blocks=6),
     "tiny-roberta": Kind(
         "Roberta",
         "Model",
@@ -87,7 +90,7 @@ def build(name: str) -> tuple[Any, Any]:
     config = getattr(transformers, f"{kind.architecture}Config")(
         vocab_size=len(tokenizer),
         hidden_size=WIDTH,
-        num_hidden_layers=BLOCKS,
+        num_hidden_layers=kind.blocks,
         num_attention_heads=HEADS,
         intermediate_size=2 * WIDTH,
         max_position_embeddings=256,

@@ -148,6 +148,9 @@ class Trial:
                 epochs=2 if often else 8, batch_size=4, learning_rate=3e-3, tune="full"
             )
         backbone = load_backbone(model)
+        if backbone.blocks < defense.least_blocks:
+            model = "tiny-deep-bert"
+            backbone = load_backbone(model)
         with TemporaryDirectory() as folder:
             suite = Suite(
                 name="trial",

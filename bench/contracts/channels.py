@@ -33,6 +33,9 @@ class Channel(StrEnum):
     """h(x, θ_t) of every text that a server was sent, which it computes itself from tokens and θ_t."""
     LABELS = "labels"
     """Classes of training examples in the clear, one whole number per example: where the vendor trains."""
+    EMULATOR = "emulator"
+    """Weights of its model, or of what stands for a part of it, that the vendor hands to the customer, and
+    what the customer tuned of them and returns; one vector each way."""
     MODEL = "model"
     """The released model: what was trained of it, as one vector, after each epoch; the last counts."""
 

@@ -16,6 +16,9 @@ class Goal(StrEnum):
     LABEL = "label"
     MEMORISATION = "memorisation"
     MEMBERSHIP = "membership"
+    MODEL = "model"
+    """The vendor's: what the customer predicts without it, with what it was handed. The attacker is the
+    customer, and what is protected is the vendor's."""
 
 
 class Knows(StrEnum):
@@ -29,6 +32,8 @@ class Knows(StrEnum):
     COLLUSION = "collusion"
     SHADOWS = "shadow models"
     """Models that the attacker trains like the target, on examples of its choice."""
+    HELD = "what the customer holds"
+    """Its own predictions, with what it was handed and tuned, after the vendor has gone."""
     QUERIES = "queries"
     """What the customer's side would send for texts of the attacker's choice, without its weights."""
 

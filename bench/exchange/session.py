@@ -33,6 +33,7 @@ class Session:
         canaries: where a planted secret stands: row of `train` → its characters.
         claim: the formal guarantee, where it depends on the data and the settings.
         seat: where the vendor's passes are made together with those of other sessions.
+        public: texts that both parties have; None where the task has none.
     """
 
     train: Tokens
@@ -54,6 +55,7 @@ class Session:
     canaries: Mapping[int, Span] = field(default_factory=dict)
     claim: Claim | None = None
     seat: Seat | None = None
+    public: Tokens | None = None
     _fitting: bool = False
 
     @property
@@ -73,6 +75,11 @@ class Session:
     def neighbours(self) -> Neighbours:
         """Exact nearest rows of the public word embeddings."""
         return self.backbone.neighbours
+
+    def partly(self, backbone: Backbone, blocks: Sequence[int]) -> Network:
+        """A fresh trainable copy of a backbone with LoRA in some blocks; initial values as in `network`."""
+        torch.manual_seed(self.seeds.initialisation)
+        return Network(backbone, 0, self.classes, self.settings, blocks).train()
 
     def network(self, adapted: bool = True, cut: int = 0, bottom: bool = False) -> Network:
         """A fresh trainable copy of the backbone; the same initial values for every defense.

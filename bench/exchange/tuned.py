@@ -26,6 +26,10 @@ class Tuned(ABC):
         """
         return None
 
+    def alone(self, tokens: Tokens) -> Tensor | None:
+        """Class scores [n, C] by what the customer holds when the vendor has gone; None: by nothing."""
+        return None
+
     @abstractmethod
     def predict(self, tokens: Tokens, split: str) -> Tensor:
         """Class scores [n, C] for the examples of `split`; whatever this sends goes over the wire."""

@@ -17,7 +17,12 @@ from bench.contracts import (
     form,
 )
 
-PER_CALL = {Channel.PARAMETERS, Channel.ADAPTER_GRADIENTS, Channel.MODEL}
+PER_CALL = {
+    Channel.PARAMETERS,
+    Channel.ADAPTER_GRADIENTS,
+    Channel.EMULATOR,
+    Channel.MODEL,
+}
 """Channels whose values are one vector for all rows of the message together."""
 PER_TOKEN = {Channel.TOKENS, Channel.REPRESENTATIONS, Channel.CUT_GRADIENTS}
 WHOLE = {Channel.TOKENS, Channel.LABELS}

@@ -93,7 +93,8 @@ class Wire:
         """Sends parameters, or their gradients, as one vector that belongs to all `rows` together.
 
         Recorded at the moments of training only, and gradients not even there: whoever sees the
-        call can compute them.
+        call can compute them. An emulator's weights are recorded where they come back: the vendor
+        knows what it handed out.
         """
         self._check(channel)
         arrived = {name: value.detach() for name, value in adapter.items()}
@@ -101,6 +102,9 @@ class Wire:
         if self._moment is not None and channel in AT_MOMENTS:
             vector = torch.cat([value.flatten() for value in arrived.values()])
             self._keep(channel, vector, None, rows.cpu(), where, self._moment)
+        elif channel == Channel.EMULATOR and where.sender == "customer":
+            vector = torch.cat([value.flatten() for value in arrived.values()])
+            self._keep(channel, vector[None], None, rows.cpu(), where)
         return arrived
 
     def release(self, vector: Tensor, round: int, step: int) -> None:

@@ -38,6 +38,8 @@ class Defense(Method, ABC):
     measured_on: ClassVar[frozenset[Channel]] = frozenset()
     """The channels on which those attacks count; empty for whatever they read."""
 
+    least_blocks: ClassVar[int] = 1
+    """Of a model, for what it cuts out of it."""
     hides_tokens: ClassVar[bool] = False
     """Whether the token ids that it sends, if any, are others than those of the texts."""
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification"})

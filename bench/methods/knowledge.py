@@ -86,6 +86,20 @@ class Labelled:
 
 
 @dataclass(frozen=True)
+class Held:
+    """What the customer predicts by itself, with what the vendor handed to it.
+
+    Attributes:
+        rows: [n] the recorded examples of `split`.
+        predicted: [n] their classes.
+    """
+
+    split: str
+    rows: Ints
+    predicted: Ints
+
+
+@dataclass(frozen=True)
 class Shadows:
     """What an attacker measured of models of its own, which it trained like the target.
 
@@ -126,5 +140,7 @@ class Knowledge:
     """Sentences with a place for {digits} that may have been trained on with some digits there."""
     candidates: Auxiliary | None = None
     """Examples of which each may have been trained on or not."""
+    held: Held | None = None
+    """Where the customer holds something that predicts."""
     shadows: Shadows | None = None
     """Of models that the attacker trained itself, as many as `Attack.shadowed` says."""

@@ -6,6 +6,7 @@ import zlib
 from functools import partial
 
 import numpy as np
+import torch
 
 from bench.attacking import received, with_adapter_gradients, with_recomputed
 from bench.backbones import Backbone, LanguageModel, Network, Ragged, Tokens
@@ -17,7 +18,7 @@ from bench.contracts import (
     Transcript,
 )
 from bench.exchange import Trainee
-from bench.methods import Auxiliary, Knowledge, Labelled, Query
+from bench.methods import Auxiliary, Held, Knowledge, Labelled, Query
 from bench.running.pairing import Pairing
 from bench.running.scene import Scene
 from bench.tasks import OWN
@@ -90,6 +91,7 @@ def knowledge_for(
         vocabulary=len(backbone.embeddings),
         canaries=plant.canaries if plant else (),
         candidates=candidates,
+        held=held(scene) if Knows.HELD in knows else None,
         shadows=planned.shadows.get(pairing.attack) if Knows.SHADOWS in knows else None,
     )
 
@@ -135,6 +137,16 @@ def granted(pairing: Pairing, scene: Scene) -> Labelled:
         {name: values[rows] for name, values in attributes.items()},
         {name: len(inputs.task.attributes[name]) for name in attributes},
     )
+
+
+def held(scene: Scene) -> Held | None:
+    """What the customer of a cell predicts by itself of the recorded examples on which utility is measured."""
+    split, tuned = scene.cell.evaluate, scene.tuned
+    if tuned is None:
+        return None
+    rows = scene.inputs.recorded[split]
+    scores = tuned.alone(scene.inputs.tokens[split].take(torch.from_numpy(rows)))
+    return None if scores is None else Held(split, rows, scores.argmax(1).cpu().numpy())
 
 
 def oracle(scene: Scene) -> Query:

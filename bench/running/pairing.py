@@ -53,7 +53,7 @@ def _refusal(
         )
     if attack.idle_in_clear and Channel.TOKENS in known and not defense.hides_tokens:
         return f"{defense.name} sends the token ids themselves"
-    if goal == Goal.LABEL and not task.labels:
+    if goal in (Goal.LABEL, Goal.MODEL) and not task.labels:
         return f"task {task.name} has no labels"
     if goal == Goal.MEMORISATION and not (plant and plant.canaries):
         return "nothing is planted; write `plant: {canaries: ['My ID is {digits}.']}` in the suite"

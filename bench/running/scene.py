@@ -12,6 +12,7 @@ from bench.exchange import Session, Tuned, Wire
 from bench.running.inputs import Inputs, public_of
 from bench.running.plan import Plan, Planned
 from bench.running.stack import Place
+from bench.tasks import OWN
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Scene:
             settings=self.cell.train,
             progress=self.progress,
             texts=train,
+            public=public.tokens if (public := self.inputs.public.get(OWN)) else None,
             canaries=self.inputs.planted.canaries or {},
             seat=self.place,
         )

@@ -64,7 +64,7 @@ def score(guess: Guess, truth: Truth, granted: Ints | None = None) -> dict[str, 
         return _bag(guess, rows, values, truth)
     if guess.goal == Goal.INVERSION:
         return _inversion(guess, rows, values, truth)
-    if guess.goal == Goal.LABEL:
+    if guess.goal in (Goal.LABEL, Goal.MODEL):
         return _per_example(values, truth.splits[guess.split].labels[rows])
     if guess.goal == Goal.ATTRIBUTE:
         known = truth.splits[guess.split].attributes

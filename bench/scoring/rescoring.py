@@ -171,7 +171,7 @@ FEW_WRONG = f"TPR at {memory.LOW:.0%} FPR"
 METRICS: dict[str, tuple[Goal, ...]] = {
     "token accuracy": (Goal.INVERSION,),
     "token F1": (Goal.INVERSION,),
-    "accuracy": (Goal.LABEL, Goal.ATTRIBUTE),
+    "accuracy": (Goal.LABEL, Goal.ATTRIBUTE, Goal.MODEL),
     "exposure": (Goal.MEMORISATION,),
     memory.GAINED: (Goal.MEMORISATION,),
     **dict.fromkeys(PRINTED, (Goal.MEMORISATION,)),

@@ -10,6 +10,7 @@ AGAINST = {
     "attribute": "attribute inference",
     "label": "label inference",
     "membership": "membership inference",
+    "model": "use without the vendor",
 }
 """What empirical privacy is measured against, where the goal's own name does not say it."""
 

@@ -15,6 +15,7 @@ HIDES = {
     "attributes": Goal.ATTRIBUTE,
     "secrets": Goal.MEMORISATION,
     "members": Goal.MEMBERSHIP,
+    "model": Goal.MODEL,
 }
 """What can be hidden, and the goal of the attacks that look for it."""
 

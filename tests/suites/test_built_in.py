@@ -18,11 +18,11 @@ loaded = cache(load_task)
 
 
 NEVER_ALL = {
-    "precision": {"pooled-inversion"},
-    "sap-figure2": {"pooled-inversion"},
+    "precision": {"keep-emulator", "pooled-inversion"},
+    "sap-figure2": {"keep-emulator", "pooled-inversion"},
     "sap-sst2": {"aia-mlp"},
-    "sap-table3": {"aia-mlp", "pooled-inversion"},
-    "smoke": {"pooled-inversion"},
+    "sap-table3": {"aia-mlp", "keep-emulator", "pooled-inversion"},
+    "smoke": {"keep-emulator", "pooled-inversion"},
 }
 """Attacks that `all` names and a suite's task gives nothing to guess."""
 

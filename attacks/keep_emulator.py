@@ -1,0 +1,39 @@
+"""What a customer can do without the vendor, with what the vendor handed to it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from bench.methods import Attack, Knowledge, Silent, Source
+
+
+class KeepEmulator(Attack):
+    """The customer predicts with the emulator and the adapter that it tuned on it, and pays no more.
+
+    Success is the accuracy of that; what the tuned adapter reaches in the vendor's own model is the
+    utility of the cell. The difference is what the vendor has kept.
+    """
+
+    name: ClassVar[str] = "keep-emulator"
+    source: ClassVar[Source] = Source(
+        "Offsite-Tuning: Transfer Learning without Full Model (Xiao et al. 2023)",
+        "section 3, emulator performance",
+        "https://arxiv.org/abs/2302.04870",
+    )
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.MODEL}),
+        reads=frozenset({Channel.EMULATOR}),
+        knows=frozenset({Knows.HELD}),
+    )
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        held = knowledge.held
+        if held is None:
+            raise Silent("the customer holds nothing that predicts")
+        about = (Goal.MODEL, Channel.EMULATOR, held.split, held.rows, held.predicted)
+        return [Guess(*about, view=held.split)]
