@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from bench.scoring import GAINED
+from bench.tasks import CEILING
 from leaderboards.tables.frame import COLUMNS, Row
 
 TRAINED = ["limit", "epochs", "precision"]
@@ -99,6 +101,8 @@ def _quantile(freedom: int) -> float:
 
 def _range(name: str, values: Sequence[float], row: Mapping[str, Any]) -> tuple[float, float]:
     """The least and the largest value that a measure can take; both below 0 and above 1 where it was there."""
+    if row["metric"] == GAINED and name != "utility":  # it may as well be lost
+        return (-CEILING, CEILING) if name == "success" else (0.0, 2.0)
     most = 1.0
     if name == "success" and row["ep"] < 1:
         most = row["success"] / (1 - row["ep"])  # EP is 1 − success / ceiling

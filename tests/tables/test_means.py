@@ -57,6 +57,19 @@ def test_what_is_measured_below_nothing_keeps_its_place() -> None:
     assert row["success_low"] == -0.5
 
 
+def test_what_training_added_has_its_whole_interval_on_either_side_of_nothing() -> None:
+    def bits(seed: int, gained: float):
+        found = leak(gained, "canary-exposure", Goal.MEMORISATION, chance=0.0, ceiling=19.93)
+        found = found.model_copy(update={"metric": "exposure gained"})
+        return record("none", {}, seed, 0.9, [found], undefended=True)
+
+    (row,) = points(frame([bits(0, -0.5), bits(1, -0.4)]), "memorisation").to_dict("records")
+    # Student's t of two numbers: the mean ± 12.7 · 0.05.
+    assert row["success_low"] == pytest.approx(-0.45 - 12.706 * 0.05, abs=1e-3)
+    assert row["success_high"] == pytest.approx(-0.45 + 12.706 * 0.05, abs=1e-3)
+    assert row["ep_high"] > 1
+
+
 def test_one_seed_keeps_the_interval_inside_the_cell() -> None:
     row = points(frame(sweep(seeds=1)), "inversion").iloc[0]
     assert (row["ep_low"], row["ep_high"]) == pytest.approx((0.79, 0.81))
