@@ -24,10 +24,14 @@ KEPT = 8
 
 
 class Memory:
-    """What attackers learned from public things alone: cells of other seeds meet it, too."""
+    """What attackers learned from public things alone: cells of other seeds meet it, too.
 
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, object] = OrderedDict()
+    Args:
+        kept: so much stays in memory.
+    """
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept, self._known = kept, OrderedDict[str, object]()
 
     def recall(self, key: str, learn: Callable[[np.random.Generator], T]) -> T:
         """What is known under a key, which names all that it depends on; else it is learned now.
@@ -39,7 +43,7 @@ class Memory:
         if key not in self._known:
             seed = hashlib.sha256(key.encode()).digest()
             found = learn(np.random.default_rng(int.from_bytes(seed)))
-            while len(self._known) >= KEPT:
+            while len(self._known) >= self._kept:
                 self._known.popitem(last=False)
             self._known[key] = found
         self._known.move_to_end(key)

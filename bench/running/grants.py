@@ -37,7 +37,8 @@ def worked_out(scene: Scene, seen: Transcript) -> Transcript:
 
 def recomputed(scene: Scene, seen: Transcript) -> Transcript:
     """The transcript with the activations that each server computes anew, where an attack reads these."""
-    if Channel.RECOMPUTED not in _read(scene) or not scene.classes:
+    there = Channel.RECOMPUTED in seen.channels
+    if there or Channel.RECOMPUTED not in _read(scene) or not scene.classes:
         return seen
     network, known = _classifier(scene), scene.inputs.untrained
     return with_recomputed(seen, network, scene.backbone.segments, known)

@@ -14,6 +14,7 @@ from attacks.norm import Norm
 from attacks.spectral import Spectral
 from attacks.xgboost import XGBoost
 from bench.attacking.label_leakage import ToldLabelAttack, matrices
+from bench.contracts.channels import Channel
 from bench.contracts.transcript import Transcript
 from bench.scoring.moments import scored
 
@@ -64,6 +65,41 @@ def test_attack_that_is_told_labels_is_never_told_those_of_the_rows_it_guesses(a
         assert len(known) == len(told) == 60 - len(unknown)
         assert not (known[:, None] == unknown[None]).all(2).any()
     assert sum(len(unknown) for *_, unknown in given) == 60
+
+
+def test_what_is_learnt_of_the_untrained_model_is_learnt_once_of_the_same_rows_and_labels():
+    x, y = planted("place", n=60)
+    looked = []
+
+    class Fresh(ToldLabelAttack):
+        """Of a name of its own, so that nothing is known yet."""
+
+        name = "fresh"
+        folds = 2
+        size: int = 1
+
+        def learn(self, x, y, unknown, rng):
+            looked.append(len(x))
+            return np.full(len(unknown), rng.integers(2))
+
+    class Other(Fresh):
+        """Another one."""
+
+    def times(attack, x, y, **where):
+        looked.clear()
+        (look,) = looks_of(attack, Transcript((sent(x, **where),)), y)
+        return len(looked), look.values.tolist()
+
+    untrained = {"channel": Channel.RECOMPUTED}
+    first, found = times(Fresh(), x, y, **untrained)
+    assert first == 2
+    assert times(Fresh(), x, y, **untrained) == (0, found)
+    assert times(Fresh(), x, 1 - y, **untrained)[0] == 2
+    assert times(Fresh(), x + 1, y, **untrained)[0] == 2
+    assert times(Fresh(size=2), x, y, **untrained)[0] == 2
+    assert times(Other(), x, y, **untrained)[0] == 2
+    for where in ({"moment": 1, **untrained}, {"channel": Channel.ACTIVATIONS}):
+        assert [times(Fresh(), x, y, **where)[0] for _ in range(2)] == [2, 2]
 
 
 ODD = {
