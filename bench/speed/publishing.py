@@ -17,10 +17,16 @@ from bench.speed.figures import Figure
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
 RECORDS = 600
 """To so many the seconds are converted; the published ones are about as many."""
+TIMES = 10
+"""So many times as many there are once each stands under other seeds, too."""
+SEEDS = 1000
+"""Between those of two copies."""
 
 
 def publishing() -> list[Figure]:
     """`leakboard publish`: the first time, after one and ten records changed, and after none did.
+
+    Then of ten times as many records, which are copies under other seeds.
 
     Nothing is measured where the published records are not there as files.
     """
@@ -36,12 +42,15 @@ def publishing() -> list[Figure]:
         for changed in (0, 1, 10):
             _change(copies, changed)
             again.append(_published(copies, site) * scale)
+        _grow(copies)
+        many = _published(copies, Path(place) / "many") * scale
     none, one, ten = again
     return [
         Figure(f"publish: {RECORDS} records, the first time", first, 10, 20, "s"),
         Figure("  again, no record changed", none, 2, 4, "s"),
         Figure("  again, 1 record changed", one, 10, 15, "s"),
         Figure("  again, 10 records changed", ten, 10, 15, "s"),
+        Figure(f"  {TIMES * RECORDS:,} records, the first time", many, 60, 120, "s"),
     ]
 
 
@@ -51,6 +60,16 @@ def _published(folders: Sequence[Path], site: Path) -> float:
     start = time.perf_counter()
     subprocess.run([sys.executable, *map(str, words)], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start
+
+
+def _grow(folders: Sequence[Path]) -> None:
+    """Writes each record under so many other seeds."""
+    for folder in folders:
+        store = Store(folder)
+        for record in store.read_all():
+            for n in range(1, TIMES):
+                cell = record.cell.model_copy(update={"seed": record.cell.seed + SEEDS * n})
+                store.write(record.model_copy(update={"cell": cell, "key": cell.key}))
 
 
 def _change(folders: Sequence[Path], number: int) -> None:
