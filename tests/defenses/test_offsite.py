@@ -128,6 +128,17 @@ def test_no_text_crosses_in_training_and_the_adapter_comes_back_once():
     assert session.wire.bytes_down == 4 * sum(p.numel() for p in handed)
 
 
+def test_a_distilled_emulator_stays_as_it_is_while_the_customer_tunes_the_ends():
+    session, _, tuned = fine_tuned(OffsiteTuning(steps=2), **DEEP)
+    assert all(
+        "lora" in name or "head" in name
+        for name, p in tuned.customer.named_parameters()
+        if p.requires_grad
+    )
+    (returned,) = session.wire.transcript().messages
+    assert returned.values.size == session.trained_parameters
+
+
 def test_the_record_says_who_is_protected_from_whom(tmp_path):
     attacks = [KeepEmulator(), NearestNeighbour(), Prior()]
     fields = {"attacks": attacks, "limit": 60, **DEEP}
