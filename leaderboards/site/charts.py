@@ -15,7 +15,7 @@ from bench.contracts import Record
 from leaderboards.figures import Curve, measured_curves
 from leaderboards.site.links import Links
 from leaderboards.site.record_tables import ONE_SEED
-from leaderboards.tables import Look, Row, distinct, look, pareto, setting_of, told
+from leaderboards.tables import SETTING, Look, Row, distinct, look, pareto, setting_of, told
 
 SIGNS = {
     "o": ("circle", "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"),
@@ -35,6 +35,8 @@ SIGNS = {
 """For each marker of matplotlib its name in plotly and its outline as an SVG path."""
 DASHES = {"-": "solid"}
 STROKES = ("solid", "dash", "dot", "dashdot", "longdash")
+CURVED = [*SETTING, "knob", "knob_value", "label"]
+"""What tells points of one curve from others."""
 HEIGHT = 340
 """Pixels."""
 
@@ -81,7 +83,7 @@ def chart(points: pd.DataFrame, keys: Mapping[tuple[Any, ...], str]) -> Chart:
         "hoverinfo": "skip",
         "meta": {"ink": "muted"},
     }
-    curves = measured_curves(points)
+    curves = measured_curves(points[CURVED])  # of fifty columns each cut would be a copy
     low, high = float(points["ep_chance"].min()), float(points["ep_chance"].max())
     undefended = points.loc[points["defense"] == "none", "utility"]
     heights = points["utility"].to_numpy(float)

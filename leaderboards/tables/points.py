@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from itertools import groupby
+from math import inf, isnan
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -98,18 +102,26 @@ def pareto(points: pd.DataFrame) -> pd.DataFrame:
     Ties stay. Points that lack one of the two numbers, or a certificate, are on no envelope. The
     order is kept.
     """
-    whole = points.dropna(subset=["utility", "ep"])
-    whole = whole[whole["standing"] == CERTIFIED]
-    numbered = whole.reset_index(drop=True)
-    kept = [n for _, panel in numbered.groupby(["task", "attribute"]) for n in _undominated(panel)]
-    return whole.iloc[sorted(kept)]
+    names = ["task", "attribute", "standing", "utility", "ep"]
+    panels: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
+    every = zip(*(points[name].tolist() for name in names), strict=True)
+    for place, (task, attribute, standing, utility, ep) in enumerate(every):
+        if standing == CERTIFIED and not isnan(utility) and not isnan(ep):
+            panels.setdefault((task, attribute), []).append((utility, ep, place))
+    return points.iloc[sorted(place for own in panels.values() for place in _undominated(own))]
 
 
-def _undominated(panel: pd.DataFrame) -> list[int]:
-    """Walks down in utility; a point must reach the best EP among those of higher utility."""
+def _undominated(panel: Sequence[tuple[float, float, int]]) -> list[int]:
+    """Walks down in utility; a point must reach the best EP among those of higher utility.
+
+    Args:
+        panel: utility, EP and place of each point.
+    """
     kept: list[int] = []
-    best = -np.inf
-    for _, level in sorted(panel.groupby("utility"), reverse=True):
-        kept += list(level.index[level["ep"] >= best])
-        best = max(best, level["ep"].max())
+    best = -inf
+    falling = sorted(panel, key=itemgetter(0), reverse=True)
+    for _, own in groupby(falling, key=itemgetter(0)):
+        level = list(own)
+        kept += [place for _, ep, place in level if ep >= best]
+        best = max(best, *(ep for _, ep, _ in level))
     return kept
