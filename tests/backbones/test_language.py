@@ -91,7 +91,7 @@ def test_tiny_causal_models_know_the_dialogues_and_take_digits_one_by_one(name):
     unknown = backbone.tokenizer.unk_token_id
     tokens = backbone.encode(dialogues().split("train").texts, None, 256, opened=True)
     assert unknown not in tokens.ids.values
-    assert backbone.tokenizer.tokenize("KP-904817") == ["kp", "-", *"904817"]
+    assert backbone.tokenizer.tokenize("SM-904817") == ["sm", "-", *"904817"]
     alone = {word for word in backbone.tokenizer.get_vocab() if set(word) & set("0123456789")}
     assert alone == set("0123456789")
 
