@@ -78,11 +78,12 @@ class BayesInversion(Attack):
             return inverting.received(mechanism, base, tokens, 0, rng)
 
         def learn(rng: np.random.Generator) -> tuple[Posterior, Tokens, Tensor]:
-            counts = counted(public.tokens, len(embeddings))
             order = rng.permutation(len(public.tokens))
-            used, held_out = (
+            used, held_out, rest = (
                 public.tokens.take(torch.from_numpy(part)) for part in parts(public.tokens, order)
             )
+            # Elsewhere than where it is fitted and tried: of the customers' words some are not in it, either.
+            counts = counted(rest, len(embeddings))
             sent = nearest(base, query(used, rng)).cpu()[~used.special]
             truth = used.ids.values[~used.special]
             return Posterior.fitted(embeddings, counts, truth, sent), held_out, counts
@@ -113,15 +114,17 @@ def counted(tokens: Tokens, vocabulary: int) -> Tensor:
     return torch.bincount(tokens.ids.values[~tokens.special], minlength=vocabulary)
 
 
-def parts(tokens: Tokens, order: Ints) -> tuple[Ints, Ints]:
-    """Of texts in that order so many as hold `PAIRS` tokens, and those behind them that hold `HELD_OUT`.
+def parts(tokens: Tokens, order: Ints) -> tuple[Ints, Ints, Ints]:
+    """Of texts in that order so many as hold `PAIRS` tokens, those behind them that hold `HELD_OUT`, the rest.
 
-    Where there are too few, half of them each.
+    Where there are too few, a third of them each.
     """
     held = np.cumsum(tokens.lengths.numpy()[order])
     first, last = np.searchsorted(held, (PAIRS, PAIRS + HELD_OUT))
-    first = min(int(first) + 1, len(order) // 2)
-    return order[:first], order[first : max(int(last) + 1, first + 1)]
+    most = len(order) // 3
+    first = min(int(first) + 1, most)
+    last = min(int(last) + 1, first + most)
+    return order[:first], order[first:last], order[last:]
 
 
 def right(words: Tensor, tokens: Tokens) -> Tensor:

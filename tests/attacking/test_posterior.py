@@ -66,6 +66,7 @@ def test_tokens_beyond_the_most_frequent_ones_can_only_raise_the_bound(monkeypat
     whole = bound_of(POINTS, COUNTS, 1.0)
     monkeypatch.setattr("bench.attacking.posterior.MOST", 3)
     assert whole < bound_of(POINTS, COUNTS, 1.0) < 1
+    assert bound_of(POINTS, COUNTS, 1000.0) == pytest.approx(1.0)
 
 
 def pairs_of(eta: float, n: int, seed: int = 0):

@@ -88,7 +88,9 @@ def test_the_bound_of_the_mechanism_stands_beside_the_success(tmp_path):
     (record,) = run(tmp_path, SAP(eta=2.0), attacks=ATTACKS)
     counts = counted(scene.inputs.public["own"].tokens, len(scene.backbone.embeddings))
     leak = leak_of(record, "eia-bayes")
-    assert leak.bound == pytest.approx(posterior_bound(scene.backbone.embeddings, counts, 2.0))
+    # A part of public text is kept for fitting, so that frequencies are a little others.
+    whole = posterior_bound(scene.backbone.embeddings, counts, 2.0)
+    assert leak.bound == pytest.approx(whole, rel=0.05)
     assert counts.max() / counts.sum() < leak.bound < 1
     assert leak.success.low <= leak.bound
     assert leak_of(record, "eia-nn").bound is None
@@ -105,7 +107,9 @@ def test_several_rounds_loosen_the_bound():
     ]
     counts = counted(knowledge.auxiliary.tokens, len(scene.backbone.embeddings))
     assert bounds[0] < bounds[1]
-    assert bounds[1] == pytest.approx(posterior_bound(scene.backbone.embeddings, counts, 6.0))
+    assert bounds[1] == pytest.approx(
+        posterior_bound(scene.backbone.embeddings, counts, 6.0), rel=0.05
+    )
 
 
 def test_texts_that_fit_and_texts_that_try_are_apart_and_as_many_as_are_needed(monkeypatch):
@@ -114,8 +118,8 @@ def test_texts_that_fit_and_texts_that_try_are_apart_and_as_many_as_are_needed(m
     monkeypatch.setattr(eia_bayes, "PAIRS", 20)
     monkeypatch.setattr(eia_bayes, "HELD_OUT", 30)
     order = np.random.default_rng(0).permutation(40)
-    first, second = parts(tokens, order)
+    first, second, rest = parts(tokens, order)
     assert (len(first), len(second)) == (4, 6)
-    assert not set(first) & set(second)
-    few = parts(tokens, order[:2])
-    assert [len(part) for part in few] == [1, 1]
+    assert sorted([*first, *second, *rest]) == list(range(40))
+    few = parts(tokens, order[:3])
+    assert [len(part) for part in few] == [1, 1, 1]
