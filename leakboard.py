@@ -3,6 +3,7 @@
     import leakboard as lb
 
     r = lb.run("smoke", out="runs/smoke", workers=2)  # a suite: its name, file, dict, an lb.Suite
+    s = lb.tune("matrix", "tuned.yaml", data="data")  # the suite, each row trained as is best for it
     r = lb.load("runs/smoke", "runs/other")          # the records of earlier runs
     r = lb.published("matrix")                       # those that this version ships
     r.frame(); r.best(); r.findings(); r.plot()      # tables, sentences, figures
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -83,12 +84,12 @@ if TYPE_CHECKING:
     from bench.methods import Silent as Silent
     from bench.methods import Source as Source
     from bench.running import Engine as Engine
-    from bench.running import Reporter
     from bench.suites import Suite as Suite
     from bench.tasks import OwnTask as OwnTask
     from bench.tasks import Span as Span
     from bench.tasks import Split as Split
     from bench.tasks import Task as Task
+    from bench.tuning import Tuning as Tuning
     from leaderboards.findings import Finding as Finding
     from leaderboards.results import Attacked as Attacked
     from leaderboards.results import Results as Results
@@ -108,13 +109,14 @@ _ROOMS = {
     "bench.running": "Engine",
     "bench.suites": "Suite",
     "bench.tasks": "OwnTask Span Split Task",
+    "bench.tuning": "Tuning",
     "leaderboards.findings": "Finding",
     "leaderboards.results": "Attacked Results",
     "leaderboards.tables": "Best Choice Evidence",
 }
 """The nouns by the room they live in, loaded when they are asked for: torch takes seconds."""
 _NOUNS = {noun: room for room, nouns in _ROOMS.items() for noun in nouns.split()}
-_VERBS = ["attack", "check", "choose", "findings", "load", "published", "run"]
+_VERBS = ["attack", "check", "choose", "findings", "load", "published", "run", "tune"]
 __all__ = sorted([*_NOUNS, *_VERBS, "LeakboardError", "__version__"])
 
 
@@ -140,6 +142,7 @@ def run(
     model: Any = None,
     seeds: int | Sequence[int] | None = None,
     limit: int | None = None,
+    evaluate: str | None = None,
     transcripts: str | Path | None = None,
     workers: int | Engine = 1,
     progress: bool | Console = True,
@@ -153,8 +156,8 @@ def run(
         out: folder of the records; without it `results/local/NAME`.
         data: folder of datasets, one folder each with train.tsv, dev.tsv, test.tsv.
         device: cpu, cuda, cuda:1, …, or auto.
-        task, model, seeds, limit: instead of the suite's, each one or a list; `limit` is the largest
-            number of examples of each split.
+        task, model, seeds, limit, evaluate: instead of the suite's, the first three one or a list; `limit`
+            is the largest number of examples of each split, `evaluate` the split that is reported.
         transcripts: folder in which the transcript of each cell that is run is kept.
         workers: processes of this machine; or an `Engine`, which also knows Ray, and parts of a suite.
         progress: shown on a terminal; False shows nothing. A console of rich is written to in any case.
@@ -167,21 +170,65 @@ def run(
     """
     from bench.backbones import device_of
     from bench.records import Store
-    from bench.running import Engine, make_plan
+    from bench.running import Engine, console_of, make_plan, shown_on
     from bench.suites import load_suite
     from leaderboards.results import LOCAL, Results
 
     engine = workers if isinstance(workers, Engine) else Engine(workers)
-    loaded = load_suite(suite).override(task=task, model=model, seeds=seeds, limit=limit)
+    given = {"task": task, "model": model, "seeds": seeds, "limit": limit, "evaluate": evaluate}
+    loaded = load_suite(suite).override(**given)
     folder = _path("out", out) or LOCAL / loaded.name
-    kept, console = _path("transcripts", transcripts), _console(progress)
+    kept, console = _path("transcripts", transcripts), console_of(progress)
     with console.status("loading data and models") if console else nullcontext():
         plan = engine.part(make_plan(loaded, _path("data", data), device_of(device)))
     if console and plan.added:
         console.print("\n".join(plan.additions()), highlight=False, markup=False)
-    with _reporter(console, len(plan.cells)) as reporter:
+    with shown_on(console, len(plan.cells)) as reporter:
         records = engine.run(plan, Store(folder), reporter, _path("data", data), kept)
     return Results.of(records, loaded.name, loaded, [folder])
+
+
+def tune(
+    suite: str | Path | Mapping[str, Any] | Suite,
+    to: str | Path | None = None,
+    out: str | Path | None = None,
+    *,
+    data: str | Path | None = None,
+    device: str = "auto",
+    workers: int | Engine = 1,
+    progress: bool | Console = True,
+    **instead: Any,
+) -> Tuning:
+    """Chooses how each row of a suite is trained, on a fifth of the training split that is held out for it.
+
+    Args:
+        suite, data, device, workers, progress: as for `run`.
+        to: the .yaml file of the suite with what was chosen, for `run`.
+        out: folder of the records of the trials; without it `results/local/NAME-trials`.
+        instead: `task`, `model`, `seeds`, `limit` or `evaluate`, as for `run`.
+
+    Returns:
+        `suite`, `choices`, `records` of all trials.
+
+    Raises:
+        LeakboardError: whatever is wrong with an argument; or the suite reports on what is selected on.
+    """
+    from bench.backbones import device_of
+    from bench.running import Engine, console_of
+    from bench.suites import load_suite
+    from bench.tuning import check_place, kept
+    from bench.tuning import tune as chosen
+    from leaderboards.results import LOCAL
+
+    engine = workers if isinstance(workers, Engine) else Engine(workers)
+    loaded, console = load_suite(suite).override(**instead), console_of(progress)
+    target, folder = _path("to", to), _path("out", out) or LOCAL / f"{loaded.name}-trials"
+    if target is not None:
+        check_place(loaded, target)
+    found = chosen(loaded, folder, console, _path("data", data), device_of(device), engine)
+    if target is not None:
+        kept(found, target, folder)
+    return found
 
 
 def load(*folders: str | Path) -> Results:
@@ -242,11 +289,12 @@ def attack(
     """
     from bench.backbones import device_of, load_backbone
     from bench.foreign import Request, attack_folder
+    from bench.running import console_of
     from leaderboards.results import Attacked
 
     if attributes and truth is None:
         raise LeakboardError("attributes: they are columns of the truth; give `truth`, too")
-    place, console = _path("folder", folder), _console(progress)
+    place, console = _path("folder", folder), console_of(progress)
     assert place is not None
     with console.status("loading the model") if console else nullcontext():
         backbone = load_backbone(str(model), device_of(device))
@@ -339,26 +387,6 @@ def _path(name: str, value: str | Path | None) -> Path | None:
     if value is not None and not isinstance(value, str | Path):
         raise LeakboardError(f"{name}: expected a path, got {_kind(value)}")
     return None if value is None else Path(value)
-
-
-def _console(progress: bool | Console) -> Console | None:
-    """Where progress is shown, if anywhere."""
-    from rich.console import Console
-
-    if not isinstance(progress, bool | Console):
-        raise LeakboardError(
-            f"progress: expected true, false or a console of rich, got {_kind(progress)}"
-        )
-    if not isinstance(progress, bool):
-        return progress
-    console = Console()
-    return console if progress and (console.is_terminal or console.is_jupyter) else None
-
-
-def _reporter(console: Console | None, cells: int) -> AbstractContextManager[Reporter]:
-    from bench.running import Live, Reporter
-
-    return Live(console, cells) if console else nullcontext(Reporter())
 
 
 def _kind(value: object) -> str:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bench.backbones import Tokens
-from bench.contracts import Channel, Envelope, Objective
+from bench.contracts import Channel, Envelope, Objective, TrainSettings
 from bench.exchange import Predictor, Session, Tuned, released
 from bench.methods import Defense, Source
 
@@ -40,6 +40,10 @@ class Blackout(Defense):
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     colour: ClassVar[str] = "#000000"
     marker: ClassVar[str] = "X"
+
+    def tried(self, settings: TrainSettings, n: int, classes: int) -> tuple[()]:
+        """Nothing is trained."""
+        return ()
 
     def fine_tune(self, session: Session) -> Tuned:
         rng, width = session.noise, session.backbone.width

@@ -27,7 +27,8 @@ class Network(nn.Module):
 
     Args:
         cut: `bottom` ends and the top starts here.
-        adapted: which blocks LoRA adapts, as a slice or one by one; the rest of the encoder stays as it is.
+        adapted: which blocks LoRA adapts, as a slice or one by one, and none under `tune: head`; the rest of the
+            encoder stays as it is.
 
     Attributes:
         seat: where the network shares its passes with others; None where it is by itself.
@@ -47,9 +48,10 @@ class Network(nn.Module):
         self.family = backbone.family
         self.cut = cut
         self.encoder = copy.deepcopy(backbone.model)
-        stack = self.family.stack(self.encoder)
-        chosen = stack[adapted] if isinstance(adapted, slice) else [stack[i] for i in adapted]
-        lora.inject(nn.ModuleList(chosen), self.family, settings)
+        if settings.tune != "head":
+            stack = self.family.stack(self.encoder)
+            chosen = stack[adapted] if isinstance(adapted, slice) else [stack[i] for i in adapted]
+            lora.inject(nn.ModuleList(chosen), self.family, settings)
         self.head = head
         self.seat: Seat | None = None
         self.to(backbone.device)

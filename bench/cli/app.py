@@ -77,6 +77,10 @@ SeedList = Annotated[
 Limit = Annotated[
     int | None, typer.Option("--limit", help="At most so many examples of each split.")
 ]
+Evaluate = Annotated[
+    str | None,
+    typer.Option(help="The split on which utility is reported, instead of the suite's."),
+]
 Deciding = typer.Option(
     "--attack",
     metavar="paper|strongest|NAME",
@@ -162,3 +166,17 @@ def escaped(text: Any) -> str:
 
     shown = "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in str(text))
     return escape(shown)
+
+
+def numbers(text: str | None) -> list[int] | None:
+    """Whole numbers as --seeds has them.
+
+    Raises:
+        LeakboardError: something else.
+    """
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise LeakboardError(f"--seeds: expected whole numbers as in 0,1,2, got '{text}'") from None

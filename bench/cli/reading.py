@@ -113,7 +113,7 @@ def board(
     question: Annotated[
         str | None,
         typer.Option(
-            help="best-privacy, front, hypervolume, cost or papers, instead of the matrix."
+            help="best-privacy, matched, front, hypervolume, cost or papers, instead of the matrix."
         ),
     ] = None,
     budget: Annotated[

@@ -12,6 +12,7 @@ from bench.cli.app import (
     PUBLISHED,
     Data,
     Device,
+    Evaluate,
     Limit,
     Models,
     Out,
@@ -21,6 +22,7 @@ from bench.cli.app import (
     app,
     console,
     escaped,
+    numbers,
     styled,
 )
 from bench.contracts import LeakboardError
@@ -49,6 +51,7 @@ def plan(
     data: Data = None,
     seeds: SeedList = None,
     limit: Limit = None,
+    evaluate: Evaluate = None,
     out: Out = None,
 ) -> None:
     """Show the cells of a suite, the pairs that do not fit and why, and what is already done.
@@ -62,7 +65,11 @@ def plan(
     from leaderboards.results import LOCAL
 
     loaded = load_suite(suite).override(
-        task=task or None, model=model or None, seeds=_numbers(seeds), limit=limit
+        task=task or None,
+        model=model or None,
+        seeds=numbers(seeds),
+        limit=limit,
+        evaluate=evaluate,
     )
     with console.status("loading data and models"):
         planned = make_plan(loaded, data)
@@ -84,6 +91,7 @@ def run(
     device: Device = "auto",
     seeds: SeedList = None,
     limit: Limit = None,
+    evaluate: Evaluate = None,
     out: Out = None,
     transcripts: Annotated[
         Path | None,
@@ -143,9 +151,9 @@ def run(
     if (suite is None) == (record is None):
         raise LeakboardError("give a SUITE, or --record KEY, and not both")
     if record is not None:
-        if task or seeds or limit is not None or len(model or []) > 1:
+        if task or seeds or limit is not None or evaluate or len(model or []) > 1:
             raise LeakboardError(
-                "--record runs one cell as it was: --task, --seeds and --limit do not go with it, "
+                "--record runs one cell as it was: --task, --seeds, --limit and --evaluate do not go with it, "
                 "and --model says only where its model lies"
             )
         _again(record, model[0] if model else None, data, device, out, transcripts)
@@ -157,8 +165,9 @@ def run(
         device=device,
         task=task or None,
         model=model or None,
-        seeds=_numbers(seeds),
+        seeds=numbers(seeds),
         limit=limit,
+        evaluate=evaluate,
         transcripts=transcripts,
         workers=engine,
         progress=console,
@@ -222,15 +231,6 @@ def _ended(records: Sequence[Record], folder: Path, name: str, shown: Sequence[s
         console.print(styled(f"[yellow]{escaped(head)}[/] {escaped(leak.reason)}"))
     if bad or broken:
         raise typer.Exit(1)
-
-
-def _numbers(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise LeakboardError(f"--seeds: expected whole numbers as in 0,1,2, got '{text}'") from None
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:

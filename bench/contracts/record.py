@@ -89,6 +89,9 @@ class Provenance(Part):
     """How many cells shared a pass through the model, at most; with more than one, numbers agree with
     those of the cell by itself to the rounding of float32 sums."""
     platform: str
+    trials: tuple[str, ...] = ()
+    """Keys of the records of all trials by which the settings of training were chosen, on held-out training
+    examples; those of the chosen one first. Empty where nothing was chosen, and in older records."""
     secret: str | None = None
     """Fingerprint of what the customer's secrets were drawn from; None: from the cell's seed alone."""
 

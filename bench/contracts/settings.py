@@ -14,7 +14,7 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 
 class TrainSettings(Part):
-    """How the model is fine-tuned; the same for every defense of a suite."""
+    """How the model is fine-tuned: the suite's settings, or those of a row of its own."""
 
     epochs: int = Field(2, ge=1)
     batch_size: int = Field(32, ge=1)
@@ -27,8 +27,9 @@ class TrainSettings(Part):
     lora_alpha: float = Field(16.0, gt=0)
     max_length: int = Field(128, ge=4)
     """Tokens per example, special tokens included; longer texts are cut."""
-    tune: Literal["lora", "full"] = "lora"
-    """What is trained of a released model: LoRA (and the head of a classifier), or all of it."""
+    tune: Literal["lora", "full", "head"] = "lora"
+    """What is trained of a released model: LoRA (and the head of a classifier), all of it, or of a
+    classifier the head alone, on features that are computed once, without dropout."""
     precision: Precision = "float32"
     """In which the model computes while it is fine-tuned and while the vendor answers with it: bf16 is
     bfloat16 by autocast, on a CPU as on a GPU. What is trained, the optimiser, the losses, what is

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
 
+import torch
 from pydantic import BeforeValidator, Field, model_validator
 from torch import Tensor
 
 from bench.backbones import Tokens
-from bench.contracts import Channel, Claim, Goal, Objective
+from bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
 from bench.defending import private
 from bench.exchange import Session, Trainee, released
 from bench.methods import Defense
@@ -17,6 +19,10 @@ from bench.methods import Defense
 Epsilon = Annotated[
     Annotated[float, Field(gt=0)] | None, BeforeValidator(lambda v: None if v == "none" else v)
 ]
+
+
+AT_ONCE = 256
+"""Examples whose gradients are held at once; a batch may be all of the training set."""
 
 
 class Private(Defense):
@@ -44,6 +50,31 @@ class Private(Defense):
         if self.epsilon is not None and self.sigma is not None:
             raise ValueError("give epsilon or sigma: `epsilon: none` lets sigma decide")
         return self
+
+    def tried(self, settings: TrainSettings, n: int, classes: int) -> Sequence[Mapping[str, Any]]:
+        """What works at small ε: large batches, up to all examples, more epochs, higher rates; and a head alone."""
+        if self.undefended:
+            return super().tried(settings, n, classes)
+        rate, epochs = settings.learning_rate, settings.epochs
+        whole = [
+            {"tune": "head", "learning_rate": rate, "epochs": steps, "batch_size": n}
+            for steps in (30, 100)
+            for rate in (0.1, 0.03, 0.3)
+        ]
+        large = max(settings.batch_size, n // 8)
+        lora = [
+            {
+                "tune": "full" if settings.tune == "full" else "lora",
+                "learning_rate": up * rate,
+                "epochs": long * epochs,
+                "batch_size": size,
+            }
+            for up, long, size in (
+                *((3.0, 2, large), (10.0, 2, large), (3.0, 4, large)),
+                *((10.0, 4, n), (3.0, 4, n), (10.0, 1, large)),
+            )
+        ]
+        return [*(whole if classes else ()), *lora]
 
     def train_privately(
         self, session: Session, network: Trainee, tokens: Tokens, rows: Tensor
@@ -104,16 +135,16 @@ def sgd(
         for _ in range(session.settings.epochs)
     ]
     network.train()
-    hooked = session.settings.tune == "lora"
+    hooked = session.settings.tune != "full"
+    each = released.losses_of(session, network, tokens, session.labels)
     with private.PrivateGradients(network, clip, sigma, size, session.noise, hooked) as gradients:
 
         def step(batch: Tensor) -> float:
             total = 0.0
-            parts = batch[None] if hooked else batch[:, None]
-            for part in parts if len(batch) else ():
-                with session.autocast():
-                    found = released.losses(network, tokens.take(part), session.labels[part])
-                gradients.add(found.float())
+            # Clipped one by one and added up: how many pass at once changes nothing but the memory.
+            for part in torch.split(batch, AT_ONCE if hooked else 1) if len(batch) else ():
+                found = each(part)
+                gradients.add(found)
                 total += found.sum().item()
             gradients.release()
             return total / max(1, len(batch))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import LanguageModel, Network, Tokens
+from bench.backbones import LanguageModel, Network, Tokens, by_length
 from bench.exchange.predictor import Predictor
 from bench.exchange.session import Session
 from bench.exchange.tuned import Tuned
@@ -46,6 +46,41 @@ def losses(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
     return cross_entropy(found, labels.to(found.device), reduction="none")
 
 
+def losses_of(
+    session: Session, network: Trainee, tokens: Tokens, labels: Tensor
+) -> Callable[[Tensor], Tensor]:
+    """The loss of each example of a batch, given its rows of `tokens`.
+
+    Where the head alone is trained, the features of all are computed here, once.
+    """
+    if session.settings.tune != "head" or isinstance(network, LanguageModel):
+
+        def each(rows: Tensor) -> Tensor:
+            with session.autocast():
+                return losses(network, tokens.take(rows), labels[rows]).float()
+
+        return each
+    known, head = _features(session, network, tokens), network.head
+    truth = labels.to(known.device)
+    return lambda rows: cross_entropy(head(known[rows]), truth[rows], reduction="none")
+
+
+@torch.no_grad()
+def _features(session: Session, network: Network, tokens: Tokens) -> Tensor:
+    """[n, d] what the head reads of each example."""
+    network.eval()
+    device = network.embeddings.weight.device
+    known = torch.zeros(len(tokens), session.backbone.width, device=device)
+    batches = by_length(tokens.lengths)
+    for rows in session.progress("features", batches, len(batches)):
+        own = tokens.take(rows)
+        words = network.embeddings(own.ids.values.to(device))
+        with session.autocast():
+            known[rows] = network.features(own.ids.with_values(words), own.types).float()
+    network.train()
+    return known
+
+
 def confidences(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
     """[B] ln(p/(1 − p)) of each example's label; of a text the mean of ln p over its tokens.
 
@@ -75,15 +110,15 @@ def train(
     network.train()
     used = session.all_rows if rows is None else rows
     tokens, labels = tokens.take(used), session.labels[used]
+    each = losses_of(session, network, tokens, labels)
 
     def step(rows: Tensor) -> float:
-        own = tokens.take(rows)
-        with session.autocast():
-            if isinstance(network, LanguageModel):
-                loss, _, mask = network.losses(own)
+        if isinstance(network, LanguageModel):
+            with session.autocast():
+                loss, _, mask = network.losses(tokens.take(rows))
                 mean = loss.sum() / mask.sum()
-            else:
-                mean = losses(network, own, labels[rows]).mean()
+        else:
+            mean = each(rows).mean()
         mean.backward()  # type: ignore[no-untyped-call]
         return mean.item()
 

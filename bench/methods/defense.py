@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bench.contracts import Channel, Claim, Goal, Objective
+from bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
 from bench.exchange import Tuned
 from bench.methods.method import Method
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from bench.backbones import Backbone, Ragged, Tokens
     from bench.exchange import Session
     from bench.tasks import Split
+
+
+HEADS: Sequence[Mapping[str, Any]] = [
+    {"tune": "head", "learning_rate": rate, "epochs": epochs, "batch_size": 64}
+    for epochs in (10, 30)
+    for rate in (1e-2, 3e-3, 3e-2)
+]
+"""What is tried where a head alone is trained: its passes cost next to nothing."""
 
 
 class Defense(Method, ABC):
@@ -66,6 +74,25 @@ class Defense(Method, ABC):
         gets the first. Where the protection is off already, or nothing switches it off, there is none.
         """
         return ()
+
+    def tried(self, settings: TrainSettings, n: int, classes: int) -> Sequence[Mapping[str, Any]]:
+        """Settings of training that `leakboard tune` tries in place of some, what works most often first.
+
+        They are compared by utility on held-out training examples, so nothing belongs here that trades
+        utility for privacy; that is what parameters are for.
+
+        Args:
+            n: training examples.
+            classes: 0 for language modelling.
+
+        Returns:
+            For each trial what it changes; nothing where there is nothing to train.
+        """
+        if settings.tune == "head":
+            return HEADS
+        rate, epochs = settings.learning_rate, settings.epochs
+        steps = ((3.0, 1), (0.3, 1), (1.0, 2), (3.0, 2), (0.3, 2), (0.1, 1))
+        return [{"learning_rate": rate * up, "epochs": epochs * long} for up, long in steps]
 
     def claim(self) -> Claim | None:
         """The formal guarantee at these parameters, or None."""

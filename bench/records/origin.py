@@ -20,7 +20,11 @@ PACKAGES = ("torch", "transformers", "peft", "numpy", "faiss-cpu", "faiss-gpu-cu
 
 
 def provenance(
-    device: str, workers: int = 1, secret: str | None = None, stacked: int = 1
+    device: str,
+    workers: int = 1,
+    secret: str | None = None,
+    stacked: int = 1,
+    trials: tuple[str, ...] = (),
 ) -> Provenance:
     """Describes this process, its packages and its device, now.
 
@@ -28,6 +32,7 @@ def provenance(
         workers: how many cells run at once on the machine.
         secret: fingerprint of what the customer's secrets are drawn from.
         stacked: how many cells shared a pass, at most.
+        trials: keys of those by which the settings of training were chosen.
     """
     on_gpu = device.startswith("cuda")
     commit, dirty = _commit()
@@ -43,6 +48,7 @@ def provenance(
         workers=workers,
         stacked=stacked,
         platform=f"{platform.system()} {platform.machine()}",
+        trials=trials,
         secret=secret,
     )
 

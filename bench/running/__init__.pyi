@@ -19,6 +19,8 @@ from .plan import Planned as Planned
 from .plan import make_plan as make_plan
 from .reporting import Live as Live
 from .reporting import Reporter as Reporter
+from .reporting import console_of as console_of
+from .reporting import shown_on as shown_on
 from .runner import Runner as Runner
 from .runner import lacking as lacking
 from .scene import Scene as Scene

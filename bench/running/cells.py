@@ -119,6 +119,7 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
             scene.workers,
             fingerprint(scene.secret),
             scene.place.widest if scene.place else 1,
+            scene.planned.trials,
         ),
     )
 

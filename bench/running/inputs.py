@@ -13,7 +13,7 @@ from bench.attacking import Known
 from bench.backbones import Backbone, Tokens
 from bench.contracts import Cell, Ints, Seeds
 from bench.methods import Auxiliary, Defense
-from bench.tasks import OWN, Planted, Split, Task, planted, shared
+from bench.tasks import HELD_OUT, OWN, Planted, Split, Task, held_out, planted, shared
 
 Public = Mapping[str, Auxiliary]
 """By name the public texts that an attack may ask for: `OWN`, or another task's."""
@@ -92,7 +92,10 @@ class Inputs:
 
 def _planted(cell: Cell, task: Task, secret: str) -> Planted:
     seeds = Seeds.of(cell.seed, secret=secret)
-    return planted(task.limited(cell.limit, seeds.data), cell.plant, seeds.planting, cell.shadow)
+    drawn = task.limited(cell.limit, seeds.data)
+    if cell.evaluate == HELD_OUT:
+        drawn = held_out(drawn)
+    return planted(drawn, cell.plant, seeds.planting, cell.shadow)
 
 
 def _fallen(cell: Cell, plants: Planted, pool: Tokens, evaluated: Tokens, public: Public) -> Inputs:

@@ -52,7 +52,8 @@ class Job:
         """For another process; methods that it could not import travel along."""
         import cloudpickle
 
-        for method in (*self.suite.defenses, *self.suite.attacks):
+        defenses = (row.defense for row in self.suite.defenses)
+        for method in (*defenses, *self.suite.attacks):
             module = sys.modules[type(method).__module__]
             if module.__name__.startswith(FROM_FILE):
                 cloudpickle.register_pickle_by_value(module)

@@ -8,11 +8,12 @@ from itertools import product
 from pathlib import Path
 
 from bench.backbones import Backbone, load_backbone
-from bench.contracts import Cell, Channel, Plant, TrainSettings
-from bench.methods import Attack, Defense, Shadows, spec_of
+from bench.contracts import Cell, Channel, LeakboardError, Plant, TrainSettings
+from bench.methods import Attack, Defense, Shadows, registry, spec_of
 from bench.running.pairing import Pairing, either, pair
-from bench.suites import Suite
-from bench.tasks import OWN, Task, load_task
+from bench.scoring import UNTUNED
+from bench.suites import Suite, SuiteRow, in_words
+from bench.tasks import HELD_OUT, OWN, Task, load_task
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,10 @@ class Planned:
     refused: str | None
     """Why the defense cannot run here at all, or None."""
     trained: str = ""
-    """How it is fine-tuned, where the suite does that in several ways: 'precision=bf16'."""
+    """How it is fine-tuned, where the suite does that in several ways or its row in its own:
+    'precision=bf16', 'tune=head'."""
+    trials: tuple[str, ...] = ()
+    """Keys of the records of the trials by which that was chosen."""
     needs: tuple[str, ...] = ()
     """Keys of the shadow models that have to be trained before."""
     shadows: Mapping[Attack, Shadows] = field(default_factory=dict)
@@ -45,12 +49,12 @@ class Plan:
     """All cells of a suite, and the data and models that they share.
 
     Attributes:
-        added: twins that the suite lacks, on which attacks on its defenses have to work: each in words,
-            with the names of those defenses.
+        added: rows that the suite lacks, each in words: twins, on which attacks on its defenses have to
+            work, with the names of those defenses; and the model before any tuning, with none.
         tasks: by their hash.
         backbones: by their hash.
         public: by name, other tasks whose texts attacks take for public ones.
-        twins: whether twins were to be added.
+        twins: whether twins and the model before any tuning were to be added.
         secret: from which the customer's secrets are drawn; see `Seeds.of`.
     """
 
@@ -64,11 +68,13 @@ class Plan:
     secret: str = field(default="", repr=False)
 
     def additions(self) -> list[str]:
-        """A sentence for each twin that was added."""
+        """A sentence for each row that was added."""
         return [
-            f"added: {twin}, which is {' and '.join(names)} with its protection off: what an attack does "
+            f"added: {row}, which is {' and '.join(names)} with its protection off: what an attack does "
             "not find says something only where it works there"
-            for twin, names in self.added.items()
+            if names
+            else f"added: {row}, the model before any tuning: utility that is not above its is none"
+            for row, names in self.added.items()
         ]
 
     def part(self, number: int, parts: int) -> Plan:
@@ -89,10 +95,11 @@ def make_plan(
 
     Cells that share a task, a model and a seed stand together, so that texts are tokenised once; the
     shadow models that attacks on a cell need stand before it. Where attacks apply to a defense and
-    the suite holds none of its twins (see `Defense.twins`), one is added, under the same attacks.
+    the suite holds none of its twins (see `Defense.twins`), one is added, trained as that row is, under
+    the same attacks; and so is the model before any tuning.
 
     Args:
-        twins: whether twins are added.
+        twins: whether these are added.
 
     Raises:
         LeakboardError: a task, a split, a model or a cut that does not exist.
@@ -103,17 +110,21 @@ def make_plan(
     cells: list[Planned] = []
     added: dict[str, dict[str, None]] = {}
     for task in tasks:
-        task.split(suite.evaluate)
+        _check_split(task, suite.evaluate)
         for backbone in backbones.values():
             for cut in suite.cut:
                 backbone.check_cut(cut)
+            there: set[str] = set()
             places = product(suite.seeds, suite.plant or (None,), suite.train, suite.cut)
             for seed, plant, train, cut in places:
                 place = _Place(suite, task, backbone, cut, seed, train, plant)
-                targets = [place.planned(defense) for defense in suite.defenses]
+                targets = [place.planned(row) for row in suite.defenses]
                 for target, names in place.lacking(targets) if twins else ():
                     targets.append(target)
                     added.setdefault(str(target.defense), {}).update(dict.fromkeys(names))
+                # A row with a setting of its own is the same in several of the suite's.
+                targets = list({t.cell.key: t for t in targets if t.cell.key not in there}.values())
+                there |= {target.cell.key for target in targets}
                 for target in targets:
                     shadows = _shadows(target, task)
                     needs = tuple(shadow.cell.key for shadow in shadows)
@@ -137,8 +148,9 @@ class _Place:
     train: TrainSettings
     plant: Plant | None
 
-    def planned(self, defense: Defense) -> Planned:
-        suite, task, cut, train = self.suite, self.task, self.cut, self.train
+    def planned(self, row: SuiteRow) -> Planned:
+        suite, task, cut, defense = self.suite, self.task, self.cut, row.defense
+        train = row.over(self.train)
         cell = Cell(
             task=task.name,
             data_hash=task.hash,
@@ -155,19 +167,39 @@ class _Place:
         )
         pairings = tuple(pair(attack, defense, task, cut, self.plant) for attack in suite.attacks)
         refused = _unfit(defense, task, cut, train) or defense.refuses(cut)
-        return Planned(cell, defense, pairings, refused, suite.trained(train, self.plant))
+        told = in_words(suite.apart(train, self.plant) | row.own)
+        return Planned(cell, defense, pairings, refused, told, row.trials)
 
     def lacking(self, targets: Sequence[Planned]) -> list[tuple[Planned, list[str]]]:
-        """Twins that are not among some cells, each with the names of the defenses that need it."""
+        """Rows that are not among some cells, each with the names of the defenses whose twin it is."""
         there = {_setting(target.defense) for target in targets}
         found: dict[str, tuple[Planned, list[str]]] = {}
-        for target in targets:
+        for target, row in zip(targets, self.suite.defenses, strict=True):
             attacked = not target.refused and any(pairing.goals for pairing in target.pairings)
             twins = target.defense.twins(self.task.objective) if attacked else ()
             if twins and there.isdisjoint(map(_setting, twins)):
-                own = found.setdefault(_setting(twins[0]), (self.planned(twins[0]), []))
-                own[1].append(target.defense.name)
-        return [(twin, names) for twin, names in found.values() if not twin.refused]
+                twin = self.planned(SuiteRow(defense=twins[0], train=row.train))
+                own = found.setdefault(twin.cell.key, (twin, []))
+                own[1].extend({target.defense.name} - {*own[1]})
+        lacks = [(twin, names) for twin, names in found.values() if not twin.refused]
+        if all(target.defense.name != UNTUNED for target in targets):
+            # It has no cut, and nothing that shadow models would tell more of.
+            untuned = replace(self, cut=0).planned(SuiteRow(defense=registry.defense(UNTUNED)()))
+            cheap = tuple(pairing for pairing in untuned.pairings if not pairing.attack.shadowed)
+            lacks.append((replace(untuned, pairings=cheap), []))
+        return lacks
+
+
+def _check_split(task: Task, evaluate: str) -> None:
+    if evaluate == HELD_OUT:  # cut off its training split, cell by cell
+        return
+    if evaluate == "test" and "test" not in task.splits:
+        raise LeakboardError(
+            f"task '{task.name}' has no labelled test split here, on which utility could be reported. Write "
+            "`evaluate: dev`, or --evaluate dev, on which no setting was selected; or give a folder that "
+            f"holds one with --data (it comes from {task.source or 'nowhere known'})"
+        )
+    task.split(evaluate)
 
 
 def _setting(defense: Defense) -> str:
@@ -190,6 +222,11 @@ def _shadows(target: Planned, task: Task) -> list[Planned]:
 
 def _unfit(defense: Defense, task: Task, cut: int, train: TrainSettings) -> str | None:
     """Why a defense cannot train on a task at all, or None."""
+    if train.tune == "head" and not (task.labels and defense.emits == {Channel.MODEL}):
+        return (
+            "`tune: head` trains the head of a classifier that is released; over an API that is the "
+            "defense `frozen`, and a language model has no head of its own"
+        )
     if defense.emits == {Channel.MODEL}:
         if cut:
             return f"{defense.name} trains the whole model, which is cut nowhere"

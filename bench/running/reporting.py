@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 from rich.console import Console
@@ -17,7 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from bench.contracts import Record
+from bench.contracts import LeakboardError, Record
 from bench.running.plan import Planned
 
 
@@ -102,6 +103,28 @@ class Live(Reporter):
 
     def warned(self, message: str) -> None:
         self.console.print(message, style="yellow", markup=False)
+
+
+def console_of(progress: bool | Console) -> Console | None:
+    """Where progress is shown, if anywhere: on a terminal where it is wanted, on a given console anyway.
+
+    Raises:
+        LeakboardError: neither a truth value nor a console.
+    """
+    if not isinstance(progress, bool | Console):
+        raise LeakboardError(
+            "progress: expected true, false or a console of rich, got "
+            f"{type(progress).__name__} {progress!r:.60}"
+        )
+    if not isinstance(progress, bool):
+        return progress
+    console = Console()
+    return console if progress and (console.is_terminal or console.is_jupyter) else None
+
+
+def shown_on(console: Console | None, cells: int) -> AbstractContextManager[Reporter]:
+    """A reporter of so many cells on a console, or one that shows nothing."""
+    return Live(console, cells) if console else nullcontext(Reporter())
 
 
 def _line(name: str, record: Record, reused: bool) -> str:

@@ -10,6 +10,8 @@ from .checks import flags as flags
 from .checks import provable as provable
 from .components import projections as projections
 from .detection import measure_detector as measure_detector
+from .gains import UNTUNED as UNTUNED
+from .gains import gain as gain
 from .guesses import BadGuess as BadGuess
 from .guesses import Truth as Truth
 from .guesses import score as score

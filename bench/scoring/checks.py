@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bench.contracts import Goal, Leak, Record
 from bench.scoring import one_run
 from bench.scoring.certificates import NEEDED, Strengths, advantage_low, strengths
+from bench.scoring.gains import not_above
 
 FLAGS = {
     "uncertified-attack": "the attack found nothing clear, and no record shows that it works on this task, "
@@ -14,6 +15,8 @@ FLAGS = {
     "below-chance": "the attack does worse than guessing without any observation",
     "weaker-beats-stronger": "guessing from public frequencies beats this attack",
     "unseen-class": "the labelled share holds no example of some value, which the attack cannot learn",
+    "not-above-untuned": "its utility is not clearly above that of the model before any tuning: tuning bought "
+    "nothing that protection could cost",
     "truncated-transcript": "the recording budget was too small; the attacks saw less than was sent",
     "claim-violated": "an audit proves a larger epsilon than the defense claims: a fault in the defense",
     "cannot-fail": "the audit guesses about too few examples: a perfect attacker could not have proven the "
@@ -38,9 +41,12 @@ def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flag
     """
     certified = strengths(records) if certified is None else certified
     found: Flags = {}
+    useless = not_above(records)
     for record in records:
-        if record.dropped_bytes:
-            found[record.key, -1] = ("truncated-transcript",)
+        own = ["truncated-transcript"] if record.dropped_bytes else []
+        own += ["not-above-untuned"] if record.key in useless else []
+        if own:
+            found[record.key, -1] = tuple(own)
         guessers = [leak for leak in record.leaks if leak.channel is None and leak.success]
         for i, leak in enumerate(record.leaks):
             names = _of_leak(record, leak, certified.get((record.key, i), 0.0), guessers)

@@ -91,12 +91,11 @@ def _expected(suite: str, record: Record) -> Mapping[str, Attack]:
     """The attacks that have to stand in a record, by their names."""
     if suite in suite_names():
         own = built_in(suite)
+        listed = [row.defense for row in own.defenses]
         # A plan adds twins that a suite lacks.
-        twins = [t for d in own.defenses for aim in get_args(Objective) for t in d.twins(aim)]
+        twins = [t for d in listed for aim in get_args(Objective) for t in d.twins(aim)]
         defense = record.cell.defense
-        if any(
-            d.name == defense.name and d.params == defense.params for d in [*own.defenses, *twins]
-        ):
+        if any(d.name == defense.name and d.params == defense.params for d in [*listed, *twins]):
             return {attack.name: attack for attack in own.attacks}
     return standard()
 

@@ -1,5 +1,6 @@
 """Lists of methods as suites write them: names, parameters with grids, classes, configured methods.
 
+A defense may have its own settings of training beside its name, as a grid, too.
 `attacks: all` stands for every attack but those that declare themselves costly; such a one is
 named explicitly, in a list.
 """
@@ -7,15 +8,17 @@ named explicitly, in a list.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import isfinite, prod
 from typing import Any, Literal, TypeVar
 
-from bench.contracts import LeakboardError, plain
+from bench.contracts import LeakboardError, TrainSettings, plain
 from bench.methods import Attack, Defense, Method, registry
 from bench.suites.composing import composed
 from bench.suites.page import Loc, Page, shown
+from bench.suites.row import SuiteRow
 
 ALL = "all"
 MOST_SETTINGS = 1000
@@ -48,7 +51,7 @@ def methods_named(kind: Kind, words: Sequence[Any]) -> tuple[Any, ...]:
         entries.append(page.plain(node, where) if node else None)
     found = listed(page, kind, entries or _cheap())
     page.approve()
-    return found
+    return tuple(row.defense for row in found) if kind == "defense" else found
 
 
 def with_all(entries: Sequence[Any]) -> Sequence[Any]:
@@ -77,11 +80,12 @@ def _cheap() -> list[str]:
 
 
 def listed(page: Page, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
-    """The methods of a list, grids unfolded; mistakes are noted on the page."""
+    """The attacks or the rows of a list, grids unfolded; mistakes are noted on the page."""
     known: Mapping[str, type[Method]]
     known = registry.attacks() if kind == "attack" else registry.defenses()
     base: type[Method] = Attack if kind == "attack" else Defense
     found: list[Method] = []
+    rows: list[SuiteRow] = []
     settings = set[tuple[type, str]]()
     for i, entry in enumerate(entries):
         loc: Loc = (f"{kind}s", i)
@@ -90,18 +94,72 @@ def listed(page: Page, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
                 loc[:1], f"must be at most {MOST_SETTINGS:,} settings, all grids unfolded"
             )
             break
-        for method in _methods(page, kind, base, known, entry, loc):
+        bare, beside = _parted(kind, entry)
+        trains = _trainings(page, beside.get("train"), (*loc, "train"))
+        trials = _keys(page, beside.get("trials", ()), (*loc, "trials"))
+        for method, train in product(_methods(page, kind, base, known, bare, loc), trains):
             own, other = type(method), known.get(method.name)
             twin = next((m for m in found if m.name == method.name and type(m) is not own), None)
+            told = method.model_dump_json() + (train.model_dump_json() if train else "")
             if (other or own) is not own or twin is not None:
                 # Records know methods by their names alone.
                 page.complain(loc, f"another {kind} is named '{method.name}', too; rename yours")
-            elif (own, setting := method.model_dump_json()) in settings:
+            elif (own, told) in settings:
                 page.complain(loc, f"'{method}' is listed twice")
             else:
-                settings.add((own, setting))
+                settings.add((own, told))
             found.append(method)
-    return tuple(found)
+            if isinstance(method, Defense):
+                rows.append(SuiteRow(defense=method, train=train, trials=trials))
+    return tuple(rows if kind == "defense" else found)
+
+
+def _parted(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
+    """An entry without what stands beside the name of a defense, and that."""
+    if isinstance(entry, SuiteRow):
+        return entry.defense, {"train": entry.train, "trials": entry.trials}
+    if kind == "attack" or not isinstance(entry, dict) or len(entry) < 2:
+        return entry, {}
+    beside = {key: entry[key] for key in ("train", "trials") if key in entry}
+    return {key: value for key, value in entry.items() if key not in beside}, beside
+
+
+def _trainings(page: Page, given: Any, loc: Loc) -> list[TrainSettings | None]:
+    """What a row sets of its training: one for each combination of the listed values."""
+    if given is None or isinstance(given, TrainSettings):
+        return [given]
+    if not isinstance(given, Mapping) or not given:
+        page.complain(loc, f"expected settings such as {{epochs: 30}}, got {shown(given)}")
+        return [None]
+    try:
+        every = unfolded(given)
+    except ValueError as error:
+        page.complain(loc, str(error))
+        return [None]
+    return [page.build(TrainSettings, each, loc) for each in every]
+
+
+def _keys(page: Page, given: Any, loc: Loc) -> tuple[str, ...]:
+    keys = given if isinstance(given, list | tuple) else [given]
+    if not all(isinstance(key, str) and re.fullmatch(r"[0-9a-f]{16}", key) for key in keys):
+        page.complain(loc, f"expected keys of records, each in quotes, got {shown(given)}")
+        return ()
+    return tuple(keys)
+
+
+def unfolded(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A grid of settings: one for each combination of the listed values, in the written order.
+
+    Raises:
+        ValueError: a key has no value, or there are too many combinations.
+    """
+    axes = {key: each if isinstance(each, list | tuple) else [each] for key, each in given.items()}
+    size = prod(map(len, axes.values()))
+    if size > MOST_SETTINGS:
+        raise ValueError(f"is a grid of {size:,} settings; at most {MOST_SETTINGS:,} are taken")
+    if not size:
+        raise ValueError("must have at least one value for each key, got []")
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
 def _methods(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -29,9 +28,10 @@ from bench.contracts import (
     place,
     plain,
 )
-from bench.methods import Attack, Defense
-from bench.suites.methods import ALL, MOST_SETTINGS, listed, with_all
+from bench.methods import Attack
+from bench.suites.methods import ALL, listed, unfolded, with_all
 from bench.suites.page import Page, shown
+from bench.suites.row import SuiteRow, as_row
 from bench.tasks import OwnTask, SplitFiles, known_task
 
 SUITES = Path(__file__).parent
@@ -54,16 +54,7 @@ def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
 
 
 def _unfolded(value: Any) -> Any:
-    """A grid of settings: one for each combination of the listed values, in the written order."""
-    if not isinstance(value, Mapping):
-        return _listed(value)
-    axes = {key: each if isinstance(each, list | tuple) else [each] for key, each in value.items()}
-    size = prod(map(len, axes.values()))
-    if size > MOST_SETTINGS:
-        raise ValueError(f"is a grid of {size:,} settings; at most {MOST_SETTINGS:,} are taken")
-    if not size:
-        raise ValueError("must have at least one value for each key, got []")
-    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    return unfolded(value) if isinstance(value, Mapping) else _listed(value)
 
 
 def _apart(value: Any) -> Any:
@@ -144,12 +135,13 @@ class Suite(_Part):
     evaluate: str = "dev"
     """The split on which utility is measured."""
     train: Grid[TrainSettings] = (TrainSettings.model_validate({}),)
-    """How is fine-tuned; lists make a grid: `{precision: [float32, bf16]}`."""
+    """How is fine-tuned what has no settings of its own; lists make a grid: `{precision: [float32, bf16]}`."""
     record: Recording = Recording.model_validate({})
     plant: Annotated[tuple[Plant, ...], BeforeValidator(_apart)] = ()
     """What is planted in the training texts; attacks on the memory of a released model need it. Canaries
     are of one multiplicity in each model: `copies: [0, 10]` makes two models."""
-    defenses: tuple[Defense, ...]
+    defenses: tuple[Annotated[SuiteRow, BeforeValidator(as_row)], ...]
+    """Each with the settings of training that belong to it; where it has none, `train` holds."""
     attacks: tuple[Attack, ...]
     paper: Printed | None = None
     _base: Path = PrivateAttr(default=Path())
@@ -175,16 +167,14 @@ class Suite(_Part):
         """The folder of the file, where relative paths in it start; it decides no result."""
         return self._base
 
-    def trained(self, settings: TrainSettings, plant: Plant | None = None) -> str:
-        """What tells one of its settings of training from the others: 'precision=bf16', or ''."""
-        several = (
-            name
+    def apart(self, settings: TrainSettings, plant: Plant | None = None) -> dict[str, Any]:
+        """What tells one of its settings of training from the others, such as the precision; the copies, too."""
+        told = {
+            name: getattr(settings, name)
             for name in TrainSettings.model_fields
             if len({getattr(each, name) for each in self.train}) > 1
-        )
-        words = [f"{name}={getattr(settings, name)}" for name in several]
-        words += [f"copies={plant.copies[0]}"] if plant and len(self.plant) > 1 else []
-        return " ".join(words)
+        }
+        return told | ({"copies": plant.copies[0]} if plant and len(self.plant) > 1 else {})
 
     def override(
         self,
@@ -193,6 +183,7 @@ class Suite(_Part):
         model: Any = None,
         seeds: Any = None,
         limit: int | None = None,
+        evaluate: str | None = None,
     ) -> Suite:
         """This suite with some values replaced, each by one or a list; None keeps a value.
 
@@ -200,6 +191,7 @@ class Suite(_Part):
             LeakboardError: a value that a suite file could not hold either.
         """
         given = {"task": task, "model": model, "seeds": seeds, "limit": limit}
+        given |= {"evaluate": evaluate}
         given = {key: value for key, value in given.items() if value is not None}
         page = Page(lines={(key,): 0 for key in given}, parts=PARTS)
         suite = page.built(Suite, {key: getattr(self, key) for key in Suite.model_fields} | given)

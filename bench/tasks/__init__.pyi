@@ -7,6 +7,9 @@ from .catalogue import OWN as OWN
 from .catalogue import PublicText as PublicText
 from .catalogue import known_task as known_task
 from .catalogue import listing as listing
+from .held_out import HELD_OUT as HELD_OUT
+from .held_out import SHARE as SHARE
+from .held_out import held_out as held_out
 from .loading import GENERATORS as GENERATORS
 from .loading import data_folder as data_folder
 from .loading import load_task as load_task

@@ -132,6 +132,7 @@ def test_every_flag_that_occurs_is_explained():
     found = flags(
         [
             record("blackout", dropped_bytes=1),
+            record("untuned", leaks=[]),
             record(
                 leaks=[leak(0.1, chance=0.5, told=[3, 0]), leak(0.3, attack="prior", channel=None)]
             ),

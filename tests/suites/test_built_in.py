@@ -50,7 +50,8 @@ def test_every_built_in_suite_can_be_planned_and_certifies_its_attacks(
     assert not any(cell.refused for cell in plan.cells)
     # Without an open setting at its cut, a failure of an attack would say nothing.
     certified = {(c.cell.task, c.cell.cut) for c in plan.cells if c.defense.undefended}
-    assert certified == {(c.cell.task, c.cell.cut) for c in plan.cells}
+    tuned = [c for c in plan.cells if c.defense.name != "untuned"]
+    assert certified == {(c.cell.task, c.cell.cut) for c in tuned}
     # What attackers measure of models of their own is no attack of the suite.
     own = [cell for cell in plan.cells if cell.cell.shadow is None]
     used = {str(p.attack) for cell in own for p in cell.pairings if p.goals}
@@ -58,8 +59,21 @@ def test_every_built_in_suite_can_be_planned_and_certifies_its_attacks(
     never = NEVER_ALL.get(name, set())
     never |= set() if plant and plant.canaries else {"canary-exposure"}
     never |= set() if plant and plant.audit else {"membership", "rmia", "min-k", "ez-mia"}
-    never |= set() if any("labels" in each.emits for each in suite.defenses) else {"clear-label"}
+    sent = {channel for row in suite.defenses for channel in row.defense.emits}
+    never |= set() if "labels" in sent else {"clear-label"}
     assert used == {str(attack) for attack in suite.attacks} - never
+
+
+LABELLED = {"sst2", "mrpc", "qnli", "mnli"}
+"""Tasks of which a test split with labels is at hand."""
+
+
+@pytest.mark.usefixtures("real_methods")
+def test_every_built_in_suite_reports_on_a_labelled_test_where_there_is_one() -> None:
+    suites = [load_suite(name) for name in suite_names()]
+    told = {suite.name: suite.evaluate for suite in suites if LABELLED & {*map(str, suite.task)}}
+    assert len(told) > 10
+    assert set(told.values()) == {"test"}
 
 
 def test_the_suites_that_the_documents_name_exist() -> None:

@@ -51,7 +51,7 @@ def test_arrays_tensors_ranges_and_tuples_are_lists():
         }
     )
     assert (suite.seeds, suite.cut, suite.limit) == ((0, 1, 2), (0, 1), 40)
-    assert [one.eta for one in suite.defenses] == [75.0, 50.0]
+    assert [row.defense.eta for row in suite.defenses] == [75.0, 50.0]
     assert suite.plant[0].audit == 20
 
 

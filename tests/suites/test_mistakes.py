@@ -74,6 +74,22 @@ BAD = {
         HEAD + f"train: {{epochs: &n {list(range(1, 40))}, batch_size: *n}}\ndefenses: none\n",
         "my.yaml:3: train: is a grid of 1,521 settings; at most 1,000 are taken",
     ),
+    "misspelt setting of a row": (
+        HEAD + "defenses:\n  - sap: {eta: 75}\n    train: {epoch: 3}\n",
+        "my.yaml:5: defenses[0].train: unknown key 'epoch'. Did you mean 'epochs'?",
+    ),
+    "setting of a row out of range": (
+        HEAD + "defenses:\n  - sap:\n    train:\n      epochs: 0\n",
+        "my.yaml:6: defenses[0].train.epochs: must be greater than or equal to 1, got 0",
+    ),
+    "settings of a row that are none": (
+        HEAD + "defenses:\n  - sap:\n    train: 3\n",
+        "my.yaml:5: defenses[0].train: expected settings such as {epochs: 30}, got 3",
+    ),
+    "trials that are no keys": (
+        HEAD + "defenses:\n  - sap:\n    trials: [12]\n",
+        "my.yaml:5: defenses[0].trials: expected keys of records, each in quotes, got [12]",
+    ),
     "values that do not fit together": (
         HEAD + "defenses:\n  - sap: {bottom: trainable, secure: true}\n",
         "my.yaml:4: defenses[0].sap: a trainable bottom cannot be secure",

@@ -12,6 +12,7 @@ from suite_files import HEAD, Learned, Noise, Plain, Prior, Read
 from bench.contracts.errors import LeakboardError
 from bench.contracts.settings import Recording, TrainSettings
 from bench.suites.suite import load_suite
+from bench.suites.writing import written
 from bench.tasks.own import OwnTask
 
 
@@ -46,7 +47,11 @@ paper: {paper: SAP, artefact: Table 3, model: roberta-large, task: {mine: theirs
     assert suite.limit == 6000
     assert suite.train == (TrainSettings(epochs=3, batch_size=16, learning_rate=1e-3, lora_rank=4),)
     assert suite.record == Recording(examples=500)
-    assert suite.defenses == (Plain(), Noise(eta=110.0), Noise(eta="none"))
+    assert tuple(row.defense for row in suite.defenses) == (
+        Plain(),
+        Noise(eta=110.0),
+        Noise(eta="none"),
+    )
     assert suite.attacks == (Prior(), Learned(labelled=0.05), Learned(labelled=0.25))
     assert suite.paper is not None
     assert suite.paper.artefact == ("Table 3",)
@@ -60,7 +65,7 @@ def test_a_short_suite_takes_the_defaults_and_every_attack(read: Read) -> None:
     assert suite.model == ("minilm",)
     assert (suite.cut, suite.seeds) == ((0,), (0,))
     assert suite.limit is None
-    assert suite.defenses == (Plain(),)
+    assert tuple(row.defense for row in suite.defenses) == (Plain(),)
     assert suite.attacks == (Learned(), Prior())
     assert suite.train == (TrainSettings(),)
 
@@ -91,7 +96,9 @@ def test_one_task_of_ones_own_needs_no_list(read: Read) -> None:
 
 def test_a_grid_is_the_product_of_its_lists_in_the_written_order(read: Read) -> None:
     suite = read(HEAD + "defenses:\n  sap: {bottom: [trainable, frozen], eta: [90, 75]}\n")
-    assert [(d.params["bottom"], d.params["eta"]) for d in suite.defenses] == [
+    assert [
+        (d.params["bottom"], d.params["eta"]) for d in (row.defense for row in suite.defenses)
+    ] == [
         ("trainable", 90.0),
         ("trainable", 75.0),
         ("frozen", 90.0),
@@ -109,7 +116,7 @@ def test_a_grid_of_training_is_the_product_of_its_lists_too(read: Read) -> None:
         ("bf16", 1, 4),
         ("bf16", 3, 4),
     ]
-    assert suite.trained(suite.train[3]) == "epochs=3 precision=bf16"
+    assert suite.apart(suite.train[3]) == {"epochs": 3, "precision": "bf16"}
     (one,) = read(HEAD + "train: {precision: bf16}\ndefenses: none\n").train
     assert (one.precision, one.epochs) == ("bf16", 2)
     assert suite.override(seeds=[1]).train == suite.train
@@ -119,20 +126,20 @@ def test_a_grid_of_training_is_the_product_of_its_lists_too(read: Read) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 def test_a_grid_loses_no_value(read: Read, values: list[int]) -> None:
     suite = read(HEAD + f"defenses: [none, sap: {{eta: {values}}}]\n")
-    assert [d.params["eta"] for d in suite.defenses[1:]] == values
+    assert [d.params["eta"] for d in (row.defense for row in suite.defenses[1:])] == values
 
 
 @pytest.mark.parametrize("text", ["1e-3", "1E-3", "1.0e-3", "0.001", ".001", "+1e-03"])
 def test_numbers_in_scientific_notation_are_numbers(read: Read, text: str) -> None:
     suite = read(HEAD + f"defenses: [sap: {{eta: {text}}}]\ntrain: {{learning_rate: {text}}}\n")
     assert suite.train[0].learning_rate == 0.001
-    assert suite.defenses == (Noise(eta=0.001),)
+    assert tuple(row.defense for row in suite.defenses) == (Noise(eta=0.001),)
 
 
 def test_words_that_yaml_1_1_reads_as_truth_values_stay_words(read: Read) -> None:
     suite = read("name: on\ntask: sst2\nmodel: [no, off]\ndefenses: [sap: {secure: true}]\n")
     assert (suite.name, suite.model) == ("on", ("no", "off"))
-    assert suite.defenses == (Noise(secure=True),)
+    assert tuple(row.defense for row in suite.defenses) == (Noise(secure=True),)
 
 
 def test_a_number_as_name_is_a_name(read: Read) -> None:
@@ -170,3 +177,65 @@ def test_override_replaces_values_and_keeps_the_rest(read: Read) -> None:
     )
     assert (other.defenses, other.base) == (suite.defenses, suite.base)
     assert suite.override() == suite
+
+
+def test_a_row_has_settings_of_training_of_its_own_over_those_of_the_suite(read: Read) -> None:
+    suite = read(
+        HEAD
+        + """\
+train: {epochs: 3, batch_size: 16}
+defenses:
+  - none
+  - sap: {eta: [75, 50]}
+    train: {epochs: 9, tune: head}
+  - sap:
+    train: {learning_rate: [0.1, 0.2]}
+    trials: ["0123456789abcdef"]
+"""
+    )
+    (base,) = suite.train
+    assert [str(row) for row in suite.defenses] == [
+        "none",
+        "sap eta=75 epochs=9 tune=head",
+        "sap eta=50 epochs=9 tune=head",
+        "sap learning_rate=0.1",
+        "sap learning_rate=0.2",
+    ]
+    assert suite.defenses[0].over(base) == base
+    assert suite.defenses[1].over(base) == TrainSettings(epochs=9, batch_size=16, tune="head")
+    assert suite.defenses[3].trials == ("0123456789abcdef",)
+
+
+def test_one_setting_may_stand_twice_where_it_is_trained_in_two_ways(read: Read) -> None:
+    twice = (
+        "defenses: [{sap: {eta: 75}, train: {tune: head}}, {sap: {eta: 75}, train: {tune: lora}}]\n"
+    )
+    assert len(read(HEAD + twice).defenses) == 2
+    with pytest.raises(LeakboardError, match="listed twice"):
+        read(HEAD + twice.replace("lora", "head"))
+
+
+def test_a_suite_that_is_written_means_the_same_when_it_is_read(read: Read, tmp_path: Path) -> None:
+    text = """\
+description: "null: 1e3, on"
+task: [sst2, mrpc]
+seeds: [0, 1]
+evaluate: test
+train: {epochs: [1, 2], precision: bf16}
+plant: {canaries: "My ID is {digits}", audit: 3}
+defenses:
+  - none:
+    train: {epochs: 9, learning_rate: 1.0e-5}
+    trials: ["0123456789012345", "abcdefabcdefabcd"]
+  - sap: {eta: [none, 75], secure: true}
+attacks: [prior, {aia-mlp: {labelled: [0.05, 0.25]}}]
+paper: {paper: SAP, artefact: [Table 3, Table 4]}
+"""
+    suite = read(HEAD.replace("task: sst2\n", "") + text)
+    file = tmp_path / "again.yaml"
+    file.write_text(written(suite, "two lines\nof words"), "utf-8")
+    again = load_suite(file)
+    assert again.model_dump() == suite.model_dump()
+    assert list(map(str, again.defenses)) == list(map(str, suite.defenses))
+    assert list(map(str, again.attacks)) == list(map(str, suite.attacks))
+    assert file.read_text("utf-8").startswith("# two lines\n# of words\nname: mine\n")

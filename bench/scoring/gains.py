@@ -1,0 +1,63 @@
+"""What a record's utility is above another's, example by example; and above that of the model before tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.contracts import Record
+
+UNTUNED = "untuned"
+"""The defense that is the model before any tuning: a row of every suite."""
+
+
+def gain(mine: Record, other: Record) -> tuple[float, float, float]:
+    """How much higher the utility of a record is, and its 95 % interval over the examples that both predicted.
+
+    All NaN where one has no utility; the interval is, where their predictions are not of the same examples.
+    """
+    if mine.utility is None or other.utility is None:
+        return np.nan, np.nan, np.nan
+    mean = mine.utility.value - other.utility.value
+    first, second = hits(mine), hits(other)
+    if len(first) < 2 or len(first) != len(second):
+        return mean, np.nan, np.nan
+    gaps = first - second
+    half = 1.96 * float(gaps.std(ddof=1)) / np.sqrt(len(gaps))
+    return mean, float(gaps.mean()) - half, float(gaps.mean()) + half
+
+
+def hits(record: Record) -> NDArray[np.float64]:
+    """What each evaluated example adds to the utility, which is the mean of these numbers."""
+    told = {name: np.array(values, float) for name, values in record.predictions.items()}
+    if record.utility_metric == "accuracy" and told.keys() == {"predicted", "truth"}:
+        return np.asarray(told["predicted"] == told["truth"], np.float64)
+    if told.keys() == {"hits", "tokens"}:
+        return np.asarray(told["hits"] / told["tokens"].mean(), np.float64)
+    return np.empty(0)
+
+
+def not_above(records: Sequence[Record]) -> frozenset[str]:
+    """Keys of the records whose utility is not clearly above that of the untuned model, where that was run."""
+    before: Mapping[Any, Record] = {
+        _where(record): record for record in records if record.cell.defense.name == UNTUNED
+    }
+    found = set()
+    for record in records:
+        untuned = before.get(_where(record))
+        if untuned is None or record.cell.defense.name == UNTUNED:
+            continue
+        mean, low, _ = gain(record, untuned)
+        # Without predictions to pair, the mean alone can speak.
+        if (mean if np.isnan(low) else low) <= 0:
+            found.add(record.key)
+    return frozenset(found)
+
+
+def _where(record: Record) -> tuple[Any, ...]:
+    cell = record.cell
+    what = (cell.data_hash, cell.limit, cell.evaluate, cell.model_hash, cell.train.max_length)
+    return (*what, cell.seed, repr(cell.plant), cell.shadow)

@@ -1,0 +1,191 @@
+"""Successive halving (Jamieson & Talwalkar 2016) over seeds: the better half goes on to one more seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bench.contracts import LeakboardError, Record, Recording, TrainSettings
+from bench.records import Store
+from bench.running import Engine, make_plan, shown_on
+from bench.suites import Suite, SuiteRow
+from bench.tasks import HELD_OUT
+from bench.tuning.trials import Trial, affordable, best, trials_of
+
+MOST = 4.0
+"""The budget of a row, in times what its training costs in the suite; attacks, which trials do without,
+are not counted, so that tuning never takes longer than that."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen for a row.
+
+    Attributes:
+        trials: all of them, the chosen one first; the others by their utility on what was held out.
+    """
+
+    row: SuiteRow
+    trials: Sequence[Trial]
+
+    @property
+    def chosen(self) -> Trial:
+        """The trial that won."""
+        return self.trials[0]
+
+    @property
+    def tuned(self) -> SuiteRow:
+        """The row with what was chosen: what its trials differ in, and what it set before."""
+        every = [trial.settings.model_dump() for trial in self.trials]
+        own = {
+            name: value
+            for name, value in every[0].items()
+            if name in self.row.own or len({settings[name] for settings in every}) > 1
+        }
+        train = TrainSettings.model_validate(own) if own else None
+        keys = dict.fromkeys(key for trial in self.trials for key in trial.keys)
+        return SuiteRow(defense=self.row.defense, train=train, trials=tuple(keys))
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A suite with its choices.
+
+    Attributes:
+        suite: each of its rows trained as was chosen, with the keys of the trials.
+        choices: of the rows for which there was anything to choose.
+        records: of all trials.
+        notes: what its user should know, in sentences.
+    """
+
+    suite: Suite
+    choices: Sequence[Choice]
+    records: Sequence[Record]
+    notes: Sequence[str] = field(default=())
+
+
+def tune(
+    suite: Suite,
+    folder: Path,
+    console: Console | None = None,
+    data: Path | None = None,
+    device: str = "cpu",
+    engine: Engine | None = None,
+) -> Tuning:
+    """Chooses the settings of training of each row, on a fifth of the training split that is held out.
+
+    Every row has the same budget in passes over the data, at most `MOST` times what the suite's own training
+    costs: a list of trials with the first seed, then the better half of them with one more seed, until
+    one is left or the budget is spent. A trial is a cell that is evaluated on `held-out`, without attacks and
+    without anything planted. Run again, it goes on where it stopped.
+
+    Args:
+        folder: of the records of the trials.
+        console: where progress is shown.
+        data: folder of datasets.
+
+    Raises:
+        LeakboardError: the suite reports on what is selected on, or nothing in it can be tuned.
+    """
+    if suite.evaluate in (HELD_OUT, "train"):
+        raise LeakboardError(
+            f"suite '{suite.name}' reports on '{suite.evaluate}', and tune selects on a part of the training "
+            "split: what was selected on must not be reported. Write `evaluate: test`, or `evaluate: dev` "
+            "where a task has no labelled test"
+        )
+    plan, base = make_plan(suite, data, device, twins=False), suite.train[0]
+    notes = [
+        f"{task.name} has a labelled test, and the suite reports on {suite.evaluate}"
+        for task in plan.tasks.values()
+        if suite.evaluate != "test" and "test" in task.splits
+    ]
+    n = max(min(suite.limit or math.inf, len(t.splits["train"])) for t in plan.tasks.values())
+    classes = min(len(task.labels) for task in plan.tasks.values())
+    idle = {(p.defense, p.cell.train) for p in plan.cells if p.refused}
+    races = {
+        place: _Race(
+            trials_of(row, base, int(n), classes), MOST * len(suite.seeds) * row.over(base).epochs
+        )
+        for place, row in enumerate(suite.defenses)
+        if (row.defense, row.over(base)) not in idle
+    }
+    races = {place: race for place, race in races.items() if race.alive}
+    if not races:
+        raise LeakboardError(f"suite '{suite.name}': nothing in it is trained, or can be")
+    seeds, number = _seeds(suite), 0
+    while running := [trial for race in races.values() for trial in race.next(number)]:
+        part = _of(suite, running, seeds[number], base)
+        own = make_plan(part, data, device, twins=False)
+        if console:
+            console.print(f"round {number + 1}: {len(own.cells)} trials", highlight=False)
+        with shown_on(console, len(own.cells)) as reporter:
+            records = (engine or Engine()).run(own, Store(folder), reporter, data)
+        for planned, record in zip(own.cells, records, strict=True):
+            for trial in running:
+                if (planned.defense, planned.cell.train) == (trial.row.defense, trial.settings):
+                    trial.records.append(record)
+        number += 1
+        if number == len(seeds):
+            break
+    choices = {place: Choice(suite.defenses[place], race.ended) for place, race in races.items()}
+    rows = tuple(
+        choices[place].tuned if place in choices else row
+        for place, row in enumerate(suite.defenses)
+    )
+    trials = [trial for choice in choices.values() for trial in choice.trials]
+    every = {record.key: record for trial in trials for record in trial.records}
+    tuned = suite.model_copy(update={"defenses": rows})
+    return Tuning(tuned, list(choices.values()), list(every.values()), notes)
+
+
+class _Race:
+    """The trials of one row.
+
+    Attributes:
+        alive: those that are still in it, the best first.
+    """
+
+    def __init__(self, trials: Sequence[Trial], budget: float) -> None:
+        self.left = budget
+        self.alive = affordable(trials, budget)
+        self.every = tuple(self.alive)
+
+    def next(self, number: int) -> list[Trial]:
+        """The trials of a round that are to be run with one more seed; none where the race has ended."""
+        if number:
+            self.alive = best(self.alive)
+            half = self.alive[: math.ceil(len(self.alive) / 2)]
+            if len(self.alive) < 2 or sum(trial.cost for trial in half) > self.left:
+                return []
+            self.alive = half
+        self.left -= sum(trial.cost for trial in self.alive)
+        return self.alive
+
+    @property
+    def ended(self) -> list[Trial]:
+        """All trials, that which won first."""
+        winner = best(self.alive)[0]
+        return [winner, *(trial for trial in best(self.every) if trial is not winner)]
+
+
+def _seeds(suite: Suite) -> list[int]:
+    """The suite's, and more where these are few."""
+    return [*suite.seeds, *range(max(suite.seeds) + 1, max(suite.seeds) + 5)]
+
+
+def _of(suite: Suite, trials: Sequence[Trial], seed: int, base: TrainSettings) -> Suite:
+    """The suite of one round."""
+    rows = [SuiteRow(defense=trial.row.defense, train=trial.settings) for trial in trials]
+    small = Recording(examples=1, megabytes=1)
+    changed: dict[str, Any] = {
+        "name": f"{suite.name}-trials",
+        "evaluate": HELD_OUT,
+        "seeds": (seed,),
+    }
+    changed |= {"train": (base,), "record": small, "plant": (), "paper": None}
+    return suite.model_copy(update={**changed, "defenses": tuple(rows), "attacks": ()})

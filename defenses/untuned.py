@@ -1,0 +1,43 @@
+"""No fine-tuning at all: what everybody has already."""
+
+from typing import ClassVar
+
+import torch
+
+from bench.backbones import Tokens
+from bench.contracts import Channel, Objective, TrainSettings
+from bench.exchange import Predictor, Session, Tuned, released
+from bench.methods import Defense, Source
+
+
+class Untuned(Defense):
+    """The public model before any tuning: what a defense has to beat, or it buys no utility.
+
+    A language model predicts as it comes. A classifier has no head before it is tuned; it answers with the most
+    frequent class of the training examples. What is released is the public model with fresh adapters and
+    a fresh head, which know nothing of any text: what an attack finds there was there before.
+    """
+
+    name: ClassVar[str] = "untuned"
+    source: ClassVar[Source] = Source("Leakboard", "reference")
+    emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
+    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    colour: ClassVar[str] = "#a0a0a0"
+    marker: ClassVar[str] = "x"
+
+    def tried(self, settings: TrainSettings, n: int, classes: int) -> tuple[()]:
+        """Nothing is trained."""
+        return ()
+
+    def fine_tune(self, session: Session) -> Tuned:
+        network = session.trainee()
+        vector = torch.nn.utils.parameters_to_vector(network.trained()).detach()
+        session.wire.release(vector, 0, 0)
+        if not session.classes:
+            return released.Released(network)
+        shares = torch.bincount(session.labels, minlength=session.classes).float()
+
+        def score(tokens: Tokens, rows: torch.Tensor, split: str) -> torch.Tensor:
+            return shares.expand(len(rows), -1)
+
+        return Predictor(score)

@@ -1,0 +1,86 @@
+"""A head alone is trained on features that are computed once, with and without noise."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from cells import fine_tuned, make, session_of
+from released import plan_of
+
+from attacks.membership import Membership
+from bench.backbones import network as networks
+from bench.contracts.settings import Plant
+from bench.exchange import released
+from bench.records.store import Store
+from bench.running.runner import Runner
+from defenses.dpsgd import DPSGD
+from defenses.frozen import Frozen
+from defenses.none import NoDefense
+from defenses.sap import SAP
+
+HEAD = {"tune": "head", "epochs": 30, "batch_size": 48, "learning_rate": 0.1}
+
+
+@pytest.mark.parametrize("defense", [DPSGD(epsilon=8), DPSGD(epsilon=None)])
+def test_the_head_learns_and_nothing_else_is_trained_or_released(defense):
+    session, inputs, tuned = fine_tuned(defense, train=HEAD)
+    assert session.trained_parameters == (session.backbone.width + 1) * session.classes
+    (message, *_) = session.wire.transcript().messages
+    assert message.values.shape[1] == session.trained_parameters
+    if defense.undefended:  # with its noise 48 examples teach nothing
+        assert session.loss[-1] < session.loss[0]
+    assert tuned.predict(inputs.tokens["dev"], "dev").shape == (len(inputs.tokens["dev"]), 2)
+
+
+def test_features_are_those_of_the_model_without_dropout_and_computed_once(monkeypatch):
+    session, _ = session_of(DPSGD(epsilon=8), train=HEAD)
+    network = session.network()
+    passes = []
+    whole = networks.Network.features
+
+    def counted(self, h, types):
+        passes.append(self.training)
+        return whole(self, h, types)
+
+    monkeypatch.setattr(networks.Network, "features", counted)
+    each = released.losses_of(session, network, session.train, session.labels)
+    rows = torch.tensor([3, 1, 40])
+    first, again = each(rows), each(rows)
+    assert passes == [False] * len(passes)
+    once = len(passes)
+    expected = released.losses(network.eval(), session.train.take(rows), session.labels[rows])
+    assert len(passes) == once + 1
+    assert torch.allclose(first, expected, atol=1e-5)
+    assert torch.equal(first, again)
+
+
+def test_all_examples_may_be_one_batch():
+    session, _, _ = fine_tuned(DPSGD(epsilon=3), train=HEAD)
+    assert (session.claim.parameters["rate"], session.claim.parameters["steps"]) == (1.0, 30)
+
+
+def test_how_many_gradients_are_held_at_once_changes_nothing(monkeypatch):
+    vectors = []
+    for size in (256, 7):
+        monkeypatch.setattr("bench.defending.private_training.AT_ONCE", size)
+        _, _, tuned = fine_tuned(DPSGD(epsilon=3), train=HEAD | {"epochs": 3})
+        vectors.append(torch.nn.utils.parameters_to_vector(tuned.network.trained()).detach())
+    assert torch.allclose(*vectors, atol=1e-6)
+
+
+def test_attacks_on_a_released_head_restore_it(tmp_path):
+    plan = make(DPSGD(epsilon=None), train=HEAD, attacks=(Membership(),), plant=Plant(audit=20))
+    (record,) = Runner(plan, Store(tmp_path)).run()
+    assert record.status == "ok"
+    assert {leak.status for leak in record.leaks} == {"ok"}
+
+
+@pytest.mark.parametrize("defense", [NoDefense(), Frozen(), SAP(eta=75)])
+def test_what_releases_no_model_has_no_head_alone(defense):
+    (planned,) = make(defense, train=HEAD).cells
+    assert "over an API that is the defense `frozen`" in planned.refused
+
+
+def test_a_language_model_has_no_head_alone():
+    (planned,) = plan_of(DPSGD(), **HEAD).cells
+    assert "a language model has no head of its own" in planned.refused

@@ -1,0 +1,183 @@
+"""Settings of training are chosen for each row on what is held out for it, within a budget, once."""
+
+from __future__ import annotations
+
+import pytest
+from cells import load_tiny
+
+import leakboard as lb
+from bench.contracts.errors import LeakboardError
+from bench.contracts.settings import TrainSettings
+from bench.records.store import Store
+from bench.running import plan as planning
+from bench.suites.row import SuiteRow
+from bench.suites.suite import load_suite
+from bench.tuning import halving
+from bench.tuning.halving import MOST, tune
+from bench.tuning.trials import HEAD, Trial, affordable, trials_of
+from defenses.blackout import Blackout
+from defenses.dpsgd import DPSGD
+from defenses.sap import SAP
+
+SUITE = {
+    "name": "mine",
+    "task": "reviews",
+    "model": "tiny-bert",
+    "limit": 60,
+    "seeds": [0, 1],
+    "train": {"epochs": 1, "batch_size": 16, "learning_rate": 1e-3},
+    "attacks": ["eia-nn"],
+    "plant": {"audit": 10},
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _loaded_once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "load_backbone", load_tiny)
+        yield
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    """One tuning, and the folder of its trials."""
+    folder = tmp_path_factory.mktemp("trials")
+    return tune(suite("none"), folder), folder
+
+
+def suite(*defenses, **changed):
+    return load_suite({**SUITE, "defenses": list(defenses), **changed})
+
+
+def test_trials_are_trained_and_judged_on_parts_of_the_training_split_and_attacked_by_nothing(
+    tuned,
+):
+    found, _ = tuned
+    assert found.records
+    for record in found.records:
+        assert record.cell.evaluate == "held-out"
+        assert record.status == "ok"
+        assert (record.leaks, record.cell.plant) == ([], None)
+        assert record.utility.n < 30
+
+
+def test_the_best_on_what_was_held_out_is_chosen_and_all_trials_stand_in_its_row(tuned):
+    found, folder = tuned
+    (choice,) = found.choices
+    last = max(len(trial.records) for trial in choice.trials)
+    finalists = [trial for trial in choice.trials if len(trial.records) == last]
+    assert choice.chosen.utility == max(trial.utility for trial in finalists)
+    (row,) = found.suite.defenses
+    assert row.over(found.suite.train[0]) == choice.chosen.settings
+    assert set(row.trials) == {record.key for record in Store(folder).read_all()}
+    assert row.trials[: len(choice.chosen.records)] == choice.chosen.keys
+
+
+def test_the_better_half_goes_on_to_one_more_seed(tuned):
+    (choice,) = tuned[0].choices
+    runs = sorted((len(trial.records) for trial in choice.trials), reverse=True)
+    assert len(runs) > 2
+    assert sum(n > 1 for n in runs) == -(-len(runs) // 2)
+    first = [trial.records[0].utility.value for trial in choice.trials]
+    further = [u for u, trial in zip(first, choice.trials, strict=True) if len(trial.records) > 1]
+    assert min(further) >= sorted(first)[len(first) - len(further)]
+    seeds = [record.cell.seed for record in choice.chosen.records]
+    assert seeds == list(range(len(seeds)))
+
+
+def test_all_trials_of_a_row_cost_at_most_four_times_its_training(tmp_path):
+    base = suite(SAP(eta=75), seeds=[0])
+    for choice in tune(base, tmp_path).choices:
+        assert len(choice.trials) > 1
+        spent = sum(trial.cost * len(trial.records) for trial in choice.trials)
+        assert spent <= MOST * base.train[0].epochs
+
+
+def test_what_costs_too_much_is_left_out_and_the_suites_own_settings_never():
+    long = [Trial(SuiteRow(defense=SAP()), TrainSettings(epochs=e)) for e in (9, 2, 9, 1)]
+    assert affordable(long, 10.0) == long[:1]
+    assert affordable(long, 17.0) == [long[0], long[1], long[3]]
+    head = Trial(SuiteRow(defense=DPSGD()), TrainSettings(epochs=100, tune="head"))
+    assert head.cost == HEAD
+
+
+def test_what_a_row_sets_itself_stays():
+    base, row = (
+        TrainSettings(),
+        SuiteRow(defense=DPSGD(), train=TrainSettings(tune="lora", epochs=7)),
+    )
+    tried = [trial.settings for trial in trials_of(row, base, 100, 2)]
+    assert {(each.tune, each.epochs) for each in tried} == {("lora", 7)}
+    assert len({each.learning_rate for each in tried}) > 1
+    free = trials_of(SuiteRow(defense=DPSGD()), base, 100, 2)
+    assert {trial.settings.tune for trial in free} == {"lora", "head"}
+    # A language model has no head of its own.
+    assert {t.settings.tune for t in trials_of(SuiteRow(defense=DPSGD()), base, 100, 0)} == {"lora"}
+    assert free[0].settings == base
+    heads = SuiteRow(defense=DPSGD(), train=TrainSettings(tune="head"))
+    tried = trials_of(heads, base, 100, 2)[1:]
+    assert {trial.settings.learning_rate for trial in tried} == {0.1, 0.03, 0.3}
+
+
+def test_what_trains_nothing_is_not_tuned(tmp_path):
+    found = tune(suite(Blackout(), "none"), tmp_path)
+    assert [str(choice.row) for choice in found.choices] == ["none"]
+    assert found.suite.defenses[0] == SuiteRow(defense=Blackout())
+    with pytest.raises(LeakboardError, match="nothing in it is trained"):
+        tune(suite(Blackout()), tmp_path)
+
+
+@pytest.mark.parametrize("evaluate", ["train", "held-out"])
+def test_a_suite_that_selects_on_what_it_reports_is_refused(tmp_path, evaluate):
+    with pytest.raises(LeakboardError, match="what was selected on must not be reported"):
+        tune(suite("none", evaluate=evaluate), tmp_path)
+    assert not Store(tmp_path).read_all()
+
+
+def test_a_suite_that_leaves_a_labelled_test_aside_is_told(tuned):
+    # The trials are the same whatever the suite reports on.
+    assert "reviews has a labelled test" in tuned[0].notes[0]
+    assert tune(suite("none", evaluate="test"), tuned[1]).notes == []
+
+
+def test_a_tuning_that_was_stopped_goes_on(tuned):
+    whole, folder = tuned
+    files = sorted(folder.glob("*.json"))
+    files[0].unlink()
+    before = {file: file.stat().st_mtime_ns for file in files[1:]}
+    again = tune(suite("none"), folder)
+    assert again.suite == whole.suite
+    assert {file: file.stat().st_mtime_ns for file in files[1:]} == before
+
+
+def test_what_was_chosen_is_written_as_a_suite_that_means_it_and_its_records_name_the_trials(
+    tmp_path,
+):
+    file = tmp_path / "tuned.yaml"
+    found = lb.tune(
+        suite("none", {"sap": {"eta": 75}}, seeds=0), file, tmp_path / "t", progress=False
+    )
+    assert load_suite(file).model_dump() == found.suite.model_dump()
+    assert "held out" in file.read_text()
+    (record,) = [
+        r
+        for r in lb.run(file, tmp_path / "r", progress=False, seeds=0).records
+        if r.cell.defense.name == "none"
+    ]
+    assert record.cell.train == found.choices[0].chosen.settings
+    assert record.provenance.trials == found.suite.defenses[0].trials
+
+
+def test_a_file_that_could_not_be_written_is_refused_before_the_first_trial(tmp_path):
+    with pytest.raises(LeakboardError, match=r"ends in \.yaml"):
+        lb.tune(suite("none"), tmp_path / "tuned.txt", tmp_path / "t", progress=False)
+    own = {"name": "own", "path": "own.csv"}
+    with pytest.raises(LeakboardError, match="write it there"):
+        lb.tune(suite("none", task=own), tmp_path / "tuned.yaml", tmp_path / "t", progress=False)
+    assert not (tmp_path / "t").exists()
+
+
+def test_no_more_seeds_are_run_than_there_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(halving, "_seeds", lambda given: [0])
+    (choice,) = tune(suite("none"), tmp_path).choices
+    assert {len(trial.records) for trial in choice.trials} == {1}
