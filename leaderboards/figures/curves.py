@@ -20,6 +20,7 @@ from leaderboards.tables import (
     setting,
     settings,
     setup,
+    setup_of_curve,
     varying,
 )
 
@@ -46,12 +47,12 @@ def measured_curves(points: pd.DataFrame) -> list[Curve]:
     """The curves of what was measured, tasks and defenses in order of appearance."""
     several = points["model"].nunique() > 1
     told = {
-        index: (variant, rest)
+        index: parts
         for _, own in points.groupby("defense", sort=False)
-        for index, variant, rest in _variants(own, several)
+        for index, *parts in _variants(own, several)
     }
-    variants, rests = zip(*(told[index] for index in points.index), strict=True)
-    named = points.assign(variant=variants, rest=rests)
+    variants, rests, setups = zip(*(told[index] for index in points.index), strict=True)
+    named = points.assign(variant=variants, rest=rests, setup=setups)
     return list(_curves(named, ["model", "cut", "setup", "rest"], hollow=False))
 
 
@@ -100,16 +101,24 @@ def _last_if_missing(number: float) -> tuple[bool, float]:
     return (True, 0.0) if isnan(number) else (False, number)
 
 
-def _variants(own: pd.DataFrame, several_models: bool) -> Iterator[tuple[object, str, str]]:
-    """For each row of one defense: what tells its curve from the others, and the key of that."""
+def _variants(own: pd.DataFrame, several_models: bool) -> Iterator[tuple[object, str, str, str]]:
+    """For each row of one defense: what tells its curve from the others, and two keys of that.
+
+    Points that were trained in ways of their own are on one curve, where none stands there twice.
+    """
     shown = varying(own["params"], but=own["knob"].iloc[0])
     several_cuts = own["cut"].nunique() > 1
     for _, same in own[[*SETTING, "knob"]].groupby(["task", "model"], sort=False):
+        point = same.groupby(["cut", "shared", "params"], sort=False)
+        twice = bool((point["setup"].nunique() > 1).any())
+        by = "setup" if twice else "shared"
         for index, row in zip(same.index, same.to_dict("records"), strict=True):
             parts = [str(row["model"])] if several_models else []
             parts += [f"cut = {row['cut']}"] if several_cuts else []
-            parts += [settings(row["params"], shown), setup(row, same)]
-            yield index, ", ".join(filter(None, parts)), _without(row["params"], row["knob"])
+            parts += [settings(row["params"], shown)]
+            parts += [setup(row, same) if twice else setup_of_curve(row, same)]
+            words = ", ".join(filter(None, parts))
+            yield index, words, _without(row["params"], row["knob"]), row[by]
 
 
 def _without(params: str, name: str | None) -> str:

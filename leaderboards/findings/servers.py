@@ -35,7 +35,8 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
         means = average(deciding(rows), [*SETTING, "goal", "attribute"])
         plain = means[means["undefended"]].sort_values("success", ascending=False)
         rest = [_without(params) for params in means["params"]]
-        for (defense, _), own in means.groupby(["defense", pd.Series(rest, means.index)]):
+        by = ["defense", "setup", pd.Series(rest, means.index)]
+        for (defense, *_), own in means.groupby(by):
             seen = {json.loads(params).get("servers") for params in own["params"]}
             if len(seen - {None}) > 1 and len(plain):
                 others = rows["params"][rows["defense"] == defense]

@@ -2,7 +2,6 @@ from .beside import beside as beside
 from .beside import shapes as shapes
 from .beside import worded as worded
 from .boards import PAPERS as PAPERS
-from .boards import QUESTIONS as QUESTIONS
 from .boards import Board as Board
 from .boards import boards as boards
 from .choosing import HIDES as HIDES
@@ -49,6 +48,7 @@ from .parameters import knob as knob
 from .parameters import setting as setting
 from .parameters import settings as settings
 from .parameters import setup as setup
+from .parameters import setup_of_curve as setup_of_curve
 from .parameters import varying as varying
 from .points import labelled as labelled
 from .points import pareto as pareto
@@ -57,6 +57,7 @@ from .points import points as points
 from .printed import exposures as exposures
 from .printed import mirrored as mirrored
 from .printed import paper_of as paper_of
+from .questions import QUESTIONS as QUESTIONS
 from .record_set import RecordSet as RecordSet
 from .standing import IDLE as IDLE
 from .standing import NOT_SHOWN as NOT_SHOWN

@@ -1,4 +1,4 @@
-"""Which settings may be compared: fine-tuned on the same data, model and settings of training."""
+"""Which settings may be compared: on the same data and model, each trained as was chosen for it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.contracts import Record, digest
+from bench.contracts import Record
+from bench.scoring import UNTUNED, gain
 from bench.tasks import planted_view
 from leaderboards.tables.deciding import STRONGEST, deciding
-from leaderboards.tables.frame import Row, frame
+from leaderboards.tables.frame import Row, frame, shared
 from leaderboards.tables.means import SETTING, average, interval, setting_of
 from leaderboards.tables.parameters import counted, examples, settings, setup, varying
 from leaderboards.tables.points import labelled
 
-FREE = {"defense", "seed", "cut", "record", "model"}
-"""What may differ inside a comparison; what of a transcript is kept changes no training."""
-
 
 @dataclass(frozen=True)
 class Comparison:
-    """Records that share task, model, data and training, and their table.
+    """Records that share task, model and data, and their table.
 
     Attributes:
         rows: as `leaderboards.tables.frame.frame` builds it.
@@ -109,8 +107,7 @@ def alike(records: Sequence[Record]) -> dict[str, list[Record]]:
     """The records that may be compared, by some digits of what they share."""
     found: dict[str, list[Record]] = {}
     for record in records:
-        shared = digest(record.cell.model_dump(mode="json", exclude=FREE))
-        found.setdefault(shared[:8], []).append(record)
+        found.setdefault(shared(record.cell), []).append(record)
     return found
 
 
@@ -134,8 +131,12 @@ def _setup(records: Sequence[Record]) -> str:
     words = [examples(cell.limit)]
     words += [f"{cell.plant.audit} of them by a coin"] if cell.plant and cell.plant.audit else []
     words += [_canaries(cell.plant.copies)] if cell.plant and cell.plant.canaries else []
-    words += ["all weights"] if cell.train.tune == "full" else []
-    words += [counted(cell.train.epochs, "epoch")]
+    trained = {record.cell.train for record in records if record.cell.defense.name != UNTUNED}
+    if len(trained) > 1:
+        words += ["each trained in its own way"]
+    else:
+        words += ["all weights"] if cell.train.tune == "full" else []
+        words += [counted(cell.train.epochs, "epoch")]
     words += [cell.train.precision] if cell.train.precision != "float32" else []
     words += [counted(len(seeds), "seed")]
     return ", ".join(words)
@@ -160,9 +161,7 @@ def _settings(records: Sequence[Record], rows: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame()
     # `none` where it ran: other methods with their protection off may still cost something.
     plain = open_[open_["defense"] == "none"]
-    if plain.empty:
-        means = open_.groupby(SETTING, dropna=False)["utility"].transform("mean")
-        plain = open_[means == means.max()]
+    plain = _at_its_best(open_ if plain.empty else plain)
     reference = _by_seed(plain, by_key)
     found = []
     for _, same in cells.groupby(SETTING, sort=False, dropna=False):
@@ -173,6 +172,14 @@ def _settings(records: Sequence[Record], rows: pd.DataFrame) -> pd.DataFrame:
         row["sent"] = (same["epoch_bytes_up"] + same["epoch_bytes_down"]).mean() / 1e6
         found.append(row | {"undefended": bool(first["undefended"])})
     return told_apart(labelled(pd.DataFrame(found)))
+
+
+def _at_its_best(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells of the setting of highest utility, among those that ran with most seeds."""
+    utility = cells.groupby(SETTING, dropna=False)["utility"]
+    ranked = cells.assign(n=utility.transform("size"), mean=utility.transform("mean"))
+    first = ranked.sort_values(["n", "mean"], ascending=False, kind="stable").iloc[0]
+    return cells[(ranked[["n", "mean"]] == first[["n", "mean"]]).all(axis=1)]
 
 
 def points_lost(lost: Row) -> tuple[str, str]:
@@ -213,27 +220,5 @@ def paired(
     )
     if not len(gaps):
         return np.nan, np.nan, np.nan, 0
-    low, high = interval(gaps, *(_over_examples(*pairs[0]) if len(gaps) == 1 else (0.0, 0.0)))
+    low, high = interval(gaps, *(gain(*pairs[0])[1:] if len(gaps) == 1 else (0.0, 0.0)))
     return float(gaps.mean()), low, high, len(gaps)
-
-
-def _over_examples(a: Record, b: Record) -> tuple[float, float]:
-    """95 % interval of a difference in utility over the examples that two models predicted."""
-    first, second = _hits(a), _hits(b)
-    if len(first) < 2 or len(first) != len(second):
-        return np.nan, np.nan
-    gaps = first - second
-    half = 1.96 * float(gaps.std(ddof=1)) / np.sqrt(len(gaps))
-    return float(gaps.mean()) - half, float(gaps.mean()) + half
-
-
-def _hits(record: Record) -> np.ndarray:
-    """What each evaluated example adds to the utility, which is the mean of these numbers."""
-    told = {name: np.array(values, float) for name, values in record.predictions.items()}
-    if record.utility_metric == "accuracy" and told.keys() == {"predicted", "truth"}:
-        right: np.ndarray = told["predicted"] == told["truth"]
-        return right.astype(float)
-    if told.keys() == {"hits", "tokens"}:
-        hits: np.ndarray = told["hits"] / told["tokens"].mean()
-        return hits
-    return np.empty(0)

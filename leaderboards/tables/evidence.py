@@ -22,6 +22,7 @@ DOUBTS = frozenset(FLAGS) - {
     "below-chance",
     "cannot-fail",
     "claim-violated",
+    "not-above-untuned",
     "uncertified-attack",
 }
 """Flags by which an attack that fails shows nothing."""

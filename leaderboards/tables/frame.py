@@ -69,6 +69,7 @@ COLUMNS = {
     "limit": WHOLE,
     "epochs": WHOLE,
     "precision": TEXT,
+    "train": TEXT,
     "bytes_up": WHOLE,
     "bytes_down": WHOLE,
     "epoch_bytes_up": REAL,
@@ -84,6 +85,7 @@ COLUMNS = {
     "commit": TEXT,
     "attack_version": WHOLE,
     "setup": TEXT,
+    "shared": TEXT,
 }
 """Name and type of every column. A missing number is empty; a text that does not apply is ''."""
 LEAK_COLUMNS = frozenset(
@@ -202,6 +204,7 @@ def _of_cell(record: Record) -> dict[str, Any]:
         "limit": cell.limit,
         "epochs": cell.train.epochs,
         "precision": cell.train.precision,
+        "train": canonical(cell.train.model_dump()),
         "bytes_up": cost and cost.bytes_up,
         "bytes_down": cost and cost.bytes_down,
         "epoch_bytes_up": cost and cost.epoch_bytes_up,
@@ -212,6 +215,7 @@ def _of_cell(record: Record) -> dict[str, Any]:
         "key": record.key,
         "commit": record.provenance.commit,
         "setup": _setup(cell),
+        "shared": shared(cell),
     }
 
 
@@ -278,3 +282,18 @@ def _setup(cell: Cell) -> str:
     rest = cell.model_dump(mode="json", exclude={"task", "model", "cut", "seed", "shadow"})
     rest["defense"] = cell.defense.version
     return digest(rest)[:8]
+
+
+ALIKE = frozenset({"precision", "max_length"})
+"""Of training what is no choice made for a defense: in it the settings of a comparison agree."""
+FREE = {"defense", "seed", "cut", "record", "model", "train"}
+"""Of a cell what may differ inside a comparison; what of a transcript is kept changes no training."""
+
+
+def shared(cell: Cell) -> str:
+    """Eight digits for what cells have to share to be compared: task, data, model, what is planted, ….
+
+    How a model is trained belongs to its defense: each is compared at its best.
+    """
+    rest = cell.model_dump(mode="json", exclude=FREE)
+    return digest(rest | {"train": cell.train.model_dump(mode="json", include=set(ALIKE))})[:8]

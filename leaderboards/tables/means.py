@@ -13,9 +13,9 @@ from bench.scoring import GAINED
 from bench.tasks import CEILING
 from leaderboards.tables.frame import COLUMNS, Row
 
-TRAINED = ["limit", "epochs", "precision"]
+TRAINED = ["limit", "train"]
 """What a setup is told by, where these tell setups apart."""
-SETTING = ["task", "model", "cut", "defense", "params", "setup", *TRAINED]
+SETTING = ["task", "model", "cut", "defense", "params", "setup", "shared", *TRAINED]
 """What rows have in common that differ in nothing but the seed."""
 MEASURED = ["utility", "success", "ep"]
 TEXTS = ["attack", "attack_params", "goal", "view", "channel", "attribute", "status", "reason"]

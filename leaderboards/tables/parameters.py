@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from bench.methods import registry
-from leaderboards.tables.frame import Row, canonical
+from leaderboards.tables.frame import ALIKE, Row, canonical
 from leaderboards.tables.looks import look
 from leaderboards.tables.means import TRAINED
 
@@ -88,26 +88,32 @@ def settings(params: str, names: Iterable[str]) -> str:
 def setup(row: Row, peers: pd.DataFrame) -> str:
     """What tells the setup of a row from those of its peers, which share task, model and defense.
 
-    Names the data limit, the epochs or the precision where they tell setups apart, else the setup's
+    Names the data limit and the settings of training where they tell setups apart, else the setup's
     digits.
     """
-    if len(set(peers["setup"])) < 2:
+    return _apart(row, peers, "setup")
+
+
+def setup_of_curve(row: Row, peers: pd.DataFrame) -> str:
+    """The same, for a curve on which each point may be trained in its own way."""
+    kept = [canonical({name: json.loads(text)[name] for name in ALIKE}) for text in peers["train"]]
+    return _apart(row, peers.assign(train=kept), "shared")
+
+
+def _apart(row: Row, peers: pd.DataFrame, digits: str) -> str:
+    if len(set(peers[digits])) < 2:
         return ""
     found: dict[tuple[Any, ...], set[str]] = {}
-    for *trained, digits in zip(*(peers[name] for name in [*TRAINED, "setup"]), strict=True):
+    for *trained, own in zip(*(peers[name] for name in [*TRAINED, digits]), strict=True):
         where = tuple(None if pd.isna(value) else value for value in trained)
-        found.setdefault(where, set()).add(digits)
-    if any(len(digits) > 1 for digits in found.values()):
-        return f"setup {row['setup']}"
+        found.setdefault(where, set()).add(own)
+    if any(len(own) > 1 for own in found.values()):
+        return f"setup {row[digits]}"
     parts: list[str] = []
-    limits, epochs, precisions = (len(set(told)) for told in zip(*found, strict=True))
-    if limits > 1:
+    if len({limit for limit, _ in found}) > 1:
         parts.append("all data" if pd.isna(row["limit"]) else setting("limit", row["limit"]))
-    if epochs > 1:
-        parts.append(setting("epochs", row["epochs"]))
-    if precisions > 1:
-        parts.append(str(row["precision"]))
-    return ", ".join(parts)
+    parts.append(settings(row["train"], varying(peers["train"])))
+    return ", ".join(filter(None, parts))
 
 
 def examples(limit: int | None) -> str:

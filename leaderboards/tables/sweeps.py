@@ -146,9 +146,9 @@ def printed_sweep(printed: pd.DataFrame | None, against: str, means: pd.DataFram
         attribute="",
         cut=0,
         setup="",
+        shared="",
         limit=None,
-        epochs=None,
-        precision="",
+        train="{}",
     )
     lined = [_lined(own, against) for _, own in rows.groupby("source", sort=False)]
     return pd.concat([own for own in lined if own["x"].nunique() > 1] or [empty])

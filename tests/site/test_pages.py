@@ -15,6 +15,7 @@ from site_records import EVIL, LINK, PATHS, hostile_records, kept, plain_records
 from bench.contracts.errors import LeakboardError
 from bench.contracts.settings import Plant
 from bench.records.store import MANIFEST, to_text
+from leaderboards.figures.curves import measured_curves
 from leaderboards.site.board_tables import matrix_table
 from leaderboards.site.build import publish
 from leaderboards.site.collection import collect
@@ -23,9 +24,9 @@ from leaderboards.site.links import Links as SiteLinks
 from leaderboards.site.links import slug
 from leaderboards.site.panels import by_task
 from leaderboards.site.record_tables import leaks_table
-from leaderboards.tables.boards import QUESTIONS
 from leaderboards.tables.comparisons import comparisons
 from leaderboards.tables.matrix import matrices
+from leaderboards.tables.questions import QUESTIONS
 
 
 class Links(HTMLParser):
@@ -154,16 +155,26 @@ def test_a_new_site_takes_the_place_of_an_old_one_and_leaves_nothing_beside(copi
     assert [path.name for path in copied.parent.iterdir()] == ["site"]
 
 
-def test_what_was_trained_differently_shares_no_curves(tmp_path):
-    told = [record(), record(epochs=5)]
+def test_what_was_trained_differently_is_compared_and_never_averaged(tmp_path):
+    told = [record(), record(epochs=5), record(precision="bf16")]
     faster = told[0].cell.train.model_copy(update={"learning_rate": 1.0})
     cell = told[0].cell.model_copy(update={"train": faster})
     told.append(told[0].model_copy(update={"cell": cell, "key": cell.key}))
     panels = Content(collect([kept(tmp_path / "mine", told)])).panels
-    assert [len(panel.rows) for panel in panels] == [1, 1, 1]
+    # The precision is no choice made for a defense.
+    assert sorted(len(panel.rows) for panel in panels) == [1, 3]
     (groups,) = by_task(panels).values()
-    # The learning rate is told by no word, and still is no part of the same comparison.
-    assert len(groups) == 3
+    assert len(groups) == 2
+    together = max(panels, key=lambda panel: len(panel.rows)).rows
+    assert together["n_seeds"].tolist() == [1, 1, 1]
+    assert len({curve.name for curve in measured_curves(together)}) == 3
+
+
+def test_settings_that_were_each_trained_in_their_own_way_are_one_curve(tmp_path):
+    told = [record(params={"eta": eta}, epochs=e) for eta, e in ((50.0, 2), (75.0, 3), (90.0, 9))]
+    (panel,) = Content(collect([kept(tmp_path / "mine", told)])).panels
+    (curve,) = measured_curves(panel.rows)
+    assert (curve.name, len(curve.rows)) == ("sap", 3)
 
 
 def test_models_that_attackers_train_have_no_page(tmp_path, other):

@@ -131,3 +131,41 @@ def test_one_defense_alone_is_no_board(tmp_path, leakboard):
     code, _, err = leakboard("board", str(store.folder))
     assert code == 2
     assert "a board needs two defenses" in " ".join(err.split())
+
+
+def at(defense, points, kept, **params):
+    """A setting that loses so many points of utility in each of three seeds, and keeps so much."""
+    loss = points / 100
+    utilities = [u - loss for u in (0.9, 0.88, 0.92)]
+    leaks = [1 - kept * (1 - CHANCE)] * 3
+    return seeds(defense, utilities, leaks, params=params)
+
+
+def matched(*settings):
+    rows = the_board([*at("none", 0, 0), *(one for own in settings for one in own)], "matched")
+    return {str(row["defense"]): row for row in rows.to_dict("records")}
+
+
+def test_what_is_compared_at_the_same_utility_lies_within_a_point_of_no_protection():
+    found = matched(
+        at("sap", 0.4, 0.3, eta=110.0),
+        at("sap", 0.9, 0.5, eta=90.0),
+        at("sap", 5.0, 0.9, eta=60.0),
+        at("dc", 0.2, 0.2, weight=0.1),
+    )
+    assert (found["sap"]["rank"], found["sap"]["setting"]) == ("1", "η = 90")
+    assert found["dc"]["rank"] == "2"
+
+
+def test_a_defense_without_a_setting_there_is_not_matched_and_has_no_rank():
+    found = matched(at("sap", 0.4, 0.3, eta=110.0), at("dc", 3.0, 0.9), at("p3eft", -2.0, 0.9))
+    assert found["sap"]["rank"] == "1"
+    assert found["dc"]["rank"] == found["p3eft"]["rank"] == "not matched"
+
+
+def test_settings_on_both_sides_of_no_protection_are_within_a_point_of_each_other():
+    # A point and a half lies between the two: only one of them can be compared.
+    found = matched(at("sap", 0.8, 0.3, eta=110.0), at("dc", -0.7, 0.9, weight=0.1))
+    assert sorted(row["rank"] for row in found.values()) == ["1", "not matched", "–"]
+    found = matched(at("sap", 0.4, 0.3, eta=110.0), at("dc", -0.5, 0.9, weight=0.1))
+    assert {found["sap"]["rank"], found["dc"]["rank"]} == {"1", "2"}

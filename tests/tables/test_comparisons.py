@@ -34,17 +34,51 @@ def test_lost_utility_of_one_seed_has_the_interval_of_its_examples():
     assert np.isnan(paired({0: a}, {1: b})[0])
 
 
-def test_what_was_trained_differently_is_not_compared():
+def retrained(one, **settings):
+    """The same cell with other settings of training."""
+    cell = one.cell.model_copy(update={"train": TrainSettings(**settings)})
+    return one.model_copy(update={"cell": cell, "key": cell.key})
+
+
+def test_defenses_are_compared_each_as_it_was_trained():
+    plain = cell("none")
+    noisy = retrained(cell("sap", params={"eta": 75.0}), epochs=30, batch_size=64, tune="head")
+    (found,) = comparisons([plain, noisy])
+    assert found.settings["defense"].tolist() == ["none", "sap"]
+    assert "each trained in its own way" in found.words
+
+
+def test_one_setting_in_two_trainings_is_told_apart_and_never_averaged():
+    made = [cell("none"), cell("sap", params={"eta": 75.0}, utility=0.9)]
+    made += [
+        retrained(made[1], epochs=2, tune="head").model_copy(update={"utility": made[0].utility})
+    ]
+    (found,) = comparisons(made)
+    own = found.settings[found.settings["defense"] == "sap"]
+    assert own["label"].tolist() == ["η = 75, lora", "η = 75, head"]
+    assert own["seeds"].tolist() == [1, 1]
+
+
+def test_what_is_lost_is_lost_against_no_protection_at_its_best():
+    weak, strong = seeds("none", (0.6, 0.6), (1.0, 1.0)), seeds("none", (0.9, 0.9), (1.0, 1.0))
+    strong = [retrained(one, epochs=30) for one in strong]
+    noisy = seeds("sap", (0.8, 0.8), (0.5, 0.5), params={"eta": 75.0})
+    for made in ([*weak, *strong, *noisy], [*strong, *weak, *noisy]):
+        (found,) = comparisons(made)
+        lost = found.settings.groupby("defense")["points"].max()
+        assert lost["sap"] == pytest.approx(10)
+    # One that ran with fewer seeds has no partner for some of the others.
+    (found,) = comparisons([*weak, strong[0], *noisy])
+    assert found.settings.set_index("defense").loc["sap", "points"] == pytest.approx(-20)
+
+
+def test_other_precision_and_other_lengths_are_not_compared():
     short = [cell("none"), cell("sap", params={"eta": 75.0})]
-    long = [cell("none", epochs=5), cell("sap", params={"eta": 50.0}, epochs=5)]
-    full = []
-    for one in short:
-        tuned = one.cell.model_copy(update={"train": TrainSettings(epochs=2, tune="full")})
-        full.append(one.model_copy(update={"cell": tuned, "key": tuned.key}))
     half = [cell("none", precision="bf16"), cell("sap", params={"eta": 75.0}, precision="bf16")]
-    found = comparisons([*short, *long, *full, *half])
-    assert [len(one.records) for one in found] == [2, 2, 2, 2]
-    assert len({one.words for one in found}) == 4
-    assert [one.words for one in found if "bf16" in one.words] == [found[3].words]
+    cut = [retrained(one, max_length=16) for one in short]
+    found = comparisons([*short, *half, *cut])
+    assert [len(one.records) for one in found] == [2, 2, 2]
+    assert len({one.words for one in found}) == 3
+    assert [one.words for one in found if "bf16" in one.words] == [found[1].words]
     # Without an undefended cell nobody knows what was lost.
     assert comparisons([cell("sap", params={"eta": 75.0})]) == []
