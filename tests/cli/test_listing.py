@@ -192,7 +192,7 @@ def test_plan_names_the_setting_of_training_where_there_are_several(tmp_path):
         "attacks": ["prior"],
     }
     plan = make_plan(load_suite(suite))
-    assert [p.cell.train.precision for p in plan.cells] == ["float32"] * 2 + ["bf16"] * 2
+    assert [p.cell.train.precision for p in plan.cells] == ["float32"] * 3 + ["bf16"] * 3
     text = shown(*listing.plan(plan, Store(tmp_path)), width=160)
     assert "none precision=float32" in text
     assert "frozen precision=bf16" in text

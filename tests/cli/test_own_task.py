@@ -35,7 +35,7 @@ def test_four_topics_of_a_file_are_run_shown_claimed_and_published(
     (tmp_path / "topics.tsv").write_text("\n".join(lines) + "\n")
     (tmp_path / "topics.yaml").write_text(SUITE)
     code, out, err = leakboard("run", "topics.yaml", "--out", "records")
-    assert (code, "4 cells of " in out) == (0, True), (out, err)
+    assert (code, "5 cells of " in out) == (0, True), (out, err)
 
     frame = lb.load("records").frame()
     # Nobody asked for the twin, nor for what the untrained model tells.
@@ -44,7 +44,12 @@ def test_four_topics_of_a_file_are_run_shown_claimed_and_published(
     assert len(read)
     assert read["floor"].notna().all()
     scored = frame[(frame["status"] == "ok") & (frame["channel"] != "")]
-    assert set(scored["flags"]) <= {"", "uncertified-attack"}
+    assert set(scored["flags"]) <= {
+        "",
+        "not-above-untuned",
+        "uncertified-attack",
+        "not-above-untuned,uncertified-attack",
+    }
 
     _, shown, _ = leakboard("show", "records")
     best = leakboard("show", "records")

@@ -14,7 +14,8 @@ from bench.records import Store
 
 
 def test_a_run_leaves_one_record_per_cell(records):
-    assert len(list(records.glob("*.json"))) == 4
+    # Four that the suite names, and the model before any tuning.
+    assert len(list(records.glob("*.json"))) == 5
 
 
 def test_a_second_run_trains_nothing(leakboard, records, monkeypatch):
@@ -22,9 +23,9 @@ def test_a_second_run_trains_nothing(leakboard, records, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in records.glob("*.json")}
     code, out, _ = leakboard("run", "quick.yaml")
     assert code == 0
-    assert out.count("kept") == 4
+    assert out.count("kept") == 5
     told = out[out.rindex("kept") :]
-    assert "4 cells of 3 defenses and 1 seed in results/local/quick" in " ".join(told.split())
+    assert "5 cells of 4 defenses and 1 seed in results/local/quick" in " ".join(told.split())
     assert "table: leakboard show quick.yaml   picture: leakboard plot quick.yaml" in told
     assert "reviews: " in told
     assert "hide inputs" in told or "hides inputs" in told
@@ -100,7 +101,7 @@ def test_plan_and_run_name_the_twins_that_they_add(leakboard, tmp_path):
     code, out, _ = leakboard("run", suite, "--out", tmp_path / "few")
     assert code == 0
     assert told in out
-    assert len(list((tmp_path / "few").glob("*.json"))) == 2
+    assert len(list((tmp_path / "few").glob("*.json"))) == 3
     code, out, _ = leakboard("run", suite, "--out", tmp_path / "few", "--shard", "1/2")
     assert "1 cells" in out
 
