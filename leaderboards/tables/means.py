@@ -106,7 +106,7 @@ def _range(name: str, values: Sequence[float], row: Mapping[str, Any]) -> tuple[
     most = 1.0
     if name == "success" and row["ep"] < 1:
         most = row["success"] / (1 - row["ep"])  # EP is 1 − success / ceiling
-    return min(0.0, *values), max(most, *values)
+    return min([0.0, *values]), max([most, *values])
 
 
 def _within(value: float, least: float, most: float) -> float:
