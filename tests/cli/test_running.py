@@ -103,7 +103,7 @@ def test_plan_and_run_name_the_twins_that_they_add(leakboard, tmp_path):
     assert told in out
     assert len(list((tmp_path / "few").glob("*.json"))) == 3
     code, out, _ = leakboard("run", suite, "--out", tmp_path / "few", "--shard", "1/2")
-    assert "1 cells" in out
+    assert "1 cell of 1 defense" in " ".join(out.split())
 
 
 def test_cells_are_stacked_where_that_is_asked_for(leakboard, tmp_path):
