@@ -65,7 +65,10 @@ def _apart(value: Any) -> Any:
         return _listed(value)
     if not value.get("canaries"):
         return [value]
-    copies = _distinct(tuple(_listed(value.get("copies", Plant.model_fields["copies"].default))))
+    copies = tuple(_listed(value.get("copies", Plant.model_fields["copies"].default)))
+    if not all(isinstance(number, int) for number in copies):
+        return [value]  # the settings of planting say what they have to be
+    _distinct(copies)
     return [{**value, "copies": number} for number in copies]
 
 

@@ -33,9 +33,10 @@ def sent(tmp_path_factory):
         "defenses": [SAP(eta=None)],
         "attacks": ATTACKS,
     }
-    (record,) = lb.run(
+    record, _ = lb.run(
         suite, folder / "records", transcripts=folder / "sent", progress=False
     ).records
+    assert record.cell.defense.name == "sap"
     task = load_task("reviews").limited(40, Seeds.of(0).data)
     return folder / "sent" / record.key, task.splits["train"], record
 

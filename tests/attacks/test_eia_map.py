@@ -173,6 +173,7 @@ def test_what_was_learned_of_other_words_is_not_believed():
 
 def test_what_was_learned_of_a_mechanism_reads_all_cells_with_it_and_no_other(monkeypatch):
     seen, knowledge, _ = repeated_words(NOISY)
+    monkeypatch.setattr(inverting, "wary", lambda plain, inverter, *rest: inverter.read)
     trained, fit = [], inverting.fit
     monkeypatch.setattr(inverting, "fit", lambda *args: trained.append(1) or fit(*args))
     first, later = (

@@ -115,7 +115,8 @@ def test_cells_are_stacked_where_that_is_asked_for(leakboard, tmp_path):
     for words, stacked in (((), 1), (("--stack", 2), 2)):
         out = tmp_path / str(stacked)
         assert leakboard("run", suite, "--out", out, *words)[0] == 0
-        assert [r.provenance.stacked for r in Store(out).read_all()] == [stacked] * 2
+        found = {r.cell.defense.name: r.provenance.stacked for r in Store(out).read_all()}
+        assert found == {"untuned": 1, "none": stacked, "sap": stacked}
     code, _, err = leakboard("run", suite, "--stack", 2, "--workers", 2)
     assert code != 0
     assert "leave --workers and --ray out" in err

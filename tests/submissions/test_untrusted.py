@@ -208,7 +208,7 @@ def test_hostile_submissions_are_refused_or_harmless(place, data):
     if report.sound:  # then it says what the honest one says
         for found in report.records:
             assert found.utility == RECORDS[0].utility
-            for one, other in zip(found.leaks, RECORDS[0].leaks, strict=True):
-                assert (one.success is None) == (other.success is None)
-                if one.success:
-                    assert abs(one.success.value - other.success.value) < 1e-5
+            # What does not apply may be absent.
+            ran = [[leak for leak in r.leaks if leak.success] for r in (found, RECORDS[0])]
+            for one, other in zip(*ran, strict=True):
+                assert abs(one.success.value - other.success.value) < 1e-5

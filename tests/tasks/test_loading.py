@@ -52,8 +52,10 @@ def test_data_folder_that_does_not_exist_is_not_silently_replaced_by_the_hub(tmp
 @needs_data
 @pytest.mark.parametrize("name", LABELLED)
 def test_real_folder_loads_whole_with_known_labels_and_attributes(name):
-    task = load_task(name, DATA)
     folder = DATA / name
+    if not folder.is_dir():
+        pytest.skip(f"{name} is not among the real datasets in {DATA}")
+    task = load_task(name, DATA)
     for split in ("dev", "test"):
         path = next(folder.glob(f"{split}.tsv*"))
         assert len(task.split(split)) == len(read_table(path))
