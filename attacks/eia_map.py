@@ -92,8 +92,9 @@ class ContextualDenoiser(Attack):
 
     A denoiser may copy the received token or replace it. Of several rounds the log-probabilities add up
     to one committed guess. Whether it is right more often than `eia-nn`, which may hand over a candidate
-    for each round, is measured on held-out public text, less what it is less sure of on the customers':
-    their texts may be of another domain. Where it is not, as without noise, the guess is that of `eia-nn`.
+    for each round, is measured on held-out public text; where it is not, as without noise, the guess is
+    that of `eia-nn`. Where the public text is of another domain than the customers', this comparison is
+    one on that domain, and does not tell what is read of theirs: it may be less.
 
     It is trained once for a mechanism and its public text, and reads all cells that have these.
 
@@ -108,7 +109,7 @@ class ContextualDenoiser(Attack):
         knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}),
     )
     costly: ClassVar[bool] = True
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 2
 
     auxiliary: PublicText = OWN
     """Public text to learn from: that of the task itself, or of another task, by its name."""
@@ -152,7 +153,7 @@ class ContextualDenoiser(Attack):
 
         @cache
         def reader(rounds: int) -> Reader:
-            return inverting.wary(copied, denoiser, query, held_out, rounds, rng)
+            return inverting.best([copied, denoiser.read], query, held_out, rounds, rng)
 
         return inverting.guesses(seen, channel, vectors, reader)
 

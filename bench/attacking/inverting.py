@@ -36,25 +36,15 @@ class Inverter(nn.Module, ABC):
         """Scores [T, V] of every word at every position of vectors [T, d]."""
 
     @torch.no_grad()
-    def told(self, rounds: Sequence[Ragged]) -> tuple[Tensor, Tensor]:
-        """[T] the most likely tokens, and [T] how likely each is taken to be.
-
-        Log-probabilities of the rounds, whose noise is independent, add up.
-        """
+    def read(self, rounds: Sequence[Ragged]) -> Tensor:
+        """[T] the most likely tokens; log-probabilities of the rounds, whose noise is independent, add up."""
         self.eval()
         found = torch.zeros(len(rounds[0].values), dtype=torch.long)
-        sure = torch.zeros(len(found))
         for rows in by_length(rounds[0].lengths, BATCH):
             total = sum(self(received.take(rows)).log_softmax(1) for received in rounds)
             assert isinstance(total, Tensor)
-            likely, words = total.log_softmax(1).max(1)
-            at = rounds[0].positions(rows)
-            found[at], sure[at] = words.cpu(), likely.exp().cpu()
-        return found, sure
-
-    def read(self, rounds: Sequence[Ragged]) -> Tensor:
-        """[T] the most likely tokens."""
-        return self.told(rounds)[0]
+            found[rounds[0].positions(rows)] = total.argmax(1).cpu()
+        return found
 
 
 def received(
@@ -146,46 +136,10 @@ def best(
     Ties go to the first, so the plain reader that stands there is replaced only by a better one.
     """
     seen = [query(held_out, rng) for _ in range(rounds)]
-    return readers[int(np.argmax([share_right(reader(seen), held_out) for reader in readers]))]
-
-
-def share_right(words: Tensor, tokens: Tokens) -> float:
-    """The share of the tokens, special ones apart, that are among the words [T] or [T, R] read there."""
-    truth = tokens.ids.values
-    hit = (words.reshape(len(truth), -1) == truth[:, None]).any(1)
-    return float(hit[~tokens.special].double().mean())
-
-
-def wary(
-    plain: Reader,
-    inverter: Inverter,
-    query: Query,
-    held_out: Tokens,
-    rounds: int,
-    rng: np.random.Generator,
-) -> Reader:
-    """The inverter where it may be expected to be right more often than the plain reader, else that one.
-
-    Both are tried on held-out public text. What is read may be of another domain: there the inverter is
-    expected to be right as much less often as it is less sure of itself (difference of confidences,
-    Guillory et al. 2021, https://arxiv.org/abs/2107.03315). The plain reader has learned of no domain.
-    """
-    seen = [query(held_out, rng) for _ in range(rounds)]
-    # No secret, and more of it in short texts.
-    framing = held_out.ids.values[held_out.special]
-
-    def confidence(words: Tensor, sure: Tensor) -> float:
-        return float(sure[~torch.isin(words, framing)].double().mean())
-
-    words, sure = inverter.told(seen)
-    ahead = share_right(words, held_out) - share_right(plain(seen), held_out)
-    usual = confidence(words, sure)
-
-    def reader(rounds: Sequence[Ragged]) -> Tensor:
-        words, sure = inverter.told(rounds)
-        return words if ahead + confidence(words, sure) - usual > 0 else plain(rounds)
-
-    return reader
+    real, truth = ~held_out.special, held_out.ids.values[:, None]
+    found = (reader(seen).reshape(len(truth), -1) == truth for reader in readers)
+    right = [int(each.any(1)[real].sum()) for each in found]
+    return readers[int(np.argmax(right))]
 
 
 def guesses(

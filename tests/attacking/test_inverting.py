@@ -32,16 +32,6 @@ def test_a_reader_that_is_no_better_than_the_first_is_not_taken():
     assert inverting.best([wrong, perfect], query, tokens, 1, rng) is perfect
 
 
-def test_special_tokens_are_not_among_what_is_right():
-    tokens = load_tiny("tiny-bert").encode(["the food was good", "not good"], None, 16)
-    words = torch.where(tokens.special, tokens.ids.values, 0)
-    assert inverting.share_right(words, tokens) == 0
-    words[~tokens.special] = tokens.ids.values[~tokens.special] * torch.tensor([1, 1, 1, 0, 1, 0])
-    assert inverting.share_right(words, tokens) == pytest.approx(4 / 6)
-    several = torch.stack([words, tokens.ids.values], 1)
-    assert inverting.share_right(several, tokens) == 1
-
-
 def test_one_auxiliary_text_is_too_few_to_train_and_to_choose():
     tokens = load_tiny("tiny-bert").encode(["not good"], None, 16)
     with pytest.raises(LeakboardError, match="at least 2 auxiliary texts, there are 1"):
