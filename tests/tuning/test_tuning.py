@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from cells import load_tiny
+from records import record
 
 import leakboard as lb
 from bench.contracts.errors import LeakboardError
@@ -13,7 +14,7 @@ from bench.running import plan as planning
 from bench.suites.row import SuiteRow
 from bench.suites.suite import load_suite
 from bench.tuning import halving
-from bench.tuning.halving import MOST, tune
+from bench.tuning.halving import MOST, _Race, tune
 from bench.tuning.trials import HEAD, Trial, affordable, trials_of
 from defenses.blackout import Blackout
 from defenses.dpsgd import DPSGD
@@ -54,11 +55,11 @@ def test_trials_are_trained_and_judged_on_parts_of_the_training_split_and_attack
 ):
     found, _ = tuned
     assert found.records
-    for record in found.records:
-        assert record.cell.evaluate == "held-out"
-        assert record.status == "ok"
-        assert (record.leaks, record.cell.plant) == ([], None)
-        assert record.utility.n < 30
+    for one in found.records:
+        assert one.cell.evaluate == "held-out"
+        assert one.status == "ok"
+        assert (one.leaks, one.cell.plant) == ([], None)
+        assert one.utility.n < 30
 
 
 def test_the_best_on_what_was_held_out_is_chosen_and_all_trials_stand_in_its_row(tuned):
@@ -83,6 +84,14 @@ def test_the_better_half_goes_on_to_one_more_seed(tuned):
     assert min(further) >= sorted(first)[len(first) - len(further)]
     seeds = [record.cell.seed for record in choice.chosen.records]
     assert seeds == list(range(len(seeds)))
+
+
+def test_of_a_race_those_go_on_that_did_best():
+    row = SuiteRow(defense=SAP())
+    race = _Race([Trial(row, TrainSettings(epochs=e)) for e in (1, 2, 3, 4)], 100.0)
+    for trial, utility in zip(race.next(0), (0.1, 0.9, 0.5, 0.7), strict=True):
+        trial.records.append(record(utility=utility))
+    assert [trial.utility for trial in race.next(1)] == [0.9, 0.7]
 
 
 def test_all_trials_of_a_row_cost_at_most_four_times_its_training(tmp_path):
