@@ -9,8 +9,8 @@ from typing import Any
 from bench.contracts import Record
 from bench.methods import registry
 from leaderboards.findings.finding import Finding, listed
-from leaderboards.findings.variants import Gain, Pair, gains_of
-from leaderboards.tables import Comparison, counted
+from leaderboards.findings.variants import Gain, Pair, gains_of, of_gains
+from leaderboards.tables import Comparison
 
 RECONSTRUCTION = "reconstruction"
 
@@ -51,27 +51,11 @@ def _against(
     gains = gains_of(pairs, cls)
     if not gains:
         return
-    best = max(gains, key=lambda gain: gain.value)
     told = {name: value for name, value in rest.items() if value != cls.model_fields[name].default}
     told.pop(RECONSTRUCTION, None)
     words = ["rapt" + ("" if rest[RECONSTRUCTION] else " without reconstruction")]
     words += [f"{name}={value}" for name, value in told.items()]
-    yield Finding(
-        rule="prompts",
-        claim=f"On {comparison.task} with {comparison.model} ({comparison.words}) {' '.join(words)} gains over "
-        f"{named}, paired over {counted(best.seeds, 'seed')}, {listed(list(map(str, gains)))} points of "
-        f"{best.metric}: {_verdict(gains)}.",
-        task=comparison.task,
-        model=comparison.model,
-        settings=tuple(f"rapt {gain.at}".replace(" = ", "=") for gain in gains),
-        metric=f"points of {best.metric}",
-        figure=best.value,
-        interval=(best.low, best.high),
-        n=best.n,
-        seeds=best.seeds,
-        attack="",
-        keys=tuple(key for gain in gains for key in gain.keys),
-    )
+    yield of_gains("prompts", comparison, "rapt", " ".join(words), named, gains, _verdict(gains))
 
 
 def _verdict(gains: Sequence[Gain]) -> str:

@@ -94,17 +94,35 @@ def gains_of(pairs: Iterable[tuple[Any, Pair]], base: type[Defense]) -> list[Gai
 
 
 def _finding(comparison: Comparison, name: str, base: str, gains: Sequence[Gain]) -> Finding:
-    best = max(gains, key=lambda gain: gain.value)
     sure = [gain.at for gain in gains if gain.low > 0]
     verdict = f"a gain is clear at {listed(sure)}" if sure else "no gain is shown"
+    return of_gains("variants", comparison, name, name, base, gains, verdict)
+
+
+def of_gains(
+    rule: str,
+    comparison: Comparison,
+    defense: str,
+    named: str,
+    base: str,
+    gains: Sequence[Gain],
+    verdict: str,
+) -> Finding:
+    """What a defense gains over another one, setting by setting; the largest gain is its figure.
+
+    Args:
+        named: the defense in words, where more than its name is to be said.
+        base: what it is compared with, in words.
+    """
+    best = max(gains, key=lambda gain: gain.value)
     return Finding(
-        rule="variants",
-        claim=f"On {comparison.task} with {comparison.model} ({comparison.words}) {name} gains over {base}, "
+        rule=rule,
+        claim=f"On {comparison.task} with {comparison.model} ({comparison.words}) {named} gains over {base}, "
         f"paired over {counted(best.seeds, 'seed')}, {listed([str(gain) for gain in gains])} points of "
         f"{best.metric}: {verdict}.",
         task=comparison.task,
         model=comparison.model,
-        settings=tuple(f"{name} {gain.at}".replace(" = ", "=") for gain in gains),
+        settings=tuple(f"{defense} {gain.at}".replace(" = ", "=") for gain in gains),
         metric=f"points of {best.metric}",
         figure=best.value,
         interval=(best.low, best.high),
