@@ -12,6 +12,8 @@
     lb.attack("wire/", model="minilm", truth="train.csv")  # every attack that applies to it
     lb.choose(task="sst2", hide="inputs", max_cost=0.02)   # a setting within a budget, and its evidence
     lb.findings()                                    # what the published records show, as claims with numbers
+    lb.report("runs/smoke", "report.html")           # two to four pages for somebody who decides
+    lb.diff("0.1.parquet", "runs/smoke")             # what changed, and why
 
     class Mine(lb.Defense): ...                      # or lb.Attack, with the nouns below
     lb.check(Mine).raise_if_failed()                 # whether it keeps the rules
@@ -22,16 +24,16 @@ What a user can mend is an `lb.LeakboardError`. What is not named here may chang
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bench import __version__ as __version__
 from bench.contracts import LeakboardError as LeakboardError
+from bench.contracts import path_of
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
     from rich.console import Console
 
     from bench.backbones import Backbone as Backbone
@@ -91,9 +93,18 @@ if TYPE_CHECKING:
     from bench.tasks import Task as Task
     from bench.tuning import Tuning as Tuning
     from leaderboards.findings import Finding as Finding
+    from leaderboards.report import report as report
     from leaderboards.results import Attacked as Attacked
     from leaderboards.results import Results as Results
+    from leaderboards.results import attack as attack
+    from leaderboards.results import diff as diff
+    from leaderboards.results import load as load
+    from leaderboards.results import published as published
+    from leaderboards.results import push as push
+    from leaderboards.results import snapshot as snapshot
     from leaderboards.tables import Best as Best
+    from leaderboards.tables import Change as Change
+    from leaderboards.tables import Changes as Changes
     from leaderboards.tables import Choice as Choice
     from leaderboards.tables import Evidence as Evidence
 
@@ -111,12 +122,13 @@ _ROOMS = {
     "bench.tasks": "OwnTask Span Split Task",
     "bench.tuning": "Tuning",
     "leaderboards.findings": "Finding",
-    "leaderboards.results": "Attacked Results",
-    "leaderboards.tables": "Best Choice Evidence",
+    "leaderboards.report": "report",
+    "leaderboards.results": "Attacked Results attack diff load published push snapshot",
+    "leaderboards.tables": "Best Change Changes Choice Evidence",
 }
-"""The nouns by the room they live in, loaded when they are asked for: torch takes seconds."""
+"""Names by the room they live in, loaded when they are asked for: torch takes seconds."""
 _NOUNS = {noun: room for room, nouns in _ROOMS.items() for noun in nouns.split()}
-_VERBS = ["attack", "check", "choose", "findings", "load", "published", "run", "tune"]
+_VERBS = ["check", "choose", "findings", "run", "tune"]
 __all__ = sorted([*_NOUNS, *_VERBS, "LeakboardError", "__version__"])
 
 
@@ -146,6 +158,7 @@ def run(
     transcripts: str | Path | None = None,
     workers: int | Engine = 1,
     progress: bool | Console = True,
+    log_to: str | None = None,
 ) -> Results:
     """Runs what is missing of a suite. Interrupt it at will; the same call goes on.
 
@@ -161,30 +174,36 @@ def run(
         transcripts: folder in which the transcript of each cell that is run is kept.
         workers: processes of this machine; or an `Engine`, which also knows Ray, and parts of a suite.
         progress: shown on a terminal; False shows nothing. A console of rich is written to in any case.
+        log_to: 'mlflow', to log settings, curves and artefacts of each cell there, by MLFLOW_TRACKING_URI; or
+            its address behind a colon, as in 'mlflow:sqlite:///runs.db'.
 
     Returns:
         The records of all cells, those that were there already among them.
 
     Raises:
         LeakboardError: whatever is wrong with an argument; the suite's mistakes all at once.
+        MissingExtra: of `log_to`.
     """
     from bench.backbones import device_of
     from bench.records import Store
-    from bench.running import Engine, console_of, make_plan, shown_on
+    from bench.running import Engine, Tracked, check_tracker, console_of, make_plan, shown_on
     from bench.suites import load_suite
     from leaderboards.results import LOCAL, Results
 
     engine = workers if isinstance(workers, Engine) else Engine(workers)
+    if log_to is not None:
+        check_tracker(log_to)
     given = {"task": task, "model": model, "seeds": seeds, "limit": limit, "evaluate": evaluate}
     loaded = load_suite(suite).override(**given)
-    folder = _path("out", out) or LOCAL / loaded.name
-    kept, console = _path("transcripts", transcripts), console_of(progress)
+    folder = path_of("out", out) or LOCAL / loaded.name
+    kept, console = path_of("transcripts", transcripts), console_of(progress)
     with console.status("loading data and models") if console else nullcontext():
-        plan = engine.part(make_plan(loaded, _path("data", data), device_of(device)))
+        plan = engine.part(make_plan(loaded, path_of("data", data), device_of(device)))
     if console and plan.added:
         console.print("\n".join(plan.additions()), highlight=False, markup=False)
     with shown_on(console, len(plan.cells)) as reporter:
-        records = engine.run(plan, Store(folder), reporter, _path("data", data), kept)
+        told = reporter if log_to is None else Tracked(reporter, log_to, loaded.name)
+        records = engine.run(plan, Store(folder), told, path_of("data", data), kept)
     return Results.of(records, loaded.name, loaded, [folder])
 
 
@@ -222,100 +241,13 @@ def tune(
 
     engine = workers if isinstance(workers, Engine) else Engine(workers)
     loaded, console = load_suite(suite).override(**instead), console_of(progress)
-    target, folder = _path("to", to), _path("out", out) or LOCAL / f"{loaded.name}-trials"
+    target, folder = path_of("to", to), path_of("out", out) or LOCAL / f"{loaded.name}-trials"
     if target is not None:
         check_place(loaded, target)
-    found = chosen(loaded, folder, console, _path("data", data), device_of(device), engine)
+    found = chosen(loaded, folder, console, path_of("data", data), device_of(device), engine)
     if target is not None:
         kept(found, target, folder)
     return found
-
-
-def load(*folders: str | Path) -> Results:
-    """The records of folders, or of suites that were run, by their names.
-
-    What is damaged is left out and told in `Results.problems`.
-
-    Raises:
-        LeakboardError: none is given, one holds no records, or holds those of a later version.
-    """
-    from leaderboards.results import load as loaded
-
-    return loaded(*folders)
-
-
-def published(name: str | None = None) -> Results:
-    """The records that this version ships: of one suite, such as 'matrix', or all of them.
-
-    Raises:
-        LeakboardError: nothing of that name is published.
-    """
-    from leaderboards.results import published as shipped
-
-    return shipped(name)
-
-
-def attack(
-    folder: str | Path,
-    model: str | Path,
-    *,
-    truth: str | Path | DataFrame | Mapping[str, Any] | None = None,
-    attacks: Any = (),
-    attributes: str | Sequence[str] = (),
-    auxiliary: str | None = None,
-    defense: Any = None,
-    data: str | Path | None = None,
-    device: str = "auto",
-    seed: int = 0,
-    progress: bool | Console = True,
-) -> Attacked:
-    """Attacks what a system has sent, recorded as a folder, without that system.
-
-    Args:
-        folder: a transcript, as `Recorder` and `run(transcripts=…)` write it.
-        model: the public model it came from: an embedded one, a folder, a hub id.
-        truth: to score the guesses: a .csv, .tsv or .parquet, a DataFrame, or a dict of columns (lists,
-            arrays, tensors) with an entry per example, in the order of the transcript's rows; columns
-            `text`, `label`, `split`. Without it the guesses are returned.
-        attacks: one or a list, as a suite has them; without any, all but the costly ones.
-        attributes: columns of the truth that hold private attributes.
-        auxiliary: a task whose public text the attacks may know.
-        defense: the mechanism, as a suite has it, for attacks that know it.
-        data, device, progress: as for `run`.
-        seed: of the attacks.
-
-    Raises:
-        LeakboardError: whatever is wrong with an argument.
-    """
-    from bench.backbones import device_of, load_backbone
-    from bench.foreign import Request, attack_folder
-    from bench.running import console_of
-    from leaderboards.results import Attacked
-
-    if attributes and truth is None:
-        raise LeakboardError("attributes: they are columns of the truth; give `truth`, too")
-    place, console = _path("folder", folder), console_of(progress)
-    assert place is not None
-    with console.status("loading the model") if console else nullcontext():
-        backbone = load_backbone(str(model), device_of(device))
-    request = Request(
-        attacks=list(attacks) if isinstance(attacks, list | tuple) else [attacks],
-        truth=truth,
-        attributes=[attributes] if isinstance(attributes, str) else attributes,
-        auxiliary=auxiliary,
-        defense=defense,
-        data=_path("data", data),
-        seed=seed,
-    )
-
-    def tracked(what: str, items: Iterable[Any], total: int) -> Iterable[Any]:
-        from rich.progress import track
-
-        if console is None:
-            return items
-        return track(items, what, total, console=console, transient=True)
-
-    return Attacked(attack_folder(place, backbone, request, tracked))
 
 
 def choose(
@@ -340,7 +272,7 @@ def choose(
     Raises:
         LeakboardError: an unknown word, or no records of the task; the message gives the nearest one.
     """
-    from leaderboards.results import Results
+    from leaderboards.results import Results, published
     from leaderboards.tables import choose as chosen
 
     if records is not None and not isinstance(records, Results):
@@ -363,6 +295,7 @@ def findings(*folders: str | Path, rule: str | None = None) -> list[Finding]:
         LeakboardError: no records, or no such rule.
     """
     from leaderboards.findings import chosen
+    from leaderboards.results import load, published
 
     among = load(*folders) if folders else published()
     return chosen(among.findings(), [rule] if rule is not None else [])
@@ -381,12 +314,6 @@ def check(method: str | Path | type[Defense | Attack] | Defense | Attack) -> Rep
     from bench.conformance import check_method
 
     return check_method(method)
-
-
-def _path(name: str, value: str | Path | None) -> Path | None:
-    if value is not None and not isinstance(value, str | Path):
-        raise LeakboardError(f"{name}: expected a path, got {_kind(value)}")
-    return None if value is None else Path(value)
 
 
 def _kind(value: object) -> str:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bench.attacking import candidates, printed
+from bench.attacking import about_canaries, candidates, number_in, printed
 from bench.backbones import Backbone, LanguageModel
 from bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
 from bench.exchange import restored
-from bench.methods import Attack, Knowledge, Source
+from bench.methods import Attack, Knowledge, Memory, Source
 from bench.tasks import DIGITS, SLOT, TRIES, UNTUNED
 
-_BEFORE: WeakKeyDictionary[Any, dict[str, NDArray[Any]]] = WeakKeyDictionary()
-"""By public model what it says of each sentence, which all cells of a model ask again."""
+PRINTED: tuple[Measure, ...] = ("extraction", "beam extraction")
+"""How secrets are printed here; `extraction` draws them at random, too."""
+_BEFORE = Memory(kept=16)
+"""What a public model says of each sentence, which all cells of a model ask again; 8 MB each."""
 
 
 class CanaryExposure(Attack):
@@ -60,36 +61,30 @@ class CanaryExposure(Attack):
         if not rounds:
             return []
         before = np.stack([_untuned(base, form) for form in forms])
-        found.append(replace(self._about(rows, before, "exposure", -1), view=UNTUNED))
+        found.append(replace(about_canaries(rows, before, "exposure", -1), view=UNTUNED))
         for round in rounds if self.releases == "all" else rounds[-1:]:
             vector = torch.tensor(seen.collect(Channel.MODEL, round=round).values[0])
             restored(network, vector.to(knowledge.device))
             model, head = network.encoder, network.head
             every = [candidates(model, head, base.tokenizer, form, DIGITS) for form in forms]
-            found.append(self._about(rows, np.stack(every), "exposure", round))
-        for measure, tries in TRIES.items():
-            prints = [self._printed(network, base, form, tries) for form in forms]
-            found.append(self._about(rows, np.array(prints), measure, round))
+            found.append(about_canaries(rows, np.stack(every), "exposure", round))
+        for measure in PRINTED:
+            prints = [self._printed(network, base, form, TRIES[measure]) for form in forms]
+            found.append(about_canaries(rows, np.array(prints), measure, round))
         return found
 
     def _printed(self, network: LanguageModel, base: Backbone, form: str, beams: int) -> list[int]:
         """The digits that decoding writes in their place, or −1, by the number of beams."""
         before = form.split(SLOT)[0].rstrip()
         texts = printed(network.encoder, network.head, base.tokenizer, before, 2 * DIGITS, beams)
-        digits = [text.strip()[:DIGITS] for text in texts]
-        return [int(d) if len(d) == DIGITS and d.isdecimal() else -1 for d in digits]
-
-    def _about(
-        self, rows: NDArray[Any], values: NDArray[Any], measure: Measure, round: int
-    ) -> Guess:
-        where = (Goal.MEMORISATION, Channel.MODEL, "train")
-        return Guess(*where, rows, values, measure=measure, round=round)
+        return [number_in(text.strip(), DIGITS) for text in texts]
 
 
 def _untuned(base: Backbone, form: str) -> NDArray[Any]:
     """[10^6] −ln p of every candidate under the public model."""
-    known = _BEFORE.setdefault(base.model, {})
-    if form not in known:
-        assert base.head is not None
-        known[form] = candidates(base.model, base.head, base.tokenizer, form, DIGITS)
-    return known[form]
+    head = base.head
+    assert head is not None
+    return _BEFORE.recall(
+        f"{base.hash} {form}",
+        lambda rng: candidates(base.model, head, base.tokenizer, form, DIGITS),
+    )

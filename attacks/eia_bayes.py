@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from attacks.eia_map import candidates, nearest
-from bench.attacking import Posterior, Reader, inverting, posterior_bound
+from bench.attacking import Arrived, Posterior, Reader, inverting, posterior_bound
 from bench.backbones import Ragged, Tokens
 from bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
 from bench.methods import Attack, Knowledge, Source, spec_of
-from bench.tasks import OWN, PublicText
+from bench.tasks import OWN, PublicText, Split, public_rows
 
 PAIRS, HELD_OUT = 1000, 1500
 """Public tokens from which the likelihood is fitted, five numbers, and on which it is tried."""
@@ -48,6 +47,8 @@ class BayesInversion(Attack):
         knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}),
     )
 
+    version: ClassVar[int] = 2
+
     auxiliary: PublicText = OWN
     """Public text to count tokens in: that of the task itself, or of another task, by its name."""
 
@@ -58,33 +59,18 @@ class BayesInversion(Attack):
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        base, mechanism, public = knowledge.base, knowledge.mechanism, knowledge.auxiliary
-        assert base is not None
-        assert mechanism is not None
-        assert public is not None
-        by_vector = Channel.REPRESENTATIONS in seen.channels & self.readable(knowledge.cut)
-        channel = Channel.REPRESENTATIONS if by_vector else Channel.TOKENS
+        arrived = Arrived.of(seen, knowledge, self.readable(knowledge.cut))
+        base, mechanism, public = arrived.base, arrived.mechanism, arrived.public
         embeddings = base.embeddings
-
-        def vectors(values: Tensor) -> Tensor:
-            values = values.to(base.device)
-            return values if by_vector else embeddings[values]
-
-        copied = partial(candidates, base, by_vector)
-        if mechanism.simulate(base, public.tokens.take(torch.arange(1)), 0, rng) is None:
-            return inverting.guesses(seen, channel, vectors, lambda rounds: copied)
-
-        def query(tokens: Tokens, rng: np.random.Generator) -> Ragged:
-            return inverting.received(mechanism, base, tokens, 0, rng)
+        if not arrived.simulated(rng):
+            return arrived.guesses(lambda rounds: arrived.copied)
 
         def learn(rng: np.random.Generator) -> tuple[Posterior, Tokens, Tensor]:
-            order = rng.permutation(len(public.tokens))
             used, held_out, rest = (
-                public.tokens.take(torch.from_numpy(part)) for part in parts(public.tokens, order)
+                public.tokens.take(torch.from_numpy(part)) for part in parts(public.tokens, rng)
             )
-            # Elsewhere than where it is fitted and tried: of the customers' words some are not in it, either.
-            counts = counted(rest, len(embeddings))
-            sent = nearest(base, query(used, rng)).cpu()[~used.special]
+            counts = inverting.counted(rest, len(embeddings))
+            sent = inverting.nearest(base, arrived.query(used, rng)).cpu()[~used.special]
             truth = used.ids.values[~used.special]
             return Posterior.fitted(embeddings, counts, truth, sent), held_out, counts
 
@@ -92,39 +78,46 @@ class BayesInversion(Attack):
         posterior, held_out, counts = public.learned.recall(" against ".join(specs), learn)
 
         def inferred(rounds: Sequence[Ragged]) -> Tensor:
-            return posterior.read(torch.stack([nearest(base, each).cpu() for each in rounds], 1))
+            words = [inverting.nearest(base, each).cpu() for each in rounds]
+            return posterior.read(torch.stack(words, 1))
 
         @cache
         def reader(rounds: int) -> Reader:
-            seen = [query(held_out, rng) for _ in range(rounds)]
-            ahead = right(inferred(seen), held_out) - right(copied(seen), held_out)
-            return inferred if ahead.sum() > SURE * ahead.square().sum().sqrt() else copied
+            tried = [arrived.query(held_out, rng) for _ in range(rounds)]
+            ahead = right(inferred(tried), held_out) - right(arrived.copied(tried), held_out)
+            sure = ahead.sum() > SURE * ahead.square().sum().sqrt()
+            return inferred if sure else arrived.copied
 
-        found = inverting.guesses(seen, channel, vectors, reader)
+        found = arrived.guesses(reader)
         claim = mechanism.claim()
         if claim is None or "eta" not in claim.parameters:
             return found
-        times = len(seen.rounds(channel, found[0].split))
+        times = len(seen.rounds(arrived.channel, found[0].split))
         most = posterior_bound(embeddings, counts, times * claim.parameters["eta"])
         return [replace(guess, bound=most) for guess in found]
 
 
-def counted(tokens: Tokens, vocabulary: int) -> Tensor:
-    """[V] how often each token occurs, special ones left out."""
-    return torch.bincount(tokens.ids.values[~tokens.special], minlength=vocabulary)
+def parts(tokens: Tokens, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+    """Texts that hold `PAIRS` tokens, others that hold `HELD_OUT`, and texts of other sources than theirs.
 
-
-def parts(tokens: Tokens, order: Ints) -> tuple[Ints, Ints, Ints]:
-    """Of texts in that order so many as hold `PAIRS` tokens, those behind them that hold `HELD_OUT`, the rest.
-
-    Where there are too few, a third of them each.
+    The first two are to the third as the customers' texts are to public ones (`bench.tasks.public_rows`):
+    what is said of the words that the third lacks then holds for the customers. Where there are too few
+    texts or sources, a third of the texts each.
     """
-    held = np.cumsum(tokens.lengths.numpy()[order])
-    first, last = np.searchsorted(held, (PAIRS, PAIRS + HELD_OUT))
-    most = len(order) // 3
-    first = min(int(first) + 1, most)
-    last = min(int(last) + 1, first + most)
-    return order[:first], order[first:last], order[last:]
+    sizes = tokens.lengths.tolist()
+    each = zip(*(torch.split(of, sizes) for of in (tokens.ids.values, tokens.special)), strict=True)
+    texts = tuple(" ".join(map(str, ids[~added].tolist())) for ids, added in each)
+    needed = 2 * (PAIRS + HELD_OUT) / max(1, sum(sizes))
+    split = Split(texts, np.zeros(len(texts), np.int64))
+    known = public_rows(split, (), max(1 / 3, 1 - needed))
+    order = rng.permutation(len(tokens))
+    like = order[~known[order]]
+    held = np.cumsum(tokens.lengths.numpy()[like])
+    first, last = np.searchsorted(held, (PAIRS, PAIRS + HELD_OUT)) + 1
+    if last > len(like) or not known.any():
+        first, last = len(order) // 3, 2 * (len(order) // 3)
+        return order[:first], order[first:last], order[last:]
+    return like[:first], like[first:last], np.flatnonzero(known)
 
 
 def right(words: Tensor, tokens: Tokens) -> Tensor:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bench.attacking import Inverter, Reader, inverting
+from bench.attacking import Arrived, Inverter, Reader, inverting
 from bench.backbones import Backbone, Ragged, Tokens
 from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, TrainSettings, Transcript
 from bench.methods import Attack, Knowledge, Query, Source, spec_of
@@ -83,7 +82,9 @@ class Denoiser(Inverter):
         words = self.context(hidden) + self.direct(received.values / self.unit)
         scores: Tensor = words @ (base.embeddings.T / self.unit) + self.bias
         if self.cut == 0:
-            scores = scores.scatter_add(1, nearest(base, received)[:, None], self.copied(hidden))
+            scores = scores.scatter_add(
+                1, inverting.nearest(base, received)[:, None], self.copied(hidden)
+            )
         return scores
 
 
@@ -123,39 +124,25 @@ class ContextualDenoiser(Attack):
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        base, mechanism, public = knowledge.base, knowledge.mechanism, knowledge.auxiliary
-        assert base is not None
-        assert mechanism is not None
-        assert public is not None
-        by_vector = Channel.REPRESENTATIONS in seen.channels
-        channel = Channel.REPRESENTATIONS if by_vector else Channel.TOKENS
-        cut = knowledge.cut if by_vector else 0
-
-        def vectors(values: Tensor) -> Tensor:
-            values = values.to(base.device)
-            return values if by_vector else base.embeddings[values]
-
-        copied = partial(candidates, base, by_vector)
-        probe = public.tokens.take(torch.arange(1))
-        if mechanism.simulate(base, probe, cut, rng) is None:
+        arrived = Arrived.of(seen, knowledge, self.readable(knowledge.cut))
+        base, cut, mechanism = arrived.base, arrived.cut, arrived.mechanism
+        if not arrived.simulated(rng):
             # Nothing to learn from; deeper down, the rows of E say nothing either.
-            return inverting.guesses(seen, channel, vectors, lambda rounds: copied)
-
-        def query(tokens: Tokens, rng: np.random.Generator) -> Ragged:
-            return inverting.received(mechanism, base, tokens, cut, rng)
+            return arrived.guesses(lambda rounds: arrived.copied)
 
         def learn(rng: np.random.Generator) -> tuple[Denoiser, Tokens]:
-            return self._trained(base, cut, public.tokens, query, rng)
+            return self._trained(base, cut, arrived.public.tokens, arrived.query, rng)
 
         specs = spec_of(self).model_dump_json(), spec_of(mechanism).model_dump_json()
         name = f"{self.name}: {specs[0]} against {specs[1]} at {cut}"
-        denoiser, held_out = public.learned.recall(name, learn)
+        denoiser, held_out = arrived.public.learned.recall(name, learn)
 
         @cache
         def reader(rounds: int) -> Reader:
-            return inverting.best([copied, denoiser.read], query, held_out, rounds, rng)
+            readers = [arrived.copied, denoiser.read]
+            return inverting.best(readers, arrived.query, held_out, rounds, rng)
 
-        return inverting.guesses(seen, channel, vectors, reader)
+        return arrived.guesses(reader)
 
     def _trained(
         self, base: Backbone, cut: int, public: Tokens, query: Query, rng: np.random.Generator
@@ -163,8 +150,7 @@ class ContextualDenoiser(Attack):
         """The denoiser, and the texts that it has not seen."""
         train, held_out = inverting.divided(public, self.sentences, rng)
         torch.manual_seed(int(rng.integers(2**31)))
-        ids = train.ids.values[~train.special]
-        counts = torch.bincount(ids, minlength=len(base.embeddings))
+        counts = inverting.counted(train, len(base.embeddings))
         start = inverting.least_squares(train, base.embeddings, query, rng) if cut else None
         denoiser = Denoiser(base, cut, counts, start)
         settings = TrainSettings(
@@ -176,14 +162,3 @@ class ContextualDenoiser(Attack):
         groups = denoiser.groups(self.learning_rate)
         inverting.fit(denoiser, groups, query, train, settings, rng)
         return denoiser, held_out
-
-
-def nearest(base: Backbone, received: Ragged) -> Tensor:
-    """[T] the word whose embedding is nearest to each vector."""
-    found = base.neighbours.nearest_repeated(received.values.detach().cpu().numpy())
-    return torch.from_numpy(found).to(received.values.device)
-
-
-def candidates(base: Backbone, by_vector: bool, rounds: Sequence[Ragged]) -> Tensor:
-    """[T, R] what `eia-nn` says: the nearest word of each round; ids in the clear are the same in all."""
-    return torch.stack([nearest(base, r).cpu() for r in rounds[: None if by_vector else 1]], 1)

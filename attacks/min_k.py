@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from bench.attacking import MembershipAttack
-from bench.backbones import LanguageModel, Tokens
+from bench.backbones import LanguageModel, Tokens, chunks
 from bench.exchange import Trainee
 from bench.methods import Knowledge, Silent, Source
 
@@ -62,12 +62,16 @@ def standings(network: LanguageModel, tokens: Tokens) -> tuple[Tensor, Tensor]:
     μ and σ are the mean and the standard deviation of ln p(z) over z drawn from the model's own p at
     that place.
     """
-    logs = network(tokens)[:, :-1].float().log_softmax(-1)
-    ids = tokens.ids.padded().to(logs.device)[:, 1:]
-    own = logs.gather(-1, ids.long()[..., None])[..., 0]
-    p = logs.exp()
-    mean = (p * logs).sum(-1)
-    variance = (p * (logs - mean[..., None]) ** 2).sum(-1)
-    # Where a model is as sure as float32 allows, there is no spread to divide by.
-    standing = (own - mean) / variance.clamp(min=1e-12).sqrt()
-    return standing, tokens.ids.mask().to(logs.device)[:, 1:]
+    hidden = network.hidden(tokens)[:, :-1]
+    ids = tokens.ids.padded().to(hidden.device)[:, 1:]
+    mask = tokens.ids.mask().to(hidden.device)[:, 1:]
+    truth, standing = ids[mask].long(), torch.zeros(int(mask.sum()), device=hidden.device)
+    for here, scores in chunks(hidden[mask], network.head):
+        logs = scores.log_softmax(-1)
+        own = logs.gather(-1, truth[here, None])[:, 0]
+        p = logs.exp()
+        mean = (p * logs).sum(-1)
+        variance = (p * (logs - mean[:, None]) ** 2).sum(-1)
+        # Where a model is as sure as float32 allows, there is no spread to divide by.
+        standing[here] = (own - mean) / variance.clamp(min=1e-12).sqrt()
+    return torch.zeros_like(mask, dtype=torch.float32).masked_scatter(mask, standing), mask

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from statistics import fmean
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import expit
 
+from attacks.membership import Membership
 from bench.attacking import MembershipAttack
 from bench.contracts import Channel, Goal, Knows, ThreatModel
 from bench.exchange import Trainee, losses
-from bench.methods import Auxiliary, Knowledge, Source
+from bench.methods import Attack, Auxiliary, Knowledge, Shadows, Source
+
+TRIED = tuple(round(0.1 * i, 1) for i in range(11))
+"""Values of a, from 0 to 1 as in the paper."""
 
 
 class Rmia(MembershipAttack):
@@ -34,43 +38,71 @@ class Rmia(MembershipAttack):
     threat: ClassVar[ThreatModel] = ThreatModel(
         frozenset({Goal.MEMBERSHIP}),
         frozenset({Channel.MODEL}),
-        frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}),
+        frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.SHADOWS}),
     )
+    younger: ClassVar[frozenset[str]] = frozenset({"models"})
 
     gamma: float = Field(1.0, gt=0)
     """γ: by what factor a public text has to be beaten; 1 in the released code."""
-    a: float = Field(0.3, ge=0, le=1)
-    """How p(x) rises from p_out(x): a model trained on x is taken to give it a·p_out(x) + 1 − a."""
+    a: Annotated[float, Field(ge=0, le=1)] | Literal["tuned"] = 0.3
+    """How p(x) rises from p_out(x): a model trained on x is taken to give it a·p_out(x) + 1 − a. "tuned" takes
+    the one of `TRIED` that ranks the members of the attacker's own models highest, as the paper does with its
+    reference models, attacked one by one; a number saves their training."""
     population: int = Field(250, ge=1)
     """At most so many public texts z, the first ones: the fineness of the share, of which the ranking asks
     little."""
+    models: int = Field(2, ge=1)
+    """Models of its own, where `a` is tuned: cells that each take a fine-tuning."""
+
+    @property
+    def needs(self) -> frozenset[Knows]:
+        return super().needs - (frozenset() if self.shadowed else {Knows.SHADOWS})
+
+    @property
+    def shadowed(self) -> tuple[int, Attack] | None:
+        if self.a != "tuned":
+            return None
+        return self.models, Membership(score="loss", candidates=self.candidates)
 
     def scores(self, released: Trainee, knowledge: Knowledge) -> NDArray[np.float64]:
         assert knowledge.auxiliary is not None
         assert knowledge.candidates is not None
-        x = self._gains(released, knowledge, knowledge.candidates)
-        z = self._gains(released, knowledge, _first(knowledge.auxiliary, self.population))
+        out = self._out(knowledge, knowledge.candidates)
+        a = tuned(out, knowledge.shadows) if self.a == "tuned" else self.a
+        x = gains(-self.of_each(losses, released, knowledge.candidates), out, a)
+        public = knowledge.auxiliary.take(self.population)
+        z = gains(-self.of_each(losses, released, public), self._out(knowledge, public), a)
         beaten = np.searchsorted(np.sort(z), x - np.log(self.gamma), side="right")
         # The share is a step function of the gain; where many share 0 or 1, the gain itself ranks.
         share: NDArray[np.float64] = (beaten + expit(x)) / (len(z) + 1)
         return share
 
-    def _gains(
-        self, released: Trainee, knowledge: Knowledge, told: Auxiliary
-    ) -> NDArray[np.float64]:
-        """[n] ln of p(x|θ)/p(x)."""
+    def _out(self, knowledge: Knowledge, told: Auxiliary) -> NDArray[np.float64]:
+        """[n] p_out(x), by the public model."""
         assert knowledge.network is not None
-        after = -self.of_each(losses, released, told)
         if knowledge.classes:
-            out = np.full(len(after), 1 / knowledge.classes)
-        else:
-            out = np.exp(-self.of_each(losses, knowledge.network().eval(), told))
-        gains: NDArray[np.float64] = after - np.log((1 + self.a) / 2 * out + (1 - self.a) / 2)
-        return gains
+            return np.full(len(told.tokens), 1 / knowledge.classes)
+        found: NDArray[np.float64] = np.exp(-self.of_each(losses, knowledge.network().eval(), told))
+        return found
 
 
-def _first(told: Auxiliary, n: int) -> Auxiliary:
-    """The first n public texts."""
-    rows = torch.arange(min(n, len(told.tokens)))
-    masked = None if told.masked is None else told.masked.take(rows)
-    return Auxiliary(told.tokens.take(rows), told.labels[:n], masked=masked)
+def gains(after: NDArray[np.float64], out: NDArray[np.float64], a: float) -> NDArray[np.float64]:
+    """[n] ln of p(x|θ)/p(x), from ln p(x|θ) and p_out(x)."""
+    found: NDArray[np.float64] = after - np.log((1 + a) / 2 * out + (1 - a) / 2)
+    return found
+
+
+def tuned(out: NDArray[np.float64], shadows: Shadows | None) -> float:
+    """The a of `TRIED` with the largest mean AUC of the gains over shadow models; the first of equal ones.
+
+    Which public texts are beaten makes no odds here: they are the same for all candidates of a model.
+    """
+    from sklearn.metrics import roc_auc_score  # here, since it takes a second to load
+
+    assert shadows is not None
+
+    def auc(a: float) -> float:
+        every = zip(shadows.scores, shadows.members, strict=True)
+        return fmean(roc_auc_score(inside, gains(after, out, a)) for after, inside in every)
+
+    return max(TRIED, key=auc)

@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.backbones import Tokens
+from bench.backbones import Ragged, Tokens, pieces
 from bench.contracts import Channel, Envelope, Objective, TrainSettings
 from bench.exchange import Predictor, Session, Tuned, released
 from bench.methods import Defense, Source
@@ -20,7 +20,7 @@ class Blackout(Defense):
 
     The shape is not hidden: how many tokens a text has may tell something of its label.
     The model that it releases is the public one with noise in what would be trained. Of texts without
-    labels it releases that and sends nothing else.
+    labels noise is sent for each token, as wide as the vocabulary where logits are asked for.
     """
 
     name: ClassVar[str] = "blackout"
@@ -38,7 +38,7 @@ class Blackout(Defense):
     )
     hides_tokens: ClassVar[bool] = True
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
-    colour: ClassVar[str] = "#000000"
+    colour: ClassVar[str] = "#1e1e5a"
     marker: ClassVar[str] = "X"
 
     def tried(self, settings: TrainSettings, n: int, classes: int) -> tuple[()]:
@@ -68,6 +68,15 @@ class Blackout(Defense):
             vectors = ids.with_values(normal(total, width))
             session.wire.send(Channel.REPRESENTATIONS, vectors, rows, where)
             answer = replace(where, sender="vendor")
+            if not session.classes:
+                session.wire.send(
+                    Channel.ACTIVATIONS, ids.with_values(normal(total, width)), rows, answer
+                )
+                session.wire.send(Channel.GRADIENTS, ids.with_values(normal(total, width)), rows)
+                for examples, at in pieces(ids.lengths, vocabulary):
+                    noisy = Ragged(normal(at.stop - at.start, vocabulary), ids.lengths[examples])
+                    session.wire.send(Channel.LOGIT_GRADIENTS, noisy, rows[examples])
+                return
             session.wire.send(Channel.ACTIVATIONS, normal(n, width), rows, answer)
             if split == "train":
                 session.wire.send(Channel.GRADIENTS, normal(n, width), rows)
@@ -76,7 +85,10 @@ class Blackout(Defense):
                 session.wire.send(Channel.LABELS, labels, rows)
 
         if not session.classes:
-            return release()
+            tuned = release()
+            for rows in torch.split(session.all_rows, 512):
+                send(session.train.take(rows), rows, "train")
+            return tuned
         for rows in torch.split(session.all_rows, 512):  # in parts, to bound the memory
             send(session.train.take(rows), rows, "train")
         release()

@@ -41,7 +41,7 @@ class CAPE(Pooling):
     emits: ClassVar[frozenset[Channel]] = frozenset(
         {Channel.ACTIVATIONS, Channel.LOGITS, Channel.LOGIT_GRADIENTS, Channel.GRADIENTS}
     )
-    colour: ClassVar[str] = "#666666"
+    colour: ClassVar[str] = "#0f0f96"
     marker: ClassVar[str] = ">"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {Goal.ATTRIBUTE: ("aia-mlp",)}
 

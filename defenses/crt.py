@@ -23,7 +23,7 @@ class CRT(Redacting, Private):
         "https://arxiv.org/abs/2205.01863",
     )
     knob: ClassVar[str | None] = "epsilon"
-    colour: ClassVar[str] = "#cc79a7"
+    colour: ClassVar[str] = "#ffb4c3"
     marker: ClassVar[str] = "P"
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:

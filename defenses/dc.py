@@ -53,6 +53,14 @@ class DistanceCorrelation(Defense):
         # Without the regulariser it is plain fine-tuning over the API, message by message.
         return () if self.undefended else (NoDefense(),)
 
+    def unfit(self, objective: Objective) -> str | None:
+        if objective == "classification":
+            return None
+        return (
+            "dc compares distances between the labels of a batch; those of a language model are words of a "
+            "vocabulary, all equally far apart, and nearly all different in a batch: there is nothing to unrelate"
+        )
+
     def fine_tune(self, session: Session) -> Tuned:
         def objective(h: Tensor, scores: Tensor, labels: Tensor) -> Tensor:
             loss = cross_entropy(scores, labels)

@@ -39,7 +39,7 @@ class DPNR(Pooling):
         {Channel.ACTIVATIONS, Channel.LOGITS, Channel.LOGIT_GRADIENTS, Channel.GRADIENTS}
     )
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.INVERSION})
-    colour: ClassVar[str] = "#a6761d"
+    colour: ClassVar[str] = "#6969ff"
     marker: ClassVar[str] = "<"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {Goal.ATTRIBUTE: ("aia-mlp",)}
     """Section 4: one network of 256 hidden units per attribute; `aia-mlp` has 768."""

@@ -3,52 +3,61 @@
 from typing import ClassVar
 
 import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch import Tensor, nn
 
-from bench.backbones import Tokens, by_length
+from bench.backbones import Ragged, Tokens, adapted, by_length, label_loss, next_tokens, read_by
 from bench.contracts import Channel, Envelope, Goal, Objective
-from bench.exchange import Api, Call, Predictor, Session, Tuned
+from bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned
 from bench.methods import Defense, Source
 from defenses.none import NoDefense
 
 
 class Frozen(Defense):
-    """The floor of label leakage: nothing that depends on the labels is ever sent."""
+    """The floor of label leakage: nothing that depends on the labels is ever sent.
+
+    Of a language model the customer has the output layer, to which it trains an adapter (LoRA).
+    """
 
     name: ClassVar[str] = "frozen"
     source: ClassVar[Source] = Source("P³EFT, 'no adapters' baseline", "section 4.2")
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.TOKENS, Channel.ACTIVATIONS})
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.LABEL})
-    colour: ClassVar[str] = "#7f7f7f"
+    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    colour: ClassVar[str] = "#6996ff"
     marker: ClassVar[str] = "P"
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         # It protects by training no adapters.
-        return (NoDefense(),)
+        return (NoDefense(head=None if objective == "classification" else "customer"),)
 
     def fine_tune(self, session: Session) -> Tuned:
         api = Api(session, adapted=False)
+        head: nn.Module = api.head if session.classes else adapted(api.head, session.settings)
 
         @torch.no_grad()
         def activations(tokens: Tokens, split: str, rows: Tensor) -> Tensor:
             return api.forward(Call(tokens, rows, {}, Envelope(split=split)))
 
-        known = torch.zeros(len(session.train), session.backbone.width, device=session.device)
-        batches = by_length(session.train.lengths)
+        train, parts = session.train, []
+        batches = by_length(train.lengths)
         for rows in session.progress("activations", batches, len(batches)):
-            known[rows] = activations(session.train.take(rows), "train", rows)
+            lengths = torch.ones_like(rows) if session.classes else train.lengths[rows]
+            parts.append(Ragged(activations(train.take(rows), "train", rows), lengths))
+        known = Ragged.joined(parts).take(torch.cat(batches).argsort())
 
         def step(rows: Tensor, epoch: int) -> float:
-            scores = api.head(known[rows])
-            loss = cross_entropy(scores, session.labels[rows].to(scores.device))
+            loss = label_loss(head, known.take(rows).values, session.truth(rows))
             loss.backward()  # type: ignore[no-untyped-call]
             return loss.item()
 
-        session.fit(step, {"params": list(api.head.parameters())})
+        session.fit(step, {"params": [p for p in head.parameters() if p.requires_grad]})
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
-            scores: Tensor = api.head(activations(tokens, split, rows))
+            scores: Tensor = head(activations(tokens, split, rows))
             return scores
 
-        return Predictor(score, api.network)
+        def read(tokens: Tokens, rows: Tensor, split: str) -> tuple[Tensor, Tensor]:
+            h = activations(tokens, split, rows)
+            return read_by(head, h, next_tokens(tokens).to(h.device))
+
+        return Predictor(score, api.network) if session.classes else NextTokens(read, api.network)

@@ -38,7 +38,7 @@ class JFT(Redacting, Private):
         "https://arxiv.org/abs/2204.07667",
     )
     knob: ClassVar[str | None] = "epsilon"
-    colour: ClassVar[str] = "#e31a1c"
+    colour: ClassVar[str] = "#e10f4b"
     marker: ClassVar[str] = "X"
 
     phase1: Literal["direct", "manual", "light-noise"] = "direct"

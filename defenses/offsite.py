@@ -51,7 +51,7 @@ class OffsiteTuning(Defense):
     )
     knob: ClassVar[str | None] = "emulator"
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.MODEL})
-    colour: ClassVar[str] = "#8c564b"
+    colour: ClassVar[str] = "#692d00"
     marker: ClassVar[str] = "h"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {Goal.MODEL: ("keep-emulator",)}
 

@@ -12,9 +12,9 @@ from pydantic import Field, ValidationInfo, field_serializer, field_validator
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from bench.backbones import Tokens
+from bench.backbones import Tokens, label_loss, next_tokens, read_by
 from bench.contracts import Channel, Envelope, Goal, Objective
-from bench.exchange import Api, Call, Predictor, Session, Tuned, api
+from bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned, api
 from bench.methods import Defense, Source
 from defenses.none import NoDefense
 
@@ -32,6 +32,7 @@ class P3EFT(Defense):
         "Privacy-Preserving LLM Fine-Tuning over API (P³EFT)", "sections 3.2 and 3.3, algorithm 2"
     )
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
+    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     knob: ClassVar[str | None] = "weight"
     stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#d55e00"
@@ -101,7 +102,15 @@ class P3EFT(Defense):
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         # One adapter, whole gradients and no regulariser are plain fine-tuning over the API.
-        return (NoDefense(),)
+        return (NoDefense(head=None if objective == "classification" else "customer"),)
+
+    def unfit(self, objective: Objective) -> str | None:
+        if objective == "classification" or not self.weight:
+            return None
+        return (
+            "weight: its regulariser fits a probe to a batch in which every class occurs, and no batch holds "
+            "every word of a vocabulary; with `weight: 0` split gradients and the secret mixture are left"
+        )
 
     def fine_tune(self, session: Session) -> Tuned:
         mixing = mixing_weights(self.adapters, session.backbone.width, self.sigma, session.noise)
@@ -131,8 +140,8 @@ class P3EFT(Defense):
             tokens = session.train.take(rows)
             asked = calls(tokens, rows, "train", epoch, client.dropout())
             h = [client.forward(call) for call in asked]
-            labels = session.labels[rows].to(h[0].device)
-            loss = cross_entropy(head(mixed(h, weights)), labels)
+            labels = session.truth(rows)
+            loss = label_loss(head, mixed(h, weights), labels)
             total = loss
             if self.weight and session.has_classes(labels, session.classes):
                 total = loss + self.weight * sum(adversarial(one, labels) for one in h)
@@ -149,14 +158,23 @@ class P3EFT(Defense):
             return loss.item()
 
         trained = [parameter for adapter in adapters for parameter in adapter.values()]
-        session.fit(step, {"params": [*trained, *head.parameters()]})
+        trained += [parameter for parameter in head.parameters() if parameter.requires_grad]
+        session.fit(step, {"params": trained})
+
+        def answered(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
+            asked = calls(tokens, rows, split, 0, None)
+            return mixed([client.forward(call) for call in asked], weights)
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
-            h = [client.forward(call) for call in calls(tokens, rows, split, 0, None)]
-            scores: Tensor = head(mixed(h, weights))
+            scores: Tensor = head(answered(tokens, rows, split))
             return scores
 
-        return Predictor(score, client.network)
+        def read(tokens: Tokens, rows: Tensor, split: str) -> tuple[Tensor, Tensor]:
+            h = answered(tokens, rows, split)
+            return read_by(head, h, next_tokens(tokens).to(h.device))
+
+        network = client.network
+        return Predictor(score, network) if session.classes else NextTokens(read, network)
 
 
 def mixing_weights(n: int, d: int, sigma: float, rng: np.random.Generator) -> np.ndarray:

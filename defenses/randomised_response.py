@@ -32,7 +32,7 @@ class RandomisedResponse(Defense):
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
     knob: ClassVar[str | None] = "epsilon"
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.LABEL})
-    colour: ClassVar[str] = "#009e73"
+    colour: ClassVar[str] = "#78e187"
     marker: ClassVar[str] = "v"
 
     epsilon: float = Field(2.0, gt=0)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
 
 from bench.backbones import Backbone, Prompted, Ragged, Tokens
-from bench.contracts import Channel, Claim, Envelope, Goal, LeakboardError, Objective
+from bench.contracts import Channel, Claim, Envelope, Goal, LeakboardError
 from bench.defending import Eta, privatise_tokens
 from bench.exchange import Predictor, Session, Tuned
 from bench.methods import Defense, Source
@@ -41,6 +41,7 @@ class RAPT(Defense):
         {Channel.TOKENS, Channel.LABELS, Channel.LOGITS}
     )
     knob: ClassVar[str | None] = "eta"
+    switch: ClassVar[str | None] = "eta"
     colour: ClassVar[str] = "#cc79a7"
     marker: ClassVar[str] = "^"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
@@ -72,13 +73,6 @@ class RAPT(Defense):
     """c, between the two layers of the reconstruction head."""
     targets: int = Field(7630, ge=1)
     """|T|, among how many tokens the head tells apart, those of k with them; at most the vocabulary."""
-
-    @property
-    def undefended(self) -> bool:
-        return self.eta is None
-
-    def twins(self, objective: Objective) -> tuple[Defense, ...]:
-        return () if self.undefended else (self.model_copy(update={"eta": None}),)
 
     def claim(self) -> Claim | None:
         if self.eta is None:

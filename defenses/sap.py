@@ -12,10 +12,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from bench.backbones import Backbone, Neighbours, Network, Ragged, Tokens, by_length
-from bench.contracts import Channel, Claim, Envelope, Goal, Objective
-from bench.defending import Eta, dx_noise, privatise_tokens
-from bench.exchange import Predictor, Session, Tuned
+from bench.backbones import Backbone, Neighbours, Network, Ragged, Tokens
+from bench.contracts import Channel, Claim, Envelope, Goal, Head, Objective
+from bench.defending import Eta, dx_noise, fit_once_sent, predictor, privatise_tokens
+from bench.exchange import OutputLayer, Session, Tuned, api
 from bench.methods import Defense, Source
 
 
@@ -24,7 +24,9 @@ class SAP(Defense):
 
     At the embedding cut each token is replaced by a noisy neighbour, whose word embedding is sent.
     Behind block k the noise is added to the hidden states, and nothing is replaced. The vendor
-    trains LoRA and the head; its logits go to the customer, who returns ∂loss/∂logits.
+    trains LoRA and the head; its logits go to the customer, who returns ∂loss/∂logits. A language model
+    has the public output layer for a head, which stays as it is, and the customer's labels are the tokens
+    of the text itself, not of what was sent.
     """
 
     name: ClassVar[str] = "sap"
@@ -41,7 +43,9 @@ class SAP(Defense):
             Channel.CUT_GRADIENTS,
         }
     )
+    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     knob: ClassVar[str | None] = "eta"
+    switch: ClassVar[str | None] = "eta"
     stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#0072b2"
     marker: ClassVar[str] = "o"
@@ -62,12 +66,27 @@ class SAP(Defense):
     states none; at LoRA's rate the embeddings would leave the neighbourhood of their initial
     values, whereas the paper says that they change slightly."""
 
-    @property
-    def undefended(self) -> bool:
-        return self.eta is None
+    head: Head = "vendor"
+    """Who holds the output layer of a language model. At the customer's, the vendor sends the vectors below it
+    and is returned their gradients; a private one is tuned there, too, by LoRA of its own. The paper, on
+    classifiers, has it at the vendor's."""
 
-    def twins(self, objective: Objective) -> tuple[Defense, ...]:
-        return () if self.undefended else (self.model_copy(update={"eta": None}),)
+    younger: ClassVar[frozenset[str]] = frozenset({"head"})
+
+    @property
+    def sends(self) -> frozenset[Channel]:
+        return self.emits if self.head == "vendor" else api.spoken(self.head, self.emits)
+
+    def unfit(self, objective: Objective) -> str | None:
+        if objective == "classification":
+            told = "head: who holds it is asked of a language model; that of a classifier is the vendor's"
+            return told if self.head != "vendor" else None
+        if self.bottom == "trainable":
+            return (
+                "bottom: trained word embeddings would no longer be those of the output layer, to which most "
+                "language models tie them, on the other side of the cut; use `bottom: frozen`"
+            )
+        return None
 
     def claim(self) -> Claim | None:
         if self.eta is None:
@@ -127,7 +146,8 @@ class SAP(Defense):
     def fine_tune(self, session: Session) -> Tuned:
         trainable = self.bottom == "trainable"
         network = session.network(cut=session.cut, bottom=trainable)
-        wire, train, clear = session.wire, session.train, self.in_clear(session)
+        clear = self.in_clear(session)
+        output = OutputLayer.held(session, network.head, self.head)
 
         def neighbours() -> Neighbours | None:
             """Of the word embeddings as they are now; deeper down nothing is replaced."""
@@ -145,41 +165,9 @@ class SAP(Defense):
         if trainable:
             self._fit_with_bottom(session, network, lambda tokens: bottom(tokens, neighbours()))
         else:
-            received = self._sent_once(session, network, lambda t: bottom(t, neighbours()))
-
-            def step(rows: Tensor, epoch: int) -> float:
-                with session.autocast():
-                    logits = network(received.take(rows), train.take(rows).types)
-                return session.backward_through_customer(logits, rows, epoch)
-
-            session.fit(step, {"params": network.trained()})
-
+            fit_once_sent(session, network, output, lambda tokens: bottom(tokens, neighbours()))
         final = neighbours()
-
-        def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
-            sent = bottom(tokens, final)
-            sent = wire.send(Channel.REPRESENTATIONS, sent, rows, Envelope(split=split))
-            with session.autocast():
-                logits: Tensor = network(sent, tokens.types)
-            answer = Envelope(split=split, sender="vendor")
-            return wire.send(Channel.LOGITS, logits, rows, answer)
-
-        return Predictor(score, network)
-
-    def _sent_once(
-        self, session: Session, network: Network, bottom: Callable[[Tokens], Ragged]
-    ) -> Ragged:
-        """What the vendor receives of all training examples and keeps."""
-        train, parts = session.train, []
-        # Behind a block, batches of similar length bound padding and memory.
-        batches = by_length(train.lengths) if session.cut else [session.all_rows]
-        network.eval()  # a frozen bottom has no dropout: inference will send the same
-        with torch.no_grad():
-            for rows in session.progress("representations", batches, len(batches)):
-                vectors = bottom(train.take(rows))
-                parts.append(session.wire.send(Channel.REPRESENTATIONS, vectors, rows))
-        network.train()
-        return Ragged.joined(parts).take(torch.cat(batches).argsort())
+        return predictor(session, network, output, lambda tokens: bottom(tokens, final))
 
     def _fit_with_bottom(
         self, session: Session, network: Network, bottom: Callable[[Tokens], Ragged]

@@ -28,7 +28,8 @@ class SAPCTI(SAP):
         "section 4.4, equation 5",
         "https://arxiv.org/abs/2312.15603",
     )
-    colour: ClassVar[str] = "#d55e00"
+    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification"})
+    colour: ClassVar[str] = "#0000ff"
     marker: ClassVar[str] = "s"
 
     share: float = Field(0.01, ge=0, le=1)

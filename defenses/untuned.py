@@ -22,7 +22,7 @@ class Untuned(Defense):
     source: ClassVar[Source] = Source("Leakboard", "reference")
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
-    colour: ClassVar[str] = "#a0a0a0"
+    colour: ClassVar[str] = "#4b4b69"
     marker: ClassVar[str] = "x"
 
     def tried(self, settings: TrainSettings, n: int, classes: int) -> tuple[()]:

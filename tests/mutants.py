@@ -1,7 +1,7 @@
 """Breaks one line at a time, as `tests/mutants.toml` lists them, and asks whether the tests notice.
 
-    python tests/mutants.py                       # all, two at a time; what was killed already stays so
-    python tests/mutants.py --only spectral       # those with this word in their id or file
+    python tests/mutants.py                         # all, two at a time; what was killed already stays so
+    python tests/mutants.py --only spectral kmeans  # those with one of these in their id or file
 
 No file is changed: the module is broken as it is loaded, in a process of its own. First the tests that are
 named must pass as they are. The exit code is 0 where every mutant was killed.
@@ -193,11 +193,12 @@ def known(now: str) -> dict[str, float]:
 
 def main(console: Console) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", default="", help="a part of an id or of a file")
+    parser.add_argument("--only", nargs="+", default=[""], help="parts of an id or of a file")
     parser.add_argument("--fresh", action="store_true", help="forget what was killed already")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     asked = parser.parse_args()
-    chosen = [m for m in mutants() if asked.only.lower() in f"{m.id} {m.file}".lower()]
+    words = [word.lower() for word in asked.only]
+    chosen = [m for m in mutants() if any(word in f"{m.id} {m.file}".lower() for word in words)]
     trials = [Trial(m.tests, m) for m in chosen]
     for trial in trials:
         if trial.mutant and (why := outdated(trial.mutant)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -22,6 +23,13 @@ def test_citation_names_the_version_that_it_is_of():
     assert cited["version"] == __version__
     assert {"cff-version", "message", "title", "authors"} <= cited.keys()
     assert all(set(author) == {"name"} for author in cited["authors"])
+
+
+def test_the_changelog_has_the_version_on_top_and_every_version_once():
+    told = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    versions = re.findall(r"^## (\d+\.\d+\.\d+) \(", told, re.MULTILINE)
+    assert versions[0] == __version__
+    assert len(versions) == len(set(versions)) > 1
 
 
 @pytest.mark.parametrize("form", [f for f in FORMS if f.stem != "config"], ids=lambda f: f.stem)

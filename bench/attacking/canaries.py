@@ -19,11 +19,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bench.attacking.prefix_tree import MEMORY, Tree, Walk
-from bench.contracts import LeakboardError
+from bench.backbones import opening
+from bench.contracts import Channel, Goal, Guess, LeakboardError, Measure
 
 SLAB = 50_000
 """Texts that are tokenised at a time."""
 FIGURES = set("0123456789")
+SPACES = "▁Ġ"
+"""How tokenisers write a space."""
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 """How tokenisers name a byte; the figures in it are no text."""
 
@@ -60,6 +63,18 @@ def spelled(number: int, digits: int) -> str:
     return f"{number:0{digits}d}"
 
 
+def number_in(text: str, digits: int) -> int:
+    """The number that a text begins with, or −1 where it does not begin with so many digits."""
+    start = text[:digits]
+    return int(start) if len(start) == digits and start.isdecimal() else -1
+
+
+def about_canaries(rows: NDArray[Any], values: NDArray[Any], measure: Measure, round: int) -> Guess:
+    """What is guessed of planted secrets, from the model that a round released."""
+    where = (Goal.MEMORISATION, Channel.MODEL, "train")
+    return Guess(*where, rows, values, measure=measure, round=round)
+
+
 @torch.no_grad()
 def printed(
     model: Any, head: Tensor, tokenizer: Any, prefix: str, n_tokens: int, beams: int = 1
@@ -72,6 +87,7 @@ def printed(
         beams: how many texts are kept at each token; one is greedy decoding.
     """
     start = tokenizer(prefix)["input_ids"]
+    start = [*opening(tokenizer, start), *start]
     ids = torch.tensor([start], device=head.device)
     told = torch.zeros(1, device=head.device)
     for _ in range(n_tokens):
@@ -96,8 +112,8 @@ def candidates(
 
     The total over the tokens of a text and not the mean, since candidates may differ in length.
     What stands behind the digits counts, and costs: with a token per digit, six digits have 111,111
-    inner nodes, and every token behind them adds a million. The first token is given; it is the tokeniser's mark of
-    the beginning where it has one, and else common to all candidates.
+    inner nodes, and every token behind them adds a million. The first token is given; it is BOS, which training
+    puts in front of texts as well, and where the tokeniser has none, it is common to all candidates.
 
     Args:
         model: a causal base model in evaluation mode, called with `input_ids`, `position_ids`,
@@ -114,7 +130,7 @@ def candidates(
 
 
 def token_ids(tokenizer: Any, form: str, digits: int) -> NDArray[np.int32]:
-    """[10^digits, L] token ids of every candidate's text, −1 behind the end.
+    """[10^digits, L] token ids of every candidate's text, begun as one that is trained on, −1 behind the end.
 
     Raises:
         LeakboardError: no `{digits}` in the form, or a token of it is unknown to the tokeniser.
@@ -124,8 +140,8 @@ def token_ids(tokenizer: Any, form: str, digits: int) -> NDArray[np.int32]:
     before, after = form.split("{digits}")
 
     def encode(texts: Sequence[str], special: bool = True) -> list[list[int]]:
-        given = tokenizer(list(texts), add_special_tokens=special)
-        return list(given["input_ids"])
+        given = tokenizer(list(texts), add_special_tokens=special)["input_ids"]
+        return [[*opening(tokenizer, ids), *ids] for ids in given] if special else list(given)
 
     def text(number: int) -> str:
         return before + spelled(number, digits) + after
@@ -137,10 +153,12 @@ def token_ids(tokenizer: Any, form: str, digits: int) -> NDArray[np.int32]:
             f"canary '{form}': its tokeniser has no token for a part of it "
             f"('{tokenizer.unk_token}' stands there). Choose another form, or another model"
         )
+    # What such a text cannot hold, such as <h1> or <unused7>, never stands in it.
+    there = {*before, *after, *FIGURES, *SPACES}
     joins = any(
-        len(token) > 1 and FIGURES & set(token) and not BYTE.fullmatch(token)
+        len(token) > 1 and FIGURES & set(token) and set(token) <= there
         for token in tokenizer.get_vocab()
-        if token not in tokenizer.all_special_tokens
+        if not BYTE.fullmatch(token) and token not in tokenizer.all_special_tokens
     )
     if not joins:  # a figure is always a token by itself, so that ten texts tell all
         of_figure = np.array(encode(alike), dtype=np.int32)

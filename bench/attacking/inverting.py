@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from torch.nn.functional import cross_entropy, embedding
 from bench.backbones import Backbone, Ragged, Tokens, by_length
 from bench.contracts import Channel, Goal, Guess, LeakboardError, TrainSettings, Transcript
 from bench.exchange import Loop
-from bench.methods import Defense, Query
+from bench.methods import Auxiliary, Defense, Knowledge, Query
 
 HELD_OUT = 0.1
 """Share of the auxiliary texts on which readers are compared; they do not train."""
@@ -47,6 +48,66 @@ class Inverter(nn.Module, ABC):
         return found
 
 
+@dataclass(frozen=True)
+class Arrived:
+    """Words as they arrived, for who knows the mechanism and has public text.
+
+    Attributes:
+        channel: on which they arrived, as vectors or as ids of words.
+        cut: behind so many blocks; 0 for ids.
+    """
+
+    seen: Transcript
+    base: Backbone
+    mechanism: Defense
+    public: Auxiliary
+    channel: Channel
+    cut: int
+
+    @classmethod
+    def of(cls, seen: Transcript, knowledge: Knowledge, readable: frozenset[Channel]) -> Arrived:
+        """As vectors, where these can be read and are there."""
+        assert knowledge.base is not None
+        assert knowledge.mechanism is not None
+        assert knowledge.auxiliary is not None
+        by_vector = Channel.REPRESENTATIONS in seen.channels & readable
+        return cls(
+            *(seen, knowledge.base, knowledge.mechanism, knowledge.auxiliary),
+            channel=Channel.REPRESENTATIONS if by_vector else Channel.TOKENS,
+            cut=knowledge.cut if by_vector else 0,
+        )
+
+    def simulated(self, rng: np.random.Generator) -> bool:
+        """Whether the mechanism does anything to words that who knows it can do, too."""
+        probe = self.public.tokens.take(torch.arange(1))
+        return self.mechanism.simulate(self.base, probe, self.cut, rng) is not None
+
+    def query(self, tokens: Tokens, rng: np.random.Generator) -> Ragged:
+        """Vectors [T, d] for public tokens, with fresh noise."""
+        return received(self.mechanism, self.base, tokens, self.cut, rng)
+
+    def copied(self, rounds: Sequence[Ragged]) -> Tensor:
+        """[T, R] what `eia-nn` says: the nearest word of each round; ids in the clear are the same in all."""
+        kept = rounds[: None if self.channel == Channel.REPRESENTATIONS else 1]
+        return torch.stack([nearest(self.base, each).cpu() for each in kept], 1)
+
+    def guesses(self, reader: Callable[[int], Reader]) -> list[Guess]:
+        """See `guesses`; ids are read as rows of E."""
+
+        def vectors(values: Tensor) -> Tensor:
+            values = values.to(self.base.device)
+            by_vector = self.channel == Channel.REPRESENTATIONS
+            return values if by_vector else self.base.embeddings[values]
+
+        return guesses(self.seen, self.channel, vectors, reader)
+
+
+def nearest(base: Backbone, received: Ragged) -> Tensor:
+    """[T] the word whose embedding is nearest to each vector."""
+    found = base.neighbours.nearest_repeated(received.values.detach().cpu().numpy())
+    return torch.from_numpy(found).to(received.values.device)
+
+
 def received(
     mechanism: Defense | None, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
 ) -> Ragged:
@@ -70,6 +131,11 @@ def divided(public: Tokens, sentences: int, rng: np.random.Generator) -> tuple[T
     drawn = torch.from_numpy(rng.permutation(len(public))[: max(2, sentences)])
     held = max(1, round(HELD_OUT * len(drawn)))
     return public.take(drawn[held:]), public.take(drawn[:held])
+
+
+def counted(tokens: Tokens, vocabulary: int) -> Tensor:
+    """[V] how often each token occurs, special ones left out."""
+    return torch.bincount(tokens.ids.values[~tokens.special], minlength=vocabulary)
 
 
 def joined(parts: Sequence[Tokens]) -> Tokens:

@@ -58,7 +58,7 @@ class Posterior:
         plain = cls(rows, prior - prior.logsumexp(0), start, counts.nonzero()[:, 0].to(rows.device))
         among = plain.candidates(torch.cat([truth, sent]))
         terms = plain._terms(sent, among)
-        place = torch.searchsorted(among, truth.to(among.device))
+        place = torch.searchsorted(among.ids, truth.to(among.ids.device))
         weights = start.clone().requires_grad_()
         optimiser = torch.optim.LBFGS([weights], max_iter=STEPS, line_search_fn="strong_wolfe")
 
@@ -71,36 +71,61 @@ class Posterior:
         optimiser.step(loss)  # type: ignore[no-untyped-call]
         return cls(plain.rows, plain.log_prior, weights.detach(), plain.known)
 
-    def candidates(self, received: Tensor) -> Tensor:
-        """[C] sorted ids: those that are known, and those that arrived."""
+    def candidates(self, received: Tensor) -> Candidates:
+        """Those that are known, and those that arrived."""
         both = torch.cat([self.known, received.flatten().to(self.known.device)])
-        return both.unique()  # type: ignore[no-any-return, no-untyped-call]
+        ids: Tensor = both.unique()  # type: ignore[no-untyped-call]
+        return Candidates(ids, self.rows[ids], self.rows[ids].square().sum(1))
 
     def read(self, received: Tensor) -> Tensor:
         """[T] the most probable token behind what stands for it in each of R rounds [T, R]."""
         among = self.candidates(received)
         different, inverse = received.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
-        best = [among[self._scores(part, among).argmax(1)] for part in different.split(CHUNK)]
+        best = [among.ids[self._scores(part, among).argmax(1)] for part in different.split(CHUNK)]
         return torch.cat(best).cpu()[inverse]
 
-    def _scores(self, received: Tensor, among: Tensor) -> Tensor:
+    def _scores(self, received: Tensor, among: Candidates) -> Tensor:
         """[t, C] log-probabilities up to a constant per row: the prior once, each round's likelihood."""
-        total = self.weights[0] * self.log_prior[among]
+        w, a, b, s, u = self.weights.tolist()
+        total: Tensor = (w * self.log_prior[among.ids]).repeat(len(received), 1)
         for column in received.T:
-            terms = self._terms(column, among)
-            total = sum(map(mul, self.weights[1:], terms[1:]), total)
-        return total.expand(len(received), -1)
+            told, row = column.unique(return_inverse=True)
+            squared, place = among.distances(told.to(total.device))
+            found = -b * squared - u * among.norms - squared.sqrt_().mul_(a)
+            found[range(len(place)), place] += s
+            total += found[row]
+        return total
 
-    def _terms(self, received: Tensor, among: Tensor) -> list[Tensor]:
+    def _terms(self, received: Tensor, among: Candidates) -> list[Tensor]:
         """Log prior, −distance, −distance², whether the same, −‖x‖²: each [n, C] or [1, C]."""
-        received = received.to(among.device)
-        x, y = self.rows[among], self.rows[received]
-        norms = x.square().sum(1)[None]
-        squared = (norms + y.square().sum(1)[:, None] - 2 * y @ x.T).clamp(min=0)
-        same = (received[:, None] == among).to(squared)
+        squared, place = among.distances(received.to(among.ids.device))
+        same = torch.zeros_like(squared)
+        same[range(len(place)), place] = 1
+        prior = self.log_prior[among.ids][None]
+        return [prior, -squared.sqrt(), -squared, same, -among.norms[None]]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Tokens that may stand behind what arrived.
+
+    Attributes:
+        ids: [C] sorted.
+        rows: [C, d] their embeddings, of squared length `norms` [C].
+    """
+
+    ids: Tensor
+    rows: Tensor
+    norms: Tensor
+
+    def distances(self, received: Tensor) -> tuple[Tensor, Tensor]:
+        """[n, C] squared, from each of n received tokens, which are candidates, and [n] where they stand."""
+        place = torch.searchsorted(self.ids, received)
+        squared = torch.addmm(self.norms, self.rows[place], self.rows.T, alpha=-2)
+        squared.add_(self.norms[place, None]).clamp_(min=0)
         # Exactly 0 there: rounding would add a distance where there is none.
-        squared = squared * (1 - same)
-        return [self.log_prior[among][None], -squared.sqrt(), -squared, same, -norms]
+        squared[range(len(place)), place] = 0
+        return squared, place
 
 
 def posterior_bound(embeddings: Tensor, counts: Tensor, eta: float) -> float:

@@ -137,12 +137,13 @@ class Walk:
     Args:
         model: a causal base model, in evaluation mode.
         head: [V, d] output embeddings.
-        memory: bytes of keys, values and scores; a single row may exceed it.
+        memory: bytes of keys, values and scores; a single row may exceed it. Where the output layer alone
+            takes more than twice that, half of the layer: reading it is what a step costs.
     """
 
     def __init__(self, model: Any, head: Tensor, tree: Tree, memory: int = MEMORY) -> None:
         self.model, self.head, self.levels, self.stem = model, head, tree.levels, tree.stem
-        self.memory = memory
+        self.memory = max(memory, head.nbytes // 2)
         self.found = np.full(sum((level.candidate >= 0).sum() for level in tree.levels), np.nan)
 
     def run(self) -> NDArray[np.float64]:

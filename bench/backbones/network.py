@@ -1,4 +1,4 @@
-"""A copy of a backbone that can be trained, with a head that classifies."""
+"""A copy of a backbone that can be trained, with a head that classifies texts, or each token by the next."""
 
 from __future__ import annotations
 
@@ -25,13 +25,21 @@ class Seat(Protocol):
 class Network(nn.Module):
     """A copy of the backbone that can be trained: LoRA in the blocks, a linear head on the mean.
 
+    Without classes it predicts the next token: its head is the public output layer, which stays as it is,
+    on the vector of each token.
+
     Args:
         cut: `bottom` ends and the top starts here.
+        classes: 0 for language modelling.
         adapted: which blocks LoRA adapts, as a slice or one by one, and none under `tune: head`; the rest of the
             encoder stays as it is.
 
     Attributes:
+        per_token: whether it predicts the next token; `features` are then those of each.
         seat: where the network shares its passes with others; None where it is by itself.
+
+    Raises:
+        LeakboardError: the backbone predicts no tokens, and there are no classes.
     """
 
     def __init__(
@@ -44,7 +52,8 @@ class Network(nn.Module):
     ) -> None:
         super().__init__()
         # Drawn before the adapters, so that the head starts the same with and without them.
-        head = nn.Linear(backbone.width, classes)
+        head = nn.Linear(backbone.width, classes) if classes else _output_layer(backbone)
+        self.per_token = not classes
         self.family = backbone.family
         self.cut = cut
         self.encoder = copy.deepcopy(backbone.model)
@@ -68,12 +77,14 @@ class Network(nn.Module):
         return self.family.bottom_of(self.encoder, vectors, types, self.cut)
 
     def features(self, h: Ragged, types: Tensor) -> Tensor:
-        """Pooled vectors [B, d]: the mean over real tokens, as MiniLM was trained.
+        """Pooled vectors [B, d]: the mean over real tokens, as MiniLM was trained; or those of all tokens [T, d].
 
         Args:
             h: representations at the cut, [T, d] for B examples.
             types: [T] segment of each token.
         """
+        if self.per_token:
+            return self.family.hidden(self.encoder, h, types, self.cut)
         shared = None if self.seat is None else self.seat.features(self, h, types)
         return self.family.pooled(self.encoder, h, types, self.cut) if shared is None else shared
 
@@ -83,3 +94,11 @@ class Network(nn.Module):
         with torch.autocast(features.device.type, enabled=False):
             scores: Tensor = self.head(features)
         return scores
+
+
+def _output_layer(backbone: Backbone) -> nn.Linear:
+    """Shares the weights of the public model: they are frozen, and a vocabulary is long."""
+    weight = backbone.output_layer()
+    head = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
+    head.weight = nn.Parameter(weight, requires_grad=False)
+    return head

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bench.cli.app import Data, Device, Limit, app, console
 from bench.contracts import LeakboardError
+
+Attribute = Annotated[
+    list[str] | None, typer.Option(help="A column of the truth with a private attribute.")
+]
+AuxiliaryText = Annotated[
+    str | None, typer.Option(help="A task whose public text the attacks may know.")
+]
 
 
 @app.command()
@@ -34,12 +41,8 @@ def attack(
             "of the transcript's rows, with columns text, label, split."
         ),
     ] = None,
-    attribute: Annotated[
-        list[str] | None, typer.Option(help="A column of the truth with a private attribute.")
-    ] = None,
-    auxiliary: Annotated[
-        str | None, typer.Option(help="A task whose public text the attacks may know.")
-    ] = None,
+    attribute: Attribute = None,
+    auxiliary: AuxiliaryText = None,
     defense: Annotated[
         str | None, typer.Option(help="The mechanism, for attacks that know it: 'sap: {eta: 75}'.")
     ] = None,
@@ -81,22 +84,77 @@ def attack(
 
 
 @app.command()
-def detect(
-    texts: Annotated[
+def report(
+    source: Annotated[
         str,
         typer.Argument(
-            metavar="DATA",
+            metavar="SUITE|DIR|TRANSCRIPT|JSON",
+            help="Records, a transcript's folder (then --model and --truth), or what `attack --out` wrote.",
+        ),
+    ],
+    to: Annotated[Path, typer.Option(help="The .html file.")] = Path("report.html"),
+    task: Annotated[
+        str | None, typer.Option(help="Compare the settings of this one, instead of the largest.")
+    ] = None,
+    budget: Annotated[
+        float, typer.Option(help="Points of utility that protection may cost.")
+    ] = 2.0,
+    model: Annotated[
+        str | None, typer.Option(help="Of a transcript: the public model it came from.")
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help="Of a transcript: what was sent, as for `attack`.")
+    ] = None,
+    attribute: Attribute = None,
+    auxiliary: AuxiliaryText = None,
+    data: Data = None,
+    device: Device = "auto",
+) -> None:
+    """Write two to four pages for somebody who decides, as one HTML file that needs nothing else.
+
+    What your provider can read, what protects and at which cost, and how sure that is. A browser prints it as PDF.
+    Of a transcript it is what your own system sends; what protects comes from the published records.
+
+    Examples: leakboard report results/published/matrix --task sst2
+
+    leakboard report sent/ --model minilm --truth train.csv --to ours.html
+    """
+    import leakboard
+
+    given: dict[str, Any] = {
+        "model": model,
+        "truth": truth,
+        "attributes": attribute,
+        "auxiliary": auxiliary,
+        "data": data,
+        "device": None if device == "auto" else device,
+    }
+    attacked = {name: value for name, value in given.items() if value}
+    if (Path(source) / "manifest.json").is_file():
+        attacked["progress"] = console
+    elif "data" in attacked:  # it may come from the environment
+        del attacked["data"]
+    written = leakboard.report(source, to, task=task, max_cost=budget / 100, **attacked)
+    console.print(f"written to {written}; a browser prints it as PDF", highlight=False)
+
+
+@app.command()
+def detect(
+    texts: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA...",
             help="presidio_synth, wnut17, a task, or a .tsv, .csv or .parquet file with a column "
             "text and, where secrets are marked, spans.",
         ),
     ],
     detector: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="exact, patterns, or by spaCy: low-entity, high-entity, low-contextual, "
-            "high-contextual."
+            help="exact, patterns, presidio, or by spaCy: low-entity, high-entity, low-contextual, "
+            "high-contextual. Without it, all side by side."
         ),
-    ],
+    ] = None,
     spacy: Annotated[
         str, typer.Option(help="An installed spaCy pipeline, or the folder of one.")
     ] = "en_core_web_sm",
@@ -106,12 +164,17 @@ def detect(
     limit: Limit = None,
     data: Data = None,
 ) -> None:
-    """Measure a secret detector: what it finds of marked secrets, and how much it masks.
+    """Measure secret detectors: what they find of marked secrets, and how much they mask.
 
-    `results/README.md` explains the measures. Example: leakboard detect presidio_synth --detector
-    patterns --data ~/datasets
+    `results/README.md` explains the measures. Example: leakboard detect presidio_synth wnut17
+    --data ~/datasets
     """
-    from bench.scoring import measure_detector
+    from bench.scoring import compare_detectors, measure_detector
 
-    for part in measure_detector(texts, detector, spacy, split, limit, data):
-        console.print(part)
+    if detector is None:
+        for part in compare_detectors(texts, spacy, split, limit, data):
+            console.print(part)
+        return
+    for name in texts:
+        for part in measure_detector(name, detector, spacy, split, limit, data):
+            console.print(part)

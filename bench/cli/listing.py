@@ -51,6 +51,7 @@ def tables() -> list[Table]:
     models = {
         **EMBEDDED,
         "a folder or hub id": "BERT, ModernBERT, RoBERTa, DeBERTa v2/v3, T5 (encoder), GPT-2, Llama, Mistral, Qwen 2/3 or Gemma 3 (text) in safetensors",
+        "a file .gguf": "Llama, Qwen 2/3 or Gemma 3 (text), dequantised once (extra `gemma`)",
     }
     suites = {name: load_suite(name).description for name in suite_names()}
     return [

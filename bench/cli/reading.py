@@ -218,12 +218,20 @@ def publish(
         ),
     ] = None,
     to: Annotated[Path, typer.Option(help="Folder of the site.")] = Path("site"),
+    docs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the documentation as it was built: the site holds it, and each leads to the other."
+        ),
+    ] = None,
 ) -> None:
     """Build the leaderboard as a static site, which opens from disk: no server, no network.
 
     Examples: leakboard publish
 
     leakboard publish smoke --to /tmp/site
+
+    leakboard publish --docs build/docs
     """
     from leaderboards.results import folder_of
     from leaderboards.site import publish as build
@@ -232,7 +240,7 @@ def publish(
     if not folders:
         folders = sorted(path for path in PUBLISHED.glob("*") if any(path.glob("*.json")))
     with console.status("building"):
-        pages, built = build(folders, to)
+        pages, built = build(folders, to, docs)
     console.print(
         f"{pages} pages, {built} of them built; open {to / 'index.html'}", highlight=False
     )

@@ -131,6 +131,13 @@ def run(
             min=1, metavar="K", help="Up to K cells over one model at once, in joint passes."
         ),
     ] = 1,
+    log_to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="mlflow[:ADDRESS]",
+            help="Log settings, curves and artefacts of each cell there (or by MLFLOW_TRACKING_URI).",
+        ),
+    ] = None,
 ) -> None:
     """Run what is missing of a suite. Interrupt it at will; the same command goes on.
 
@@ -139,6 +146,8 @@ def run(
     leakboard run sap-figure2 --data ~/datasets --task sst2 --limit 6000 --seeds 0,1,2
 
     leakboard run matrix --data ~/datasets --workers 4
+
+    leakboard run smoke --log-to mlflow:sqlite:///runs.db
 
     leakboard run --record 8fbd72273d8adfc8 --data ~/datasets
     """
@@ -151,9 +160,9 @@ def run(
     if (suite is None) == (record is None):
         raise LeakboardError("give a SUITE, or --record KEY, and not both")
     if record is not None:
-        if task or seeds or limit is not None or evaluate or len(model or []) > 1:
+        if task or seeds or limit is not None or evaluate or log_to or len(model or []) > 1:
             raise LeakboardError(
-                "--record runs one cell as it was: --task, --seeds, --limit and --evaluate do not go with it, "
+                "--record runs one cell as it was: --task, --seeds, --limit, --evaluate and --log-to do not go with it, "
                 "and --model says only where its model lies"
             )
         _again(record, model[0] if model else None, data, device, out, transcripts)
@@ -171,6 +180,7 @@ def run(
         transcripts=transcripts,
         workers=engine,
         progress=console,
+        log_to=log_to,
     )
     _ended(results.records, results.folders[0], "" if out else str(suite), ending(results.compared))
 

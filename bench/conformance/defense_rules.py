@@ -51,7 +51,7 @@ class DefenseRules(Rules[Defense]):
         for twin in twins:
             if not twin.undefended:
                 raise Broken(f"its twin {twin} is defended: `undefended` is false there")
-            if missing := self.method.emits - twin.emits:
+            if missing := self.method.sends - twin.sends:
                 raise Broken(
                     f"its twin {twin} does not send {', '.join(sorted(missing))}, so that no attack on "
                     "that can be certified"
@@ -66,7 +66,7 @@ class DefenseRules(Rules[Defense]):
 
     @rule("sends on declared channels only")
     def sends_declared(self) -> None:
-        undeclared = self.trained.transcript.channels - known_from(self.method.emits)
+        undeclared = self.trained.transcript.channels - known_from(self.method.sends)
         if undeclared:
             raise Broken(f"add {', '.join(sorted(undeclared))} to `emits`, or do not send it")
 
@@ -76,7 +76,7 @@ class DefenseRules(Rules[Defense]):
         if not used:
             raise Broken("nothing went over `session.wire`; what the vendor learns goes over it")
         others = variants(self.method)
-        while (silent := self.method.emits - used) and (other := next(others, None)):
+        while (silent := self.method.sends - used) and (other := next(others, None)):
             trial = Trial.of(other, (), self.model)
             if not trial.planned.refused:
                 used |= trial.train().transcript.channels

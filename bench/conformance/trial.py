@@ -48,9 +48,12 @@ from bench.running import (
     worked_out,
 )
 from bench.suites import Suite
+from bench.tasks import Task
 
 EXAMPLES = 96
 """Of each split, and two thirds of them recorded: enough for every path of the code."""
+PUBLIC = 6
+"""Public texts to each example: what attackers learn from them takes most of an examination."""
 SHADOWS = 4
 """Shadow models, for attacks that train some: the fewest that tell anything."""
 CANARIES = Plant(canaries=("my id is {digits}",), copies=(40,), each=8, unseen=20)
@@ -129,7 +132,7 @@ class Trial:
         """Lays out the cell, at the first cut that suits the defense and some of the attacks.
 
         Attacks on what a model remembers get dialogues with something planted, and a causal model
-        that is trained for long enough to remember it.
+        that is trained for long enough to remember it; those on next tokens get dialogues and such a model.
 
         Args:
             plain: on texts that say plainly what is to be guessed, instead of `reviews`.
@@ -140,13 +143,16 @@ class Trial:
         ]
         goals = {goal for attack in attacks for goal in attack.threat.goals}
         task, plant, train = "reviews", None, TrainSettings(epochs=epochs, batch_size=16)
+        if attacks and all(attack.labels == "next tokens" for attack in attacks):
+            task, model, plain = "dialogues", "tiny-gpt2", False
         if goals and goals <= {Goal.MEMORISATION, Goal.MEMBERSHIP}:
             task, model = "dialogues", "tiny-gpt2"
             often = goals == {Goal.MEMORISATION}  # a canary is repeated, an example is not
             plant = CANARIES if often else Plant(audit=examples // 2)
-            train = TrainSettings(
-                epochs=2 if often else 8, batch_size=4, learning_rate=3e-3, tune="full"
-            )
+            # A secret that is to be printed whole has to be known by heart.
+            whole = any(Knows.PREFIXES in attack.needs for attack in attacks)
+            epochs = 12 if whole else 2 if often else 8
+            train = TrainSettings(epochs=epochs, batch_size=4, learning_rate=3e-3, tune="full")
         backbone = load_backbone(model)
         if backbone.blocks < defense.least_blocks:
             model = "tiny-deep-bert"
@@ -170,7 +176,7 @@ class Trial:
         cells = [p for p in targets if not p.refused] or targets
         suited = [p for p in cells if any(pairing.goals for pairing in p.pairings)]
         planned = (suited or cells)[0]
-        loaded = plan.tasks[planned.cell.data_hash]
+        loaded = with_public(plan.tasks[planned.cell.data_hash], PUBLIC * examples)
         public = public_of(planned.cell, loaded, backbone, plan.public)
         inputs = Inputs.of(planned.cell, loaded, backbone, public)
         trained = {}
@@ -237,14 +243,21 @@ class Trial:
             return []
 
 
+def with_public(task: Task, n: int) -> Task:
+    """The task with its first n public texts."""
+    splits = dict(task.splits)
+    if public := splits.get("auxiliary"):
+        splits["auxiliary"] = public.take(np.arange(min(n, len(public))))
+    return replace(task, splits=splits)
+
+
 def variants(method: M) -> Iterator[M]:
     """The method with each other choice of one parameter that has a list of choices."""
     for name, field in type(method).model_fields.items():
-        choices: tuple[Any, ...] = ()
-        if get_origin(field.annotation) is Literal:
-            choices = get_args(field.annotation)
-        elif field.annotation is bool:
-            choices = (False, True)
+        choices: tuple[Any, ...] = (False, True) if field.annotation is bool else ()
+        for kind in (field.annotation, *get_args(field.annotation)):  # it may be optional
+            if get_origin(kind) is Literal:
+                choices += get_args(kind)
         for choice in choices:
             if choice != getattr(method, name):
                 with suppress(ValidationError):  # a choice may need others beside it

@@ -15,6 +15,8 @@ from .errors import MissingExtra as MissingExtra
 from .errors import did_you_mean as did_you_mean
 from .estimates import Estimate as Estimate
 from .estimates import Point as Point
+from .glossary import GLOSSARY as GLOSSARY
+from .glossary import explained as explained
 from .guess import Guess as Guess
 from .guess import Measure as Measure
 from .leak import Leak as Leak
@@ -22,6 +24,7 @@ from .leak import Status as Status
 from .leak import name_of as name_of
 from .outside import Refused as Refused
 from .outside import parsed as parsed
+from .outside import path_of as path_of
 from .outside import place as place
 from .outside import plain as plain
 from .outside import visible as visible
@@ -36,6 +39,7 @@ from .record import Provenance as Provenance
 from .record import Record as Record
 from .seeds import Seeds as Seeds
 from .seeds import fingerprint as fingerprint
+from .settings import Head as Head
 from .settings import Objective as Objective
 from .settings import Plant as Plant
 from .settings import Recording as Recording

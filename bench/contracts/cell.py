@@ -45,6 +45,8 @@ class Cell(Part):
         # Younger than the first records, whose keys must not change.
         if self.plant is None:
             del content["plant"]
+        elif self.plant.per_author is None:
+            del content["plant"]["per_author"]
         if self.shadow is None:
             del content["shadow"]
         for name in ("tune", "precision"):

@@ -21,6 +21,8 @@ Measure = Literal[
     "exposure",
     "extraction",
     "beam extraction",
+    "sampled extraction",
+    "continuation",
     "membership",
 ]
 
@@ -39,7 +41,9 @@ class Guess:
 
     A guess about a canary is about its sentence, a row of `Knowledge.canaries`: for each of all
     possible secrets how unlikely the model finds it (exposure, [n, 10^6]), or what it prints there
-    (extraction, [n, R] numbers that the digits spell, −1 for none; R at most `bench.tasks.planting.TRIES`). A
+    (extraction, [n, R] numbers that the digits spell, −1 for none; R at most `bench.tasks.planting.TRIES`,
+    and `SAMPLES` of random ones, whose shares decide). A continuation is about a row of `Knowledge.prompts`: the token
+    ids that follow it ([n, 1 + R, L], the likeliest text first, then random ones; see `bench.tasks.planting.CONTINUED`). A
     guess about membership ranks the rows of `Knowledge.candidates`: larger for those that were trained on.
 
     `rows`, `values` and `lengths` may be given as lists, NumPy arrays or torch tensors; they are NumPy

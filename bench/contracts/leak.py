@@ -28,12 +28,13 @@ class Leak(Part):
     metric: str = ""
     success: Estimate | None = None
     floor: Estimate | None = None
-    """Of a label read from activations: the same attack on those of the untrained model, which no
-    defense can change. None elsewhere, in older records, and where an attack looks at changes alone."""
+    """The success of the same attack on activations of the untrained model, which no defense can change.
+    Of personal data that a model prints: what the public model prints. None where neither is read, in older
+    records, and where an attack looks at changes alone."""
     step: int | None = None
     """Where it was read at one moment of training: at which."""
     ceiling: float = 1.0
-    """The largest `success` there is."""
+    """The largest success there is: 1, or 19.93 bits of exposure."""
     bound: float | None = None
     """The largest `success` that the guarantee of the mechanism leaves to who knows as much, where the
     attack tells one; None in older records, too."""
@@ -64,7 +65,7 @@ class Leak(Part):
 
     @property
     def ep(self) -> Estimate | None:
-        """Empirical privacy, 1 − success / ceiling, with its interval."""
+        """Empirical privacy, 1 − success / ceiling. It belongs to one attack: another one may find more."""
         s, most = self.success, self.ceiling
         if s is None:
             return None
@@ -73,14 +74,14 @@ class Leak(Part):
 
     @property
     def level(self) -> float | None:
-        """What no defense can change: the success of guessing, or the floor where that is higher."""
+        """Chance, or the floor where that is higher."""
         if self.success is None:
             return None
         return max(self.success.chance, self.floor.value if self.floor else 0.0)
 
     @property
     def above(self) -> float | None:
-        """(success − level) / (ceiling − level): what training leaked."""
+        """(success − level) / (ceiling − level): the advantage over the level, what training leaked."""
         s, level, most = self.success, self.level, self.ceiling
         return (
             None
@@ -90,7 +91,8 @@ class Leak(Part):
 
     @property
     def advantage(self) -> float | None:
-        """(success − chance) / (ceiling − chance)."""
+        """(success − chance) / (ceiling − chance): 0 at chance, 1 where everything is found, below 0 for
+        worse than guessing."""
         s, most = self.success, self.ceiling
         return None if s is None or s.chance >= most else (s.value - s.chance) / (most - s.chance)
 

@@ -77,6 +77,17 @@ def place(given: str | Path, what: str = "") -> Path:
     return path
 
 
+def path_of(name: str, value: str | Path | None) -> Path | None:
+    """An argument that may be a path, as one.
+
+    Raises:
+        LeakboardError: it is something else; the message has its name.
+    """
+    if value is not None and not isinstance(value, str | Path):
+        raise LeakboardError(f"{name}: expected a path, got {type(value).__name__} {value!r:.60}")
+    return None if value is None else Path(value)
+
+
 def parsed(raw: bytes, what: str, parts: int = MOST_PARTS) -> Any:
     """JSON from a stranger as a value that every part of this program can hold.
 

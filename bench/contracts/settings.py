@@ -71,6 +71,10 @@ class Plant(Part):
     """Secrets of each sentence that are drawn but not planted: the level of what was never seen."""
     audit: int = Field(0, ge=0)
     """Training examples for each of which a fair coin decides whether the model is trained on it."""
+    per_author: int | None = Field(None, ge=1)
+    """At most so many examples of each author are trained on, and the coins of `audit` fall for authors: what is
+    promised of one example is then promised of one author, as many times weaker. For tasks that say who
+    wrote each text, such as synthpai."""
 
     @field_validator("canaries", "copies", mode="before")
     @classmethod
@@ -96,3 +100,6 @@ class Plant(Part):
 
 
 Objective = Literal["classification", "language modelling"]
+Head = Literal["vendor", "customer", "private"]
+"""Who holds the output layer of a language model that is fine-tuned over the wire: the public one, which stays as
+it is, stands at the vendor's or at the customer's; a private one is the customer's, who tunes it and tells nobody."""

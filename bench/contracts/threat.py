@@ -34,6 +34,8 @@ class Knows(StrEnum):
     """Models that the attacker trains like the target, on examples of its choice."""
     HELD = "what the customer holds"
     """Its own predictions, with what it was handed and tuned, after the vendor has gone."""
+    PREFIXES = "beginnings of training texts"
+    """What stands in training texts before personal data that are looked for."""
     QUERIES = "queries"
     """What the customer's side would send for texts of the attacker's choice, without its weights."""
 

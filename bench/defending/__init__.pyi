@@ -1,8 +1,14 @@
 from . import private as private
+from .detectors import DETECTORS as DETECTORS
+from .detectors import EXACT as EXACT
 from .detectors import Detector as Detector
 from .detectors import runs as runs
+from .levels import LEVELS as LEVELS
+from .mechanisms import Epsilon as Epsilon
 from .mechanisms import Eta as Eta
+from .mechanisms import drawn_words as drawn_words
 from .mechanisms import dx_noise as dx_noise
+from .mechanisms import exponential_weights as exponential_weights
 from .mechanisms import privatise_tokens as privatise_tokens
 from .pooled import Pooling as Pooling
 from .pooled import laplace as laplace
@@ -17,3 +23,7 @@ from .redaction import Spans as Spans
 from .redaction import all_secrets as all_secrets
 from .redaction import first_of_each as first_of_each
 from .redaction import missed_share as missed_share
+from .splitting import fit_once_sent as fit_once_sent
+from .splitting import predictor as predictor
+from .substituting import Substituting as Substituting
+from .substituting import words_of as words_of

@@ -14,19 +14,20 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from bench.contracts import LeakboardError, did_you_mean
-from bench.defending import levels, patterns
+from bench.defending import levels, patterns, presidio
 from bench.tasks import Span, check_spans
 
 MASK = "<MASK>"
 
 
-EXACT, PATTERNS = "exact", "patterns"
+EXACT, PATTERNS, PRESIDIO = "exact", "patterns", "presidio"
 
 
 DETECTORS = {
     EXACT: "the secrets that the task marks",
     PATTERNS: "e-mail, phone, URL, IP, card, date, money, numbers and ids, by regular expressions",
     **{name: level.description for name, level in levels.LEVELS.items()},
+    PRESIDIO: "personal data by Presidio: patterns with checksums and words around them, and named entities",
 }
 
 
@@ -58,9 +59,9 @@ class Detector(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: DetectorName = EXACT
-    """exact, patterns, low-entity, high-entity, low-contextual or high-contextual."""
-    spacy: str = "en_core_web_sm"
-    """The installed spaCy pipeline, or the folder of one, that the last four ask."""
+    """exact, patterns, low-entity, high-entity, low-contextual, high-contextual or presidio."""
+    spacy: str = levels.PIPELINE
+    """The installed spaCy pipeline, or the folder of one, that the last five ask."""
     misses: float = Field(0.0, ge=0, le=1)
     """Each found span is dropped with this probability, to study what an imperfect detector costs."""
 
@@ -78,7 +79,7 @@ class Detector(BaseModel):
 
         Raises:
             LeakboardError: `exact` without marked secrets or with spans outside their text, or
-                spaCy or its pipeline cannot do what the detector needs.
+                spaCy, its pipeline or Presidio is missing or cannot do what the detector needs.
         """
         if self.name == EXACT:
             if known is None:
@@ -90,6 +91,8 @@ class Detector(BaseModel):
             found = [apart(spans) for spans in known]
         elif self.name == PATTERNS:
             found = [patterns.find(text) for text in texts]
+        elif self.name == PRESIDIO:
+            found = [apart(spans) for spans in presidio.find(texts, self.spacy)]
         else:
             level = levels.LEVELS[self.name]
             found = [apart(spans) for spans in levels.find(texts, level, self.spacy)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import numpy as np
@@ -16,6 +17,10 @@ Eta = Annotated[
     Annotated[float, Field(gt=0)] | None, BeforeValidator(lambda v: None if v == "none" else v)
 ]
 """Privacy parameter η of dχ-privacy; None, or "none" in a suite, for no noise."""
+Epsilon = Eta
+"""Privacy parameter ε, likewise."""
+SEARCHED = 256
+"""Different words whose distances to all candidates are held at once."""
 
 
 def dx_noise(n: int, width: int, eta: float, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -55,3 +60,48 @@ def privatise_tokens(
         noisy += rows[chunk]
         out[at : at + CHUNK] = torch.from_numpy(neighbours.nearest(noisy)).to(ids.device)
     return out
+
+
+def exponential_weights(words: Tensor, among: Tensor, embeddings: Tensor, epsilon: float) -> Tensor:
+    """[n, C] the probability ∝ exp(−ε/2 · d(x, y)) of each candidate y for each word x.
+
+    The exponential mechanism with Euclidean distance of word embeddings for a score; it keeps ε·d-privacy
+    among words that share their candidates (Yue et al. 2021, theorem 1).
+
+    Args:
+        words: [n] ids; `among` [C] those of the candidates.
+        embeddings: [V, d].
+    """
+    rows = embeddings.detach().float()
+    words, among = words.to(rows.device), among.to(rows.device)
+    far = torch.cdist(rows[words], rows[among])
+    # Exactly 0 there: rounding would add a distance where there is none.
+    far = far.masked_fill(words[:, None] == among, 0.0)
+    return (-epsilon / 2 * far.double()).softmax(1)
+
+
+def drawn_words(
+    ids: Tensor, weights: Callable[[Tensor], tuple[Tensor, Tensor]], rng: np.random.Generator
+) -> Tensor:
+    """[T] for each word one that is drawn for it, independently of all others.
+
+    Args:
+        ids: [T].
+        weights: for different words [n] the candidates of each, [C] or [n, C], and their
+            probabilities [n, C].
+    """
+    different, place = np.unique(ids.cpu().numpy(), return_inverse=True)
+    uniform, out = rng.random(len(ids)), np.empty(len(ids), np.int64)
+    # The occurrences of each word stand together.
+    order = place.argsort(kind="stable")
+    ends = np.bincount(place, minlength=len(different)).cumsum()
+    for at in range(0, len(different), SEARCHED):
+        some = different[at : at + SEARCHED]
+        among, chances = (part.cpu().numpy() for part in weights(torch.from_numpy(some)))
+        for i, up_to in enumerate(chances.cumsum(1)):
+            own = order[ends[at + i - 1] if at + i else 0 : ends[at + i]]
+            # Sums end a little beside 1; behind the last that can be drawn there may be others.
+            hit = np.searchsorted(up_to, uniform[own] * up_to[-1], side="right")
+            last = np.searchsorted(up_to, up_to[-1])
+            out[own] = np.broadcast_to(among, chances.shape)[i][hit.clip(max=last)]
+    return torch.from_numpy(out).to(ids.device)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
-from pydantic import BeforeValidator, Field
 from torch import Tensor
 
 from bench.backbones import Backbone, Ragged, Tokens
 from bench.contracts import Claim
+from bench.defending.mechanisms import Epsilon
 from bench.methods import Defense
-
-Epsilon = Annotated[
-    Annotated[float, Field(gt=0)] | None, BeforeValidator(lambda v: None if v == "none" else v)
-]
 
 
 def rescaled(vectors: Tensor) -> Tensor:

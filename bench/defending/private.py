@@ -10,6 +10,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -39,6 +40,7 @@ def check(epsilon: float, delta: float, n: int) -> None:
         )
 
 
+@cache
 def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
     """The least noise multiplier σ by which `steps` steps spend at most ε (to within 1 %).
 
@@ -68,6 +70,7 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
         raise LeakboardError(f"epsilon {epsilon}: no noise is enough for it: {error}") from None
 
 
+@cache
 def spent(sigma: float, rate: float, steps: int, delta: float) -> float:
     """ε at δ of the Poisson-subsampled Gaussian mechanism, composed; an upper bound,
     too high by 1 % or 10⁻⁴ at most.
@@ -95,6 +98,7 @@ def spent(sigma: float, rate: float, steps: int, delta: float) -> float:
             error = max(PRECISION * (epsilon - error), error / 10, FINEST)
 
 
+@cache
 def profile(
     epsilon: float, delta: float, sigma: float, rate: float, steps: int
 ) -> tuple[tuple[float, float], ...]:

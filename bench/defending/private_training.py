@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from bench.backbones import Tokens
 from bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
 from bench.defending import private
+from bench.defending.mechanisms import Epsilon
 from bench.exchange import Session, Trainee, released
 from bench.methods import Defense
-
-Epsilon = Annotated[
-    Annotated[float, Field(gt=0)] | None, BeforeValidator(lambda v: None if v == "none" else v)
-]
-
 
 AT_ONCE = 256
 """Examples whose gradients are held at once; a batch may be all of the training set."""

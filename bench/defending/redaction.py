@@ -12,6 +12,7 @@ from pydantic import Field
 from bench.backbones import Backbone, Tokens
 from bench.contracts import Channel, Goal, Objective
 from bench.defending.detectors import EXACT, MASK, Detector, DetectorName, masked
+from bench.defending.levels import PIPELINE
 from bench.exchange import Session
 from bench.methods import Defense
 from bench.tasks import Span, Split
@@ -28,9 +29,10 @@ class Redacting(Defense):
     circumstances: ClassVar[frozenset[str]] = frozenset({"misses", "canaries"})
 
     detector: DetectorName = "patterns"
-    """exact, patterns, low-entity, high-entity, low-contextual or high-contextual; see `leakboard detect`."""
-    spacy: str = "en_core_web_sm"
-    """The spaCy pipeline that the last four ask."""
+    """exact, patterns, low-entity, high-entity, low-contextual, high-contextual or presidio; see
+    `leakboard detect`."""
+    spacy: str = PIPELINE
+    """The spaCy pipeline that the last five ask."""
     misses: float = Field(0.0, ge=0, lt=1)
     """Share of what the detector finds that it is made to miss."""
     canaries: Literal["masked", "missed", "found"] = "found"

@@ -4,6 +4,9 @@ from .api import CHANNELS as CHANNELS
 from .api import Api as Api
 from .calls import Batch as Batch
 from .calls import batches as batches
+from .language import NextTokens as NextTokens
+from .language import OutputLayer as OutputLayer
+from .manifest import MANIFEST as MANIFEST
 from .manifest import Manifest as Manifest
 from .manifest import Missing as Missing
 from .manifest import PublicModel as PublicModel

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from bench.backbones import Tokens, random_state
-from bench.contracts import Channel, Envelope, LeakboardError
+from bench.contracts import Channel, Envelope, Head, LeakboardError
+from bench.exchange.language import NextTokens, OutputLayer
 from bench.exchange.predictor import Predictor
 from bench.exchange.server import Adapter, Call, Server
 from bench.exchange.session import Session
@@ -33,6 +34,14 @@ CHANNELS = frozenset(
     }
 )
 """What crosses the wire when one fine-tunes over the API."""
+AT_VENDOR = frozenset({Channel.LOGITS, Channel.LOGIT_GRADIENTS})
+AT_CUSTOMER = frozenset({Channel.ACTIVATIONS, Channel.GRADIENTS})
+"""What is said about the output layer of a language model, by who holds it."""
+
+
+def spoken(at: Head, channels: frozenset[Channel] = CHANNELS) -> frozenset[Channel]:
+    """Channels on which a language model is tuned whose output layer is there, and what is below it as they say."""
+    return channels - AT_VENDOR - AT_CUSTOMER | (AT_VENDOR if at == "vendor" else AT_CUSTOMER)
 
 
 class Api:
@@ -79,16 +88,33 @@ class Api:
         return random_state(self._session.device)
 
     def forward(self, call: Call) -> Tensor:
-        """[B, d] the activations of the call's rows, as a leaf of the customer's graph."""
-        session, wire, where = self._session, self._session.wire, call.where
+        """The activations of the call's rows, as a leaf of the customer's graph.
+
+        Returns:
+            [B, d]; of language modelling [T, d], one for each of their tokens.
+        """
+        h = self.passed(call)
+        back = replace(call.where, sender="vendor")
+        return self._crossed(Channel.ACTIVATIONS, h, call, back).requires_grad_(
+            torch.is_grad_enabled()
+        )
+
+    def passed(self, call: Call) -> Tensor:
+        """The same activations where the vendor goes on with them itself."""
         asked = self._sent(call)
         if torch.is_grad_enabled():
             self._asked.append((call, asked))
         started = time.perf_counter()
         h = self._server.forward(asked)
-        session.served(time.perf_counter() - started)
-        arrived = wire.send(Channel.ACTIVATIONS, h, call.rows, replace(where, sender="vendor"))
-        return arrived.requires_grad_(torch.is_grad_enabled())
+        self._session.served(time.perf_counter() - started)
+        return h
+
+    def _crossed(self, channel: Channel, values: Tensor, call: Call, where: Envelope) -> Tensor:
+        """What arrives of vectors about a call."""
+        wire = self._session.wire
+        if self.network.per_token:
+            return wire.send(channel, call.tokens.ids.with_values(values), call.rows, where).values
+        return wire.send(channel, values, call.rows, where)
 
     def _sent(self, call: Call) -> Call:
         """The call as the server gets it."""
@@ -115,7 +141,7 @@ class Api:
         recipients: Sequence[str] | None = None,
         once: bool = False,
     ) -> dict[str, Tensor]:
-        """Σ wⱼ g_θ(ĝⱼ): a call for each of m `gradients` [B, d], the answers weighted.
+        """Σ wⱼ g_θ(ĝⱼ): a call for each of m `gradients`, shaped like the activations, the answers weighted.
 
         Those of adapter i are the parts i·m to i·m + m − 1.
 
@@ -138,7 +164,7 @@ class Api:
         for j, (gradient, recipient) in enumerate(zip(gradients, asked, strict=True)):
             wire.repeat(call.tokens.ids, *call.adapter.values())
             to = replace(where, recipient=recipient, part=where.part * len(gradients) + j)
-            arrived.append(wire.send(Channel.GRADIENTS, gradient, call.rows, to))
+            arrived.append(self._crossed(Channel.GRADIENTS, gradient, call, to))
         if once:
             whole = sum(w * g for w, g in zip(weights, arrived, strict=True))
             answers = [self._answered(call, whole)] * len(arrived)
@@ -147,13 +173,21 @@ class Api:
             answers = [self._answered(call, g) for g in arrived]
             factors = list(weights)
         total: dict[str, Tensor] = {}
-        back = Envelope(where.round, sender="vendor")
         for answer, factor in zip(answers, factors, strict=True):
-            returned = wire.send_adapter(Channel.ADAPTER_GRADIENTS, answer, call.rows, back)
-            for name, value in returned.items():
+            for name, value in self._returned(call, answer).items():
                 total[name] = factor * value + total.get(name, 0.0)
         session.calls += len(arrived) - 1 if once else 0
         return total
+
+    def answered(self, call: Call, gradient: Tensor) -> dict[str, Tensor]:
+        """g_θ of a `gradient` [T, d] at the activations that the vendor has already."""
+        ids, adapter = call.tokens.ids, call.adapter.values()
+        self._session.wire.repeat(ids, *adapter)
+        return self._returned(call, self._answered(call, gradient))
+
+    def _returned(self, call: Call, answer: Adapter) -> dict[str, Tensor]:
+        back = Envelope(call.where.round, sender="vendor")
+        return self._session.wire.send_adapter(Channel.ADAPTER_GRADIENTS, answer, call.rows, back)
 
     def _answered(self, call: Call, gradient: Any) -> Adapter:
         started = time.perf_counter()
@@ -204,3 +238,29 @@ def fine_tune(
         return scores
 
     return Predictor(score, api.network)
+
+
+def fine_tune_language(session: Session, at: Head) -> Tuned:
+    """Trains one adapter of a language model over the API, every gradient in the clear.
+
+    Args:
+        at: who holds the output layer.
+    """
+    api = Api(session)
+    adapter, output = api.adapter(), OutputLayer.held(session, api.head, at)
+
+    def step(rows: Tensor, epoch: int) -> float:
+        call = Call(session.train.take(rows), rows, adapter, Envelope(epoch), api.dropout())
+        gradient, loss = output.learnt(api.passed(call), rows, epoch)
+        found = api.answered(call, gradient)
+        for name, parameter in adapter.items():
+            parameter.grad = found[name]
+        return loss
+
+    session.fit(step, {"params": [*adapter.values(), *output.trained]})
+
+    def read(tokens: Tokens, rows: Tensor, split: str) -> tuple[Tensor, Tensor]:
+        h = api.passed(Call(tokens, rows, adapter, Envelope(split=split)))
+        return output.read(h, tokens, rows, split)
+
+    return NextTokens(read, api.network)

@@ -10,8 +10,9 @@ from pydantic import AfterValidator, Field
 from bench.backbones import Backbone
 from bench.contracts import Channel, Part, Party, TrainSettings, visible
 
-FORMAT = 2
-"""2 knows of models that are not named, of names for the labels, and of what was left out."""
+FORMAT = 3
+"""2 knows of models that are not named, of names for the labels, and of what was left out; 3 of language
+models, which have no classes."""
 MANIFEST = "manifest.json"
 
 
@@ -19,6 +20,12 @@ MOST_CLASSES, MOST_MESSAGES = 10_000, 500_000
 """Attacks hold tables of examples by classes; and each message takes a thousand bytes."""
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(visible)]
 Count = Annotated[int, Field(ge=0, lt=2**53)]
+
+
+def _none_or_several(classes: int) -> int:
+    if classes == 1:
+        raise ValueError("a task has two classes or more, or none where a language model is tuned")
+    return classes
 
 
 class Sent(Part):
@@ -51,7 +58,8 @@ class Manifest(Part):
     """Blocks of the model below the trust boundary; 0 where the model is not known."""
     vocabulary: int | None = Field(None, ge=1, lt=2**31)
     """Number of token ids; None for a model without any."""
-    classes: int = Field(ge=2, le=MOST_CLASSES)
+    classes: Annotated[int, AfterValidator(_none_or_several)] = Field(ge=0, le=MOST_CLASSES)
+    """0 of a language model, whose labels are the tokens of the text."""
     labels: tuple[Name, ...] = Field((), max_length=MOST_CLASSES)
     """Names of the classes in the order of the logits, where they are known."""
     train: TrainSettings = TrainSettings.model_validate({})

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import LanguageModel, Network, Tokens, by_length
+from bench.backbones import LanguageModel, Network, Ragged, Tokens, by_length, chunks, per_token
 from bench.exchange.predictor import Predictor
 from bench.exchange.session import Session
 from bench.exchange.tuned import Tuned
@@ -21,6 +21,19 @@ class Released(Tuned):
 
     def __init__(self, network: Trainee) -> None:
         self.network = network.eval()
+
+    def per_token(self, tokens: Tokens, split: str) -> tuple[Ragged, Ragged]:
+        network = self.network
+        assert isinstance(network, LanguageModel), "a classifier is judged by its classes"
+        return per_token(network, tokens)
+
+    @torch.inference_mode()
+    def next_words(self, tokens: Tokens, rows: Tensor, split: str) -> Tensor:
+        network = self.network
+        assert isinstance(network, LanguageModel), "a classifier names no words"
+        last = network.hidden(tokens)[torch.arange(len(tokens)), tokens.lengths - 1]
+        best = [scores.argmax(1) for _, scores in chunks(last, network.head)]
+        return torch.cat(best).cpu()
 
     def predict(self, tokens: Tokens, split: str) -> Tensor:
         network = self.network

@@ -12,7 +12,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import Backbone, LanguageModel, Neighbours, Network, Seat, Tokens
+from bench.backbones import (
+    Backbone,
+    LanguageModel,
+    Neighbours,
+    Network,
+    Seat,
+    Tokens,
+    next_tokens,
+)
 from bench.contracts import Channel, Claim, Envelope, Progress, Seeds, TrainSettings
 from bench.exchange.training import Loop
 from bench.exchange.wire import Wire
@@ -140,6 +148,11 @@ class Session:
             self._fitting = False
             self.wire.at(-1, None)
         self.fit_seconds += time.perf_counter() - started
+
+    def truth(self, rows: Tensor) -> Tensor:
+        """[B] the labels of training examples; of language modelling [T] the `next_tokens` of theirs."""
+        found = self.labels[rows] if self.classes else next_tokens(self.train.take(rows))
+        return found.to(self.device)
 
     def has_classes(self, labels: Tensor, least: int) -> bool:
         """Whether so many classes occur in a batch; what needs them is skipped where not, and counted."""

@@ -61,7 +61,8 @@ def write_transcript(
     Args:
         transcript: its arrays may be NumPy's of any type that loses nothing, lists, or tensors.
         backbone: the public model that what was sent comes from.
-        classes: the labels of the task: how many, or their names in the order of the logits.
+        classes: the labels of the task: how many, 0 for language modelling, or their names in the order of the
+            logits.
         missing: what was seen and is not in `transcript`.
 
     Raises:

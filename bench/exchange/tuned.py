@@ -30,6 +30,15 @@ class Tuned(ABC):
         """Class scores [n, C] by what the customer holds when the vendor has gone; None: by nothing."""
         return None
 
+    def per_token(self, tokens: Tokens, split: str) -> tuple[Ragged, Ragged]:
+        """Of a language model −ln p of every token of texts of `split`, and whether it was predicted; 0 and
+        False where nothing is to be predicted, as for the first of each text."""
+        raise TypeError("on texts without labels a defense returns a model that predicts tokens")
+
+    def next_words(self, tokens: Tokens, rows: Tensor, split: str) -> Tensor:
+        """Of a language model [n] the likeliest token behind each of n texts, the examples `rows` of `split`."""
+        raise TypeError("on texts without labels a defense returns a model that predicts tokens")
+
     @abstractmethod
     def predict(self, tokens: Tokens, split: str) -> Tensor:
         """Class scores [n, C] for the examples of `split`; whatever this sends goes over the wire."""

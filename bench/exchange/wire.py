@@ -28,7 +28,7 @@ AT_MOMENTS = frozenset(
     }
 )
 """Channels of which every row is kept at some moments of training. Vectors of single tokens are left
-out: there are many, and what they tell of a label their means over the recorded rows tell."""
+out, whatever the channel: there are many, and what they tell of a label their means over the recorded rows tell."""
 MEMORY = 2**28
 """Bytes of a transcript that stay in memory; the rest lies on disk and is mapped. An attack reads the
 same numbers either way, so this decides no result and is no part of a cell."""
@@ -137,10 +137,14 @@ class Wire:
     def _record(
         self, channel: Channel, payload: Tensor | Ragged, rows: Tensor, where: Envelope
     ) -> None:
+        per_token = isinstance(payload, Ragged) and payload.values.ndim > 1
+        if per_token and channel == Channel.LOGITS:
+            return  # the vendor's own words, and as many numbers as a vocabulary has for each token
         kept = torch.isin(rows, self._kept.get(where.split, rows[:0])).nonzero()[:, 0]
         if len(kept):
             self._keep(channel, *_taken(payload, kept), rows[kept], where)
-        if self._moment is not None and where.split == "train" and channel in AT_MOMENTS:
+        at_moment = self._moment is not None and where.split == "train" and not per_token
+        if at_moment and channel in AT_MOMENTS:
             every = torch.arange(len(rows))
             self._keep(channel, *_taken(payload, every), rows, where, self._moment)
 

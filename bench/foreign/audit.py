@@ -182,7 +182,8 @@ def _scene(recorded: Recorded, seen: Transcript, granted: Granted, progress: Pro
     public = {}
     for name, other in granted.public.items():
         texts = public_texts(other, task)
-        encoded = backbone.encode(texts.texts, texts.pairs, manifest.train.max_length)
+        longest = manifest.train.max_length
+        encoded = backbone.encode(texts.texts, texts.pairs, longest, task.opened)
         # Another task's labels and attributes mean nothing here.
         public[name] = Auxiliary(encoded, np.zeros(0, np.int64))
     defense = granted.defense or Unknown()

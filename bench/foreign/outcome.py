@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from pydantic import ValidationError
 from rich.box import SIMPLE_HEAD
 from rich.console import RenderableType
 from rich.table import Table
@@ -19,6 +20,8 @@ from bench.contracts import (
     Guess,
     Leak,
     LeakboardError,
+    Refused,
+    parsed,
 )
 from bench.methods import Attack, spec_of
 
@@ -70,6 +73,29 @@ class Audit:
             if leak.status != "ok"
         ):
             yield Text(line, style="dim" if line.startswith("skipped") else "yellow")
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """What `write` wrote, but for guesses that nothing scored.
+
+        Raises:
+            LeakboardError: the file cannot be read, or holds something else.
+        """
+        wanted = "expected what `leakboard attack --out` writes"
+        try:
+            content = parsed(file.read_bytes(), "it")
+            leaks = [Leak.model_validate(one) for one in content["leaks"]]
+            return cls(leaks, cut_short=str(content["cut_short"]))
+        except OSError as error:
+            raise LeakboardError(f"{file}: cannot be read ({error.strerror}); {wanted}") from error
+        except Refused as error:
+            raise LeakboardError(f"{file}: {error}; {wanted}") from error
+        except (KeyError, TypeError) as error:
+            raise LeakboardError(f"{file}: holds no 'leaks'; {wanted}") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            told = f"leaks: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise LeakboardError(f"{file}: {told}; {wanted}") from error
 
     def write(self, file: Path) -> None:
         """Writes everything as JSON.

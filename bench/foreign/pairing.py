@@ -22,7 +22,7 @@ ASKED = {
 """How to grant what an attack must know."""
 UNSCORED = {
     Goal.INVERSION: "the truth has no column 'text'",
-    Goal.LABEL: "the truth has no column 'label'",
+    Goal.LABEL: "the truth has no column 'label' (of a language model: 'text')",
     Goal.ATTRIBUTE: "the truth has no private attribute: --attribute COLUMN",
 }
 
@@ -38,7 +38,7 @@ def grant(
     """Which goals an attack can pursue with what is there, and why not the others."""
     refused, known = {}, manifest.model_hash is not None
     for goal in attack.threat.goals:
-        reason = _unfit(attack, manifest.cut, seen)
+        reason = _unfit(attack, manifest.cut, seen) or _unlabelled(attack, goal, manifest.classes)
         reason = reason or _ungranted(attack, known, truth, defense, public)
         if not reason and goal == Goal.INVERSION and not known:
             reason = (
@@ -61,6 +61,15 @@ def _unfit(attack: Attack, cut: int, seen: Transcript) -> str | None:
         what = ", ".join(sorted(reads & known))
         return f"at cut {cut} it can do nothing with {what}"
     return attack.refuses(cut)
+
+
+def _unlabelled(attack: Attack, goal: Goal, classes: int) -> str | None:
+    """Why the labels are none that the attack guesses, or None."""
+    if attack.labels == "next tokens" and classes:
+        return "the labels of the transcript are classes, no tokens"
+    if attack.labels == "classes" and goal == Goal.LABEL and not classes:
+        return "the labels of a language model are tokens, no classes"
+    return None
 
 
 def _ungranted(

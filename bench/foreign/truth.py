@@ -50,7 +50,7 @@ def read_truth(
         source: the path of a table; a pandas DataFrame; or columns by name, each a list, an array, or
             a tensor of whole numbers.
         classes: the labels in the order of the logits; or how many, and names then stand for numbers
-            in their sorted order.
+            in their sorted order. 0 of a language model: its labels are the texts themselves.
 
     Raises:
         LeakboardError: see `read_table`; no column to score by, or a label that is no class.
@@ -61,7 +61,7 @@ def read_truth(
     columns = table.columns
     goals = {
         Goal.INVERSION: TEXT in columns,
-        Goal.LABEL: LABEL in columns,
+        Goal.LABEL: (LABEL if classes else TEXT) in columns,
         Goal.ATTRIBUTE: attributes,
     }
     if not any(goals.values()):
@@ -70,7 +70,8 @@ def read_truth(
             f"attribute named by --attribute; it has {', '.join(columns)}"
         )
     values = {name: tuple(sorted({*columns[name]} - {""})) for name in attributes}
-    labels = _labels(table, classes) if LABEL in columns else np.zeros(len(table), np.int64)
+    told = classes and LABEL in columns
+    labels = _labels(table, classes) if told else np.zeros(len(table), np.int64)
     names = np.array(columns.get(SPLIT, ["train"] * len(table)))
     splits = {}
     for split in dict.fromkeys(names.tolist()):
@@ -92,7 +93,7 @@ def tokens_sent(
     Raises:
         LeakboardError: the texts have other numbers of tokens than what was sent of them.
     """
-    found = {}
+    found, opened = {}, known.task.opened
     for split, texts in known.task.splits.items():
         sent = [
             (m.rows, m.lengths) for m in seen.messages if m.split == split and _whole(m.channel)
@@ -101,10 +102,10 @@ def tokens_sent(
         if not ragged:
             pooled = (m.channel == Channel.ACTIVATIONS for m in seen.messages if m.split == split)
             if any(pooled):
-                found[split] = base.encode(texts.texts, texts.pairs, max_length)
+                found[split] = base.encode(texts.texts, texts.pairs, max_length, opened)
             continue
         longest = max(int(lengths.max()) for _, lengths in ragged)
-        tokens = base.encode(texts.texts, texts.pairs, longest)
+        tokens = base.encode(texts.texts, texts.pairs, longest, opened)
         for rows, lengths in ragged:
             mine = tokens.lengths[torch.from_numpy(np.array(rows))].numpy()
             if (mine != lengths).any():

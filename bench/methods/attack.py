@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -30,6 +30,9 @@ class Attack(Method, ABC):
     """True where it takes a large part of the time of a cell: a suite then has to name it, since
     `attacks: all` leaves it out."""
 
+    labels: ClassVar[Literal["classes", "next tokens"]] = "classes"
+    """What the labels are that it guesses, or guesses by: those of a task, or the text itself, of which a
+    language model learns each token as the label of the one before."""
     idle_in_clear: ClassVar[bool] = False
     """True where it works for what a message with the token ids says by itself: it is then not tried on
     a defense that sends these as they are."""

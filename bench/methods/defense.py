@@ -37,6 +37,8 @@ class Defense(Method, ABC):
     """Channels that cross the trust boundary; sending on another one is an error."""
     knob: ClassVar[str | None] = None
     """The parameter that trades utility for privacy; plots label points with it."""
+    switch: ClassVar[str | None] = None
+    """The parameter by which alone the protection is off, where it is None."""
     colour: ClassVar[str] = ""
     marker: ClassVar[str] = "o"
     protects: ClassVar[frozenset[Goal]] = frozenset()
@@ -63,9 +65,14 @@ class Defense(Method, ABC):
         """Trains on `session.train`; all that the vendor learns goes through `session.wire`."""
 
     @property
+    def sends(self) -> frozenset[Channel]:
+        """The channels on which it sends with these parameters, where they are others than `emits`."""
+        return self.emits
+
+    @property
     def undefended(self) -> bool:
         """True where these parameters switch the protection off: attacks are certified on such cells."""
-        return False
+        return self.switch is not None and getattr(self, self.switch) is None
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         """This defense with its protection off, and what else sends the same as that.
@@ -73,7 +80,9 @@ class Defense(Method, ABC):
         That an attack fails here says something only where it works on one of them. A suite without any
         gets the first. Where the protection is off already, or nothing switches it off, there is none.
         """
-        return ()
+        if self.switch is None or self.undefended:
+            return ()
+        return (self.model_copy(update={self.switch: None}),)
 
     def tried(self, settings: TrainSettings, n: int, classes: int) -> Sequence[Mapping[str, Any]]:
         """Settings of training that `leakboard tune` tries in place of some, what works most often first.
@@ -111,6 +120,13 @@ class Defense(Method, ABC):
 
     def refuses(self, cut: int) -> str | None:
         """Why the defense cannot run at this cut, or None."""
+        return None
+
+    def unfit(self, objective: Objective) -> str | None:
+        """Why the defense cannot train for an objective with these parameters, or None.
+
+        For an objective that is none of its `objectives` a plan says so by itself, where nothing is said here.
+        """
         return None
 
     def simulate(

@@ -67,6 +67,18 @@ class Auxiliary:
     """The same examples as the mechanism would have trained on them (`Defense.as_trained`). None where
     that is as they are, and for who does not know the mechanism."""
 
+    def take(self, n: int) -> Auxiliary:
+        """The first n examples, with all that is known of them; what was learned of all of them stays behind."""
+        import torch  # here, since it takes a second to load
+
+        rows = torch.arange(min(n, len(self.tokens)))
+        return Auxiliary(
+            self.tokens.take(rows),
+            self.labels[:n],
+            {name: values[:n] for name, values in self.attributes.items()},
+            masked=None if self.masked is None else self.masked.take(rows),
+        )
+
 
 Query = Callable[["Tokens", np.random.Generator], "Ragged"]
 
@@ -144,6 +156,8 @@ class Knowledge:
     """Sentences with a place for {digits} that may have been trained on with some digits there."""
     candidates: Auxiliary | None = None
     """Examples of which each may have been trained on or not."""
+    prompts: Tokens | None = None
+    """Beginnings of training texts, each up to personal data that stand in it; None where nobody marked any."""
     held: Held | None = None
     """Where the customer holds something that predicts."""
     shadows: Shadows | None = None

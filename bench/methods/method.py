@@ -48,7 +48,9 @@ class Method(BaseModel):
 
     def __str__(self) -> str:
         """The name and the parameters that were given, such as 'sap eta=75'."""
+        told = self.params
         given = self.model_dump(mode="json", exclude_unset=True)
+        given = {k: v for k, v in given.items() if k in told}
         words = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in given.items()]
         return " ".join([self.name, *words]).replace("=None", "=none")
 

@@ -5,7 +5,9 @@ from .locks import check_locks as check_locks
 from .locks import has_locks as has_locks
 from .origin import peak_megabytes as peak_megabytes
 from .origin import provenance as provenance
+from .packed import pack as pack
 from .packed import packed_folders as packed_folders
+from .packed import packed_print as packed_print
 from .packed import unpacked as unpacked
 from .replacing import replacing as replacing
 from .store import MANIFEST as MANIFEST
@@ -14,3 +16,8 @@ from .store import Store as Store
 from .store import find as find
 from .store import from_bytes as from_bytes
 from .store import to_text as to_text
+from .versions import DataVersion as DataVersion
+from .versions import data_version as data_version
+from .versions import enter_version as enter_version
+from .versions import folder_print as folder_print
+from .versions import print_of as print_of

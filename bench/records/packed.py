@@ -8,6 +8,7 @@ project is imported where a record is read.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,10 +43,29 @@ def pack(folders: Sequence[Path], file: Path) -> int:
 
 
 def packed_folders(file: Path) -> list[str]:
-    """The names of the folders in a packed file."""
-    from pyarrow import parquet
+    """The names of the folders in a packed file.
 
-    return sorted(set(parquet.read_table(file, columns=["folder"])["folder"].to_pylist()))
+    Raises:
+        Corrupt: it is no such file.
+    """
+    from pyarrow import ArrowInvalid, parquet
+
+    from bench.records.store import Corrupt
+
+    try:
+        if tuple(parquet.read_schema(file).names) != COLUMNS:
+            raise Corrupt(f"a table of other columns than {', '.join(COLUMNS)}")
+        return sorted(set(parquet.read_table(file, columns=["folder"])["folder"].to_pylist()))
+    except (ArrowInvalid, OSError) as error:
+        raise Corrupt(f"no Parquet file ({error})") from error
+
+
+def packed_print(file: Path, folder: str) -> str:
+    """What `folder_print` is of that folder, before it was packed."""
+    from bench.records.versions import print_of
+
+    rows = _rows(file, folder)
+    return print_of({f"{key}.json": hashlib.sha256(raw).hexdigest() for key, raw in rows})
 
 
 def unpacked(file: Path, folder: str) -> list[Record]:
@@ -54,13 +74,19 @@ def unpacked(file: Path, folder: str) -> list[Record]:
     Raises:
         Corrupt: one of them is no whole and unchanged record.
     """
-    from pyarrow import parquet
-
     from bench.records.store import MANIFEST, from_bytes
 
-    table = parquet.read_table(file, filters=[("folder", "==", folder)])
-    rows = zip(table["key"].to_pylist(), table["record"].to_pylist(), strict=True)
     where = f"{file}: {folder}"
     return [
-        from_bytes(raw, key, f"{where}/{key}") for key, raw in rows if f"{key}.json" != MANIFEST
+        from_bytes(raw, key, f"{where}/{key}")
+        for key, raw in _rows(file, folder)
+        if f"{key}.json" != MANIFEST
     ]
+
+
+def _rows(file: Path, folder: str) -> list[tuple[str, bytes]]:
+    """Key and file of each record."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(file, filters=[("folder", "==", folder)])
+    return list(zip(table["key"].to_pylist(), table["record"].to_pylist(), strict=True))

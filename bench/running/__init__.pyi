@@ -26,3 +26,5 @@ from .runner import lacking as lacking
 from .scene import Scene as Scene
 from .scene import scene_of as scene_of
 from .shadows import with_shadows as with_shadows
+from .tracking import Tracked as Tracked
+from .tracking import check_tracker as check_tracker

@@ -27,10 +27,19 @@ from bench.running.failures import failed, isolated, out_of_memory, told
 from bench.running.grants import knowledge_for
 from bench.running.pairing import Pairing
 from bench.running.scene import Scene
-from bench.scoring import Truth, score, score_canaries, score_members, score_over_training
+from bench.scoring import (
+    Truth,
+    score,
+    score_canaries,
+    score_continuations,
+    score_members,
+    score_over_training,
+)
 
 TOGETHER = {Goal.MEMORISATION: score_canaries, Goal.MEMBERSHIP: score_members}
 """How guesses are scored that are no class, beside those about labels."""
+BY_MEASURE = {"continuation": score_continuations}
+"""And those that are of a kind of their own."""
 
 
 ALONE = ("accuracy", "bag")
@@ -50,7 +59,11 @@ def attack_all(scene: Scene, seen: Transcript, claim: Claim | None = None) -> li
         claim: of the defense, if it makes any.
     """
     inputs, pairings = scene.inputs, scene.planned.pairings
-    truth = Truth(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted, claim)
+    answers = inputs.prompts.answers if inputs.prompts else None
+    truth = Truth(
+        *(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted, claim, answers),
+        prompted=not inputs.task.labels,
+    )
     before = before_training(seen)
     leaks: list[Leak] = []
     for pairing in scene.progress("attacking", pairings, len(pairings)):
@@ -87,7 +100,9 @@ def _attack(
             (guess, score(guess, truth, told_rows)) for guess in chosen if guess.measure in ALONE
         ]
         for alike in _grouped(chosen):
-            together = TOGETHER.get(alike[0].goal, score_over_training)
+            together = BY_MEASURE.get(
+                alike[0].measure, TOGETHER.get(alike[0].goal, score_over_training)
+            )
             scored += [(alike[0], f) for f in together(alike, seen, truth)]
         if before.messages and Goal.LABEL in {guess.goal for guess in chosen}:
             rng = np.random.default_rng(scene.seeds.attack)  # the same folds once more

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.backbones import LanguageModel, bottom_cost
+from bench.backbones import bottom_cost
 from bench.contracts import (
     BottomCost,
     Channel,
@@ -21,14 +21,15 @@ from bench.contracts import (
     Status,
     fingerprint,
 )
-from bench.exchange import Diverged, Released, Session, Tuned, Wire, write_transcript
+from bench.exchange import Diverged, Session, Tuned, Wire, write_transcript
 from bench.records import peak_megabytes, provenance
+from bench.running.answers import answers
 from bench.running.attacks import attack_all
 from bench.running.failures import give_back, out_of_memory, told
 from bench.running.grants import recomputed, worked_out
 from bench.running.plan import Planned
 from bench.running.scene import Scene
-from bench.scoring import judged, metrics, projections
+from bench.scoring import answered, judged, metrics, projections
 
 
 def run_cell(scene: Scene, transcripts: Path | None = None) -> Record:
@@ -73,7 +74,7 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
     start = time.perf_counter()
     cell, task, backbone = scene.cell, scene.inputs.task, scene.backbone
     defense = scene.planned.defense
-    wire = Wire(defense.emits, scene.inputs.recorded, cell.record.megabytes * 2**20)
+    wire = Wire(defense.sends, scene.inputs.recorded, cell.record.megabytes * 2**20)
     session = scene.session(wire)
     tuned = defense.fine_tune(session)
     scene = replace(scene, tuned=tuned)
@@ -87,11 +88,14 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
     seen = recomputed(scene, seen)
     recompute_seconds = time.perf_counter() - attack_start
     seen = worked_out(scene, seen)
-    leaks = attack_all(scene, seen, session.claim)
+    claim, plant = session.claim, cell.plant
+    if claim is not None and plant is not None and plant.per_author is not None:
+        claim = claim.of_authors(plant.per_author)
+    leaks = attack_all(scene, seen, claim)
     end = time.perf_counter()
     head = _head(scene.planned)
     return Record(
-        **head | {"claim": session.claim or head["claim"]},
+        **head | {"claim": claim or head["claim"]},
         status="ok",
         **useful,
         loss=session.loss,
@@ -126,7 +130,7 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
 
 def _bottom(scene: Scene, session: Session) -> BottomCost | None:
     """What the customer's part of the model asks of it: up to the cut, or all where texts become one vector."""
-    cell, emits, backbone = scene.cell, scene.planned.defense.emits, scene.backbone
+    cell, emits, backbone = scene.cell, scene.planned.defense.sends, scene.backbone
     if Channel.REPRESENTATIONS in emits:
         cut = cell.cut
     elif Channel.ACTIVATIONS in emits and Channel.TOKENS not in emits:
@@ -141,9 +145,11 @@ def _usefulness(tuned: Tuned, scene: Scene) -> dict[str, Any]:
     cell, inputs = scene.cell, scene.inputs
     split, tokens = inputs.task.splits[cell.evaluate], inputs.tokens[cell.evaluate]
     if inputs.task.objective == "language modelling":
-        if not (isinstance(tuned, Released) and isinstance(tuned.network, LanguageModel)):
-            raise ValueError("on texts without labels a defense returns a released language model")
-        return judged(tuned.network, scene.backbone, split, tokens, cell.train.max_length)
+        lost, hits = tuned.per_token(tokens, cell.evaluate)
+        read = judged(lost, hits, scene.backbone, split, tokens, cell.train.max_length)
+        if split.pairs is None:
+            return read
+        return answered(answers(tuned, tokens, cell.evaluate, scene.backbone), split.pairs, read)
     truth = split.labels
     predicted = _classes(tuned.predict(tokens, cell.evaluate), len(truth))
     utility = metrics.share(

@@ -78,7 +78,7 @@ def knowledge_for(
     if Knows.MECHANISM in knows:
         public, candidates = as_trained(scene, public, candidates)
     network = partial(vendors_network, backbone, scene.cell.train, scene.classes)
-    plant = scene.cell.plant
+    plant, asked_for = scene.cell.plant, inputs.prompts
     return Knowledge(
         classes=scene.classes,
         device=backbone.device,
@@ -92,6 +92,7 @@ def knowledge_for(
         vocabulary=len(backbone.embeddings),
         canaries=plant.canaries if plant else (),
         candidates=candidates,
+        prompts=asked_for.tokens if asked_for and Knows.PREFIXES in knows else None,
         held=held(scene) if Knows.HELD in knows else None,
         shadows=planned.shadows.get(pairing.attack) if Knows.SHADOWS in knows else None,
     )

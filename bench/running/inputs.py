@@ -13,6 +13,7 @@ from bench.attacking import Known
 from bench.backbones import Backbone, Tokens
 from bench.contracts import Cell, Ints, Seeds
 from bench.methods import Auxiliary, Defense
+from bench.running.prompts import PROMPTS, Prompts, prompts_of
 from bench.tasks import HELD_OUT, OWN, Planted, Split, Task, held_out, planted, shared
 
 Public = Mapping[str, Auxiliary]
@@ -39,6 +40,8 @@ class Inputs:
     planted: Planted
     candidates: Auxiliary | None = None
     pool: Tokens | None = None
+    prompts: Prompts | None = None
+    """Beginnings of recorded training texts up to personal data that stand in them."""
     untrained: Known = field(default_factory=dict)
     """Activations of texts under the public model, which cells of one task need again and again."""
     masked: dict[tuple[Defense, str], Tokens | None] = field(default_factory=dict)
@@ -63,7 +66,7 @@ class Inputs:
         plants, length = _planted(cell, task, secret), cell.train.max_length
         pool = _encoded(plants.pool, task, backbone, length)
         evaluated = _encoded(plants.task.splits[cell.evaluate], task, backbone, length)
-        return _fallen(cell, plants, pool, evaluated, public)
+        return _prompted(_fallen(cell, plants, pool, evaluated, public), cell, backbone)
 
     def with_coins(self, cell: Cell, task: Task, secret: str = "") -> Inputs:
         """Those of a cell for which only other coins fell; nothing is tokenised again."""
@@ -114,6 +117,17 @@ def _fallen(cell: Cell, plants: Planted, pool: Tokens, evaluated: Tokens, public
     return Inputs(plants.task, tokens, recorded, public, plants, candidates, pool)
 
 
+def _prompted(inputs: Inputs, cell: Cell, backbone: Backbone) -> Inputs:
+    """With prompts, where a task of language modelling marks its secrets."""
+    if inputs.task.objective != "language modelling":
+        return inputs
+    # A stream of its own, so that what is asked for does not change what else is drawn.
+    rng = np.random.default_rng([Seeds.of(cell.seed).data, PROMPTS])
+    train, canaries = inputs.task.splits["train"], inputs.planted.canaries or {}
+    rows, tokens = inputs.recorded["train"], inputs.tokens["train"]
+    return replace(inputs, prompts=prompts_of(train, tokens, backbone, rows, canaries, rng))
+
+
 def public_of(cell: Cell, task: Task, backbone: Backbone, others: Mapping[str, Task]) -> Public:
     """The public texts of a cell's task, and those of `others`, by name; alike for all its seeds."""
     found, max_length = {}, cell.train.max_length
@@ -136,5 +150,4 @@ def public_texts(other: Task, task: Task) -> Split:
 
 
 def _encoded(split: Split, task: Task, backbone: Backbone, max_length: int) -> Tokens:
-    opened = task.objective == "language modelling"
-    return backbone.encode(split.texts, split.pairs, max_length, opened)
+    return backbone.encode(split.texts, split.pairs, max_length, task.opened)

@@ -42,7 +42,7 @@ def pair(
 def _refusal(
     attack: Attack, goal: Goal, defense: Defense, task: Task, cut: int, plant: Plant | None
 ) -> str | None:
-    reads, known = attack.threat.reads, known_from(defense.emits)
+    reads, known = attack.threat.reads, known_from(defense.sends)
     if reads and not reads & known:
         return f"{defense.name} does not send {either(reads)}"
     readable = attack.readable(cut)
@@ -53,9 +53,13 @@ def _refusal(
         )
     if attack.idle_in_clear and Channel.TOKENS in known and not defense.hides_tokens:
         return f"{defense.name} sends the token ids themselves"
-    if goal in (Goal.LABEL, Goal.MODEL) and not task.labels:
+    if attack.labels == "next tokens":
+        if task.labels:
+            return f"the labels of task {task.name} are classes, no tokens"
+    elif goal in (Goal.LABEL, Goal.MODEL) and not task.labels:
         return f"task {task.name} has no labels"
-    if goal == Goal.MEMORISATION and not (plant and plant.canaries):
+    marked = Knows.PREFIXES in attack.needs and task.splits["train"].secrets is not None
+    if goal == Goal.MEMORISATION and not (plant and plant.canaries) and not marked:
         return "nothing is planted; write `plant: {canaries: ['My ID is {digits}.']}` in the suite"
     if goal == Goal.MEMBERSHIP and not (plant and plant.audit):
         return "no example was left out by a coin; write `plant: {audit: 1000}` in the suite"

@@ -234,8 +234,8 @@ def _unfit(defense: Defense, task: Task, cut: int, train: TrainSettings) -> str 
             return (
                 "a classifier is trained by LoRA and its head; `tune: full` is for language models"
             )
-    if task.objective in defense.objectives:
-        return None
+    if (told := defense.unfit(task.objective)) or task.objective in defense.objectives:
+        return told
     return (
         f"{defense.name} trains for {either(defense.objectives)}; {task.name} is {task.objective}"
     )

@@ -18,7 +18,6 @@ from bench.contracts import (
 )
 from bench.methods import spec_of
 from bench.records import Corrupt, Store
-from bench.running.cells import run_cell
 from bench.running.failures import failed
 from bench.running.inputs import Inputs, Public, public_of
 from bench.running.pairing import Pairing
@@ -26,7 +25,7 @@ from bench.running.plan import Plan, Planned
 from bench.running.reporting import Reporter
 from bench.running.scene import Scene
 from bench.running.shadows import with_shadows
-from bench.running.stack import Place, Stack
+from bench.running.together import fitting, run_together
 
 FINAL = {"ok", "diverged", "skipped"}
 """Statuses that running again would not change; other cells are tried again."""
@@ -119,7 +118,9 @@ class Runner:
         records: dict[str, Record] = {}
         works: list[_Work] = []
         with ExitStack() as locks:
-            for one in [planned, *self._fitting(planned, others)]:
+            labels = self.plan.tasks[planned.cell.data_hash].labels
+            joined = fitting(planned, others) if self.stack > 1 and labels else []
+            for one in [planned, *joined]:
                 if not locks.enter_context(self.store.claim(one.cell.key)):
                     found = None
                 else:
@@ -134,24 +135,6 @@ class Runner:
             for record in self._ran(works):
                 records[record.key] = record
         return records
-
-    def _fitting(self, planned: Planned, others: Sequence[Planned]) -> list[Planned]:
-        """Those of some cells whose passes may be made together with a cell's, the likest ones first.
-
-        A defense asks in its own rhythm, and cells of a seed have batches of the same lengths.
-        """
-
-        def place(one: Planned) -> tuple[Any, ...]:
-            cell = one.cell
-            return cell.data_hash, cell.model_hash, cell.cut, cell.train
-
-        labels = self.plan.tasks[planned.cell.data_hash].labels
-        if self.stack == 1 or not labels or not planned.defense.stacks or planned.refused:
-            return []
-        found = [p for p in others if p.defense.stacks and not p.refused]
-        found = [p for p in found if place(p) == place(planned)]
-        name, seed = planned.defense.name, planned.cell.seed
-        return sorted(found, key=lambda p: (p.defense.name != name, p.cell.seed != seed))
 
     def missing(self, planned: Planned) -> tuple[Record | None, list[Pairing]]:
         """What stands in the store for a cell, and the attacks it still lacks.
@@ -192,25 +175,12 @@ class Runner:
 
     def _ran(self, works: Sequence[_Work]) -> list[Record]:
         """The records of cells that lack theirs, run together where there are several."""
-        if len(works) < 2:
-            return [self._written(work, run_cell(work.scene, self.transcripts)) for work in works]
-        records: dict[int, Record] = {}
-        scenes = [replace(work.scene, workers=len(works)) for work in works]
 
-        def ended(number: int, record: Record) -> None:
-            if record.status != "out-of-memory":
-                records[number] = self._written(works[number], record)
+        def written(number: int, record: Record) -> Record:
+            return self._written(works[number], record)
 
-        def work(scene: Scene, place: Place) -> Record:
-            progress = place.watched(scene.progress)
-            return run_cell(replace(scene, place=place, progress=progress), self.transcripts)
-
-        stack = Stack(scenes[0].backbone.device, self.reporter.warned)
-        stack.run([partial(work, scene) for scene in scenes], ended)
-        for number, alone in enumerate(works):
-            if number not in records:  # by itself it may have room
-                records[number] = self._written(alone, run_cell(alone.scene, self.transcripts))
-        return [records[number] for number in range(len(works))]
+        scenes = [work.scene for work in works]
+        return run_together(scenes, self.transcripts, self.reporter.warned, written)
 
     def _written(self, work: _Work, record: Record) -> Record:
         """What becomes of a cell's record beside an earlier one; it is in the store."""

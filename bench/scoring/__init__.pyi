@@ -1,5 +1,6 @@
 from . import metrics as metrics
 from . import one_run as one_run
+from .answers import answered as answered
 from .certificates import NEEDED as NEEDED
 from .certificates import Strengths as Strengths
 from .certificates import advantage_low as advantage_low
@@ -8,7 +9,9 @@ from .checks import FLAGS as FLAGS
 from .checks import Flags as Flags
 from .checks import flags as flags
 from .checks import provable as provable
+from .comparison import compare_detectors as compare_detectors
 from .components import projections as projections
+from .continuations import score_continuations as score_continuations
 from .detection import measure_detector as measure_detector
 from .gains import UNTUNED as UNTUNED
 from .gains import gain as gain

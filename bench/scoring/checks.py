@@ -68,7 +68,7 @@ def _of_leak(record: Record, leak: Leak, strength: float, guessers: Sequence[Lea
         names.append("unseen-class")
     if any(_beats(guesser, leak) for guesser in guessers):
         names.append("weaker-beats-stronger")
-    claimed = record.claim.epsilon_of_examples if record.claim else None
+    claimed = record.claim.epsilon_of_members if record.claim else None
     if leak.epsilon is not None and claimed is not None:
         if leak.epsilon > claimed:
             names.append("claim-violated")

@@ -23,6 +23,7 @@ from bench.tasks import (
     SPANS,
     SUFFIXES,
     Span,
+    Split,
     Task,
     listing,
     load_annotated,
@@ -182,11 +183,20 @@ def measure_detector(
     except ValidationError as error:
         raise LeakboardError(f"--detector: {error.errors()[0]['ctx']['error']}") from None
     task = load_texts(name, data).limited(limit, 0)
-    split = split or (next(iter(task.splits)) if len(task.splits) == 1 else "dev")
-    texts = task.split(split)
+    split, texts = chosen_split(task, split)
     found = chosen.detect(texts.texts, texts.secrets).spans
     scored = score(texts.texts, found, texts.secrets)
     return _shown(f"{detector} on {task.name}, {split}, {len(texts)} texts", scored, texts.secrets)
+
+
+def chosen_split(task: Task, split: str | None) -> tuple[str, Split]:
+    """The name and the texts of a split: the one that is asked for, the only one, or dev.
+
+    Raises:
+        LeakboardError: see `Task.split`.
+    """
+    split = split or (next(iter(task.splits)) if len(task.splits) == 1 else "dev")
+    return split, task.split(split)
 
 
 def _shown(

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from bench.backbones import Tokens
+from bench.backbones import NO_LABEL, Ragged, Tokens, next_tokens
 from bench.contracts import Claim, Goal, Guess, Ints, Transcript
 from bench.scoring import metrics, moments
 from bench.tasks import Planted, Split
@@ -32,6 +33,10 @@ class Truth:
     """Canaries and coins; None where nothing was planted."""
     claim: Claim | None = None
     """What the defense claims, at whose δ and by whose profile an audit bounds ε."""
+    answers: Ragged | None = None
+    """Of each prompt that an attacker may be told the tokens of the secret behind it."""
+    prompted: bool = False
+    """Whether of a pair of texts the first alone is an input, and the second is learnt."""
 
     @cached_property
     def permuted(self) -> Any:
@@ -64,6 +69,8 @@ def score(guess: Guess, truth: Truth, granted: Ints | None = None) -> dict[str, 
         return _bag(guess, rows, values, truth)
     if guess.goal == Goal.INVERSION:
         return _inversion(guess, rows, values, truth)
+    if guess.goal == Goal.LABEL and guess.lengths is not None:
+        return _next_tokens(guess, rows, values, truth)
     if guess.goal in (Goal.LABEL, Goal.MODEL):
         return _per_example(values, truth.splits[guess.split].labels[rows])
     if guess.goal == Goal.ATTRIBUTE:
@@ -124,23 +131,44 @@ def score_over_training(
 
 def _inversion(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]:
     tokens = truth.tokens[guess.split].take(torch.from_numpy(rows))
-    lengths = tokens.lengths.numpy()
+    original, counted = tokens.ids.values.numpy(), ~tokens.special.numpy()
+    if truth.prompted:
+        counted &= (tokens.types == 0).numpy()
+    return _of_tokens(guess, tokens.lengths.numpy(), values, original, counted) | {
+        "metric": "token accuracy"
+    }
+
+
+def _next_tokens(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]:
+    """Labels of a language model, each the token after the one at its place; special ones do not count."""
+    tokens = truth.tokens[guess.split].take(torch.from_numpy(rows))
+    labels = next_tokens(tokens).numpy()
+    added = next_tokens(tokens.with_ids(tokens.special.long())).numpy()
+    counted = (labels != NO_LABEL) & (added != 1)
+    return _of_tokens(guess, tokens.lengths.numpy(), values, labels, counted) | {
+        "metric": "label token accuracy"
+    }
+
+
+def _of_tokens(
+    guess: Guess, lengths: Ints, values: Ints, original: Ints, counted: NDArray[np.bool_]
+) -> dict[str, Any]:
+    """Fields of a guess about each token of each example, of which some count."""
     if guess.lengths is None or not np.array_equal(guess.lengths, lengths):
-        raise BadGuess("an inversion must guess every token of every example it speaks about")
+        raise BadGuess(
+            f"a guess about the {guess.goal} of tokens must be about every token of every example it speaks about"
+        )
     if values.ndim not in (1, 2) or len(values) != lengths.sum() or not values.size:
         raise BadGuess(
-            f"an inversion of {lengths.sum()} tokens has shape [T] or [T, R], not {values.shape}"
+            f"a guess about {lengths.sum()} tokens has shape [T] or [T, R], not {values.shape}"
         )
     values = values.reshape(len(values), -1)
-    original = tokens.ids.values.numpy()
-    counted = ~tokens.special.numpy()
     hit = (values == original[:, None]).any(1) & counted
-    example = np.repeat(np.arange(len(rows)), lengths)
-    hits = np.bincount(example[hit], minlength=len(rows))
-    totals = np.bincount(example[counted], minlength=len(rows))
+    example = np.repeat(np.arange(len(lengths)), lengths)
+    hits = np.bincount(example[hit], minlength=len(lengths))
+    totals = np.bincount(example[counted], minlength=len(lengths))
     chance = metrics.most_frequent_share(original[counted], guesses=values.shape[1])
     return {
-        "metric": "token accuracy",
         "success": metrics.share(hits, totals, chance),
         "units": int(totals.sum()),
         "raw": {"hits": hits.tolist(), "tokens": totals.tolist()},

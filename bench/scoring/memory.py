@@ -13,7 +13,16 @@ from bench.attacking import expected_unseen, exposure
 from bench.contracts import Estimate, Guess, Measure, Point, Transcript
 from bench.scoring import metrics, one_run
 from bench.scoring.guesses import BadGuess, Truth
-from bench.tasks import CEILING, DIGITS, TRIES, UNTUNED, Canary, planted_view
+from bench.tasks import (
+    CEILING,
+    DIGITS,
+    LIKELY,
+    SAMPLES,
+    TRIES,
+    UNTUNED,
+    Canary,
+    planted_view,
+)
 
 LOW = 0.01
 """Share of false alarms at which members are counted that an attack finds for sure."""
@@ -23,6 +32,7 @@ GAINED = "exposure gained"
 EXTRACTED: dict[Measure, str] = {
     "extraction": "extracted",
     "beam extraction": "extracted by beam search",
+    "sampled extraction": f"extracted in {TRIES['sampled extraction']} tries",
 }
 """The metric of what was printed, by measure."""
 
@@ -49,7 +59,8 @@ def score_canaries(
     drawn, measure = truth.planted.drawn, guesses[0].measure
     steps = {m.round: m.step for m in seen.messages if m.channel == guesses[0].channel}
     forms = 1 + max(canary.form for canary in drawn)
-    score = _exposures if measure == "exposure" else _extracted
+    sampled = measure == "sampled extraction"
+    score = _exposures if measure == "exposure" else _printed if sampled else _extracted
     before, found = None, {}
     for guess in sorted(guesses, key=lambda guess: guess.round):
         values = score(_checked(guess, forms), drawn)
@@ -65,7 +76,10 @@ def score_canaries(
         told |= {"units": int(here.sum()), "step": steps[max(own)]}
         last = own[max(own)]
         if measure != "exposure":
-            told |= {"metric": EXTRACTED[measure], "raw": {"hit": _whole(last)}}
+            raw = {"printed" if sampled else "hit": _whole(last)}
+            told |= {"metric": EXTRACTED[measure], "raw": raw}
+            if sampled:
+                own = {round: discoverable(values) for round, values in own.items()}
             fields.append(told | _over_releases(own, steps, measure))
             continue
         raw = {"twice_rank": _ranks(last)}
@@ -99,13 +113,15 @@ def _ranks(bits: NDArray[np.float64]) -> list[int]:
 def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> list[dict[str, Any]]:
     """The fields of the leaks that one ranking of the audited examples decides.
 
+    Where a coin decided on all examples of an author, authors are ranked, by the mean of their examples.
     AUC, with a bootstrap over examples, and what the ranking proves about ε (see `bench.scoring.one_run`);
     then the share of members that are found while hardly anyone is wrongly taken for one.
 
     Raises:
         BadGuess: wrong shape, rows or type.
     """
-    members = truth.planted.members if truth.planted else None
+    assert truth.planted is not None
+    members, coins = truth.planted.members, truth.planted.coins
     assert members is not None
     guess = max(guesses, key=lambda guess: guess.round)
     rows, values = np.asarray(guess.rows), np.asarray(guess.values)
@@ -116,6 +132,9 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
         )
     if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
         raise BadGuess("a ranking has finite numbers")
+    if len(coins):
+        values = np.bincount(coins, values) / np.bincount(coins)
+        members = members[np.unique(coins, return_index=True)[1]]
     if members.all() or not members.any():
         raise BadGuess("all coins fell alike; audit more examples")
     from scipy.stats import rankdata  # here, since it takes a second to load
@@ -156,6 +175,9 @@ def _checked(guess: Guess, forms: int) -> Guess:
             raise BadGuess(f"exposure takes a finite number for each of 10^{DIGITS} secrets")
     elif guess.measure not in TRIES or values.dtype.kind not in "iu":
         raise BadGuess("a guess about canaries is of the measure 'exposure', or whole numbers")
+    elif guess.measure == "sampled extraction":
+        if values.shape[1] != SAMPLES:
+            raise BadGuess(f"{guess.measure} takes {SAMPLES} random continuations of each sentence")
     elif values.shape[1] > TRIES[guess.measure]:
         raise BadGuess(
             f"{guess.measure} prints at most {TRIES[guess.measure]} secrets for each sentence, "
@@ -177,6 +199,20 @@ def _exposures(guess: Guess, drawn: Sequence[Canary]) -> NDArray[np.float64]:
 def _extracted(guess: Guess, drawn: Sequence[Canary]) -> NDArray[np.float64]:
     """[n] 1 for each canary whose digits were printed."""
     return np.array([float(c.secret in guess.values[c.form]) for c in drawn])
+
+
+def _printed(guess: Guess, drawn: Sequence[Canary]) -> NDArray[np.float64]:
+    """[n] of each canary how many of the random continuations of its sentence are its digits."""
+    return np.array([float((guess.values[c.form] == c.secret).sum()) for c in drawn])
+
+
+def discoverable(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[n] 1 for each canary that n tries print with probability p or more, by how many of `SAMPLES` did.
+
+    1 − (1 − p_z)ⁿ ≥ p (Hayes et al. 2024, definition of (n, p)-discoverable extraction).
+    """
+    tries = TRIES["sampled extraction"]
+    return (1 - (1 - counts / SAMPLES) ** tries >= LIKELY).astype(np.float64)
 
 
 def estimate(values: NDArray[np.float64], measure: str) -> Estimate:

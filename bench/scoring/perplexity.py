@@ -7,36 +7,34 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from bench.backbones import Backbone, LanguageModel, Ragged, Tokens, covered, offsets, per_token
-from bench.contracts import Estimate
+from bench.backbones import NO_LABEL, Backbone, Ragged, Tokens, covered, next_tokens, offsets
+from bench.contracts import Estimate, Ints
 from bench.scoring import metrics
 from bench.tasks import Split
 
 
 def judged(
-    network: LanguageModel, backbone: Backbone, split: Split, tokens: Tokens, length: int
+    loss: Ragged, hits: Ragged, backbone: Backbone, split: Split, tokens: Tokens, length: int
 ) -> dict[str, Any]:
     """Utility fields of a record.
 
     Utility is the share of tokens predicted, secrets left out: what protects them shall not count as
     a loss. Perplexities are over all tokens, as papers give them; per word, too, since models differ
-    in how they split words.
+    in how they split words. Of prompts and answers the answers count.
 
     Args:
+        loss: −ln p of every token, 0 where none is to be predicted.
+        hits: whether it was predicted.
         tokens: of `split`, cut to `length`.
     """
-    loss, hits = per_token(network, tokens)
-    spans = split.secrets or [()] * len(split)
-    where = offsets(backbone, split.texts, length)
-    open_, words = [], []
-    for text, own, secrets in zip(split.texts, where, spans, strict=True):
-        open_.append(np.concatenate([[False], ~covered(own[1:], secrets)]))
-        words.append(len(text[: own[:, 1].max()].split()))
-    counted = Ragged(torch.from_numpy(np.concatenate(open_)), tokens.lengths)
+    asked = tokens.ids.with_values((next_tokens(tokens) != NO_LABEL).roll(1, 0))
+    open_, words = _read(backbone, split, length) if split.pairs is None else _answers(split)
+    counted = asked if open_ is None else asked.with_values(asked.values & open_)
     predicted = _sums(loss.with_values(hits.values & counted.values))
     counts = _sums(counted)
-    losses, tokens_ = _sums(loss), tokens.lengths.numpy() - 1
+    losses, tokens_ = _sums(loss), _sums(asked)
     return {
         "utility_metric": "next-token accuracy",
         "utility": metrics.share(
@@ -44,13 +42,29 @@ def judged(
         ),
         "measures": {
             "perplexity per token": _perplexity(losses, tokens_, len(backbone.embeddings)),
-            "perplexity per word": _perplexity(losses, np.array(words), len(backbone.embeddings)),
+            "perplexity per word": _perplexity(losses, words, len(backbone.embeddings)),
         },
         "predictions": {
             "hits": predicted.astype(int).tolist(),
             "tokens": counts.astype(int).tolist(),
         },
     }
+
+
+def _read(backbone: Backbone, split: Split, length: int) -> tuple[Tensor | None, Ints]:
+    """[T] whether a token is no part of a secret, and how many words are left of each text."""
+    spans = split.secrets or [()] * len(split)
+    where = offsets(backbone, split.texts, length)
+    open_ = [~covered(own, secrets) for own, secrets in zip(where, spans, strict=True)]
+    ends = (own[:, 1].max() for own in where)
+    words = [len(text[:end].split()) for text, end in zip(split.texts, ends, strict=True)]
+    return torch.from_numpy(np.concatenate(open_)), np.array(words)
+
+
+def _answers(split: Split) -> tuple[Tensor | None, Ints]:
+    """The same of answers to prompts, in which nobody has marked a secret, taken as long as they are."""
+    assert split.pairs is not None
+    return None, np.array([len(answer.split()) for answer in split.pairs])
 
 
 def _sums(values: Ragged) -> NDArray[np.float64]:

@@ -24,8 +24,8 @@ from bench.contracts import (
     Record,
     name_of,
 )
-from bench.scoring import memory, metrics, moments, one_run
-from bench.tasks import CEILING, DIGITS
+from bench.scoring import continuations, memory, metrics, moments, one_run
+from bench.tasks import CEILING, DIGITS, SAMPLES
 
 TOLERANCE = 1e-6
 """Between what two machines make of the same guesses; a difference that a table shows is larger."""
@@ -127,7 +127,7 @@ def _plain(estimate: Estimate) -> Numbers:
 def _utility(metric: str, raw: Raw) -> Numbers:
     if metric == "accuracy":
         numbers = _accuracy(raw, "predicted")
-    elif metric == "next-token accuracy":
+    elif metric in ("next-token accuracy", "ROUGE-L"):
         numbers = _tokens(raw)
     else:
         raise Impossible(f"this version knows no utility '{metric}'")
@@ -139,7 +139,7 @@ def _success(leak: Leak, raw: Raw, claim: Claim | None) -> Numbers:
     if leak.goal not in METRICS.get(leak.metric, ()):
         raise Impossible(f"this version knows no {leak.goal} by '{leak.metric}'")
     numbers = {"ceiling": 1.0}
-    if leak.metric in ("token accuracy", "token F1"):
+    if leak.metric in ("token accuracy", "token F1", "label token accuracy"):
         return numbers | _tokens(raw)
     if leak.metric == "accuracy":
         return numbers | _accuracy(raw, "guess")
@@ -156,6 +156,8 @@ def _success(leak: Leak, raw: Raw, claim: Claim | None) -> Numbers:
                 int(numbers["units"]), *one_run.promised(claim)
             )
         return numbers
+    if leak.metric in continuations.PRINTED:
+        return numbers | _personal(raw)
     return numbers | _canaries(raw, leak.metric)
 
 
@@ -165,16 +167,21 @@ LABELS = {metric: measure for measure, metric in moments.METRICS.items()}
 PRINTED = {metric: measure for measure, metric in memory.EXTRACTED.items()}
 
 
+SAMPLED = memory.EXTRACTED["sampled extraction"]
+
+
 FEW_WRONG = f"TPR at {memory.LOW:.0%} FPR"
 
 
 METRICS: dict[str, tuple[Goal, ...]] = {
     "token accuracy": (Goal.INVERSION,),
     "token F1": (Goal.INVERSION,),
+    "label token accuracy": (Goal.LABEL,),
     "accuracy": (Goal.LABEL, Goal.ATTRIBUTE, Goal.MODEL),
     "exposure": (Goal.MEMORISATION,),
     memory.GAINED: (Goal.MEMORISATION,),
     **dict.fromkeys(PRINTED, (Goal.MEMORISATION,)),
+    **dict.fromkeys(continuations.PRINTED, (Goal.MEMORISATION,)),
     "AUC": (Goal.MEMBERSHIP,),
     FEW_WRONG: (Goal.MEMBERSHIP,),
     **dict.fromkeys(LABELS, (Goal.LABEL,)),
@@ -227,7 +234,13 @@ def _members(raw: Raw, metric: str, claim: Claim | None) -> Numbers:
 
 
 def _canaries(raw: Raw, metric: str) -> Numbers:
-    if metric in PRINTED:
+    if metric == SAMPLED:
+        (counts,) = _ints(raw, "printed")
+        if counts.min() < 0 or counts.max() > SAMPLES:
+            raise Impossible(f"of {SAMPLES} continuations that many cannot hold a secret")
+        often = memory.discoverable(counts.astype(float))
+        found, ceiling = memory.estimate(often, PRINTED[metric]), 1.0
+    elif metric in PRINTED:
         (hit,) = _ints(raw, "hit")
         if not np.isin(hit, [0, 1]).all():
             raise Impossible("a canary's digits were printed, 1, or not, 0")
@@ -240,6 +253,13 @@ def _canaries(raw: Raw, metric: str) -> Numbers:
         ceiling, bits = CEILING, [CEILING - np.log2(own / 2) for own in ranks]
         found = memory.estimate(bits[0] - bits[1] if gained else bits[0], metric)
     return _plain(found) | {"units": float(found.n), "ceiling": ceiling}
+
+
+def _personal(raw: Raw) -> Numbers:
+    (hit,) = _ints(raw, "hit")
+    if not np.isin(hit, [0, 1]).all():
+        raise Impossible("a secret was printed, 1, or not, 0")
+    return _plain(continuations.printed(hit)) | {"units": float(len(hit))}
 
 
 def _ints(raw: Raw, *names: str) -> list[Ints]:

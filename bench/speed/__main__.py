@@ -14,7 +14,7 @@ from bench.contracts import did_you_mean
 from bench.speed.attacks import attacks, exposure, inversion, label_attacks
 from bench.speed.figures import Figure, table
 from bench.speed.gpu import gpu
-from bench.speed.precision import precision
+from bench.speed.precision import language, precision
 from bench.speed.publishing import publishing
 from bench.speed.sending import recording, snap
 from bench.speed.stacks import stacks
@@ -38,6 +38,7 @@ KNOWN: dict[str, Callable[[], Sequence[Figure]]] = {
 """Together they take less than five minutes."""
 LONG: dict[str, Callable[[], Sequence[Figure]]] = {
     "precision": precision,
+    "language": language,
     "publish": publishing,
     "workers": workers,
     "stacks": stacks,

@@ -89,7 +89,7 @@ def training(
     session = session_of(defense, task, precision, examples, device)
 
     def epoch() -> None:
-        defense.fine_tune(replace(session, wire=Wire(defense.emits, {}), loss=[]))
+        defense.fine_tune(replace(session, wire=Wire(defense.sends, {}), loss=[]))
         if device.startswith("cuda"):
             torch.cuda.synchronize(device)
 

@@ -10,8 +10,15 @@ from pathlib import Path
 
 import torch
 
-from bench.backbones import length_bucketed, load_backbone
-from bench.contracts import Seeds, TrainSettings, quietly
+from bench.backbones import (
+    Backbone,
+    LanguageModel,
+    Ragged,
+    Tokens,
+    length_bucketed,
+    load_backbone,
+)
+from bench.contracts import MissingExtra, Seeds, TrainSettings, quietly
 from bench.exchange import Session, Wire
 from bench.methods import Defense
 from bench.speed import seconds
@@ -45,6 +52,43 @@ def precision(examples: int = 128, repeats: int = 3) -> list[Figure]:
                 told = f"precision: {defense.name}, {number} threads: float32 over bf16"
                 found.append(Figure(told, ratio, goal, limit, more=True))
     return found
+
+
+def language(repeats: int = 3) -> list[Figure]:
+    """Seconds of a LoRA step of the model `gemma` on 16 texts of 24 tokens in float32 over those in bf16, in turn.
+
+    None where its extra is not installed.
+    """
+    try:
+        base = load_backbone("gemma")
+    except MissingExtra:
+        return []
+    ways = [lora_step(base, each) for each in ("float32", "bf16")]
+    for way in ways:
+        way()
+    full, short = seconds(*ways, repeats=repeats)
+    ratio = statistics.median(a / b for a, b in zip(full, short, strict=True))
+    goal = 1.8 if _has_units() else None
+    told = f"precision: a LoRA step of {base.name}: float32 over bf16"
+    return [Figure(told, ratio, goal, 1.0 if goal else None, more=True)]
+
+
+def lora_step(
+    base: Backbone, precision: str, texts: int = 16, length: int = 24
+) -> Callable[[], None]:
+    """A pass forward and back of a language model under LoRA, without the optimiser's step."""
+    settings = TrainSettings.model_validate({"precision": precision})
+    network = LanguageModel(base, settings).train()
+    ids = torch.randint(len(base.embeddings), (texts * length,))
+    flat = torch.zeros_like(ids)
+    tokens = Tokens(Ragged(ids, torch.full((texts,), length)), flat, flat.bool())
+
+    def step() -> None:
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            loss, _, mask = network.losses(tokens)
+        (loss.sum() / mask.sum()).backward()  # type: ignore[no-untyped-call]
+
+    return step
 
 
 def _has_units() -> bool:
@@ -84,7 +128,7 @@ def session_of(
         classes=len(task.labels),
         backbone=backbone,
         cut=0,
-        wire=Wire(defense.emits, {}),
+        wire=Wire(defense.sends, {}),
         seeds=Seeds.of(0),
         settings=settings,
         progress=quietly,

@@ -177,7 +177,7 @@ def rapt(batch: int = 32, length: int = 20) -> list[Figure]:
             classes=2,
             backbone=backbone,
             cut=0,
-            wire=Wire(CHANNELS | defense.emits, {}),
+            wire=Wire(CHANNELS | defense.sends, {}),
             seeds=Seeds.of(0),
             settings=TrainSettings(batch_size=batch),
             progress=quietly,

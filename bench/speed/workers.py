@@ -60,7 +60,7 @@ def workers(
 
     Args:
         cells: that sleep.
-        seeds: of the real cells, which are two for each.
+        seeds: of the real cells, which are two for each, and the untuned model.
     """
     seconds = np.random.default_rng(0).uniform(SHORTEST, LONGEST, cells).round(1).tolist()
     asleep = tuple(Sleeping(number=i, seconds=s) for i, s in enumerate(seconds))
@@ -84,7 +84,7 @@ def workers(
         attacks=(NearestNeighbour(),),
     )
     alone, together = _took(real, Engine(1)), _took(real, Engine(2))
-    told = f"  {2 * seeds} real cells, 2 workers over 1 on as many threads: throughput"
+    told = f"  {3 * seeds} real cells, 2 workers over 1 on as many threads: throughput"
     return [*found, Figure(told, alone / together, 1.0, 0.9, more=True)]
 
 

@@ -16,7 +16,10 @@ from .loading import load_task as load_task
 from .own import OwnTask as OwnTask
 from .own import SplitFiles as SplitFiles
 from .planting import CEILING as CEILING
+from .planting import CONTINUED as CONTINUED
 from .planting import DIGITS as DIGITS
+from .planting import LIKELY as LIKELY
+from .planting import SAMPLES as SAMPLES
 from .planting import SLOT as SLOT
 from .planting import TRIES as TRIES
 from .planting import UNTUNED as UNTUNED
@@ -25,6 +28,7 @@ from .planting import Planted as Planted
 from .planting import copies_of as copies_of
 from .planting import planted as planted
 from .planting import planted_view as planted_view
+from .sources import public_rows as public_rows
 from .sources import shared as shared
 from .spans import Span as Span
 from .spans import check_spans as check_spans

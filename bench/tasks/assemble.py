@@ -56,10 +56,12 @@ class Layout:
     labels: tuple[str, ...] = ()
     """In order; empty: those of train, sorted."""
     attributes: tuple[Attribute, ...] = ()
+    author: str | None = None
+    """Says who wrote the text, by any name."""
 
     @property
     def columns(self) -> list[str]:
-        named = filter(None, (self.text, self.text2, self.label))
+        named = filter(None, (self.text, self.text2, self.label, self.author))
         return [*named, *(a.column for a in self.attributes)]
 
 
@@ -77,6 +79,7 @@ def assemble(name: str, tables: dict[str, Table], layout: Layout, source: str) -
         _check(table, layout)
     labels = () if layout.label is None else _labels(tables, layout.label, layout.labels)
     values = {a.name: _values(a, tables) for a in layout.attributes}
+    everybody = () if layout.author is None else _everybody(tables, layout.author)
     splits = {}
     for split, table in tables.items():
         unlabelled = np.zeros(len(table), dtype=np.int64)
@@ -85,6 +88,9 @@ def assemble(name: str, tables: dict[str, Table], layout: Layout, source: str) -
             unlabelled if layout.label is None else _indices(table.column(layout.label), labels),
             None if layout.text2 is None else _texts(table, layout.text2),
             {a.name: _indices(_read(a, table), values[a.name]) for a in layout.attributes},
+            authors=None
+            if layout.author is None
+            else _indices(table.column(layout.author), everybody),
         )
     if "auxiliary" in splits:
         _check_public(splits, tables["auxiliary"].where)
@@ -101,7 +107,7 @@ def _check(table: Table, layout: Layout) -> None:
         )
     for column in layout.columns:
         table.column(column)
-    for column in filter(None, (layout.text, layout.text2, layout.label)):
+    for column in filter(None, (layout.text, layout.text2, layout.label, layout.author)):
         for row, value in enumerate(table.column(column), start=1):
             if not value.strip():
                 raise LeakboardError(f"{table.where}, data row {row}: column '{column}' is empty")
@@ -129,6 +135,10 @@ def _labels(tables: dict[str, Table], column: str, given: tuple[str, ...]) -> tu
                 near = did_you_mean(label, known)
                 raise LeakboardError(f"{where} is not one of the task's. {near}")
     return labels
+
+
+def _everybody(tables: dict[str, Table], column: str) -> tuple[str, ...]:
+    return tuple(sorted({author for table in tables.values() for author in table.column(column)}))
 
 
 def _values(attribute: Attribute, tables: dict[str, Table]) -> tuple[str, ...]:

@@ -165,6 +165,7 @@ ENTRIES = (
                     spellings={"in relationship": "in a relationship"},
                 ),
             ),
+            author="author_id",
         ),
         Hub(
             "RobinSta/SynthPAI",
@@ -249,6 +250,13 @@ GENERATED = {
         "dialogues",
         "Language modelling of customer service from a grammar, with names, addresses and numbers "
         "whose places are known; needs no download",
+        (),
+        "generated",
+    ),
+    "replies": Listed(
+        "replies",
+        "Instruction tuning: an agent's answers (the second text, learnt) to customers of `dialogues` (the first); "
+        "needs no download",
         (),
         "generated",
     ),

@@ -12,11 +12,12 @@ from bench.tasks.catalogue import CATALOGUE, GENERATED
 from bench.tasks.dialogues import dialogues
 from bench.tasks.hub import load_hub
 from bench.tasks.own import OwnTask, load_own, read_folder
+from bench.tasks.replies import replies
 from bench.tasks.reviews import reviews
 from bench.tasks.task import Task
 
 VARIABLE = "LEAKBOARD_DATA"
-GENERATORS = {"reviews": reviews, "dialogues": dialogues}
+GENERATORS = {"reviews": reviews, "dialogues": dialogues, "replies": replies}
 READERS = {"abcd": abcd}
 """Datasets whose folder holds their authors' file instead of tables."""
 

@@ -49,6 +49,8 @@ class OwnTask(BaseModel):
     language modelling."""
     attributes: tuple[str, ...] = ()
     """Columns of private attributes of the author: few values each, empty where unknown."""
+    author: str | None = None
+    """Column that says who wrote each text, for `plant: {per_author: …}`."""
 
     @field_validator("name")
     @classmethod
@@ -72,7 +74,7 @@ class OwnTask(BaseModel):
                 f"{did_you_mean(label, train.columns)} For language modelling write label: null"
             )
         attributes = tuple(Attribute(column, column) for column in self.attributes)
-        return Layout(self.text, self.text2, label, attributes=attributes)
+        return Layout(self.text, self.text2, label, attributes=attributes, author=self.author)
 
 
 def load_own(task: OwnTask, base: Path) -> Task:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,6 +12,8 @@ from bench.contracts import Ints, LeakboardError, Measure, Plant
 from bench.tasks.spans import Span
 from bench.tasks.task import Split, Task
 
+AUTHORS = 1
+"""A stream of its own, in which authors' examples are drawn."""
 DIGITS = 6
 """Of a secret, as in Carlini et al. 2019."""
 CEILING = DIGITS * float(np.log2(10))
@@ -19,8 +22,13 @@ _FEW = {0: "never planted", 1: "planted once"}
 UNTUNED = "untuned"
 """The view of what the public model says, before anybody trained it."""
 SLOT = "{digits}"
-TRIES: dict[Measure, int] = {"extraction": 1, "beam extraction": 8}
-"""How many secrets an attack may print for each sentence: greedily, and by beam search."""
+TRIES: dict[Measure, int] = {"extraction": 1, "beam extraction": 8, "sampled extraction": 100}
+"""How many secrets an attack may print for each sentence: greedily, by beam search, and at random."""
+SAMPLES, LIKELY = 1000, 0.5
+"""Of random continuations so many tell how likely one of them is a secret, which counts as extracted where
+`TRIES` of them hold it with probability p: (n, p)-discoverable extraction of Hayes et al. 2024."""
+CONTINUED = (24, 10)
+"""Behind the beginning of a training text: tokens of each continuation, and how many are drawn."""
 
 
 def planted_view(copies: int) -> str:
@@ -58,6 +66,7 @@ class Planted:
         canaries: where each stands: row of `train` → the characters of its secret.
         audited: the examples on which a coin was thrown, members first or not in no order.
         members: [n] whether each of these is in `train`.
+        coins: [n] the number of the coin that decided on it; as many coins as examples, or as authors.
         pool: `train` and what coins keep out of it; `rows` of it are `train`, `thrown` the audited.
     """
 
@@ -66,6 +75,7 @@ class Planted:
     canaries: dict[int, Span] | None = None
     audited: Split | None = None
     members: NDArray[np.bool_] | None = None
+    coins: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     pool: Split = field(default_factory=lambda: Split((), np.zeros(0, np.int64)))
     rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     thrown: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -78,8 +88,8 @@ def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = Non
         shadow: with the coins of an attacker's own model of this number, and everything else alike.
 
     Raises:
-        LeakboardError: canaries in a task with labels, more of them than there are texts, or more
-            examples to audit.
+        LeakboardError: canaries in a task with labels, more of them than there are texts, more
+            examples or authors to audit, or authors whom the task does not name.
     """
     train = task.splits["train"]
     if plant is None:
@@ -97,24 +107,48 @@ def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = Non
             f"{len(train)} texts: a model that sees more of what is planted than of its own texts "
             "says nothing of these; lower plant.each, or raise the limit"
         )
-    if plant.audit > len(train):
+    # What a coin decides on: an example, or an author.
+    units, called = np.arange(len(train)), "examples"
+    if plant.per_author is not None:
+        called, (train, units) = "authors", _by_author(train, plant.per_author, task.name, seed)
+    n_units = len(np.unique(units))
+    if plant.audit > n_units:
         raise LeakboardError(
-            f"plant.audit: {plant.audit} examples to audit, and task '{task.name}' trains on "
-            f"{len(train)} only"
+            f"plant.audit: {plant.audit} {called} to audit, and task '{task.name}' trains on "
+            f"{n_units} only"
         )
-    order = rng.permutation(len(train))
-    audited = np.sort(order[: plant.audit])
-    members = rng.random(plant.audit) < 0.5
+    thrown = np.sort(rng.permutation(n_units)[: plant.audit])
+    heads = rng.random(plant.audit) < 0.5
     drawn = _drawn(plant, rng)
     if shadow is not None:
-        members = _coins(plant.audit, seed, shadow)
+        heads = _coins(plant.audit, seed, shadow)
+    audited = np.flatnonzero(np.isin(units, thrown))
+    coins = np.searchsorted(thrown, units[audited])
+    members = heads[coins]
     kept = np.setdiff1d(np.arange(len(train)), audited[~members])
     texts, where = _sentences(plant, drawn, len(kept))
     pool = _with(train, texts, list(where.values()))
     rows = np.concatenate([kept, np.arange(len(train), len(pool))])
     splits = {**task.splits, "train": pool.take(rows)}
     changed, candidates = replace(task, splits=splits), train.take(audited)
-    return Planted(changed, drawn, where, candidates, members, pool, rows, audited)
+    return Planted(changed, drawn, where, candidates, members, coins, pool, rows, audited)
+
+
+def _by_author(train: Split, most: int, task: str, seed: int) -> tuple[Split, Ints]:
+    """At most so many examples of each author, drawn at random, in their order; [n] whose they are, from 0 on."""
+    if train.authors is None:
+        raise LeakboardError(
+            f"plant.per_author: task '{task}' does not say who wrote its texts; synthpai does, and so may a task "
+            "of your own, with 'author: COLUMN'"
+        )
+    left, kept = Counter(dict.fromkeys(train.authors.tolist(), most)), list[int]()
+    for row in np.random.default_rng([seed, AUTHORS]).permutation(len(train)):
+        author = int(train.authors[row])
+        if left[author]:
+            left[author] -= 1
+            kept.append(row)
+    few = np.sort(kept)
+    return train.take(few), np.unique(train.authors[few], return_inverse=True)[1]
 
 
 def _coins(n: int, seed: int, shadow: int) -> NDArray[np.bool_]:
@@ -160,4 +194,7 @@ def _with(split: Split, texts: list[str], spans: list[Span]) -> Split:
         return split
     marked = None if split.secrets is None else (*split.secrets, *((span,) for span in spans))
     zeros: Ints = np.zeros(len(texts), np.int64)
-    return Split((*split.texts, *texts), np.concatenate([split.labels, zeros]), None, {}, marked)
+    labels = np.concatenate([split.labels, zeros])
+    # All copies of a canary are of nobody else.
+    authors = None if split.authors is None else np.concatenate([split.authors, zeros - 1])
+    return Split((*split.texts, *texts), labels, None, {}, marked, authors)

@@ -23,6 +23,7 @@ class Split:
         attributes: per private attribute [n] indices into `Task.attributes[name]`; −1 where unknown.
         secrets: of each text its secrets, in order and apart from each other; None where no one has
             marked them.
+        authors: [n] a number for whoever wrote each, the same in all splits; None where nobody tells.
     """
 
     texts: tuple[str, ...]
@@ -30,6 +31,7 @@ class Split:
     pairs: tuple[str, ...] | None = None
     attributes: dict[str, Ints] = field(default_factory=dict)
     secrets: tuple[tuple[Span, ...], ...] | None = None
+    authors: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -41,6 +43,7 @@ class Split:
             None if self.pairs is None else tuple(self.pairs[i] for i in rows),
             {name: values[rows] for name, values in self.attributes.items()},
             None if self.secrets is None else tuple(self.secrets[i] for i in rows),
+            None if self.authors is None else self.authors[rows],
         )
 
 
@@ -64,9 +67,14 @@ class Task:
         """What a model learns on it."""
         return "classification" if self.labels else "language modelling"
 
+    @property
+    def opened(self) -> bool:
+        """Whether its texts are read from the token that begins a text on, see `Backbone.encode`."""
+        return self.objective == "language modelling"
+
     @cached_property
     def hash(self) -> str:
-        """SHA-256 over names, texts, labels and attributes of all splits."""
+        """SHA-256 over names, texts, labels, attributes and authors of all splits."""
         h = hashlib.sha256()
         h.update(repr((self.labels, sorted(self.attributes.items()))).encode())
         for name, split in sorted(self.splits.items()):
@@ -76,6 +84,8 @@ class Task:
             if split.secrets is not None:
                 spans = [[(s.start, s.end, s.kind) for s in own] for own in split.secrets]
                 h.update(repr(spans).encode())
+            if split.authors is not None:
+                h.update(repr(("authors", split.authors.tolist())).encode())
         return h.hexdigest()
 
     def split(self, name: str) -> Split:

@@ -17,6 +17,7 @@ from leaderboards.tables import (
     canonical,
     knob,
     look,
+    rows_of,
     setting,
     settings,
     setup,
@@ -63,7 +64,7 @@ def printed_curves(points: pd.DataFrame) -> list[Curve]:
     for defense, own in whole.groupby("defense", sort=False):
         name = knob(str(defense), own["params"])
         shown = varying(own["params"], but=name)
-        for index, row in zip(own.index, own.to_dict("records"), strict=True):
+        for index, row in zip(own.index, rows_of(own), strict=True):
             params = json.loads(row["params"])
             source = f"{row['paper']}, {row['artefact']}, {row['model']}"
             words = settings(row["params"], shown)
@@ -83,7 +84,7 @@ def _curves(named: pd.DataFrame, apart: list[str], hollow: bool) -> Iterator[Cur
         for defense, own in named.groupby("defense", sort=False)
         for place, variant in enumerate(dict.fromkeys(own["variant"]))
     }
-    told = named[["task", "defense", "variant", "knob_value"]].to_dict("records")
+    told = rows_of(named[["task", "defense", "variant", "knob_value"]])
     lines: dict[int, list[int]] = {}
     numbers = named.groupby(["task", "defense", *apart], sort=False, dropna=False).ngroup()
     for place, number in enumerate(numbers):
@@ -112,7 +113,7 @@ def _variants(own: pd.DataFrame, several_models: bool) -> Iterator[tuple[object,
         point = same.groupby(["cut", "shared", "params"], sort=False)
         twice = bool((point["setup"].nunique() > 1).any())
         by = "setup" if twice else "shared"
-        for index, row in zip(same.index, same.to_dict("records"), strict=True):
+        for index, row in zip(same.index, rows_of(same), strict=True):
             parts = [str(row["model"])] if several_models else []
             parts += [f"cut = {row['cut']}"] if several_cuts else []
             parts += [settings(row["params"], shown)]

@@ -12,6 +12,8 @@ from leaderboards.figures.curves import Curve
 
 GREY = "#6b6b6b"
 UNDEFENDED: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": (0, (5, 3))}
+BEFORE: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": (0, (1, 2.5))}
+"""The utility of the untuned model."""
 CHANCE: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": ":"}
 ENVELOPE: dict[str, Any] = {"color": "#dadada", "linewidth": 3, "solid_joinstyle": "round"}
 HIDDEN: dict[str, Any] = {
@@ -66,9 +68,10 @@ def keys(curves: Sequence[Curve]) -> list[Line2D]:
     ]
 
 
-def references(undefended: bool) -> list[Line2D]:
+def references(undefended: bool, untuned: bool) -> list[Line2D]:
     """Legend entries of what is drawn for orientation."""
     shown = [Line2D([], [], **UNDEFENDED, label="undefended")] if undefended else []
+    shown += [Line2D([], [], **BEFORE, label="untuned model")] if untuned else []
     return [
         *shown,
         Line2D([], [], **CHANCE, label="chance level"),

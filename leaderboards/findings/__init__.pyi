@@ -1,6 +1,10 @@
 from .every import RULES as RULES
 from .every import findings as findings
 from .finding import Finding as Finding
+from .finding import listed as listed
+from .finding import protects as protects
+from .headlines import headlines as headlines
+from .overview import offers as offers
 from .quoting import chosen as chosen
 from .quoting import document as document
 from .quoting import listing as listing

@@ -18,7 +18,7 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
     for comparison in compared:
         by_claim: dict[tuple[str, float], list[tuple[Record, Leak]]] = {}
         for record in comparison.records:
-            claimed = record.claim.epsilon_of_examples if record.claim else None
+            claimed = record.claim.epsilon_of_members if record.claim else None
             for leak in record.leaks:
                 if leak.epsilon is not None and claimed is not None:
                     by_claim.setdefault((record.cell.defense.name, claimed), []).append(
@@ -51,7 +51,7 @@ def _finding(
     return Finding(
         rule="audits",
         claim=f"On {comparison.task} with {comparison.model}, what {seen[0][1].attack.name} proves about the ε of "
-        f"{defense} is {told} (means over {counted(seeds, 'seed')}): {verdict}.",
+        f"{defense}{_unit(seen[0][0])} is {told} (means over {counted(seeds, 'seed')}): {verdict}.",
         task=comparison.task,
         model=comparison.model,
         settings=tuple(f"{defense} ε={claim:g}" for claim in sorted(own, reverse=True)),
@@ -63,6 +63,10 @@ def _finding(
         attack=seen[0][1].attack.name,
         keys=tuple(dict.fromkeys(record.key for seen in own.values() for record, _ in seen)),
     )
+
+
+def _unit(record: Record) -> str:
+    return " for an author" if record.claim and record.claim.unit == "author" else ""
 
 
 def _provable(record: Record, leak: Leak) -> float:

@@ -10,11 +10,18 @@ from leaderboards.findings import (
     depth,
     elsewhere,
     idle,
+    matched,
+    memory,
+    offsite,
+    overview,
+    pooled,
+    posterior,
     precision,
     prompts,
     public_text,
     servers,
     settings,
+    text,
     variants,
 )
 from leaderboards.findings.finding import Finding
@@ -22,6 +29,8 @@ from leaderboards.tables import Comparison
 
 Rule = Callable[[Sequence[Comparison]], Iterator[Finding]]
 RULES: Mapping[str, tuple[Rule, str]] = {
+    "overview": (overview.found, "Which defenses hide what, and at what cost"),
+    "text": (text.found, "What is read of the text that a language model is tuned on over an API"),
     "elsewhere": (elsewhere.found, "What each defense leaks that it is not made to hide"),
     "authors": (authors.found, "What the attacks of a defense's authors miss"),
     "servers": (servers.found, "What servers read of labels in activations, by who sees what"),
@@ -30,10 +39,21 @@ RULES: Mapping[str, tuple[Rule, str]] = {
         prompts.found,
         "What tuning a prompt on privatised text keeps, and what reconstruction adds to it",
     ),
+    "matched": (matched.found, "Which defense keeps most where they keep as much utility"),
+    "memory": (
+        memory.found,
+        "What training adds to the exposure of secrets, by number of copies and defense",
+    ),
+    "pooled": (pooled.found, "What one noisy vector per text leaves of its words and its author"),
+    "offsite": (offsite.found, "What a customer has with the vendor's model, and without it"),
     "depth": (depth.found, "What the depth of the cut hides by itself"),
     "public-text": (
         public_text.found,
         "What public text is worth to an attacker that learns from it",
+    ),
+    "posterior": (
+        posterior.found,
+        "What knowing how frequent words are adds to the nearest neighbour",
     ),
     "audits": (audits.found, "What is proven about ε, beside what is claimed"),
     "precision": (precision.found, "What computing in bf16 changes"),

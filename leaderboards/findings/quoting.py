@@ -16,6 +16,8 @@ from leaderboards.findings.every import RULES
 from leaderboards.findings.finding import Finding
 
 BLOCK = re.compile(r"(<!-- findings: ([^\n]*?) -->\n).*?(<!-- /findings -->)", re.DOTALL)
+ABOUT = ("task", "model", "metric")
+"""What a block may be about alone."""
 BLOCKS = (
     "claims are written into a document between a line '<!-- findings: elsewhere -->' and a line "
     "'<!-- /findings -->'"
@@ -43,7 +45,7 @@ def document(path: Path) -> str:
 def quoted(text: str, found: Sequence[Finding]) -> str:
     """The text with the claims of today in each of its blocks.
 
-    A block names rules, and `task=` the only task that it is about.
+    A block names rules, and with `task=`, `model=` or `metric=` what alone it is about.
 
     Raises:
         LeakboardError: a block names no rule.
@@ -56,20 +58,25 @@ def quoted(text: str, found: Sequence[Finding]) -> str:
 
 
 def chosen(found: Sequence[Finding], words: Sequence[str]) -> list[Finding]:
-    """Those of some rules, and of one task where `task=NAME` is among the words.
+    """Those of some rules, and of one task where `task=NAME` is among the words; likewise a model, a metric.
 
     Raises:
-        LeakboardError: an unknown rule.
+        LeakboardError: an unknown rule, or another word with '='.
     """
-    rules = [word for word in words if not word.startswith("task=")]
-    tasks = {word.removeprefix("task=") for word in words if word.startswith("task=")}
+    rules = [word for word in words if "=" not in word]
+    asked: dict[str, set[str]] = {}
+    for name, _, value in (word.partition("=") for word in words if "=" in word):
+        if name not in ABOUT:
+            raise LeakboardError(f"'{name}=': unknown. {did_you_mean(name, ABOUT)}")
+        asked.setdefault(name, set()).add(value)
     for rule in rules:
         if rule not in RULES:
             raise LeakboardError(f"rule: unknown '{rule}'. {did_you_mean(rule, RULES)}")
     return [
         one
         for one in found
-        if (not rules or one.rule in rules) and (not tasks or one.task in tasks)
+        if (not rules or one.rule in rules)
+        and all(getattr(one, name) in values for name, values in asked.items())
     ]
 
 

@@ -1,7 +1,12 @@
 from .attacked import Attacked as Attacked
+from .attacking import attack as attack
+from .differing import diff as diff
 from .places import LOCAL as LOCAL
 from .places import folder_of as folder_of
 from .places import name_of as name_of
 from .results import Results as Results
+from .sources import enter as enter
 from .sources import load as load
 from .sources import published as published
+from .sources import push as push
+from .sources import snapshot as snapshot

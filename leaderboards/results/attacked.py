@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from bench.contracts import Guess, Leak
 from bench.foreign import Audit
@@ -26,6 +26,20 @@ class Attacked:
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
+
+    @classmethod
+    def read(cls, file: str | Path) -> Self:
+        """The scores that `write` wrote; guesses that nothing scored are left out.
+
+        Raises:
+            LeakboardError: there is no such file, or it holds something else.
+        """
+        return cls(Audit.read(Path(file)))
+
+    @property
+    def cut_short(self) -> str:
+        """The error that ended the recording before its time, or nothing."""
+        return self._audit.cut_short
 
     @property
     def leaks(self) -> tuple[Leak, ...]:

@@ -23,6 +23,18 @@ def folder_of(source: str | Path) -> Path:
     return folder
 
 
+def folders_of(source: str | Path) -> list[Path]:
+    """The same; of a folder that holds no records itself those inside it that do.
+
+    Raises:
+        LeakboardError: there is none.
+    """
+    folder = folder_of(source)
+    if any(folder.glob("*.json")):
+        return [folder]
+    return sorted(path for path in folder.glob("*") if any(path.glob("*.json"))) or [folder]
+
+
 def name_of(source: str | Path) -> str:
     """The name of a folder or suite, under which its records and pictures stand."""
     if Path(source).is_dir():

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from bench.contracts import LeakboardError
+from bench.records import DataVersion
 from leaderboards.figures import Asked, draw
 from leaderboards.findings import Finding, findings
 from leaderboards.tables import STRONGEST, Best, RecordSet, export, strongest
@@ -19,7 +20,12 @@ class Results(RecordSet):
 
     `len()` and iteration are over the records, and `+` joins two collections. See `RecordSet` for the
     attributes: `records`, `name`, `suite`, `folders` and `problems`.
+
+    Attributes:
+        version: of published records, the data version that they are; None of others.
     """
+
+    version: DataVersion | None = None
 
     def __repr__(self) -> str:
         cells = [record.cell for record in self.records if record.cell.shadow is None]
@@ -35,6 +41,7 @@ class Results(RecordSet):
         words += [f"seeds {', '.join(map(str, sorted(seeds)))}"] if seeds else []
         words += [f"{n} {status}" for status, n in sorted(bad.items())]
         words += [f"{len(self.problems)} problems"] if self.problems else []
+        words += [str(self.version)] if self.version else []
         return f"<Results {self.name}: {'; '.join(words)}>"
 
     def best(self) -> Best:

@@ -2,26 +2,52 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
-from bench.contracts import LeakboardError, did_you_mean
-from bench.records import Corrupt, Store, packed_folders, unpacked
+from bench import __version__
+from bench.contracts import LeakboardError, did_you_mean, path_of
+from bench.records import (
+    Corrupt,
+    DataVersion,
+    Store,
+    data_version,
+    enter_version,
+    folder_print,
+    pack,
+    packed_folders,
+    packed_print,
+    replacing,
+    unpacked,
+)
 from bench.suites import load_suite, suite_names
-from leaderboards.results.places import folder_of, name_of, suite_of
+from leaderboards.results.hub import SCHEME, fetched, upload
+from leaderboards.results.places import folders_of, name_of, suite_of
 from leaderboards.results.results import Results
 
 ROOT = Path(__file__).parents[2]
 CHECKOUT, SHIPPED = ROOT / "results" / "published", ROOT / "bench" / "records" / "published.parquet"
 """The published records: as files in a checkout, in one file where a wheel was installed."""
+PACKED = ".parquet"
+"""The suffix of a snapshot."""
 
 
 def load(*sources: str | Path) -> Results:
-    """The records of folders, or of suites that were run.
+    """The records of folders, of suites that were run, of snapshots, or of dataset repositories of a hub.
 
-    What is damaged is left out and told in `problems`.
+    What is damaged is left out and told in `Results.problems`.
+
+    Args:
+        sources: each a folder of records or of such folders; the name of a suite that was run; the .parquet file
+            that `snapshot` wrote; or hf://OWNER/NAME, with @REVISION behind it for another one than the newest.
 
     Raises:
         LeakboardError: none is given, one holds no records, or holds those of a later version.
+        MissingExtra: a repository is given, and the extra 'hub' is not installed.
     """
     if not sources:
         raise LeakboardError(
@@ -36,16 +62,34 @@ def _read(source: str | Path) -> Results:
         raise LeakboardError(
             f"folders: expected the path of a folder or the name of a suite, got {source!r:.60}"
         )
-    store = Store(folder_of(source))
-    records = store.read_all()
+    if isinstance(source, str) and source.startswith(SCHEME):
+        return _of_snapshot(fetched(source), source)
+    if Path(source).suffix == PACKED:
+        return _of_snapshot(Path(source), Path(source).stem)
+    folders, name = folders_of(source), name_of(source)
+    stores = [Store(folder) for folder in folders]
+    records = [record for store in stores for record in store.read_all()]
     if not records:
-        raise LeakboardError(f"{store.folder} holds no records. Run the suite first")
-    told = (name_of(source), suite_of(source), [store.folder], store.problems)
-    return Results.of(records, *told)
+        raise LeakboardError(f"{folders[0]} holds no records. Run the suite first")
+    problems = [problem for store in stores for problem in store.problems]
+    return Results.of(records, name, suite_of(source), folders, problems)
+
+
+def _of_snapshot(file: Path, name: str) -> Results:
+    """All records of a packed file, and which data version they are."""
+    try:
+        folders = packed_folders(file)
+        records = [record for folder in folders for record in unpacked(file, folder)]
+        prints = {folder: packed_print(file, folder) for folder in folders}
+    except Corrupt as error:
+        raise LeakboardError(
+            f"{file}: {error}; expected a snapshot, as `leakboard snapshot` writes it"
+        ) from error
+    return replace(Results.of(records, name), version=data_version(prints))
 
 
 def published(name: str | None = None) -> Results:
-    """The records that this version of the project publishes.
+    """The records that this version of the project publishes; their data version is `Results.version`.
 
     Args:
         name: of a suite or folder, such as 'matrix'; all of them without it.
@@ -63,8 +107,85 @@ def published(name: str | None = None) -> Results:
         raise LeakboardError(
             f"name: nothing is published as '{name}'. {did_you_mean(str(name), known)}"
         )
-    found = [_published(one) for one in known if name in (None, one)]
-    return sum(found[1:], found[0]).named(name or "published")
+    chosen = [one for one in known if name in (None, one)]
+    found = [_published(one) for one in chosen]
+    version = data_version({one: _print(one) for one in chosen})
+    return replace(sum(found[1:], found[0]).named(name or "published"), version=version)
+
+
+def _print(name: str) -> str:
+    return folder_print(CHECKOUT / name) if CHECKOUT.is_dir() else packed_print(SHIPPED, name)
+
+
+def snapshot(to: str | Path, *sources: str | Path) -> Path:
+    """Writes records into one file, byte for byte, which `load` reads: a snapshot to keep and compare with.
+
+    Args:
+        to: the .parquet file.
+        sources: folders of records or of such folders, or suites that were run; without any the published records.
+
+    Raises:
+        LeakboardError: another suffix, no records, two folders of one name, or the file cannot be written.
+    """
+    file = path_of("to", to)
+    assert file is not None
+    if file.suffix != PACKED:
+        raise LeakboardError(f"to: a snapshot is one {PACKED} file; got '{file}'")
+    shipped = not sources and not CHECKOUT.is_dir()
+    folders = (
+        [one for source in sources or (CHECKOUT,) for one in folders_of(source)]
+        if not shipped
+        else []
+    )
+    twice = [name for name, n in Counter(folder.name for folder in folders).items() if n > 1]
+    if twice:
+        raise LeakboardError(
+            f"two folders are called {twice[0]}; a snapshot knows them by their names"
+        )
+    empty = [folder for folder in folders if not any(folder.glob("*.json"))]
+    if empty:
+        raise LeakboardError(f"{empty[0]} holds no records. Run the suite first")
+    try:
+        with replacing(file) as new:
+            if shipped:
+                shutil.copyfile(SHIPPED, new)
+            else:
+                pack(folders, new)
+    except OSError as error:
+        raise LeakboardError(f"{file}: cannot be written ({error.strerror or error})") from error
+    return file
+
+
+def push(to: str, *sources: str | Path) -> str:
+    """Puts records into a dataset repository of the Hugging Face hub, from which `load` takes them.
+
+    Args:
+        to: hf://OWNER/NAME; it is made where there is none.
+        sources: as for `snapshot`; without any the published records.
+
+    Returns:
+        The address of what was put there.
+
+    Raises:
+        LeakboardError: no such address, no records, or the hub does not take them.
+        MissingExtra: the extra 'hub' is not installed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = snapshot(Path(folder) / f"records{PACKED}", *sources)
+        records = _of_snapshot(file, to)
+        return upload(to, file, records, str(records.version or ""))
+
+
+def enter(day: date) -> DataVersion:
+    """Numbers the published records of a checkout as they are now, for the release to come.
+
+    Raises:
+        LeakboardError: this is no checkout, or nothing has changed since the newest version.
+    """
+    if not CHECKOUT.is_dir():
+        raise LeakboardError("a data version is entered in a checkout; this is an installation")
+    prints = {folder.name: folder_print(folder) for folder in folders_of(CHECKOUT)}
+    return enter_version(prints, __version__, day)
 
 
 def _published(name: str) -> Results:

@@ -18,6 +18,7 @@ from leaderboards.tables import (
     Matrix,
     Shield,
     points_lost,
+    rows_of,
     shapes,
     worded,
 )
@@ -31,7 +32,7 @@ def matrix_table(matrix: Matrix, id: str, links: Links) -> Table:
     one = matrix.comparison
     columns = [
         Column("defense"),
-        Column("points of utility lost", number=True),
+        Column("cost", number=True),
         *(_column(matrix, aim) for aim in matrix.aims),
         Column("claims"),
         Column("MB per epoch", number=True, about="crossing the trust boundary, both ways"),
@@ -53,15 +54,32 @@ def matrix_table(matrix: Matrix, id: str, links: Links) -> Table:
     return Table(id, title, columns, rows, [f"({n}) {why}" for why, n in notes.items()])
 
 
-def board_table(board: Board, id: str, links: Links) -> Table:
-    """The rows of a board; its numbers sort as numbers."""
-    columns = []
-    for name in map(str, board.rows.columns):
-        texts = [str(value) for value in board.rows[name]]
-        numeric = all(text in ("–", "", NOT_SHOWN) or NUMBER.fullmatch(text) for text in texts)
-        columns.append(Column(name, number=numeric and any(texts)))
-    title = f"{board.goal} · {board.task} · {board.model} · {board.words}"
-    return Table(id, title, columns, _rows(board.rows, columns, links))
+WHERE = ("task", "model", "setup", "goal")
+"""What a row of a board is compared within."""
+
+
+def board_table(boards: Sequence[Board], links: Links) -> Table:
+    """All boards of one question as one table, from which a reader chooses; its numbers sort as numbers."""
+    names = list(dict.fromkeys(str(name) for board in boards for name in board.rows.columns))
+    # What stands first stays in sight.
+    names.sort(key=lambda name: (name != "defense", name != "setting"))
+    every = []
+    for board in boards:
+        where = dict(zip(WHERE, (board.task, board.model, board.words, board.goal), strict=True))
+        every += [{**dict.fromkeys(names, "–"), **row, **where} for row in _plain(board.rows)]
+    columns = [Column(name, number=_numeric([row[name] for row in every])) for name in names]
+    columns += [Column(name) for name in WHERE]
+    rows = [[_entry(column, row[column.name], links) for column in columns] for row in every]
+    return Table(f"board-{boards[0].name}", boards[0].question, columns, rows, [boards[0].note])
+
+
+def _plain(rows: pd.DataFrame) -> list[dict[str, str]]:
+    return [{str(k): str(v) for k, v in row.items()} for row in rows_of(rows)]
+
+
+def _numeric(texts: Sequence[str]) -> bool:
+    known = [text for text in texts if text not in ("–", "", NOT_SHOWN)]
+    return bool(known) and all(NUMBER.fullmatch(text) for text in known)
 
 
 def papers_table(name: str, pairs: pd.DataFrame, note: str, id: str, links: Links) -> Table:
@@ -70,14 +88,8 @@ def papers_table(name: str, pairs: pd.DataFrame, note: str, id: str, links: Link
     measured = (" printed", " here", " apart")
     columns = [Column(name, number=name.endswith(measured)) for name in map(str, told)]
     notes = [*shapes(pairs), *([note] if note else [])]
-    return Table(id, name, columns, _rows(told, columns, links), notes)
-
-
-def _rows(found: pd.DataFrame, columns: Sequence[Column], links: Links) -> list[list[Cell]]:
-    return [
-        [_entry(column, str(row[column.name]), links) for column in columns]
-        for row in found.to_dict("records")
-    ]
+    rows = [[_entry(column, row[column.name], links) for column in columns] for row in _plain(told)]
+    return Table(id, name, columns, rows, notes)
 
 
 def _entry(column: Column, text: str, links: Links) -> Cell:

@@ -24,18 +24,22 @@ class Published(NamedTuple):
     built: int
 
 
-def publish(folders: Sequence[Path], to: Path) -> Published:
+def publish(folders: Sequence[Path], to: Path, docs: Path | None = None) -> Published:
     """Builds the site of all records in the folders and puts it in the place of an earlier one.
 
     What would be the same to the byte is carried over from that one.
 
+    Args:
+        docs: a documentation that was built; the site holds it then, and each leads to the other.
+
     Raises:
-        LeakboardError: as `collect` and `check_place` say, or the disk cannot be written.
+        LeakboardError: as `collect` and `check_place` say, there is no documentation, or the disk cannot
+            be written.
     """
     check_place(to)
-    given, previous = inputs(folders), Previous.at(to)
+    given, previous = inputs(folders, docs), Previous.at(to)
     if previous.shows(given):
-        return Published(sum(path.endswith(".html") for path in previous.files), 0)
+        return Published(previous.pages, 0)
     start()  # processes that draw, which load while this one does
     from leaderboards.site.making import make
 

@@ -29,6 +29,8 @@ class Cell:
     """Of an entry of the matrix: how much privacy is kept, 0 to 1, which shades it."""
     hidden: bool = False
     """Nothing is shown of it: hatched."""
+    kind: str = ""
+    """A class of the style sheet, such as that of a word of the matrix."""
 
     @property
     def order(self) -> str:
@@ -61,7 +63,7 @@ class Table:
     @property
     def filtered(self) -> bool:
         """Whether it is long enough to need filters."""
-        return len(self.rows) > 8
+        return len(self.rows) > 5
 
 
 def number(value: Any, low: Any = None, high: Any = None) -> Cell:

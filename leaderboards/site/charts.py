@@ -15,7 +15,17 @@ from bench.contracts import Record
 from leaderboards.figures import Curve, measured_curves
 from leaderboards.site.links import Links
 from leaderboards.site.record_tables import ONE_SEED
-from leaderboards.tables import SETTING, Look, Row, distinct, look, pareto, setting_of, told
+from leaderboards.tables import (
+    SETTING,
+    Look,
+    Row,
+    distinct,
+    look,
+    pareto,
+    rows_of,
+    setting_of,
+    told,
+)
 
 SIGNS = {
     "o": ("circle", "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z"),
@@ -39,6 +49,8 @@ CURVED = [*SETTING, "knob", "knob_value", "label"]
 """What tells points of one curve from others."""
 HEIGHT = 340
 """Pixels."""
+FAR = 8
+"""Paddings below the lowest point within which the untuned model is drawn as a line."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +76,15 @@ def label(text: Any) -> str:
     return escaped(str(text), quote=False)
 
 
-def chart(points: pd.DataFrame, keys: Mapping[tuple[Any, ...], str]) -> Chart:
+def chart(points: pd.DataFrame, keys: Mapping[tuple[Any, ...], str], links: Links) -> Chart:
     """The figure of one task, goal and attribute.
 
     Args:
         points: as `leaderboards.tables.points.points` builds them, all with both numbers.
         keys: for each setting the key of the record to which a click on its point leads.
+        links: of the page on which it stands.
     """
-    rows = dict(zip(points.index, points.to_dict("records"), strict=True))
+    rows = dict(zip(points.index, rows_of(points), strict=True))
     best = pareto(points).sort_values(["ep", "utility"], ascending=[True, False])
     envelope = {
         "x": _plain(best["ep"]),
@@ -83,15 +96,22 @@ def chart(points: pd.DataFrame, keys: Mapping[tuple[Any, ...], str]) -> Chart:
         "hoverinfo": "skip",
         "meta": {"ink": "muted"},
     }
+    where = {setting: links.record(key) for setting, key in keys.items()}
     curves = measured_curves(points[CURVED])  # of fifty columns each cut would be a copy
     low, high = float(points["ep_chance"].min()), float(points["ep_chance"].max())
     undefended = points.loc[points["defense"] == "none", "utility"]
     heights = points["utility"].to_numpy(float)
     pad = max(0.16 * float(np.ptp(heights)), 0.02)
+    before = sorted(points["untuned"].dropna().unique().tolist())
+    near = [level for level in before if level >= float(heights.min()) - FAR * pad]
     line = {"xref": "paper", "x0": 0, "x1": 1, "line": {"width": 1, "dash": "dash"}}
+    dots = {**line, "line": {"width": 1, "dash": "dot"}}
     band = {"yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
     return Chart(
-        [envelope, *(_trace(curve, [rows[n] for n in curve.rows.index], keys) for curve in curves)],
+        [
+            envelope,
+            *(_trace(curve, [rows[n] for n in curve.rows.index], where) for curve in curves),
+        ],
         {
             "shapes": [
                 {"type": "rect", "x0": low, "x1": high, **band, "line": {"width": 0}},
@@ -103,16 +123,26 @@ def chart(points: pd.DataFrame, keys: Mapping[tuple[Any, ...], str]) -> Chart:
                     "line": {"width": 1, "dash": "dot"},
                 },
                 *({"type": "line", "y0": y, "y1": y, **line} for y in _plain(undefended)),
+                *({"type": "line", "y0": y, "y1": y, **dots} for y in _plain(near)),
             ],
+            "annotations": [_untuned(level, level in near) for level in before],
             "xaxis": {"title": {"text": "empirical privacy →"}, "range": [-0.04, 1.04]},
             "yaxis": {
                 "title": {"text": f"{label(distinct(points['utility_metric']) or 'utility')} →"},
-                "range": [float(heights.min()) - pad, float(heights.max()) + pad],
+                "range": [min([float(heights.min()), *near]) - pad, float(heights.max()) + pad],
             },
             "height": HEIGHT,
         },
         [("Pareto envelope", None), *((curve.name, curve.look) for curve in curves)],
     )
+
+
+def _untuned(level: float, near: bool) -> dict[str, Any]:
+    """The name of the untuned model at its line, or at the foot where it is far below."""
+    place = {"y": round(level, 5)} if near else {"yref": "paper", "y": 0}
+    words = "untuned model" if near else f"untuned model: {level:.3f} ↓"
+    left = {"xref": "paper", "x": 0, "xanchor": "left", "yanchor": "bottom"}
+    return {**left, **place, "text": words, "showarrow": False, "font": {"size": 10}}
 
 
 def over_steps(record: Record) -> Chart | None:
@@ -147,9 +177,9 @@ def over_steps(record: Record) -> Chart | None:
 
 
 def _trace(
-    curve: Curve, rows: Sequence[Row], keys: Mapping[tuple[Any, ...], str]
+    curve: Curve, rows: Sequence[Row], where: Mapping[tuple[Any, ...], str]
 ) -> dict[str, Any]:
-    """A curve, whose points are these rows."""
+    """A curve, whose points are these rows; `where` has for each setting the page of its record."""
     several = len(rows) > 1
     dash = curve.style if isinstance(curve.style, str) else _dashes(curve.style[1])
     return {
@@ -163,7 +193,7 @@ def _trace(
         "marker": {"symbol": SIGNS.get(curve.look.marker, SIGNS["o"])[0], "size": 9},
         "hovertext": [_hover(curve.name, row) for row in rows],
         "hoverinfo": "text",
-        "customdata": [Links().record(keys[setting_of(row)]) for row in rows],
+        "customdata": [where[setting_of(row)] for row in rows],
         "meta": {"colour": curve.look.colour},
     }
 

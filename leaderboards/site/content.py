@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import Any
 
@@ -17,12 +18,14 @@ from leaderboards.site.pictures import Picture, of_matrices, of_suites
 from leaderboards.tables import (
     SETTING,
     Comparison,
+    Decided,
     Matrix,
     canonical,
     comparisons,
     frame,
     matrices,
     per_setting,
+    rows_of,
     setting_of,
     settings,
     varying,
@@ -43,15 +46,20 @@ class Content:
         return frame(self.records, self.strengths, self.flags)
 
     @cached_property
+    def decided(self) -> Decided:
+        """What decides in each setting."""
+        return Decided(self.frame)
+
+    @cached_property
     def settings(self) -> pd.DataFrame:
         """All settings, as `leaderboards.tables.points.per_setting` builds them."""
-        return per_setting(self.frame)
+        return per_setting(self.frame, self.decided)
 
     @cached_property
     def keys(self) -> dict[tuple[Any, ...], str]:
         """For each setting the key of its first record."""
         found: dict[tuple[Any, ...], str] = {}
-        for row in self.frame[[*SETTING, "key"]].drop_duplicates().to_dict("records"):
+        for row in rows_of(self.frame[[*SETTING, "key"]].drop_duplicates()):
             found.setdefault(setting_of(row), row["key"])
         return found
 
@@ -68,7 +76,7 @@ class Content:
     @cached_property
     def compared(self) -> list[Comparison]:
         """What may be compared, of all records."""
-        return comparisons(self.records, self.frame)
+        return comparisons(self.records, self.decided)
 
     @cached_property
     def matrices(self) -> list[Matrix]:
@@ -114,6 +122,12 @@ class Content:
             for name in dict.fromkeys(leak.attack.name for leak in record.leaks):
                 found["attack"].setdefault(name, []).append(record)
         return found
+
+    @cached_property
+    def tasks(self) -> list[str]:
+        """The tasks, those with most records first."""
+        times = Counter(record.cell.task for record in self.records)
+        return [task for task, _ in times.most_common()]
 
     @cached_property
     def methods(self) -> dict[str, list[str]]:

@@ -28,7 +28,7 @@ class Draft:
         """Takes over files that show this, all or none; without them they are to be written."""
         self._of |= dict.fromkeys(paths, of)
         for path in paths:
-            (self.folder / path).parent.mkdir(exist_ok=True)
+            (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         if not all(self._previous.whole(path, of) for path in paths):
             return False
         for path in paths:

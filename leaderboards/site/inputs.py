@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from bench.contracts import LeakboardError, digest
+from bench.records import data_version, print_of
+from leaderboards.site.documents import FOLDER, Documents
 
 PLUG_INS = ("leakboard.attacks", "leakboard.defenses")
 PROJECT = ("attacks", "bench", "defenses", "leaderboards")
@@ -29,16 +31,29 @@ class Inputs:
     Attributes:
         code: digest of the code.
         files: SHA-256 of each file of records and of submissions, folder by folder.
+        documents: the documentation that it takes in, if any.
     """
 
     code: str
     files: Mapping[Path, str]
+    documents: Documents | None = None
 
     @cached_property
     def told(self) -> list[list[str]]:
         """Of each file its folder, its name and its SHA-256, in order."""
         # The name of a folder is that of its suite, and stands on pages.
-        return [[path.parent.resolve().name, path.name, sha] for path, sha in self.files.items()]
+        told = [[path.parent.resolve().name, path.name, sha] for path, sha in self.files.items()]
+        of_documents = self.documents.files if self.documents else {}
+        # No folder has a name with a slash.
+        return [*told, *([f"{FOLDER}/", path, sha] for path, sha in of_documents.items())]
+
+    @cached_property
+    def version(self) -> str:
+        """Which data version these records are, in words; '' where they are of none."""
+        folders: dict[str, dict[str, str]] = {}
+        for path, sha in self.files.items():
+            folders.setdefault(path.parent.resolve().name, {})[path.name] = sha
+        return str(data_version({name: print_of(own) for name, own in folders.items()}) or "")
 
     @cached_property
     def all(self) -> str:
@@ -46,11 +61,11 @@ class Inputs:
         return digest([self.code, self.told])
 
 
-def inputs(folders: Sequence[Path]) -> Inputs:
-    """The inputs of the site of some folders.
+def inputs(folders: Sequence[Path], docs: Path | None = None) -> Inputs:
+    """The inputs of the site of some folders, and of a documentation that it takes in.
 
     Raises:
-        LeakboardError: a file cannot be read.
+        LeakboardError: a file cannot be read, or `docs` holds no documentation.
     """
     found: dict[Path, str] = {}
     for folder in dict.fromkeys(folders):
@@ -59,7 +74,7 @@ def inputs(folders: Sequence[Path]) -> Inputs:
                 found[path] = hashlib.sha256(path.read_bytes()).hexdigest()
             except OSError as error:
                 raise LeakboardError(f"{path}: cannot be read ({error.strerror})") from error
-    return Inputs(version_of_code(), found)
+    return Inputs(version_of_code(), found, Documents.at(docs) if docs else None)
 
 
 def version_of_code() -> str:

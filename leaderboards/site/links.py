@@ -26,6 +26,10 @@ class Links:
         """To the page of a defense or an attack."""
         return f"{self.root}{kind}s/{slug(name)}.html"
 
+    def task(self, name: str) -> str:
+        """To the page of a task."""
+        return f"{self.root}tasks/{slug(name)}.html"
+
     def record(self, key: str) -> str:
         """To the page of a record."""
         return f"{self.root}records/{key}.html"

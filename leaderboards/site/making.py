@@ -11,9 +11,11 @@ from pathlib import Path
 import pandas as pd
 from plotly.offline import get_plotlyjs
 
+from bench.contracts import digest
 from leaderboards.site import pictures
 from leaderboards.site.collection import collect
 from leaderboards.site.content import Content
+from leaderboards.site.documents import FOLDER, Documents
 from leaderboards.site.draft import Draft
 from leaderboards.site.drawing import Drawing
 from leaderboards.site.inputs import Inputs
@@ -46,11 +48,13 @@ def make(folders: Sequence[Path], inputs: Inputs, draft: Draft, known: frozenset
                 drawing.begin(draw, draft.folder / "figures" / name)
         n = 0
         for page in Pages(content, prints).every():
-            draft.page(page.path, page.of, page.text)
+            draft.page(page.path, prints.page(page.of), page.text)
             n += 1
         _tables(content, prints, draft)
         _records(content, inputs, draft)
         _assets(prints, draft)
+        if inputs.documents:
+            _documents(inputs.documents, prints, draft)
         drawing.finish()
     return n
 
@@ -87,6 +91,13 @@ def _records(content: Content, inputs: Inputs, draft: Draft) -> None:
         path = f"records/{key}.json"
         if not draft.carries(inputs.files[found[0]], [path]):
             shutil.copyfile(found[0], draft.folder / path)
+
+
+def _documents(given: Documents, prints: Prints, draft: Draft) -> None:
+    for path, sha in given.files.items():
+        own = f"{FOLDER}/{path}"
+        if not draft.carries(digest([prints.code, sha]), [own]):
+            given.put(path, draft.folder / own)
 
 
 def _assets(prints: Prints, draft: Draft) -> None:

@@ -1,14 +1,20 @@
-"""Rows of tables as HTML. A site has a million entries, and a template takes seven times as long."""
+"""How pages are made: the environment of their templates, and rows of tables.
+
+A site has a million entries, and a template takes seven times as long as the functions here.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from bench import __version__
 from leaderboards.site.cells import Cell, Column, Table
 from leaderboards.site.charts import outline
-from leaderboards.tables import Look
+from leaderboards.site.links import slug
+from leaderboards.tables import Look, look
 
 CLASSES = {
     (False, False): "<td",
@@ -17,6 +23,19 @@ CLASSES = {
     (True, True): '<td class="number unshown"',
 }
 """The start of an entry, by whether it is a number, and whether what is in it is not shown."""
+
+
+def environment(package: str = "leaderboards.site") -> Environment:
+    """That of the templates of a package; what is put into them is escaped, and what is missing an error."""
+    made = Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {"look": look, "mark": mark, "rows": rows, "version": __version__, "slug": slug}
+    return made
 
 
 def rows(table: Table) -> Markup:
@@ -42,7 +61,7 @@ def _sign(colour: str, marker: str) -> Markup:
 
 
 def _entry(cell: Cell, column: Column) -> str:
-    start = CLASSES[column.number, cell.hidden]
+    start = f'<td class="{cell.kind}"' if cell.kind else CLASSES[column.number, cell.hidden]
     shade = "" if cell.kept is None else f' style="--kept: {100 * cell.kept:.0f}%"'
     order = "" if cell.sort is None else f' data-sort="{escape(cell.order)}"'
     sign = f"{mark(cell.look)} " if cell.look else ""

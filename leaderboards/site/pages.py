@@ -9,30 +9,31 @@ from functools import cached_property, partial
 from typing import Any
 
 import yaml
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
-from bench import __version__
-from bench.contracts import Record
-from bench.methods import registry
-from bench.scoring import FLAGS, NEEDED, Strengths
+from bench.contracts import GLOSSARY, Record, explained
+from bench.scoring import FLAGS
 from bench.submissions import Manifest
-from leaderboards.findings import RULES, Finding
+from leaderboards.findings import RULES, Finding, headlines
 from leaderboards.site import charts
+from leaderboards.site.beside import beside as side_by_side
 from leaderboards.site.board_tables import board_table, matrix_table, papers_table
-from leaderboards.site.cells import Table, aim
+from leaderboards.site.cells import Table
 from leaderboards.site.content import Content
-from leaderboards.site.links import Links, slug
-from leaderboards.site.markup import mark, rows
-from leaderboards.site.method_facts import facts
+from leaderboards.site.front import SYMBOLS, answer, first_of
+from leaderboards.site.links import Links
+from leaderboards.site.markup import environment
+from leaderboards.site.methods import Methods
 from leaderboards.site.panels import by_task
 from leaderboards.site.prints import Prints
 from leaderboards.site.record_tables import leaks_table, records_table, settings_table
+from leaderboards.site.scatter import scatter
 from leaderboards.tables import (
     BUDGET,
+    Board,
     beside,
     boards,
     failures,
-    look,
     mirrored,
     paper_of,
 )
@@ -69,45 +70,71 @@ class Pages:
         yield Page("index.html", prints.all, self._front)
         yield Page("records.html", prints.all, self._list)
         yield Page("boards.html", prints.all, self._questions)
+        methods = Methods(self._shown, BELOW)
+        listed = partial(self._page, "methods.html", TOP, kinds=methods.kinds)
+        yield Page("methods.html", prints.all, listed)
+        yield Page("compare.html", prints.all, self._compare)
         yield Page("findings.html", prints.all, self._findings)
-        about = partial(self._page, "about.html", TOP, flags=FLAGS, needed=NEEDED)
-        yield Page("about.html", prints.code, about)
+        reading = partial(self._page, "about.html", TOP, flags=FLAGS)
+        yield Page("about.html", prints.code, reading)
+        for task in self._shown.tasks:
+            yield Page(TOP.task(task), prints.task(task), partial(self._task, task))
         for kind, names in self._shown.methods.items():
             for name in names:
-                made = partial(self._method, kind, name)
-                yield Page(TOP.method(kind, name), prints.method(kind, name), made)
+                told = methods.verdict(kind, name)
+                made = partial(self._method, methods, kind, name)
+                yield Page(TOP.method(kind, name), prints.method(kind, name, told), made)
         for record in self._shown.records:
             made = partial(self._record, record)
             yield Page(TOP.record(record.key), prints.record(record), made)
 
     def _front(self) -> str:
-        """What the benchmark measures, the answers, the curves of each task, and all settings."""
+        """Which defense hides what, and at what cost."""
         shown = self._shown
+        matrix = first_of(shown.matrices)
+        first = matrix and headlines(
+            shown.findings, matrix.comparison.task, matrix.comparison.model
+        )
         return self._page(
             "index.html",
             TOP,
-            matrices=[
-                matrix_table(found, f"matrix-{n}", TOP) for n, found in enumerate(shown.matrices)
-            ],
-            budget=f"{BUDGET:g}",
-            **self._boards,
-            tasks=by_task(shown.panels),
-            figures={one.name: charts.chart(one.rows, shown.keys) for one in shown.panels},
-            settings=settings_table(shown.settings, shown.keys, TOP),
-            methods=shown.methods,
-            troubles=failures(shown.frame),
+            headlines=first,
+            found=matrix and answer(matrix, TOP),
+            tasks=shown.tasks,
+            n_defenses=len(shown.methods["defense"]),
+            n_attacks=len(shown.methods["attack"]),
+            n_failed=sum(record.status not in ("ok", "skipped") for record in shown.records),
             notes=shown.collection.notes,
             n_records=len(shown.records),
+        )
+
+    def _task(self, task: str) -> str:
+        """All that is known on a task: answers, numbers, curves, settings, and what failed."""
+        shown = self._shown
+        own = [one for one in shown.matrices if one.comparison.task == task]
+        panels = by_task(shown.panels).get(task, {})
+        rows, frame = shown.settings, shown.frame
+        here = rows[rows["task"] == task]
+        return self._page(
+            "task.html",
+            BELOW,
+            task=task,
+            answers=[answer(one, BELOW) for one in own],
+            matrices=[matrix_table(one, f"matrix-{n}", BELOW) for n, one in enumerate(own)],
+            groups=panels,
+            figures={
+                one.name: charts.chart(one.rows, shown.keys, BELOW)
+                for every in panels.values()
+                for one in every
+            },
+            settings=settings_table(here, shown.keys, BELOW) if len(here) else None,
+            troubles=failures(frame[frame["task"] == task]),
         )
 
     def _list(self) -> str:
         """All records."""
         listed = records_table(self._shown.records, self._shown.words, TOP)
         return self._page("records.html", TOP, listed=listed)
-
-    def _questions(self) -> str:
-        """The leaderboards."""
-        return self._page("boards.html", TOP, **self._boards)
 
     def _findings(self) -> str:
         """Every claim that the records bear, by the rule it comes from."""
@@ -117,17 +144,31 @@ class Pages:
         rules = {RULES[rule][1]: own for rule, own in found.items()}
         return self._page("findings.html", TOP, rules=rules)
 
-    @cached_property
-    def _boards(self) -> dict[str, Any]:
-        """The leaderboards by question and what to know of its answers, the papers', and pictures."""
-        questions: dict[tuple[str, str], list[Table]] = {}
-        for n, board in enumerate(boards(self._shown.compared)):
-            table = board_table(board, f"board-{n}", TOP)
-            questions.setdefault((board.question, board.note), []).append(table)
-        pictures = [*self._shown.matrix_pictures, *self._shown.suite_pictures]
-        # Those of one question beside each other.
-        pictures = sorted(pictures, key=lambda picture: picture.question)
-        return {"questions": questions, "papers": self._papers(), "pictures": pictures}
+    def _questions(self) -> str:
+        """The leaderboards, a table for each question; the papers' numbers; and pictures."""
+        shown = self._shown
+        questions: dict[str, list[Board]] = {}
+        for board in boards(shown.compared):
+            questions.setdefault(board.name, []).append(board)
+        pictures = [*shown.matrix_pictures, *shown.suite_pictures]
+        first = first_of(shown.matrices)
+        given = {"goal": " ".join(first.aims[0]).strip() if first and first.aims else ""}
+        if first:
+            one = first.comparison
+            given |= {"task": one.task, "model": one.model, "setup": one.words}
+        return self._page(
+            "boards.html",
+            TOP,
+            questions=[board_table(own, TOP) for own in questions.values()],
+            given=given,
+            papers=self._papers(),
+            # Those of one question beside each other.
+            pictures=sorted(pictures, key=lambda picture: picture.question),
+        )
+
+    def _compare(self) -> str:
+        """Any two defenses beside each other."""
+        return self._page("compare.html", TOP, found=side_by_side(self._shown.matrices, TOP))
 
     def _papers(self) -> list[Table]:
         """For each folder of a suite that mirrors a paper: ours beside the paper's numbers."""
@@ -142,36 +183,11 @@ class Pages:
                 found.append(papers_table(name, pairs, paper.note, f"paper-{name}", TOP))
         return found
 
-    def _method(self, kind: str, name: str) -> str:
-        """One defense or attack: what it is, its settings, records, flags and certificates."""
-        shown = self._shown
-        known: dict[str, type[Any]] = dict(
-            registry.defenses() if kind == "defense" else registry.attacks()
-        )
-        cls = known.get(name)
-        rows = shown.settings[shown.settings[kind] == name]
-        records = shown.using[kind].get(name, [])
-        raised = [
-            flag
-            for record in records
-            for index, leak in enumerate(record.leaks)
-            if name == (leak.attack.name if kind == "attack" else record.cell.defense.name)
-            for flag in shown.flags.get((record.key, index), ())
-        ]
-        if kind == "defense":
-            raised += [flag for r in records for flag in shown.flags.get((r.key, -1), ())]
-        return self._page(
-            "method.html",
-            BELOW,
-            kind=kind,
-            name=name,
-            about=facts(cls) if cls else None,
-            listed=settings_table(rows, shown.keys, BELOW) if len(rows) else None,
-            records=records_table(records, shown.words, BELOW) if records else None,
-            flags={flag: (raised.count(flag), FLAGS[flag]) for flag in FLAGS if flag in raised},
-            certificates=_certificates(records, shown.strengths, kind, name),
-            submissions=self._submissions(records),
-        )
+    def _method(self, methods: Methods, kind: str, name: str) -> str:
+        """One defense or attack."""
+        records = self._shown.using[kind].get(name, [])
+        told = methods.page(kind, name)
+        return self._page("method.html", BELOW, **told, submissions=self._submissions(records))
 
     def _record(self, record: Record) -> str:
         """One record: its numbers, and everything that is needed to run it again."""
@@ -212,35 +228,14 @@ class Pages:
 
     @cached_property
     def _environment(self) -> Environment:
-        made = Environment(
-            loader=PackageLoader("leaderboards.site"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        made = environment()
         made.globals |= {
-            "look": look,
-            "mark": mark,
-            "rows": rows,
-            "version": __version__,
-            "slug": slug,
+            "data": self._prints.version,
+            "documents": self._prints.documents,
+            "scatter": scatter,
+            "symbols": SYMBOLS,
+            "glossary": GLOSSARY,
+            "explained": explained,
+            "budget": f"{BUDGET:g}",
         }
         return made
-
-
-def _certificates(
-    records: Sequence[Record], sure: Strengths, kind: str, name: str
-) -> list[tuple[str, str, str]]:
-    """(what is certified, where, key) of each undefended cell on which an attack is shown to work."""
-    found: dict[tuple[str, str], str] = {}
-    for record in records:
-        for index, leak in enumerate(record.leaks if record.undefended else ()):
-            who = leak.attack.name if kind == "attack" else record.cell.defense.name
-            if sure.get((record.key, index), 0.0) >= NEEDED and who == name:
-                guessed = aim(leak.goal, leak.attribute)
-                what = f"{leak.attack.name} ({guessed}, reads {leak.channel or 'nothing'})"
-                cell = record.cell
-                where = f"{cell.task}, {cell.model}, cut {cell.cut}, on {cell.defense.name}"
-                found.setdefault((what, where), record.key)
-    return [(what, where, key) for (what, where), key in found.items()]

@@ -11,7 +11,7 @@ import pandas as pd
 from bench.contracts import Goal, Record
 from leaderboards.site.cells import aim
 from leaderboards.site.links import slug
-from leaderboards.tables import alike, setting_of, setups
+from leaderboards.tables import alike, rows_of, setting_of, setups
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def panels(
     words = setups(groups)
     group_of = {record.key: digits for digits, own in groups.items() for record in own}
     whole = settings.dropna(subset=["utility", "ep"])
-    shared = [group_of[keys[setting_of(row)]] for row in whole.to_dict("records")]
+    shared = [group_of[keys[setting_of(row)]] for row in rows_of(whole)]
     found = []
     by = [whole["task"], pd.Series(shared, whole.index), whole["goal"], whole["attribute"]]
     for names, rows in whole.groupby(by, sort=False):

@@ -37,35 +37,26 @@ class Picture:
     draw: Callable[[Path], list[Path]]
 
 
-# What draws is loaded where it draws: the process that writes the pages never does.
+@dataclass(frozen=True)
+class Drawn:
+    """One of `leaderboards.figures`, by its name, loaded where it draws: the process that writes the pages
+    never does."""
+
+    name: str
+
+    def __call__(self, *drawn: Any, **told: Any) -> list[Path]:
+        from leaderboards.figures import goals, memory, tradeoff, training
+
+        every: dict[str, Callable[..., list[Path]]] = {
+            "goals": goals,
+            "memory": memory,
+            "tradeoff": tradeoff,
+            "training": training,
+        }
+        return every[self.name](*drawn, **told)
 
 
-def tradeoff(*drawn: Any, **told: Any) -> list[Path]:
-    """As in `leaderboards.figures`."""
-    from leaderboards.figures import tradeoff as draw
-
-    return draw(*drawn, **told)
-
-
-def goals(*drawn: Any, **told: Any) -> list[Path]:
-    """As in `leaderboards.figures`."""
-    from leaderboards.figures import goals as draw
-
-    return draw(*drawn, **told)
-
-
-def memory(*drawn: Any, **told: Any) -> list[Path]:
-    """As in `leaderboards.figures`."""
-    from leaderboards.figures import memory as draw
-
-    return draw(*drawn, **told)
-
-
-def training(*drawn: Any, **told: Any) -> list[Path]:
-    """As in `leaderboards.figures`."""
-    from leaderboards.figures import training as draw
-
-    return draw(*drawn, **told)
+tradeoff, goals, memory, training = map(Drawn, ("tradeoff", "goals", "memory", "training"))
 
 
 def of_panel(panel: Panel, out: Path) -> list[Path]:

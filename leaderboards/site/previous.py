@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from bench.contracts import LeakboardError
+from leaderboards.site.documents import FOLDER
 from leaderboards.site.inputs import Inputs
 
 MANIFEST = "leakboard-site.json"
@@ -56,6 +57,12 @@ class Previous:
             return cls(folder, str(told["code"]), list(told["inputs"]), files)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return cls(folder)
+
+    @property
+    def pages(self) -> int:
+        """The number of its pages, besides those of a documentation."""
+        pages = (path for path in self.files if path.endswith(".html"))
+        return sum(not path.startswith(f"{FOLDER}/") for path in pages)
 
     def whole(self, path: str, of: str) -> bool:
         """Whether a file made from this is still what it was when it was made."""

@@ -7,10 +7,11 @@ from functools import cached_property
 
 from bench.contracts import Record, digest
 from leaderboards.site.content import Content
+from leaderboards.site.documents import FOLDER, INDEX
 from leaderboards.site.inputs import Inputs
 from leaderboards.site.panels import Panel
 from leaderboards.site.pictures import Picture
-from leaderboards.tables import setting_of
+from leaderboards.tables import rows_of, setting_of
 
 
 class Prints:
@@ -29,17 +30,41 @@ class Prints:
         """Of a part that shows no record."""
         return self._inputs.code
 
+    @property
+    def version(self) -> str:
+        """What every page says of the records at its foot."""
+        return self._inputs.version
+
+    @property
+    def documents(self) -> str:
+        """Where the documentation stands in the site; '' where it holds none."""
+        return f"{FOLDER}/{INDEX}" if self._inputs.documents else ""
+
+    def page(self, of: str) -> str:
+        """Of a page that shows something of this digest between its head and its foot."""
+        return digest([of, self.version, self.documents])
+
     def record(self, record: Record) -> str:
         """Of a record: its files, and what others say of it."""
         return self._records[record.key]
 
-    def method(self, kind: str, name: str) -> str:
-        """Of the page of a method."""
-        shown = self._shown
-        own = shown.settings.index[shown.settings[kind] == name]
-        records = shown.using[kind].get(name, [])
-        told = [self._settings[row] for row in own], [self.record(one) for one in records]
-        return digest([self.code, kind, name, *told])
+    def method(self, kind: str, name: str, verdict: object) -> str:
+        """Of the page of a method; `verdict`: where it stands among others."""
+        told = self._told(kind, name, self._shown.using[kind].get(name, []))
+        return digest([self.code, kind, name, *told, repr(verdict)])
+
+    def task(self, task: str) -> str:
+        """Of the page of a task."""
+        records = [one for one in self._shown.records if one.cell.task == task]
+        return digest([self.code, "task", task, *self._told("task", task, records)])
+
+    def _told(
+        self, column: str, name: str, records: Sequence[Record]
+    ) -> tuple[list[str], list[str]]:
+        """Of the settings of that name, and of records."""
+        settings = self._shown.settings
+        own = settings.index[settings[column] == name]
+        return [self._settings[row] for row in own], [self.record(one) for one in records]
 
     def panel(self, panel: Panel) -> str:
         """Of a figure of utility against privacy."""
@@ -79,5 +104,5 @@ class Prints:
         rows, keys = self._shown.settings, self._shown.keys
         return {
             index: digest([self.code, keys[setting_of(row)], repr(row)])
-            for index, row in zip(rows.index, rows.to_dict("records"), strict=True)
+            for index, row in zip(rows.index, rows_of(rows), strict=True)
         }

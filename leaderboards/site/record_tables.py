@@ -22,7 +22,7 @@ from leaderboards.site.cells import (
     of_defense,
 )
 from leaderboards.site.links import Links
-from leaderboards.tables import NOT_SHOWN, Row, distinct, setting_of, told
+from leaderboards.tables import NOT_SHOWN, Row, distinct, rows_of, setting_of, told
 
 ONE_SEED = "one seed: interval inside the cell"
 
@@ -30,32 +30,30 @@ ONE_SEED = "one seed: interval inside the cell"
 def settings_table(rows: pd.DataFrame, keys: Mapping[tuple[Any, ...], str], links: Links) -> Table:
     """The table of `leaderboards.tables.points.per_setting`; `keys` has the first record of each setting."""
     columns = [
-        Column("task", choose=True),
-        Column("model", choose=rows[["model", "cut"]].drop_duplicates().shape[0] > 1),
         Column("defense", choose=True),
         Column("setting", about="parameters that vary; the link leads to a record"),
+        Column("task", choose=rows["task"].nunique() > 1),
+        Column("model", choose=rows[["model", "cut"]].drop_duplicates().shape[0] > 1),
         Column("utility", number=True, about=distinct(rows["utility_metric"])),
         Column("goal", choose=True, about="what the attack guesses"),
-        Column(
-            "EP, strongest", number=True, about="empirical privacy that the strongest attack leaves"
-        ),
+        Column("EP, strongest", number=True),
         Column("by"),
-        Column("EP, paper's", number=True, about="by the attack of the defense's authors"),
-        Column("chance", number=True, about="EP that guessing without any observation leaves"),
-        Column("floor", number=True, about="EP that guessing or the untrained model leaves"),
-        Column("seeds", number=True),
+        Column("EP, paper's", number=True),
+        Column("EP at chance", number=True),
+        Column("EP at level", number=True),
+        Column("seeds", number=True, choose=rows["n_seeds"].nunique() > 1),
         Column("flags", choose=bool((rows["flags"] != "").any())),
     ]
     cells = []
-    for row in rows.to_dict("records"):
+    for row in rows_of(rows):
         record = links.record(keys[setting_of(row)])
         once = row["n_seeds"] == 1
         cells.append(
             [
-                Cell(row["task"]),
-                Cell(f"{row['model']}, cut {row['cut']}"),
                 of_defense(row["defense"], links),
                 Cell(row["words"] or "as is", href=record),
+                Cell(row["task"]),
+                Cell(f"{row['model']}, cut {row['cut']}"),
                 number(row["utility"], row["utility_low"], row["utility_high"]),
                 Cell(aim(row["goal"], row["attribute"])),
                 _privacy(row, ""),
@@ -133,11 +131,11 @@ def leaks_table(
         Column("goal", choose=True),
         Column("view", choose=True),
         Column("channel", choose=True),
-        Column("success", number=True, about="what the attack reached"),
+        Column("success", number=True),
         Column("metric"),
-        Column("chance", number=True, about="success of guessing without any observation"),
-        Column("floor", number=True, about="success on the untrained model's activations"),
-        Column("EP", number=True, about="1 − success / ceiling"),
+        Column("chance", number=True),
+        Column("floor", number=True),
+        Column("EP", number=True),
         Column("n", number=True, about="independent examples behind the interval"),
         Column("status", choose=True),
         Column("remarks"),

@@ -70,15 +70,7 @@ def choose(compared: Sequence[Comparison], task: str, hide: str, max_cost: float
         raise LeakboardError(f"task: no records of '{task}'. {did_you_mean(str(task), tasks)}")
     if hide not in HIDES:
         raise LeakboardError(f"hide: unknown '{hide}'. {did_you_mean(str(hide), HIDES)}")
-    if (
-        isinstance(max_cost, bool)
-        or not isinstance(max_cost, int | float)
-        or not 0 <= max_cost <= 1
-    ):
-        raise LeakboardError(
-            "max_cost: expected a share of utility from 0 to 1, such as 0.02 for two points, "
-            f"got {max_cost!r}"
-        )
+    check_cost(max_cost)
     found = evidence([one for one in compared if one.task == task], HIDES[hide])
     certified = [one for one in found if one.certified]
     helping = [one for one in certified if one.helps]
@@ -89,6 +81,19 @@ def choose(compared: Sequence[Comparison], task: str, hide: str, max_cost: float
         return Choice(task, hide, max_cost, best, None, front, _verdict(best, max_cost))
     why = _why(found, certified, front, hide)
     return Choice(task, hide, max_cost, None, front[0] if front else None, front, why)
+
+
+def check_cost(max_cost: object) -> None:
+    """Raises LeakboardError unless it is a share of utility."""
+    if (
+        isinstance(max_cost, bool)
+        or not isinstance(max_cost, int | float)
+        or not 0 <= max_cost <= 1
+    ):
+        raise LeakboardError(
+            "max_cost: expected a share of utility from 0 to 1, such as 0.02 for two points, "
+            f"got {max_cost!r}"
+        )
 
 
 def _on_front(one: Evidence, others: Sequence[Evidence]) -> bool:

@@ -6,19 +6,28 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench.contracts import Record
+from bench.contracts import Plant, Record
 from bench.scoring import UNTUNED, gain
 from bench.tasks import planted_view
-from leaderboards.tables.deciding import STRONGEST, deciding
-from leaderboards.tables.frame import Row, frame, shared
+from leaderboards.tables.deciding import PAPER, STRONGEST, Decided, deciding
+from leaderboards.tables.frame import Row, frame, rows_of, shared
 from leaderboards.tables.means import SETTING, average, interval, setting_of
 from leaderboards.tables.parameters import counted, examples, settings, setup, varying
 from leaderboards.tables.points import labelled
+
+EVERYWHERE = (STRONGEST, PAPER)
+"""What may decide in any setting."""
+CELL = [
+    *[*SETTING, "key", "undefended", "utility", "utility_metric"],
+    *["epoch_bytes_up", "epoch_bytes_down"],
+]
+"""What is asked of a cell, whatever was found on it."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +36,12 @@ class Comparison:
 
     Attributes:
         rows: as `leaderboards.tables.frame.frame` builds it.
+        whole: what decides in each setting of a table that holds these rows, and may hold others.
         settings: a row for each, with the columns of `SETTING`, `label` and `undefended`; the `points`
-            of utility that it loses against no protection, with `low`, `high` and `seeds`; and
-            `sent`, the megabytes that cross the trust boundary per epoch of fine-tuning, both ways.
+            of utility that it loses against no protection, with `low`, `high` and `seeds`;
+            `sent`, the megabytes that cross the trust boundary per epoch of fine-tuning, both ways; and
+            `held_out`, the mean utility of the trials of its own training on held-out training examples,
+            missing where no such trials are at hand.
     """
 
     task: str
@@ -37,26 +49,39 @@ class Comparison:
     words: str
     records: Sequence[Record]
     rows: pd.DataFrame
+    whole: Decided
     settings: pd.DataFrame
 
     def deciding(self, attack: str = STRONGEST) -> pd.DataFrame:
         """Means over seeds of the attack that decides, for each setting, goal and attribute; see
         `leaderboards.tables.deciding.deciding`."""
         if attack not in self._known:
-            self._known[attack] = average(self.decided(attack), [*SETTING, "goal", "attribute"])
+            self._known[attack] = (
+                self._own(self.whole.means(attack)).reset_index(drop=True)
+                if attack in EVERYWHERE
+                else average(self.decided(attack), [*SETTING, "goal", "attribute"])
+            )
         return self._known[attack]
 
     def decided(self, attack: str = STRONGEST) -> pd.DataFrame:
         """The rows of that attack, of every seed."""
         if attack not in self._decided:
-            self._decided[attack] = deciding(self.rows, attack)
+            everywhere = attack in EVERYWHERE
+            self._decided[attack] = (
+                self._own(self.whole.rows(attack)) if everywhere else deciding(self.rows, attack)
+            )
         return self._decided[attack]
+
+    def _own(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Those of this comparison, which share the digits of what is compared."""
+        own: pd.DataFrame = rows[rows["shared"] == self.rows["shared"].iloc[0]]
+        return own
 
     def means(self, goal: str, attack: str = STRONGEST) -> Sequence[Row]:
         """The rows of `deciding` about one goal."""
         if attack not in self._by_goal:
             own = self._by_goal.setdefault(attack, {})
-            for row in self.deciding(attack).to_dict("records"):
+            for row in rows_of(self.deciding(attack)):
                 own.setdefault(row["goal"], []).append(row)
         return self._by_goal[attack].get(goal, [])
 
@@ -67,10 +92,15 @@ class Comparison:
     @cached_property
     def lost(self) -> Mapping[tuple[Any, ...], Row]:
         """The rows of `settings`, by `setting_of`."""
-        return {setting_of(row): row for row in self.settings.to_dict("records")}
+        return {setting_of(row): row for row in rows_of(self.settings)}
 
     @cached_property
     def _known(self) -> dict[str, pd.DataFrame]:
+        return {}
+
+    @cached_property
+    def made(self) -> dict[tuple[str, float], Any]:
+        """What others made of it, each once: by what it is, and its number."""
         return {}
 
     @cached_property
@@ -81,34 +111,35 @@ class Comparison:
     def keys(self) -> Mapping[tuple[Any, ...], tuple[str, ...]]:
         """The records of each setting."""
         found: dict[tuple[Any, ...], dict[str, None]] = {}
-        for row in self.rows[[*SETTING, "key"]].drop_duplicates().to_dict("records"):
+        for row in rows_of(self.rows[[*SETTING, "key"]].drop_duplicates()):
             found.setdefault(setting_of(row), {})[row["key"]] = None
         return {where: tuple(keys) for where, keys in found.items()}
 
 
-def comparisons(records: Sequence[Record], table: pd.DataFrame | None = None) -> list[Comparison]:
+def comparisons(records: Sequence[Record], whole: Decided | None = None) -> list[Comparison]:
     """The records in comparable groups, those with most defenses first.
 
     A group without an undefended cell is left out: nothing there says what utility was lost.
 
     Args:
-        table: all of them, as `leaderboards.tables.frame.frame` builds it, where it is at hand.
+        whole: what decides in each setting of them all, where it is at hand.
     """
     # Certificates count beyond a group: one table of all, divided afterwards.
-    table = frame(records) if table is None else table
+    whole = whole or Decided(frame(records))
     groups = alike(records)
     words = setups(groups)
-    found = [_comparison(own, words[digits], table) for digits, own in groups.items()]
-    whole = [one for one in found if len(one.settings)]
-    return sorted(whole, key=lambda one: -one.rows["defense"].nunique())
+    known = {record.key: record for record in records}
+    found = [_comparison(own, words[digits], whole, known) for digits, own in groups.items()]
+    held = [one for one in found if len(one.settings)]
+    return sorted(held, key=lambda one: -one.rows["defense"].nunique())
 
 
 def alike(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """The records that may be compared, by some digits of what they share."""
+    """The records that may be compared, by some digits of what they share, in the order of these."""
     found: dict[str, list[Record]] = {}
     for record in records:
         found.setdefault(shared(record.cell), []).append(record)
-    return found
+    return dict(sorted(found.items()))
 
 
 def setups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
@@ -129,7 +160,7 @@ def setups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
 def _setup(records: Sequence[Record]) -> str:
     cell, seeds = records[0].cell, {record.cell.seed for record in records}
     words = [examples(cell.limit)]
-    words += [f"{cell.plant.audit} of them by a coin"] if cell.plant and cell.plant.audit else []
+    words += [_coins(cell.plant)] if cell.plant and cell.plant.audit else []
     words += [_canaries(cell.plant.copies)] if cell.plant and cell.plant.canaries else []
     trained = {record.cell.train for record in records if record.cell.defense.name != UNTUNED}
     if len(trained) > 1:
@@ -142,20 +173,27 @@ def _setup(records: Sequence[Record]) -> str:
     return ", ".join(words)
 
 
+def _coins(plant: Plant) -> str:
+    if plant.per_author is None:
+        return f"{plant.audit} of them by a coin"
+    return f"at most {plant.per_author} of an author, {plant.audit} authors by a coin"
+
+
 def _canaries(copies: Sequence[int]) -> str:
     """How often they were planted: older records hold several multiplicities at once."""
     return f"canaries {planted_view(copies[0]) if len(copies) == 1 else 'planted'}"
 
 
-def _comparison(records: Sequence[Record], words: str, table: pd.DataFrame) -> Comparison:
-    cell = records[0].cell
+def _comparison(
+    records: Sequence[Record], words: str, whole: Decided, known: Mapping[str, Record]
+) -> Comparison:
+    cell, table = records[0].cell, whole.table
     rows = table[table["key"].isin({record.key for record in records})]
-    return Comparison(cell.task, cell.model, words, records, rows, _settings(records, rows))
+    return Comparison(cell.task, cell.model, words, records, rows, whole, _settings(rows, known))
 
 
-def _settings(records: Sequence[Record], rows: pd.DataFrame) -> pd.DataFrame:
-    cells = rows.drop_duplicates("key").dropna(subset=["utility"])
-    by_key = {record.key: record for record in records}
+def _settings(rows: pd.DataFrame, by_key: Mapping[str, Record]) -> pd.DataFrame:
+    cells = rows[CELL].drop_duplicates("key").dropna(subset=["utility"])
     open_ = cells[cells["undefended"]]
     if open_.empty:
         return pd.DataFrame()
@@ -170,8 +208,21 @@ def _settings(records: Sequence[Record], rows: pd.DataFrame) -> pd.DataFrame:
         row = {name: first[name] for name in [*SETTING, "utility_metric"]}
         row |= {"points": 100 * points, "low": 100 * low, "high": 100 * high, "seeds": seeds}
         row["sent"] = (same["epoch_bytes_up"] + same["epoch_bytes_down"]).mean() / 1e6
+        row["held_out"] = _held_out([by_key[key] for key in same["key"]], by_key)
         found.append(row | {"undefended": bool(first["undefended"])})
     return told_apart(labelled(pd.DataFrame(found)))
+
+
+def _held_out(records: Sequence[Record], known: Mapping[str, Record]) -> float:
+    """Mean utility of the trials that chose how these were trained, of those trained like them."""
+    trials = {
+        key: known[key].utility
+        for record in records
+        for key in record.provenance.trials
+        if key in known and known[key].cell.train == record.cell.train
+    }
+    values = [utility.value for utility in trials.values() if utility]
+    return fmean(values) if values else np.nan
 
 
 def _at_its_best(cells: pd.DataFrame) -> pd.DataFrame:
@@ -192,7 +243,7 @@ def told_apart(settings_: pd.DataFrame) -> pd.DataFrame:
     labels = settings_["label"].copy()
     for _, own in settings_.groupby("defense"):
         rest = varying(own["params"], but=own["knob"].iloc[0])
-        for index, row in zip(own.index, own.to_dict("records"), strict=True):
+        for index, row in zip(own.index, rows_of(own), strict=True):
             words = [row["label"], settings(row["params"], rest)]
             words += [f"cut = {row['cut']}"] if own["cut"].nunique() > 1 else []
             words += [setup(row, own)]

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from bench.contracts import LeakboardError, did_you_mean
-from leaderboards.tables.frame import Row
+from leaderboards.tables.frame import Row, rows_of
 from leaderboards.tables.looks import look
-from leaderboards.tables.means import SETTING, numbered
+from leaderboards.tables.means import SETTING, average, numbered
 from leaderboards.tables.standing import counting
 
 PAPER, STRONGEST = "paper", "strongest"
@@ -34,10 +34,10 @@ def deciding(
 ) -> pd.DataFrame:
     """The rows of the one attack that decides in each setting, for each goal and attribute.
 
-    That an attack fails says nothing where it is not shown to work (see `leaderboards.tables.standing`):
-    of those that are certified or that find something the strongest decides, else of all. It has the
-    largest advantage over chance, or over what the untrained model tells it where that is more, on the
-    mean over the seeds on which it ran: EPs of attacks whose levels differ cannot be compared. To take the strongest of each seed
+    The strongest: The attack furthest above the level, on the mean over the seeds on which it ran, of those
+    that read something and are certified or find something; where there is none, of all that read something.
+    That an attack fails says nothing where it is not shown to work (see `leaderboards.tables.standing`), and
+    EPs of attacks whose levels differ cannot be compared. To take the strongest of each seed
     would pick what luck favours there, and so understate EP. One that ran on fewer seeds competes
     with the mean of those: what leaks there leaks, and `n_seeds` says how often it was seen.
 
@@ -60,7 +60,7 @@ def deciding(
     rows = rows.drop_duplicates([*method, "goal", "attribute", "channel"])
     if attack == PAPER:
         told = rows[["defense", "goal", "attack", "channel"]]
-        theirs = [_is_papers(row) for row in told.to_dict("records")]
+        theirs = [_is_papers(row) for row in rows_of(told)]
         rows = rows[np.array(theirs, dtype=bool)]
     elif attack == STRONGEST:
         # What reads nothing is no attack: where only it applies, no privacy has been shown.
@@ -78,6 +78,31 @@ def deciding(
     ranked = every.sort_values(["counts", "mean"], ascending=False, kind="stable")
     first = ranked.groupby("setting", sort=False)["of"].transform("first").sort_index()
     return rows[(every["of"] == first).to_numpy()].sort_index()
+
+
+class Decided:
+    """What decides in each setting of a table, found once for all who ask for parts of it.
+
+    Attributes:
+        table: as `leaderboards.tables.frame.frame` builds it.
+    """
+
+    def __init__(self, table: pd.DataFrame) -> None:
+        self.table = table
+        self._rows: dict[str, pd.DataFrame] = {}
+        self._means: dict[str, pd.DataFrame] = {}
+
+    def rows(self, attack: str) -> pd.DataFrame:
+        """As `deciding` gives them."""
+        if attack not in self._rows:
+            self._rows[attack] = deciding(self.table, attack)
+        return self._rows[attack]
+
+    def means(self, attack: str) -> pd.DataFrame:
+        """Means over seeds of each setting, goal and attribute, in order of appearance."""
+        if attack not in self._means:
+            self._means[attack] = average(self.rows(attack), [*SETTING, "goal", "attribute"])
+        return self._means[attack]
 
 
 def _is_papers(row: Row) -> bool:

@@ -13,7 +13,7 @@ from bench.contracts import Goal
 from bench.scoring import FLAGS, NEEDED
 from leaderboards.tables.comparisons import Comparison
 from leaderboards.tables.deciding import STRONGEST
-from leaderboards.tables.frame import Row
+from leaderboards.tables.frame import Row, flags_of
 from leaderboards.tables.means import setting_of
 from leaderboards.tables.parameters import choices
 from leaderboards.tables.strongest import ranged, setting_named
@@ -122,7 +122,7 @@ def evidence(compared: Iterable[Comparison], goal: Goal, attack: str = STRONGEST
     """One piece for each offer of a defense on one task, model and cut.
 
     Of what may befall an offer the worst case stands there, and of several comparisons that hold it
-    the one in which most leaks: else who was attacked least would look best. Settings with their
+    the one in which most leaks, the first of equal ones: else who was attacked least would look best. Settings with their
     protection off are left out, and those whose cost is unknown.
 
     Args:
@@ -133,7 +133,8 @@ def evidence(compared: Iterable[Comparison], goal: Goal, attack: str = STRONGEST
         for one in _within(comparison, goal, attack):
             where = (one.task, one.model, one.cut, one.defense, one.choice)
             offers.setdefault(where, []).append(one)
-    return [min(own, key=lambda one: one.leak.kept.value) for own in offers.values()]
+    # Sums in another order differ in the last digits, which decide nothing.
+    return [min(own, key=lambda one: round(one.leak.kept.value, 9)) for own in offers.values()]
 
 
 def _within(comparison: Comparison, goal: Goal, attack: str) -> list[Evidence]:
@@ -144,13 +145,13 @@ def _within(comparison: Comparison, goal: Goal, attack: str) -> list[Evidence]:
         if row["undefended"] or where not in known or pd.isna(known[where]["points"]):
             continue
         one = _evidence(
-            row, known[where], comparison.words, _open(row, means), comparison.keys[where]
+            row, known[where], comparison.words, unprotected(row, means), comparison.keys[where]
         )
         offers.setdefault((one.defense, one.choice, one.cut, row["setup"]), []).append(one)
     return [_worst(own) for own in offers.values()]
 
 
-def _open(row: Row, means: Sequence[Row]) -> Row | None:
+def unprotected(row: Row, means: Sequence[Row]) -> Row | None:
     """What is found of the same where nothing is protected: on `none`, else where most is."""
     alike = [
         other for other in means if other["undefended"] and other["attribute"] == row["attribute"]
@@ -164,7 +165,6 @@ def _evidence(
     row: Row, lost: Row, words: str, open_: Row | None, keys: tuple[str, ...]
 ) -> Evidence:
     defense, params = str(row["defense"]), str(row["params"])
-    flags = [flag for flag in str(row["flags"]).split(",") if flag]
     return Evidence(
         task=str(row["task"]),
         model=str(row["model"]),
@@ -176,17 +176,18 @@ def _evidence(
         choice=choices(defense, [params])[0],
         goal=Goal(row["goal"]),
         attribute=str(row["attribute"]),
-        leak=_found(row),
-        open=None if open_ is None else _found(open_),
+        leak=found_by(row),
+        open=None if open_ is None else found_by(open_),
         cost=Range(*(float(lost[name]) / 100 for name in ("points", "low", "high"))),
         strength=float(row["certificate"]),
-        doubts=tuple(flag for flag in flags if flag in DOUBTS),
+        doubts=tuple(flag for flag in flags_of(row) if flag in DOUBTS),
         seeds=int(row["n_seeds"]),
         keys=keys,
     )
 
 
-def _found(row: Row) -> Found:
+def found_by(row: Row) -> Found:
+    """What the attack of a row of means over seeds found."""
     value, low, high = (float(row[f"success{end}"]) for end in ("", "_low", "_high"))
     scale = float(row["ep_level"]) or float("nan")  # where guessing finds all, nothing is to hide
     kept = (min(1.0, max(0.0, row[f"ep{end}"] / scale)) for end in ("", "_low", "_high"))

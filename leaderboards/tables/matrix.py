@@ -12,7 +12,8 @@ from bench.contracts import Channel, Claim, Goal, Record, known_from
 from bench.methods import registry
 from bench.scoring import FLAGS
 from leaderboards.tables.comparisons import Comparison
-from leaderboards.tables.frame import Row
+from leaderboards.tables.evidence import Found, found_by, unprotected
+from leaderboards.tables.frame import Row, rows_of
 from leaderboards.tables.looks import look
 from leaderboards.tables.means import SETTING, by_setting, setting_of
 from leaderboards.tables.parameters import SYMBOLS, choices
@@ -25,6 +26,7 @@ from leaderboards.tables.standing import (
     standing,
     told,
 )
+from leaderboards.tables.verdicts import Verdict, verdict
 
 BUDGET = 3.0
 """Points of utility that a defense may lose by default."""
@@ -38,19 +40,23 @@ class Shield:
     """How one defense stands against one goal.
 
     Attributes:
-        kept: EP divided by the EP that an attacker leaves who reads nothing, or nothing but the untrained
-            model: 1 where the strongest attack finds no more than he does, 0 where it finds everything.
-            None: not measured, or not shown.
+        kept: privacy by the strongest attack: EP divided by the EP that the level leaves, from 0 (everything
+            is found) to 1 (no more than at the level): the share of the privacy that is kept. It can be
+            compared between goals. None: not measured, or not shown.
         row: the mean over seeds of the strongest attack: ep, ep_low, ep_high, ep_level, attack, ….
         why: where there is no number, the reason.
         standing: whether `kept` is certified, the most that can be kept, or not shown; None: not
             measured.
+        verdict: the same in one word.
+        leak: what the strongest attack found, with intervals; None where nothing is shown.
     """
 
     kept: float | None
     row: Row
     why: str
     standing: Standing | None
+    verdict: Verdict
+    leak: Found | None = None
 
     @property
     def number(self) -> str:
@@ -81,6 +87,7 @@ class Line:
         within: it loses no more than the budget; else this is its setting that loses least.
         sent: megabytes that cross the trust boundary per epoch of fine-tuning, both ways.
         local: what the customer computes himself.
+        keys: of the records of this setting.
     """
 
     defense: str
@@ -91,6 +98,7 @@ class Line:
     sent: float | None
     local: str
     shields: Mapping[Aim, Shield]
+    keys: tuple[str, ...]
 
     @property
     def named(self) -> str:
@@ -105,7 +113,16 @@ class Line:
             return "–"
         every = self.claim.parameters
         formal = {n: v for n, v in every.items() if n in ("epsilon", "delta", "eta")}
-        return ", ".join(f"{SYMBOLS.get(n, n)} = {v:.3g}" for n, v in (formal or every).items())
+        return ", ".join(f"{_named(n)} = {_number(v)}" for n, v in (formal or every).items())
+
+
+def _named(parameter: str) -> str:
+    """A parameter of a guarantee in words, such as 'ε per vector'."""
+    return " ".join(SYMBOLS.get(part, part) for part in parameter.split("_"))
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +148,11 @@ def matrices(compared: Sequence[Comparison], budget: float = BUDGET) -> list[Mat
     `budget` points of utility on the mean, the one that keeps most against what its authors want to
     protect (against all goals, where it has no authors or they measure none of these).
     """
-    return [_matrix(one, budget) for one in compared if _defenses(one) > 1]
+    several = [one for one in compared if _defenses(one) > 1]
+    for one in several:
+        if ("matrix", budget) not in one.made:
+            one.made["matrix", budget] = _matrix(one, budget)
+    return [one.made["matrix", budget] for one in several]
 
 
 def _defenses(comparison: Comparison) -> int:
@@ -151,21 +172,25 @@ def _matrix(comparison: Comparison, budget: float) -> Matrix:
         key=lambda aim: (order.index(aim[0]), aim[1]),
     )
     cells = by_setting(rows.drop_duplicates("key")[[*SETTING, "key"]])
-    means = by_setting(strongest)
+    means, everyone = by_setting(strongest), rows_of(strongest)
+    every = rows_of(rows[["key", "goal", "status", "reason"]])
     lines = []
     for name, settings in comparison.settings.groupby("defense", sort=False):
         chosen = _chosen(str(name), settings, means, aims, budget)
         here = setting_of(chosen)
-        own = rows[rows["key"].isin({cell["key"] for cell in cells[here]})]
-        tried = own[["key", "goal", "status", "reason"]].to_dict("records")
-        lines.append(_line(chosen, tried, means.get(here, ()), aims, comparison.records))
+        keys = {cell["key"] for cell in cells[here]}
+        tried = [row for row in every if row["key"] in keys]
+        shields = {
+            aim: _shield(aim, tried, means.get(here, ()), everyone, str(name)) for aim in aims
+        }
+        lines.append(_line(chosen, tried, shields, comparison.records))
     return Matrix(comparison, budget, aims, lines, _idle(strongest))
 
 
 def _idle(strongest: pd.DataFrame) -> frozenset[Aim]:
     """The goals in which even without protection most is kept."""
     least: dict[Aim, float] = {}
-    for row in strongest[strongest["undefended"]].to_dict("records"):
+    for row in rows_of(strongest[strongest["undefended"]]):
         aim = (str(row["goal"]), str(row["attribute"]))
         least[aim] = min(row["kept"], least.get(aim, 1.0))
     return frozenset(aim for aim, kept in least.items() if kept > IDLE)
@@ -180,7 +205,7 @@ def _chosen(
         settings = settings[~settings["undefended"]]
     own = look(defense).measured_by
     wanted = [aim for aim in aims if aim[0] in own] or list(aims)
-    kept = [_kept(means.get(setting_of(row), ()), wanted) for row in settings.to_dict("records")]
+    kept = [_kept(means.get(setting_of(row), ()), wanted) for row in rows_of(settings)]
     # What may befall a choice is no choice: its worst case speaks for it.
     offers = settings.assign(kept=kept, choice=choices(defense, settings["params"]))
     offer = offers.groupby(["choice", "cut", "setup"])
@@ -194,11 +219,10 @@ def _chosen(
 def _line(
     chosen: Row,
     tried: Sequence[Row],
-    means: Sequence[Row],
-    aims: Sequence[Aim],
+    shields: Mapping[Aim, Shield],
     records: Sequence[Record],
 ) -> Line:
-    """The line of one setting, of which `tried` are all results and `means` those that decide."""
+    """The line of one setting, of which `tried` are all results."""
     defense = str(chosen["defense"])
     keys = {row["key"] for row in tried}
     records = [record for record in records if record.key in keys]
@@ -210,7 +234,8 @@ def _line(
         claim=next((record.claim for record in records if record.claim), None),
         sent=None if pd.isna(chosen["sent"]) else float(chosen["sent"]),
         local=_local(records[0]),
-        shields={aim: _shield(aim, tried, means, defense) for aim in aims},
+        shields=shields,
+        keys=tuple(record.key for record in records),
     )
 
 
@@ -221,17 +246,27 @@ def _kept(means: Sequence[Row], wanted: Sequence[Aim]) -> float:
     return float(sum(found.get(aim, 0.0) for aim in wanted)) / max(1, len(wanted))
 
 
-def _shield(aim: Aim, tried: Sequence[Row], means: Sequence[Row], defense: str) -> Shield:
+def _shield(
+    aim: Aim, tried: Sequence[Row], means: Sequence[Row], everyone: Sequence[Row], defense: str
+) -> Shield:
+    """How a setting stands against a goal; `means` are its own, `everyone` those of all settings."""
     row = next((row for row in means if (row["goal"], row["attribute"]) == aim), None)
     if row is None:
-        return Shield(None, {}, _why(aim[0], tried, defense), None)
+        why, fits = _why(aim[0], tried, defense)
+        word = Verdict.NOT_SHOWN if fits else Verdict.NOT_APPLICABLE
+        return Shield(None, {}, why, None, word)
     how = standing(row)
     if how == NOT_SHOWN:
-        return Shield(None, row, f"{row['attack']}: {FLAGS['uncertified-attack']}", how)
-    return Shield(row["kept"], row, "", how)
+        why = f"{row['attack']}: {FLAGS['uncertified-attack']}"
+        return Shield(None, row, why, how, Verdict.NOT_SHOWN)
+    goal = [other for other in everyone if other["goal"] == aim[0]]
+    open_, leak = unprotected(row, goal), found_by(row)
+    word = verdict(leak, None if open_ is None else found_by(open_), how, row)
+    return Shield(row["kept"], row, "", how, word, leak)
 
 
-def _why(goal: str, tried: Sequence[Row], defense: str) -> str:
+def _why(goal: str, tried: Sequence[Row], defense: str) -> tuple[str, bool]:
+    """Why there is no result, and whether there could have been one: something fits what is sent."""
     known = registry.now(defense, registry.defenses())
     if known is not None:
         readers = [
@@ -239,12 +274,13 @@ def _why(goal: str, tried: Sequence[Row], defense: str) -> str:
         ]
         if not any(reads & known_from(known.emits) for reads in readers):
             if known.emits == {Channel.MODEL}:
-                return "nothing but the trained model leaves the owner"
+                return "nothing but the trained model leaves the owner", False
             if goal in (Goal.MEMBERSHIP, Goal.MEMORISATION):
-                return "no trained model is handed out"
-            return "nothing that it sends is read by such an attack"
-    idle = (row["reason"] for row in tried if row["goal"] == goal and row["status"] != "ok")
-    return next(filter(None, idle), "not measured")
+                return "no trained model is handed out", False
+            return "nothing that it sends is read by such an attack", False
+    idle = [row for row in tried if row["goal"] == goal and row["status"] != "ok"]
+    fits = not idle or any(row["status"] != "skipped" for row in idle)
+    return next((row["reason"] for row in idle if row["reason"]), "not measured"), fits
 
 
 def _local(record: Record) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import cache
 from math import fsum, isnan, nan, sqrt
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench.scoring import GAINED
 from bench.tasks import CEILING
-from leaderboards.tables.frame import COLUMNS, Row
+from leaderboards.tables.frame import COLUMNS, TEXT, WHOLE, Row, flags_of, rows_of
 
 TRAINED = ["limit", "train"]
 """What a setup is told by, where these tell setups apart."""
@@ -45,7 +46,7 @@ def setting_of(row: Row) -> tuple[Any, ...]:
 def by_setting(rows: pd.DataFrame) -> dict[tuple[Any, ...], list[Row]]:
     """The rows of each setting, in their order."""
     found: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows.to_dict("records"):
+    for row in rows_of(rows):
         found.setdefault(setting_of(row), []).append(row)
     return found
 
@@ -63,16 +64,26 @@ def average(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
     Texts that differ inside a group, such as the attack that was strongest, are joined by commas.
     """
+    means = means_of(rows, by)
+    names = [*SETTING, *SUMMARY]
+    return pd.DataFrame({name: _column(name, [row[name] for row in means]) for name in names})
+
+
+def means_of(rows: pd.DataFrame, by: Sequence[str]) -> list[Row]:
+    """The rows of `average`."""
     groups: dict[int, list[Row]] = {}
     told = [*SETTING, *(name for name in SUMMARY if name != "n_seeds"), "key"]
-    # Column by column: pandas' own way to rows takes several times as long.
-    every = zip(*(rows[name].tolist() for name in told), strict=True)
-    for number, values in zip(numbered(rows, by), every, strict=True):
-        row: Row = dict(zip(told, values, strict=True))
+    for number, row in zip(numbered(rows, by), rows_of(rows[told]), strict=True):
         groups.setdefault(number, []).append(row)
-    found = [_mean(group) for group in groups.values()]
-    means = pd.DataFrame(found, columns=[*SETTING, *SUMMARY])
-    return means.astype({name: kind for name, kind in COLUMNS.items() if name in means})
+    return [_mean(group) for group in groups.values()]
+
+
+def _column(name: str, values: Sequence[Any]) -> Any:
+    """Values as the column of a frame; one by one, since a table of them is changed in much more time."""
+    kind: Any = COLUMNS.get(name)
+    if kind in (TEXT, WHOLE):
+        return pd.array(values, dtype=kind)
+    return values if kind is None else np.array(values, dtype=kind)
 
 
 def distinct(texts: pd.Series) -> str:
@@ -99,7 +110,7 @@ def _quantile(freedom: int) -> float:
     return float(stdtrit(freedom, 0.975))
 
 
-def _range(name: str, values: Sequence[float], row: Mapping[str, Any]) -> tuple[float, float]:
+def _range(name: str, values: Sequence[float], row: Mapping[Hashable, Any]) -> tuple[float, float]:
     """The least and the largest value that a measure can take; both below 0 and above 1 where it was there."""
     if row["metric"] == GAINED and name != "utility":  # it may as well be lost
         return (-CEILING, CEILING) if name == "success" else (0.0, 2.0)
@@ -113,14 +124,14 @@ def _within(value: float, least: float, most: float) -> float:
     return value if isnan(value) else min(max(value, least), most)
 
 
-def _mean(rows: Sequence[Row]) -> dict[str, object]:
+def _mean(rows: Sequence[Row]) -> Row:
     # The same cell may stand in two folders of results; it is one observation.
     seeds = list({row["key"]: row for row in reversed(rows)}.values())[::-1]
     first = seeds[0]
-    row: dict[str, object] = {name: first[name] for name in SETTING}
+    row: dict[Hashable, Any] = {name: first[name] for name in SETTING}
     for name in [*TEXTS, "utility_metric", "metric"]:
         row[name] = ", ".join(dict.fromkeys(seed[name] for seed in seeds if seed[name]))
-    flags = [flag for seed in seeds for flag in seed["flags"].split(",") if flag]
+    flags = [flag for seed in seeds for flag in flags_of(seed)]
     row["flags"] = ",".join(dict.fromkeys(flags))
     row["undefended"] = all(seed["undefended"] for seed in seeds)
     for name in reversed(MEASURED):  # EP tells the range of success
@@ -139,6 +150,6 @@ def _mean(rows: Sequence[Row]) -> dict[str, object]:
     for name in LEVELS:
         told = [float(seed[name]) for seed in seeds if not isnan(seed[name])]
         row[name] = fsum(told) / len(told) if told else nan
-    row["n"] = min((seed["n"] for seed in seeds if not pd.isna(seed["n"])), default=None)
+    row["n"] = min((seed["n"] for seed in seeds if not pd.isna(seed["n"])), default=pd.NA)
     row["n_seeds"] = len(seeds)
     return row

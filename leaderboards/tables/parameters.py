@@ -70,6 +70,8 @@ def choices(defense: str, params: Iterable[str]) -> list[str]:
 
 def setting(name: str, value: Any) -> str:
     """A parameter in words, such as 'η = 75'; a word, such as 'frozen', speaks for itself."""
+    if name == "head" and value:
+        return "private head" if value == "private" else f"head at {value}"
     if isinstance(value, str):
         return value
     if isinstance(value, float):

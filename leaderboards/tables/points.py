@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import groupby
 from math import inf, isnan
 from operator import itemgetter
@@ -12,12 +12,18 @@ import numpy as np
 import pandas as pd
 
 from bench.contracts import Goal
-from leaderboards.tables.deciding import PAPER, STRONGEST, deciding
+from bench.scoring import UNTUNED
+from leaderboards.tables.deciding import PAPER, STRONGEST, Decided, deciding
+from leaderboards.tables.frame import rows_of
 from leaderboards.tables.looks import look
 from leaderboards.tables.means import SETTING, average
 from leaderboards.tables.parameters import knob, setting, settings, setup, varying
 from leaderboards.tables.standing import CERTIFIED, PROVEN, shown
 
+ALIKE = ["task", "model", "shared"]
+"""What settings share that stand on the same data."""
+Untuned = Mapping[Hashable, float]
+"""A utility by the values of ALIKE."""
 THEIRS = ["ep", "ep_low", "ep_high", "attack", "attack_params", "standing"]
 """What is shown of the attack of a defense's authors."""
 
@@ -35,16 +41,30 @@ def points(frame: pd.DataFrame, goal: str, attack: str = STRONGEST) -> pd.DataFr
         `SETTING`; the means `utility`, `success` and `ep` with `_low` and `_high` (95 %: Student's
         t over the seeds, with one seed the interval inside the cell), `chance`, `n_seeds`; the
         `attack` that decided, its `view` and `attribute`; its `standing`, and no `ep` where that is
-        'not shown'; `knob`, `knob_value` and `label`, which begins with '≤' where EP is no more than an
+        'not shown'; `untuned`, the utility of the model before any tuning, where that ran; `knob`, `knob_value` and `label`, which begins with '≤' where EP is no more than an
         upper bound.
 
     Raises:
         LeakboardError: no attack of that name has a row.
     """
     rows = deciding(frame[frame["goal"] == goal], attack)
-    found = labelled(shown(average(rows, [*SETTING, "attribute"]))).assign(goal=goal)
+    return _pointed(average(rows, [*SETTING, "attribute"]), goal, _untuned(frame))
+
+
+def _pointed(means: pd.DataFrame, goal: str, untuned: Untuned) -> pd.DataFrame:
+    """Points of the means of one goal."""
+    found = labelled(shown(means)).assign(goal=goal)
+    places = zip(*(found[name] for name in ALIKE), strict=True)
+    before = pd.Series([untuned.get(place, np.nan) for place in places], found.index, dtype=float)
     bounds = found["standing"] == PROVEN
-    return found.assign(label=found["label"].mask(bounds, "≤ " + found["label"]))
+    labels = found["label"].mask(bounds, "≤ " + found["label"])
+    return found.assign(untuned=before, label=labels)
+
+
+def _untuned(frame: pd.DataFrame) -> Untuned:
+    """The utility of the untuned model on each data."""
+    own = frame[frame["defense"] == UNTUNED].drop_duplicates("key")
+    return own.groupby(ALIKE)["utility"].mean().to_dict()
 
 
 def labelled(means: pd.DataFrame) -> pd.DataFrame:
@@ -68,18 +88,26 @@ def labelled(means: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def per_setting(frame: pd.DataFrame) -> pd.DataFrame:
+def per_setting(frame: pd.DataFrame, whole: Decided | None = None) -> pd.DataFrame:
     """One row per setting, goal and attribute: utility, and EP by the strongest attack and the paper's.
+
+    Args:
+        frame: as `leaderboards.tables.frame.frame` builds it.
+        whole: what decides in each setting of it, where it is at hand.
 
     Returns:
         The columns of `points` for the strongest attack, those of THEIRS with
         'paper_' before them, and `words`, the parameters that tell the setting from its peers.
     """
     same = [*SETTING, "attribute"]
+    whole, untuned = whole or Decided(frame), _untuned(frame)
     parts = []
     for goal in Goal:
-        strongest = points(frame, goal, STRONGEST)
-        theirs = points(frame, goal, PAPER)[[*same, *THEIRS]]
+        strongest, theirs = (
+            _pointed(means[means["goal"] == goal].reset_index(drop=True), goal, untuned)
+            for means in (whole.means(STRONGEST), whole.means(PAPER))
+        )
+        theirs = theirs[[*same, *THEIRS]]
         # Without authors there is nothing but the strongest.
         authored = [bool(look(defense).measured_by) for defense in theirs["defense"]]
         theirs = theirs[pd.Series(authored, theirs.index, dtype=bool)]
@@ -90,7 +118,7 @@ def per_setting(frame: pd.DataFrame) -> pd.DataFrame:
     for defense, own in rows.groupby("defense", sort=False):
         names = varying(frame.loc[frame["defense"] == defense, "params"])
         for _, peers in own[SETTING].groupby(["task", "model", "cut"]):
-            for index, row in zip(peers.index, peers.to_dict("records"), strict=True):
+            for index, row in zip(peers.index, rows_of(peers), strict=True):
                 told = [settings(row["params"], names), setup(row, peers)]
                 words[index] = ", ".join(filter(None, told))
     return rows.assign(words=pd.Series(words, dtype="str"))

@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from bench.contracts import GLOSSARY
 from leaderboards.tables.comparisons import points_lost
-from leaderboards.tables.frame import Row
+from leaderboards.tables.matching import FREE_LOSS, at_same_utility
+from leaderboards.tables.measured import Setting
 from leaderboards.tables.ranks import Contender, clearly_better, ranks, spelled
-from leaderboards.tables.standing import CERTIFIED, NOT_SHOWN, Standing, levels, told
+from leaderboards.tables.standing import CERTIFIED, NOT_SHOWN, levels, told
 
-FREE_LOSS = 1.0
-"""Points of utility that the question of the best privacy grants, and within which utility is matched."""
 Entry = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One setting of a defense against one goal, over its seeds.
-
-    Attributes:
-        standing: only what is certified is ranked.
-    """
-
-    row: Row
-    lost: Row
-    utility: Contender
-    privacy: Contender
-    choice: str
-    standing: Standing
-
-
 RANKED = (
-    "Privacy is EP divided by the EP that guessing leaves, or the untrained model where that is less (its "
-    "floor): 1 where the strongest attack finds no more than that. Ranks: paired t-tests over seeds at 5 %, non-overlapping intervals where there is "
+    f"Privacy: {GLOSSARY['privacy']} Ranks: paired t-tests over seeds at 5 %, non-overlapping intervals where there is "
     "one seed; what cannot be told apart shares its ranks. Ranked is what is certified: at most (≤) so much is kept "
     "where an attack finds something that is not shown to work without the defense, and nothing is shown where it "
     "finds nothing."
@@ -60,47 +42,19 @@ def best_privacy(settings: Sequence[Setting]) -> list[Entry]:
 
 
 def matched(settings: Sequence[Setting]) -> list[Entry]:
-    """Of each defense the setting that keeps most at the same utility, or that none has it.
-
-    Utility is the same within `FREE_LOSS` points of no protection and of each other. Of all such ranges the one
-    is taken that holds settings of most defenses; of as many the one nearest to no protection.
-    """
-    plain = [one for one in settings if one.row["undefended"] and one.row["defense"] == "none"]
-    others = [one for one in settings if not one.row["undefended"]]
-    if not plain or not others:
+    """Of each defense the setting that keeps most at the same utility, or that none has it."""
+    found = at_same_utility(settings)
+    if found is None:
         return []
-    # Each range ends at a setting, or at no protection itself.
-    starts = {0.0, -FREE_LOSS, *(float(one.lost["points"]) for one in others)}
-    starts |= {start - FREE_LOSS for start in starts}
-    ranges = [start for start in starts if -FREE_LOSS <= start <= 0.0]
-    low = max(
-        ranges, key=lambda at: (len({o.row["defense"] for o in _inside(others, at)}), -abs(at))
-    )
-    inside = _inside(others, low)
-    found: dict[str, Setting] = {}
-    for one in sorted(inside, key=_keeps, reverse=True):
-        found.setdefault(str(one.row["defense"]), one)
-    sure = [one for one in found.values() if one.standing == CERTIFIED]
-    rest = [one for one in found.values() if one.standing != CERTIFIED]
+    sure = [one for one in found.inside if one.standing == CERTIFIED]
+    rest = [one for one in found.inside if one.standing != CERTIFIED]
     rows = [
         *_ranked(sure, [one.privacy for one in sure]),
         *({"rank": "–", **_described(one)} for one in rest),
+        *({"rank": "not matched", **_described(one)} for one in found.apart),
+        {"rank": "–", **_described(found.plain)},
     ]
-    nearest: dict[str, Setting] = {}
-    for one in sorted(others, key=lambda one: abs(one.lost["points"])):
-        if one.row["defense"] not in found:
-            nearest.setdefault(str(one.row["defense"]), one)
-    apart = [{"rank": "not matched", **_described(one)} for one in nearest.values()]
-    return [*rows, *apart, *({"rank": "–", **_described(one)} for one in plain[:1])]
-
-
-def _inside(settings: Sequence[Setting], low: float) -> list[Setting]:
-    """Those whose loss of utility lies in a range of `FREE_LOSS` points."""
-    return [one for one in settings if low - 1e-9 <= one.lost["points"] <= low + FREE_LOSS + 1e-9]
-
-
-def _keeps(one: Setting) -> tuple[bool, float]:
-    return one.standing == CERTIFIED, one.privacy.mean
+    return [row | {"matched on": found.by} for row in rows]
 
 
 def front(settings: Sequence[Setting]) -> list[Entry]:
@@ -202,8 +156,8 @@ def _described(one: Setting) -> Entry:
         "setting": row["label"],
         "privacy": told(_banded(one.privacy), how),
         "EP": told(ep, how),
-        "chance EP": levels(row),
-        "lost": " ".join(points_lost(one.lost)),
+        "EP at chance": levels(row),
+        "cost": " ".join(points_lost(one.lost)),
         "attack": row["attack"],
         "seeds": row["n_seeds"],
         "flags": row["flags"],
@@ -230,7 +184,8 @@ QUESTIONS = (
         matched,
         "Of each defense the setting that keeps most whose mean utility lies within a point of no protection's "
         "and of that of the others here. 'Not matched': none does; its nearest setting stands there and is "
-        "not compared. " + RANKED,
+        "not compared. Which settings are matched is decided on held-out trials where the records tell of all "
+        "of them, else on the very figure that is reported; 'matched on' says which. " + RANKED,
     ),
     (
         "front",

@@ -30,12 +30,18 @@ class Contender:
         return interval(self.values.values(), self.low, self.high)
 
 
+TOLD = 0.0005
+"""Values that differ by less are the same to three digits, which is what a board shows: they are tied."""
+
+
 def clearly_better(a: Contender, b: Contender) -> bool:
-    """Whether a's value is above b's beyond chance.
+    """Whether a's value is above b's beyond chance, and by so much that a board shows it.
 
     By a paired t-test over the seeds that both have (two-sided, 5 %); where they share fewer than
     two, by intervals that do not overlap.
     """
+    if a.mean - b.mean < TOLD:
+        return False
     common = sorted(a.values.keys() & b.values.keys())
     if len(common) < 2:
         return a.band[0] > b.band[1]

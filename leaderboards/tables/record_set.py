@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from bench.contracts import Record
 from bench.records import differing
 from leaderboards.tables.comparisons import Comparison, comparisons
+from leaderboards.tables.deciding import Decided
 from leaderboards.tables.frame import frame, in_order
 from leaderboards.tables.printed import mirrored
 
@@ -92,7 +93,7 @@ class RecordSet:
     @cached_property
     def compared(self) -> list[Comparison]:
         """The records in groups in which only what is alike is compared."""
-        return comparisons(self.records, self._table)
+        return comparisons(self.records, Decided(self._table))
 
     def frame(self) -> pd.DataFrame:
         """One row per cell and leak; `results/README.md` explains the columns."""

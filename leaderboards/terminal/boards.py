@@ -7,6 +7,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from bench.contracts import GLOSSARY
 from bench.suites import Printed
 from leaderboards.tables import (
     NOTHING_WORKS,
@@ -47,7 +48,7 @@ def matrix_tables(found: Matrix) -> list[RenderableType]:
     over = any(not line.within for line in found.lines)
     parts: list[RenderableType] = [table]
     parts += [Text(f"({n}) {why}", style="dim") for why, n in notes.items()]
-    about = "privacy: EP / EP of a guesser, under the strongest attack; 0 all is found, 1 no more than by guessing"
+    about = f"privacy, under the strongest attack: {GLOSSARY['privacy'].rstrip('.')}"
     if any(shield.standing == PROVEN for line in found.lines for shield in line.shields.values()):
         about += "; ≤ at most so much: the attack found it, and has no certificate"
     beyond = f"; ! more than {found.budget:g} points lost at every setting" if over else ""

@@ -55,7 +55,7 @@ def test_secrets_that_were_never_seen_have_the_derived_exposure_on_average():
     ],
 )
 def test_a_canary_that_cannot_be_ranked_is_refused(words, form, begin, message):
-    tokenizer = tokenizer_of(False, begin, words)
+    tokenizer = tokenizer_of(False, begin, words, bos=begin)
     model, head = model_of("llama", len(tokenizer))
     with pytest.raises(LeakboardError, match=message):
         candidates(model, head, tokenizer, form, 3)

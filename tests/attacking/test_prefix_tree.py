@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from cells import load_tiny
 from digit_models import FORM, model_of, tokenizer_of
 from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -26,6 +27,8 @@ def one_by_one(model: Any, head: torch.Tensor, tokenizer: Any, form: str, digits
     """−ln p of each text by a forward pass over all of its tokens, texts of equal length together."""
     texts = [form.format(digits=f"{number:0{digits}d}") for number in range(10**digits)]
     ids = [tokenizer(text)["input_ids"] for text in texts]
+    if not tokenizer("")["input_ids"] and tokenizer.bos_token:  # what training puts there
+        ids = [[tokenizer.bos_token_id, *own] for own in ids]
     found = np.full(len(ids), np.nan)
     order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
     for _, group in itertools.groupby(order, key=lambda row: len(ids[row])):
@@ -37,13 +40,16 @@ def one_by_one(model: Any, head: torch.Tensor, tokenizer: Any, form: str, digits
     return found
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt2"])
-@pytest.mark.parametrize(("merged", "begin"), [(False, True), (True, True), (True, False)])
+@pytest.mark.parametrize("name", ["llama", "gpt2", "gemma3"])
+@pytest.mark.parametrize(
+    ("merged", "begin", "bos"),
+    [(False, True, True), (True, True, True), (True, False, True), (True, False, False)],
+)
 @pytest.mark.parametrize("form", [FORM, "My ID is {digits}", "My {digits} is ID!"])
 def test_perplexities_and_ranks_equal_those_of_scoring_every_text_by_itself(
-    name, merged, begin, form
+    name, merged, begin, bos, form
 ):
-    tokenizer = tokenizer_of(merged, begin)
+    tokenizer = tokenizer_of(merged, begin, bos=bos)
     model, head = model_of(name, len(tokenizer))
     single = candidates(model, head, tokenizer, form, 3)
     model, head = model.double(), head.double()  # in single precision, near ones change places
@@ -93,6 +99,24 @@ def test_ten_texts_tell_the_tokens_of_all_where_figures_stand_alone():
     short = token_ids(tokenizer, FORM, 4)
     texts = [FORM.format(digits=f"{n:04d}") for n in range(10**4)]
     assert short.tolist() == tokenizer(texts)["input_ids"]
+
+
+@pytest.mark.parametrize("model", ["tiny-gpt2", "tiny-llama"])
+def test_what_is_ranked_and_continued_begins_as_what_is_trained_on(model):
+    base, form = load_tiny(model), "my id is {digits}."
+    texts = [form.format(digits=f"{n:03d}") for n in range(1000)]
+    trained = base.encode(texts, None, 32, opened=True)
+    ids = token_ids(base.tokenizer, form, 3)
+    assert (ids == base.tokenizer.bos_token_id).sum(1).tolist() == [1] * 1000
+    assert ids.flatten().tolist() == trained.ids.values.tolist()
+    asked: list[int] = []
+
+    def answer(input_ids):
+        asked.append(int(input_ids[0, 0]))
+        return base.model(input_ids=input_ids)
+
+    printed(answer, base.head, base.tokenizer, "my id is", 2)
+    assert asked == [base.tokenizer.bos_token_id] * 2
 
 
 def test_what_a_model_prints_is_its_greedy_continuation():
@@ -146,3 +170,25 @@ def test_a_real_model_and_the_real_tokeniser_of_gpt2(data: Path):
     known = one_by_one(model, head, gpt2, FORM, 3)
     assert np.abs(got - known).max() < 1e-4
     assert abs(exposure(got, 123) - exposure(known, 123)) < 1e-6
+
+
+def test_tokens_that_no_candidate_can_hold_do_not_have_all_of_them_tokenised():
+    tokenizer, asked = tokenizer_of(False, True), []
+    tokenizer.add_tokens(["<h1>", "<unused7>"])
+
+    class Counted:
+        """The tokeniser, which notes how many texts it was given."""
+
+        def __call__(self, texts, **options):
+            asked.append(len(texts))
+            return tokenizer(texts, **options)
+
+        def __getattr__(self, name):
+            return getattr(tokenizer, name)
+
+    assert token_ids(Counted(), FORM, 4).tolist() == token_ids(tokenizer_of(False, True), FORM, 4).tolist()  # fmt: skip
+    assert sum(asked) < 300
+    asked.clear()
+    tokenizer.add_tokens(["My 1"])  # this one it can
+    token_ids(Counted(), "My {digits}", 4)
+    assert sum(asked) > 10**4

@@ -14,7 +14,7 @@ from bench.backbones.language import LanguageModel
 from bench.contracts.channels import Channel
 from bench.contracts.settings import Plant, TrainSettings
 from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Knowledge
+from bench.methods.knowledge import Knowledge, Memory
 from bench.tasks.planting import UNTUNED
 from defenses.none import NoDefense
 
@@ -45,7 +45,7 @@ def read(monkeypatch):
         asked.append(model is base.model)
         return np.full(10, 3 if model is base.model else now[-1], np.float32)
 
-    monkeypatch.setattr(canary_exposure, "_BEFORE", {})
+    monkeypatch.setattr(canary_exposure, "_BEFORE", Memory())
     monkeypatch.setattr(canary_exposure, "candidates", candidates)
 
     def printed(model, head, tokenizer, before, length, beams):

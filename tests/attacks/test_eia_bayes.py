@@ -8,9 +8,9 @@ import torch
 from cells import NOISY, first_scene, leak_of, run
 
 from attacks import eia_bayes
-from attacks.eia_bayes import BayesInversion, counted, parts, right
+from attacks.eia_bayes import BayesInversion, parts, right
 from attacks.eia_nn import NearestNeighbour
-from bench.attacking import posterior_bound
+from bench.attacking import inverting, posterior_bound
 from bench.backbones.ragged import Ragged, Tokens
 from bench.contracts.channels import Channel
 from bench.contracts.transcript import Message, Transcript
@@ -86,7 +86,7 @@ def test_behind_the_nearest_neighbour_on_public_text_it_guesses_what_that_does(m
 def test_the_bound_of_the_mechanism_stands_beside_the_success(tmp_path):
     scene = first_scene(SAP(eta=2.0), attacks=ATTACKS)
     (record,) = run(tmp_path, SAP(eta=2.0), attacks=ATTACKS)
-    counts = counted(scene.inputs.public["own"].tokens, len(scene.backbone.embeddings))
+    counts = inverting.counted(scene.inputs.public["own"].tokens, len(scene.backbone.embeddings))
     leak = leak_of(record, "eia-bayes")
     # A part of public text is kept for fitting, so that frequencies are a little others.
     whole = posterior_bound(scene.backbone.embeddings, counts, 2.0)
@@ -105,7 +105,7 @@ def test_several_rounds_loosen_the_bound():
         .bound
         for n in (1, 3)
     ]
-    counts = counted(knowledge.auxiliary.tokens, len(scene.backbone.embeddings))
+    counts = inverting.counted(knowledge.auxiliary.tokens, len(scene.backbone.embeddings))
     assert bounds[0] < bounds[1]
     assert bounds[1] == pytest.approx(
         posterior_bound(scene.backbone.embeddings, counts, 6.0), rel=0.05
@@ -113,13 +113,21 @@ def test_several_rounds_loosen_the_bound():
 
 
 def test_texts_that_fit_and_texts_that_try_are_apart_and_as_many_as_are_needed(monkeypatch):
-    lengths = torch.full((40,), 5)
-    tokens = Tokens(Ragged(torch.arange(200), lengths), torch.zeros(200), torch.zeros(200).bool())
-    monkeypatch.setattr(eia_bayes, "PAIRS", 20)
-    monkeypatch.setattr(eia_bayes, "HELD_OUT", 30)
-    order = np.random.default_rng(0).permutation(40)
-    first, second, rest = parts(tokens, order)
-    assert (len(first), len(second)) == (4, 6)
-    assert sorted([*first, *second, *rest]) == list(range(40))
-    few = parts(tokens, order[:3])
+    # Forty sentences of twelve words between two special tokens; of each a part of nine and one of two words.
+    texts = [[900 + 20 * i + n for n in range(12)] for i in range(40)]
+    texts += [text[1:10] for text in texts] + [text[4:6] for text in texts]
+    texts = [[101, *text, 102] for text in texts]
+    lengths = torch.tensor([len(text) for text in texts])
+    ids = torch.tensor([word for text in texts for word in text])
+    tokens = Tokens(Ragged(ids, lengths), torch.zeros(len(ids)), (ids == 101) | (ids == 102))
+    monkeypatch.setattr(eia_bayes, "PAIRS", 40)
+    monkeypatch.setattr(eia_bayes, "HELD_OUT", 60)
+    first, second, rest = parts(tokens, np.random.default_rng(0))
+    for part, most in ((first, 40), (second, 60)):
+        assert most - 14 <= int(lengths[part].sum()) <= most + 14
+    assert not {*first} & {*second}
+    # No sentence is there in part and elsewhere in part.
+    assert not {at % 40 for at in [*first, *second]} & {at % 40 for at in rest}
+    assert len(rest) > 60
+    few = parts(tokens.take(torch.arange(3)), np.random.default_rng(0))
     assert [len(part) for part in few] == [1, 1, 1]

@@ -8,7 +8,7 @@ import torch
 from cells import load_tiny
 
 from attacks.eia_learned import Learned, Vectorwise, codebook, framed
-from attacks.eia_map import ContextualDenoiser, candidates
+from attacks.eia_map import ContextualDenoiser
 from bench.attacking import inverting
 from bench.contracts.channels import Channel
 from bench.contracts.threat import Knows
@@ -127,8 +127,9 @@ def test_each_round_gives_a_word_to_copy_and_ids_in_the_clear_one_for_all():
         for ids in ([5, 9, 9, 8, 7, 6], [4, 9, 8, 8, 6, 6], [4, 3, 8, 8, 7, 6])
     ]
     said = [[5, 9, 9, 8, 7, 6], [4, 9, 8, 8, 6, 6], [4, 3, 8, 8, 7, 6]]
-    assert candidates(base, True, rounds).T.tolist() == said
-    assert candidates(base, False, rounds).T.tolist() == said[:1]
+    for channel, kept in ((Channel.REPRESENTATIONS, said), (Channel.TOKENS, said[:1])):
+        arrived = inverting.Arrived(None, base, None, None, channel, 0)
+        assert arrived.copied(rounds).T.tolist() == kept
 
 
 def test_log_probabilities_of_rounds_add_up():

@@ -44,6 +44,28 @@ def test_nothing_is_found_in_blackout(tmp_path, attack):
         assert leak.success.low <= leak.success.chance
 
 
+TALK = {"task": "dialogues", "model": "tiny-gpt2", "limit": 48}
+
+
+def test_a_causal_model_that_is_tuned_over_the_wire_is_read_as_an_encoder_is(tmp_path):
+    attacks = [MAP, NearestNeighbour()]
+    settings = SAP(eta=None), SAP(eta=100.0), NoDefense(head="vendor")
+    clear, noisy, plain = run(tmp_path, *settings, attacks=attacks, **TALK)
+    for record in (clear, plain):
+        assert leak_of(record, "eia-map").success.value == 1
+    assert advantage_low(leak_of(clear, "eia-map", "dev")) > 0.9
+    near, mapped = (leak_of(noisy, name).success for name in ("eia-nn", "eia-map"))
+    assert near.value < 0.9
+    assert mapped.value >= near.low
+
+
+def test_a_causal_model_is_read_behind_a_block(tmp_path):
+    attack = ContextualDenoiser(sentences=300, epochs=2, learning_rate=1e-3)
+    (record,) = run(tmp_path, SAP(eta=None), attacks=[attack], **TALK | {"cut": 1})
+    # Of more words than reviews have, some of which these public texts lack.
+    assert leak_of(record, "eia-map").success.value > 0.8
+
+
 def test_tokens_in_the_clear_are_copied(tmp_path):
     (record,) = run(tmp_path, NoDefense(), attacks=[MAP])
     assert leak_of(record, "eia-map").success.value == 1

@@ -36,6 +36,18 @@ def test_optimisation_reads_clear_representations_and_little_under_much_noise(tm
         assert leak_of(noisy, "eia-optimise", view).success.value < 0.2
 
 
+def test_optimisation_reads_a_causal_model_that_is_tuned_over_the_wire_behind_its_blocks(tmp_path):
+    talk = DEEP | {"task": "dialogues", "model": "tiny-gpt2"}
+    defenses = SAP(eta=None), SAP(eta=None, head="customer"), SAP(eta=1.0)
+    *clear, noisy = run(tmp_path, *defenses, attacks=(Optimise(),), **talk)
+    for record in clear:
+        for view in ("train", "dev"):
+            found = leak_of(record, "eia-optimise", view)
+            assert found.success.value > 0.99
+            assert advantage_low(found) >= NEEDED
+    assert leak_of(noisy, "eia-optimise").success.value < 0.2
+
+
 def test_optimisation_refuses_the_embedding_cut_and_finds_nothing_in_blackout(tmp_path):
     shallow, deep = run(
         tmp_path, Blackout(), attacks=[Optimise(steps=5)], **DEEP | {"cut": (0, 1), "limit": 200}

@@ -11,8 +11,10 @@ from released import audited
 from scipy.special import expit
 
 from attacks import rmia
+from attacks.membership import Membership
 from attacks.rmia import Rmia
-from bench.methods.knowledge import Auxiliary, Knowledge
+from bench.contracts.threat import Knows
+from bench.methods.knowledge import Auxiliary, Knowledge, Shadows
 from bench.scoring import NEEDED, advantage_low
 from defenses.blackout import Blackout
 from defenses.none import NoDefense
@@ -45,12 +47,16 @@ def shares(monkeypatch):
 
     monkeypatch.setattr(rmia, "losses", losses)
 
-    def scored(classes=0, **fields):
+    def scored(classes=0, shadows=None, **fields):
         released = Model()
         released.known = AFTER
         told = {name: Auxiliary(own, np.zeros(len(own), int)) for name, own in tokens.items()}
         knowledge = Knowledge(
-            classes, "cpu", network=Model, candidates=told["x"], auxiliary=told["z"]
+            *(classes, "cpu"),
+            network=Model,
+            candidates=told["x"],
+            auxiliary=told["z"],
+            shadows=shadows,
         )
         return Rmia(**fields).scores(released, knowledge)
 
@@ -89,6 +95,22 @@ def test_a_larger_gamma_beats_fewer_public_texts(shares):
 
 def test_public_model_finds_all_classes_equally_likely(shares):
     assert shares(classes=4, a=0.5) == pytest.approx(expected(0.5, 1.0, before=0.25))
+
+
+def test_a_is_tuned_on_models_of_the_attackers_own(shares):
+    """In the first kind of them members gained most on the public model, in the other they are likeliest."""
+    by_gain = np.log([[0.4, 0.2, 0.9]] * 2), np.array([[False, True, False]] * 2)
+    assert shares(a="tuned", shadows=Shadows(*by_gain)) == pytest.approx(expected(0.8, 1.0))
+    by_level = np.log([[0.4, 0.2, 0.9]] * 2), np.array([[False, False, True]] * 2)
+    assert shares(a="tuned", shadows=Shadows(*by_level)) == pytest.approx(expected(0.0, 1.0))
+    assert Rmia(a="tuned", models=3).shadowed == (3, Membership(score="loss"))
+    assert Knows.SHADOWS in Rmia(a="tuned").needs
+
+
+def test_without_tuning_no_model_is_trained_and_older_records_are_its_own():
+    assert Rmia().shadowed is None
+    assert Knows.SHADOWS not in Rmia().needs
+    assert Rmia().params == {"candidates": "masked", "gamma": 1.0, "a": 0.3, "population": 250}
 
 
 def test_no_more_public_texts_are_asked_for_than_it_says(shares):

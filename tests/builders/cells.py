@@ -41,14 +41,15 @@ def make(
     limit: int = 48,
     train: dict[str, Any] | None = None,
     record: dict[str, Any] | None = None,
+    task: str = "reviews",
     model: str = "tiny-bert",
     twins: bool = False,
     **fields: Any,
 ) -> Plan:
-    """The plan of a suite on `reviews`; the tiny model is loaded once."""
+    """The plan of a suite; the tiny model is loaded once."""
     suite = Suite(
         name="test",
-        task="reviews",
+        task=task,
         model=model,
         limit=limit,
         train=TrainSettings(**TRAIN | (train or {})),
@@ -81,7 +82,7 @@ def session_of(
 ) -> tuple[Session, Inputs]:
     """What a defense would be given in the one cell of a plan, and the truth beside it."""
     scene = first_scene(defense, **fields)
-    wire = Wire(defense.emits, scene.inputs.recorded)
+    wire = Wire(defense.sends, scene.inputs.recorded)
     return scene.session(wire, seeds), scene.inputs
 
 

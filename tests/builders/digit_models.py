@@ -13,8 +13,15 @@ WORDS = ("My", "ĠID", "Ġis", "Ġ", ".", "!")
 FIGURES = tuple("0123456789")
 
 
-def tokenizer_of(merged: bool, begin: bool, words: tuple[str, ...] = WORDS) -> Any:
-    """Byte-level BPE: a token per figure, or one that merges some pairs and triples, also with the space."""
+def tokenizer_of(
+    merged: bool, begin: bool, words: tuple[str, ...] = WORDS, bos: bool = True
+) -> Any:
+    """Byte-level BPE: a token per figure, or one that merges some pairs and triples, also with the space.
+
+    Args:
+        begin: whether it puts BOS in front of a text.
+        bos: whether it has one.
+    """
     joined = ["12", "34", "00", "99", "123", "007", "Ġ1", "Ġ34", "5."] if merged else []
     letters = sorted({c for word in words for c in word} | set(FIGURES))
     tokens = dict.fromkeys(["<unk>", "<s>", *letters])
@@ -34,7 +41,7 @@ def tokenizer_of(merged: bool, begin: bool, words: tuple[str, ...] = WORDS) -> A
             single="<s> $A", special_tokens=[("<s>", 1)]
         )
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=inner, unk_token="<unk>", bos_token="<s>"
+        tokenizer_object=inner, unk_token="<unk>", bos_token="<s>" if bos else None
     )
 
 
@@ -48,6 +55,13 @@ def model_of(name: str, vocabulary: int) -> tuple[Any, torch.Tensor]:
             num_key_value_heads=2, intermediate_size=24,
         )  # fmt: skip
         model = transformers.LlamaModel(config)
+    elif name == "gemma3":  # with two reaches of attention
+        config = transformers.Gemma3TextConfig(
+            vocab_size=vocabulary, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+            num_key_value_heads=1, head_dim=8, intermediate_size=24, sliding_window=32,
+            layer_types=["sliding_attention", "full_attention"],
+        )  # fmt: skip
+        model = transformers.Gemma3TextModel(config)
     else:
         config = transformers.GPT2Config(
             vocab_size=vocabulary, n_embd=16, n_layer=2, n_head=4, n_positions=32

@@ -25,9 +25,15 @@ def rules_of(cls):
     return found
 
 
+def examined(rules, rule):
+    """The result of the one rule with these words in it; the others are not examined."""
+    (name,) = (name for text, name in rules_of(type(rules)).items() if rule in text)
+    return rules._examined(rule, getattr(rules, name))
+
+
 def alone(rules, rule):
     """What comes of one rule; the others are not examined."""
-    return rules._examined(rule, getattr(rules, rules_of(type(rules))[rule])).outcome
+    return examined(rules, rule).outcome
 
 
 class NoSource(NoDefense):

@@ -55,10 +55,10 @@ def saved_pipelines(folder: Path) -> dict[str, str]:
 
         return annotate
 
-    def saved(name, *parts):
+    def saved(name, *parts, called="by_list"):
         nlp = spacy.blank("en")
         if parts:
-            nlp.add_pipe("by_list", config={"parts": list(parts)})
+            nlp.add_pipe("by_list", called, config={"parts": list(parts)})
         nlp.to_disk(folder / name)
         return str(folder / name)
 
@@ -69,6 +69,7 @@ def saved_pipelines(folder: Path) -> dict[str, str]:
     other.to_disk(folder / "other")
     return {
         "whole": saved("whole", "ents", "deps", "pos"),
+        "named": saved("named", "ents", "deps", "pos", called="ner"),
         "entities": saved("entities", "ents"),
         "blank": saved("blank"),
         "other": str(folder / "other"),

@@ -85,7 +85,7 @@ def trainings_of(defense, task: Task = TEXTS, noise_for=noise, **settings):
 
     plan = plan_of(defense, task=task, **settings)
     scene = scene_of(plan, plan.cells[0])
-    session = scene.session(Wire(defense.emits, scene.inputs.recorded))
+    session = scene.session(Wire(defense.sends, scene.inputs.recorded))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(released, "train", train)
         for module in ("bench.defending.private_training", "defenses.jft"):

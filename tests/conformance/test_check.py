@@ -10,31 +10,9 @@ from rich.console import Console
 
 from attacks.eia_nn import NearestNeighbour
 from bench.conformance.check import check_attack, check_defense, check_method
-from bench.conformance.trial import Trained, Trial
-from bench.contracts.channels import Channel
 from bench.contracts.errors import LeakboardError
 from bench.methods import registry
 from defenses.sap import SAP
-
-
-@pytest.fixture
-def trained_once(monkeypatch):
-    """Attacks are examined on the same few cells, so each of these is trained once for all."""
-    train = Trial.train
-
-    def remembered(trial):
-        (pairing,) = trial.planned.pairings
-        key = trial.planned.cell.key, pairing.attack.threat.reads & WORKED_OUT
-        if key not in TRAINED:
-            TRAINED[key] = train(trial)
-        return TRAINED[key]
-
-    monkeypatch.setattr(Trial, "train", remembered)
-
-
-WORKED_OUT = {Channel.ADAPTER_GRADIENTS, Channel.RECOMPUTED}
-"""Channels that are there only where an attack reads them."""
-TRAINED: dict[tuple[str, frozenset[Channel]], Trained] = {}
 
 
 @pytest.mark.parametrize("name", registry.defenses())
@@ -43,7 +21,7 @@ def test_every_registered_defense_keeps_the_rules(name):
 
 
 @pytest.mark.parametrize("name", registry.attacks())
-def test_every_registered_attack_keeps_the_rules(name, trained_once):
+def test_every_registered_attack_keeps_the_rules(name):
     check_method(name).raise_if_failed()
 
 

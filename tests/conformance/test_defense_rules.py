@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from typing import Any, ClassVar
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 from pydantic import ConfigDict
-from reports import NoSource, alone, broken, outcome, rules_of
+from reports import NoSource, alone, broken, examined, outcome, rules_of
 
 from bench.conformance.check import check_defense
 from bench.conformance.defense_rules import DefenseRules
 from bench.contracts.channels import Channel
+from bench.defending import splitting
+from bench.defending.splitting import sent_once
 from bench.exchange.predictor import Predictor
 from bench.exchange.tuned import Tuned
 from bench.exchange.wire import Wire
@@ -20,6 +23,15 @@ from bench.methods import registry
 from defenses.dpsgd import DPSGD
 from defenses.none import NoDefense
 from defenses.sap import SAP
+
+FEW = ("eia-nn", "logit-gradient", "prior", "spectral")
+
+
+@pytest.fixture(autouse=True)
+def few_attacks(monkeypatch):
+    """Rules are examined here, and no attacks: all of them are tried on each registered defense."""
+    few = {name: registry.attacks()[name] for name in FEW}
+    monkeypatch.setattr(registry, "attacks", lambda: few)
 
 
 def test_every_rule_applies_to_a_defense_with_noise_on_what_it_sends_but_those_on_what_it_learns():
@@ -62,10 +74,14 @@ class AlwaysTheSameNoise(SAP):
 class TrainsBesideTheWire(SAP):
     """Sends noise, and trains on vectors that never crossed the wire."""
 
-    def _sent_once(self, session, network, bottom):
-        super()._sent_once(session, network, bottom)
-        ids = session.train.ids
-        return ids.with_values(network.embeddings.weight[ids.values].detach())
+    def fine_tune(self, session):
+        def in_clear(session, network, bottom):
+            sent_once(session, network, bottom)
+            ids = session.train.ids
+            return ids.with_values(network.embeddings.weight[ids.values].detach())
+
+        with mock.patch.object(splitting, "sent_once", in_clear):
+            return super().fine_tune(session)
 
 
 class BesideTheWire(Tuned):
@@ -281,8 +297,8 @@ def test_channel_that_some_parameter_opens_counts_as_used_and_one_that_none_open
         emits: ClassVar[frozenset[Channel]] = SAP.emits | {Channel.PARAMETERS}
 
     rule = "uses the channels"
-    assert outcome(check_defense(SAP), rule).outcome == "passed"
-    told = outcome(check_defense(Promising), rule)
+    assert alone(DefenseRules(SAP, "tiny-bert"), rule) == "passed"
+    told = examined(DefenseRules(Promising, "tiny-bert"), rule)
     assert told.outcome == "not applicable"
     assert "parameters" in told.detail
     assert "cut-gradients" not in told.detail

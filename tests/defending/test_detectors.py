@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from secret_texts import ANNOTATED, RULES, SENTENCE, pieces
 
 from bench.contracts.errors import LeakboardError, MissingExtra
+from bench.defending import levels
 from bench.defending.detectors import Detector, apart, masked
 from bench.tasks.spans import Span
 
@@ -77,12 +78,42 @@ def test_a_pipeline_that_cannot_tell_is_an_error_and_masks_nothing_silently(
 def test_a_missing_pipeline_or_library_says_how_to_get_it(monkeypatch):
     pytest.importorskip("spacy", reason="needs the extra 'spacy'")
     with pytest.raises(
-        LeakboardError, match=r"'no_such' .*python -m spacy download en_core_web_sm"
+        LeakboardError, match=r"'no_such' is neither installed nor a folder .*leakboard\[spacy\]"
     ):
         Detector(name="low-entity", spacy="no_such").detect(["x"])
+    with monkeypatch.context() as without:
+        without.setattr(levels, "PACKAGED", "no_such_either")
+        without.setattr("spacy.util.is_package", lambda name: False)
+        with pytest.raises(MissingExtra, match=r"pipeline 'en_core_web_sm' .*leakboard\[spacy\]"):
+            Detector(name="low-entity").detect(["x"])
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(MissingExtra, match=r"leakboard\[spacy\]"):
         Detector(name="low-entity").detect(["x"])
+
+
+def test_the_usual_pipeline_is_found_as_itself_or_as_the_package_of_the_extra(
+    monkeypatch, pipelines
+):
+    monkeypatch.setattr(levels, "PACKAGED", pipelines["whole"])
+    monkeypatch.setattr("spacy.util.is_package", lambda name: False)
+    (spans,) = Detector(name="low-entity").detect([SENTENCE]).spans
+    assert ("Alice Smith", "person") in pieces(SENTENCE, spans)
+
+
+def test_presidio_without_its_package_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "presidio_analyzer", None)
+    with pytest.raises(MissingExtra, match=r"leakboard\[presidio\]"):
+        Detector(name="presidio").detect(["x"])
+
+
+def test_presidio_takes_a_pipeline_by_name_and_refuses_one_without_entities(pipelines):
+    pytest.importorskip("presidio_analyzer", reason="needs the extra 'presidio'")
+    text = f"{SENTENCE} ann@example.com"
+    (spans,) = Detector(name="presidio", spacy=pipelines["named"]).detect([text]).spans
+    assert ("Alice Smith", "person") in pieces(text, spans)
+    assert ("ann@example.com", "email_address") in pieces(text, spans)
+    with pytest.raises(LeakboardError, match=r"lacks a component .*: ner"):
+        Detector(name="presidio", spacy=pipelines["blank"]).detect([text])
 
 
 def test_consecutive_masks_become_one_only_across_white_space():

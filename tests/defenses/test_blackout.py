@@ -9,9 +9,11 @@ from cells import fine_tuned, run, session_of
 from scipy.stats import kstest
 
 from attacks.canary_exposure import CanaryExposure
+from attacks.extraction import Extraction
 from attacks.membership import Membership
 from bench.contracts.channels import Channel
 from bench.contracts.settings import Plant
+from bench.scoring import continuations
 from bench.scoring.checks import flags
 from bench.scoring.memory import EXTRACTED, GAINED
 from defenses.blackout import NOISE, Blackout
@@ -36,12 +38,17 @@ class Trained(Blackout):
 @pytest.mark.parametrize("kind", [Blackout, Trained])
 def test_attacks_on_memory_find_nothing_in_pure_noise_and_a_flag_says_if_they_do(kind):
     plant = Plant(canaries="my id is {digits}", copies=(40,), each=4, unseen=20, audit=40)
-    attacks, settings = (CanaryExposure(releases="last"), Membership()), {"learning_rate": 1e-2}
-    plan = released.plan_of(kind(), plant=plant, attacks=attacks, tune="full", epochs=4, **settings)
+    attacks = (CanaryExposure(releases="last"), Extraction(), Membership())
+    settings = {"tune": "full", "epochs": 4, "learning_rate": 1e-2}
+    plan = released.plan_of(kind(), plant=plant, attacks=attacks, **settings)
     record = released.run(plan)
     assert (record.status, record.reason) == ("ok", "")
     metrics = {leak.metric for leak in record.leaks if leak.success}
-    assert metrics == {"exposure", GAINED, *EXTRACTED.values(), "AUC", "TPR at 1% FPR"}
+    assert metrics == {
+        *("exposure", GAINED, "AUC", "TPR at 1% FPR"),
+        *EXTRACTED.values(),
+        *continuations.PRINTED,
+    }
     assert ("leak-on-blackout" in str(flags([record]))) == (kind is Trained)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import e
+
 import numpy as np
 import pytest
 import torch
 from cells import load_tiny
-from released import plan_of, run
+from released import TEXTS, plan_of, run
 from trainings import trainings_of
 
 from attacks.canary_exposure import CanaryExposure
+from attacks.membership import Membership
 from bench.backbones.language import LanguageModel
 from bench.contracts.errors import LeakboardError
 from bench.contracts.settings import Plant, TrainSettings
@@ -63,6 +67,22 @@ def test_it_trains_privately_on_all_examples_as_they_are_or_without_a_budget_pla
     (plain,), session = trainings_of(DPSGD(epsilon=None))
     assert (plain.private, plain.masked, plain.rows, plain.release) == (False, set(), None, True)
     assert session.claim is None
+
+
+def test_the_record_says_what_is_promised_to_an_author_and_ranks_authors():
+    train = replace(TEXTS.splits["train"], authors=np.arange(40) // 4)
+    task = replace(TEXTS, splits={**TEXTS.splits, "train": train})
+
+    def record(plant):
+        defense = DPSGD(epsilon=1, delta=1e-3)
+        return run(plan_of(defense, task=task, plant=plant, attacks=(Membership(),)))
+
+    one, few = record(Plant(audit=40)), record(Plant(audit=10, per_author=3))
+    assert (one.claim.unit, few.claim.unit) == ("example", "author")
+    assert few.claim.parameters["epsilon"] == pytest.approx(3, rel=0.01)
+    assert few.claim.parameters["delta"] == pytest.approx(1e-3 * (1 + e + e**2), rel=0.02)
+    assert [leak.units for leak in one.leaks] == [40, 40]
+    assert [leak.units for leak in few.leaks] == [10, 10]
 
 
 def test_epsilon_and_sigma_together_are_refused():

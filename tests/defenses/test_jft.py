@@ -48,7 +48,7 @@ def test_estimate_of_phase_one_counts_missed_secrets_alone():
     assert f"an estimate: ε = {missed:.3g} in phase 1" in session.claim.covers
     assert session.claim.parameters["light_epsilon"] == missed
     assert session.claim.parameters["epsilon"] == defense.epsilon  # no claim is made of it
-    assert session.claim.epsilon_of_examples is None  # what is missed is trained on without noise
+    assert session.claim.epsilon_of_members is None  # what is missed is trained on without noise
 
 
 def test_noise_of_phase_one_follows_from_the_budget_at_the_miss_rate_that_was_measured():

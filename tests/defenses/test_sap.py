@@ -12,6 +12,7 @@ from attacks.eia_nn import NearestNeighbour
 from attacks.eia_optimise import Optimise
 from attacks.logit_gradient import LogitGradient
 from bench.contracts.channels import Channel
+from bench.defending import splitting
 from defenses import sap
 from defenses.none import NoDefense
 from defenses.sap import SAP
@@ -234,13 +235,13 @@ def test_tokens_are_replaced_by_neighbours_in_the_embeddings_as_they_are_now(bot
 
 
 def test_frozen_bottom_keeps_what_was_sent_of_each_text_at_depth_too(monkeypatch):
-    kept, sent_once = [], SAP._sent_once
+    kept, sent_once = [], splitting.sent_once
 
-    def noted(self, *given):
-        kept.append(sent_once(self, *given))
+    def noted(*given):
+        kept.append(sent_once(*given))
         return kept[-1]
 
-    monkeypatch.setattr(SAP, "_sent_once", noted)
+    monkeypatch.setattr(splitting, "sent_once", noted)
     seen, _, tokens = sent_by(SAP(eta=40.0))
     (received,), sent = kept, seen.collect(SENT)
     assert received.lengths.tolist() == tokens.lengths.tolist() == sent.lengths.tolist()

@@ -67,9 +67,9 @@ def test_each_trains_a_language_model_and_its_record_survives_the_disk(defense, 
 
 
 def test_defense_of_an_api_says_that_it_cannot_train_a_language_model():
-    from defenses.sap import SAP
+    from defenses.sap_cti import SAPCTI
 
-    record = run(plan_of(SAP()))
+    record = run(plan_of(SAPCTI()))
     assert record.status == "skipped"
     assert "trains for classification" in record.reason
 

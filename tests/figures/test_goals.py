@@ -62,6 +62,34 @@ def test_each_field_holds_what_is_kept_and_what_found_the_rest(drawn, tmp_path):
     assert points == pytest.approx([0.0, 1.0, 30.0])
 
 
+def test_no_text_is_wider_than_its_field(drawn, tmp_path):
+    """Many goals, long names of attacks, and intervals beside them."""
+    found = []
+    for seed in range(3):
+        aims = [
+            (Goal.INVERSION, "eia-transposed-of-the-whole-batch-with-all-that-is-known"),
+            (Goal.LABEL, "p3eft-drift"),
+        ]
+        aims += [(Goal.MEMBERSHIP, "lira"), (Goal.MODEL, "emulator-without-the-vendor")]
+        for name, most in (("none", 1.0), ("sap", 0.6 + 0.05 * seed)):
+            leaks = [leak(most, attack, goal, 0.2) for goal, attack in aims]
+            found.append(record(name, {}, seed, 0.9, leaks, undefended=name == "none"))
+    (matrix,) = matrices(comparisons(found))
+    goals([matrix], tmp_path / "x", "title")
+    _, cells = (ax for top in drawn[0].subfigs for part in top.subfigs for ax in part.axes)
+    fields = [one.get_window_extent().width for one in cells.patches]
+    texts = [text for text in cells.texts if text.get_text()]
+    assert len(texts) == 2 * len(fields) == 16
+    for text in texts:
+        assert text.get_window_extent().width <= min(fields), text.get_text()
+    for number, what in zip(texts[::2], texts[1::2], strict=True):
+        assert number.get_window_extent().y0 > what.get_window_extent().y1 - 2, what.get_text()
+    # A name that fits keeps its line and its size.
+    (short,) = {t.get_fontsize() for t in texts if t.get_text().startswith("lira")}
+    assert short == 5.2
+    assert min(text.get_fontsize() for text in texts) < 5.2
+
+
 def test_nothing_to_compare_is_an_error(tmp_path):
     alone = record("none", {}, 0, 0.9, [leak(1.0)])
     with pytest.raises(LeakboardError, match="compares several defenses"):

@@ -110,6 +110,15 @@ def test_the_leak_over_training_is_the_largest_at_each_step(tmp_path, saved_by):
     assert activations.lines[0].get_xydata().tolist() == [[0, 0.5], [9, 0.8]]
 
 
+def test_no_band_over_training_leaves_what_is_possible(tmp_path, saved_by):
+    drawn = saved_by("kinds.training")
+    far = [cell("none", 0, 0.99), cell("none", 1, 0.3)]  # a mean ± 4.4 standard deviations
+    training(far, tmp_path / "x", "t")
+    (band,) = drawn[0].subfigs[0].axes[0].collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (0, 1)
+
+
 def test_without_curves_over_training_the_figure_says_why(tmp_path):
     with pytest.raises(LeakboardError, match="curve over training"):
         training([record()], tmp_path / "x", "t")

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from matplotlib.axes import Axes
 from records import record, sweep
 
 from bench.contracts.errors import LeakboardError
@@ -44,6 +45,23 @@ def test_the_figure_says_what_it_shows(tmp_path: Path) -> None:
     assert "Utility: accuracy →" in text
     assert "at most 2,000 examples per split; 3 seeds" in text
     assert "Hollow points are as printed, for roberta-large" in text
+
+
+def test_the_untuned_model_is_drawn_and_far_below_it_is_told(saved_by) -> None:
+    figures = saved_by("kinds.tradeoff")
+
+    def drawn(utility: float) -> Axes:
+        untuned = [record("untuned", {}, s, utility, [], "sst2") for s in range(3)]
+        tradeoff(points(frame([*sweep(), *untuned]), "inversion"), Path("p"), "T")
+        return figures[-1].axes[0]
+
+    near = drawn(0.6)
+    (line,) = [one for one in near.lines if list(one.get_ydata()) == [0.6, 0.6]]
+    assert near.get_ylim()[0] < line.get_ydata()[0]
+    far = drawn(0.1)
+    assert far.get_ylim()[0] > 0.1
+    assert "untuned model: 0.100 ↓" in [text.get_text() for text in far.texts]
+    assert "untuned model" in [text.get_text() for text in figures[-1].legends[1].get_texts()]
 
 
 def test_other_tasks_and_goals_of_a_paper_are_not_drawn(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from claims import CHANCE, OPEN, PLAIN, TWIN, cells, found, labels
 from records import estimate, leak, record
 
 from bench.contracts.channels import Channel
@@ -15,27 +16,6 @@ from defenses.sap import SAP
 from leaderboards.findings.every import RULES, findings
 from leaderboards.findings.finding import listed, protects
 from leaderboards.tables.comparisons import comparisons
-
-CHANCE = 0.2
-
-
-def labels(success, attack="spectral", channel=Channel.ACTIVATIONS):
-    return leak(success, attack, Goal.LABEL, 0.5, channel=channel)
-
-
-def cells(defense, params, leaks, utilities=(0.9, 0.9), **fields):
-    made = enumerate(utilities)
-    return [record(defense, params, seed, utility, leaks, **fields) for seed, utility in made]
-
-
-def found(rule, *records):
-    every = [one for own in records for one in own]
-    return [one for one in findings(comparisons(every)) if one.rule == rule]
-
-
-OPEN = [leak(0.99, chance=CHANCE), labels(0.95)]
-PLAIN = cells("none", {}, OPEN, undefended=True)
-TWIN = cells("sap", {"eta": None}, OPEN, undefended=True)
 
 
 def test_what_leaks_at_every_setting_of_a_defense_that_is_made_against_something_else_is_told():
@@ -54,6 +34,25 @@ def test_what_leaks_at_every_setting_of_a_defense_that_is_made_against_something
     # What it is made against is not elsewhere.
     inputs = cells("sap", {"eta": 50.0}, [leak(0.8, chance=CHANCE)])
     assert found("elsewhere", PLAIN, inputs) == []
+
+
+def test_the_answer_counts_defenses_and_says_where_the_untuned_model_may_be_as_useful():
+    strong = cells("sap", {"eta": 75.0}, [leak(0.2, chance=CHANCE)], (0.8, 0.8))
+    open_ = cells("dc", {"weight": 0.1}, [leak(0.99, chance=CHANCE)])
+
+    def answer(untuned):
+        told = found(
+            "overview", PLAIN, TWIN, strong, open_, cells("untuned", {}, [], (untuned,) * 2)
+        )
+        (one,) = [one for one in told if one.claim.startswith("Inputs on reviews (minilm)")]
+        return one.claim
+
+    assert (
+        "1 of 2 defenses protects them, 1 leak them; most is kept by sap η=75, 1.000 ["
+        in answer(0.6)
+    )
+    assert answer(0.6).endswith("of their privacy, for 10.0 [10.0, 10.0] points of utility.")
+    assert answer(0.8).endswith(" points of utility, while the untuned model may be as useful.")
 
 
 def test_a_setting_says_what_happens_to_what_it_is_made_to_hide_alone():
@@ -286,3 +285,44 @@ def test_prompt_tuning_is_laid_beside_the_same_mechanism_and_beside_itself_witho
     (same,) = found("prompts", PLAIN, rapt(75.0, (0.6, 0.7)), sap(75.0, (0.59, 0.71)))
     assert same.claim.endswith("no difference is shown.")
     assert found("prompts", PLAIN, mine, sap(100.0, (0.8, 0.9))) == []
+
+
+def read(success, channel, input_=None):
+    text = leak(success, "token-gradient", Goal.LABEL, 0.07, channel=channel)
+    return [text] if input_ is None else [text, leak(input_, chance=0.07)]
+
+
+def test_text_that_is_read_at_every_noise_stands_beside_what_is_read_of_the_input():
+    up, other = Channel.LOGIT_GRADIENTS, Channel.GRADIENTS
+    plain = cells("none", {"head": "vendor"}, read(1.0, up), undefended=True)
+    open_ = cells("sap", {"eta": None}, read(1.0, up, 1.0), undefended=True)
+    mild = cells("sap", {"eta": 60.0}, read(0.999, up, 0.8))
+    strong = cells("sap", {"eta": 25.0}, read(0.998, up, 0.2))
+    (one,) = found("text", plain, open_, mild, strong)
+    assert one.claim == (
+        "On reviews with minilm, output layer at the vendor, sap gives away the text, which is its own labels, at "
+        "each of 3 settings: token-gradient reads at least 0.998 [0.998, 0.998] of it (guessing 0.070), eia-nn of "
+        "the input 1.000 at η = none, 0.800 at η = 60 and 0.200 at η = 25."
+    )
+    assert set(one.keys) == {r.key for r in [*open_, *mild, *strong]}
+    # Another holder is another claim, and where a setting tells no more than guessing there is none.
+    customer = [
+        *cells("sap", {"eta": 60.0, "head": "customer"}, read(0.9, other, 0.8)),
+        *cells("sap", {"eta": 25.0, "head": "customer"}, read(0.07, other, 0.2)),
+    ]
+    assert found("text", plain, open_, mild, strong, customer) == [one]
+    (held,) = found("text", plain, open_, customer[:2])
+    assert found("text", plain, open_, customer[:2], mild) == [
+        *found("text", plain, open_, mild),
+        held,
+    ]
+    assert held.claim.startswith(
+        "On reviews with minilm, output layer at the customer, sap gives away the text"
+    )
+    assert held.claim.endswith("eia-nn of the input 0.800 at η = 60.")
+    assert held.settings == ("sap η=60, head at customer",)
+    # A private layer is the customer's, too, and goes up with the same noise.
+    private = cells("sap", {"eta": 60.0, "head": "private"}, read(0.95, other, 0.8))
+    (held,) = found("text", plain, open_, customer[:2], private)
+    assert set(held.settings) == {"sap η=60, head at customer", "sap η=60, private head"}
+    assert held.claim.endswith("eia-nn of the input 0.800 at η = 60.")

@@ -32,18 +32,33 @@ train: {epochs: 2, batch_size: 16, max_length: 26}
 defenses: [sap: {eta: 50}, p3eft]
 attacks: [eia-nn, logit-gradient, aia-mlp, kmeans, logreg, prior]
 """
+TALK = """
+name: talk
+task: dialogues
+model: tiny-gpt2
+limit: 24
+record: {examples: 16}
+train: {epochs: 1, batch_size: 8, max_length: 40}
+defenses: [none: {head: vendor}, sap: {eta: 100, head: customer}, none]
+attacks: [eia-nn, token-gradient]
+"""
 SAME = ["metric", "success", "units", "raw", "view", "told", "channel", "curve"]
+
+
+def kept(folder, suite, twins=True):
+    """Records of a suite whose transcripts are kept in `sent`, and its task."""
+    (folder / "sent.yaml").write_text(suite)
+    plan = make_plan(load_suite(str(folder / "sent.yaml")), twins=twins)
+    records = Runner(plan, Store(folder / "records"), Reporter(), folder / "sent").run()
+    (task,) = plan.tasks.values()
+    return records, task.limited(plan.suite.limit, Seeds.of(0).data)
 
 
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory):
     """Records and transcripts of one suite by defense, and the truth about both as a table."""
     folder = tmp_path_factory.mktemp("cells")
-    (folder / "sent.yaml").write_text(SUITE)
-    plan = make_plan(load_suite(str(folder / "sent.yaml")))
-    records = Runner(plan, Store(folder / "records"), Reporter(), folder / "sent").run()
-    (task,) = plan.tasks.values()
-    task = task.limited(64, Seeds.of(0).data)
+    records, task = kept(folder, SUITE)
     rows = [
         {"split": name, "text": text, "label": label}
         | {a: task.attributes[a][values[i]] for a, values in split.attributes.items()}
@@ -91,6 +106,38 @@ def test_a_recorded_transcript_scores_as_the_run_that_recorded_it(
     assert len(ours) > 2
     leak = leak_of(record, "eia-nn")
     assert f"{leak.success.value:.3f} [{leak.success.low:.3f}, {leak.success.high:.3f}]" in printed
+
+
+def test_the_transcript_of_a_language_model_scores_as_the_run_that_recorded_it(leakboard, tmp_path):
+    records, task = kept(tmp_path, TALK, twins=False)
+    for record in records:
+        assert record.status == "ok", record.reason
+        # A model that is released sends nothing about other texts.
+        names = ("train", "dev") if record.leaks[0].status == "ok" else ("train",)
+        rows = [{"split": name, "text": text} for name in names for text in task.split(name).texts]
+        pd.DataFrame(rows).to_parquet(tmp_path / "truth.parquet")
+        out = tmp_path / f"{record.key}.json"
+        code, _, err = leakboard(
+            "attack", tmp_path / "sent" / record.key, "--model", "tiny-gpt2", "--device", "cpu",
+            "--truth", tmp_path / "truth.parquet", "--out", out,
+        )  # fmt: skip
+        assert code == 0, err
+        found = json.loads(out.read_text())["leaks"]
+        ours = scores([leak.model_dump(mode="json") for leak in record.leaks])
+        names = {leak.attack.name for leak in record.leaks}
+        assert scores(leak for leak in found if leak["attack"]["name"] in names) == ours
+        assert {leak["status"] for leak in found} <= {"ok", "skipped"}
+        classes = {leak["reason"] for leak in found if leak["attack"]["name"] == "logit-gradient"}
+        assert classes <= {
+            "the labels of a language model are tokens, no classes",
+            "the transcript holds no logit-gradients",
+        }
+    vendor, customer, released = (scores(r.model_dump(mode="json")["leaks"]) for r in records)
+    assert {(name, goal) for name, goal, *_ in vendor} == {
+        ("eia-nn", "inversion"), ("token-gradient", "inversion"), ("token-gradient", "label"),
+    }  # fmt: skip
+    assert vendor.keys() == customer.keys()
+    assert not released
 
 
 def test_without_truth_there_are_guesses_and_no_scores(leakboard, cells, tmp_path):

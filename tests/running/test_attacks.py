@@ -130,7 +130,7 @@ def test_attack_finds_no_secret_in_its_arguments_or_on_its_stack(limit):
     plan = replace(make(defense, attacks=[Spy()], limit=limit, plant={"audit": 24}), secret=SECRET)
     scene = scene_of(plan, plan.cells[0])
     Spy.secrets = Secrets(scene)
-    session = scene.session(Wire(defense.emits, scene.inputs.recorded))
+    session = scene.session(Wire(defense.sends, scene.inputs.recorded))
     # The search itself can find: the session holds texts, ids, labels and seeds, the scene all.
     assert Spy.secrets.among(session) == ["numbers", "seeds", "text"]
     assert Spy.secrets.among(scene) == ["coins", "numbers", "seeds", "text"]

@@ -19,7 +19,7 @@ from bench.exchange.wire import Wire
 from bench.records.store import Store
 from bench.running import cells
 from bench.running import plan as planning
-from bench.running import runner as running
+from bench.running import together as running
 from bench.running.attacks import attack_all
 from bench.running.inputs import Inputs
 from bench.running.plan import Plan, make_plan

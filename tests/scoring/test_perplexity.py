@@ -9,7 +9,7 @@ import pytest
 import torch
 from cells import load_tiny
 
-from bench.backbones.language import LanguageModel
+from bench.backbones.language import LanguageModel, per_token
 from bench.contracts.settings import TrainSettings
 from bench.exchange.released import losses
 from bench.scoring.perplexity import judged
@@ -24,12 +24,13 @@ def test_secrets_do_not_count_for_utility_and_all_tokens_for_perplexity():
     tokens = backbone.encode(texts, None, 16, opened=True)
     open_ = Split(texts, np.zeros(2, np.int64))
     marked = dataclasses.replace(open_, secrets=((Span(5, 11, "name"),), ()))
-    one, other = (judged(network, backbone, s, tokens, 16) for s in (open_, marked))
+    told = per_token(network, tokens)
+    one, other = (judged(*told, backbone, s, tokens, 16) for s in (open_, marked))
     assert sum(one["predictions"]["tokens"]) == sum(other["predictions"]["tokens"]) + 1
     assert one["measures"] == other["measures"]
     means = losses(network, tokens, torch.zeros(2)).detach()
     total = float((means * (tokens.lengths - 1)).sum())
-    per_token = one["measures"]["perplexity per token"].value
-    assert per_token == pytest.approx(np.exp(total / int((tokens.lengths - 1).sum())), rel=1e-4)
+    by_token = one["measures"]["perplexity per token"].value
+    assert by_token == pytest.approx(np.exp(total / int((tokens.lengths - 1).sum())), rel=1e-4)
     per_word = one["measures"]["perplexity per word"].value
     assert per_word == pytest.approx(np.exp(total / 8), rel=1e-4)

@@ -1,4 +1,4 @@
-"""A site of few records, built once."""
+"""A site of few records, built once in a process of the tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leaderboards.site import pictures
 from leaderboards.site.build import publish
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sources(tmp_path_factory):
     place = tmp_path_factory.mktemp("records")
     made = {"plain": plain_records(), "hostile": hostile_records(), "time": over_time()}
@@ -25,7 +25,7 @@ def sources(tmp_path_factory):
     return folders
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site(tmp_path_factory, sources):
     to = tmp_path_factory.mktemp("www") / "site"
     publish(sources, to)
@@ -42,3 +42,44 @@ def other(tmp_path, monkeypatch):
 @pytest.fixture
 def copied(site, tmp_path):
     return shutil.copytree(site, tmp_path / "site")
+
+
+@pytest.fixture(scope="module")  # its event loop would stand in the way of other tests
+def browser():
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    path = next((found for name in names if (found := shutil.which(name))), None)
+    if path is None:
+        pytest.skip("no Chromium is installed")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser, site):
+    """Opens pages of the site without a network; at the end no error may have been logged."""
+    contexts, errors = [], []
+
+    def own(address):
+        return address.startswith((f"file://{site}/", "data:", "blob:"))
+
+    def opened(path="index.html", width=1280, scheme="light"):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
+        )
+        contexts.append(context)
+        context.set_default_timeout(180_000)  # a loaded machine must not fail a test
+        page = context.new_page()
+        page.on("console", lambda told: told.type == "error" and errors.append(told.text))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("dialog", lambda dialog: errors.append(dialog.message))
+        page.on("request", lambda asked: own(asked.url) or errors.append(asked.url))
+        page.goto(f"file://{site / path}")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert errors == []

@@ -199,7 +199,8 @@ def test_pages_and_figures_whose_records_did_not_change_are_carried_over(again, 
     one = over_time()[1]
     kept(folders[1], [one.model_copy(update={"loss": [0.5, 0.25]})])
     _, built = publish(folders, site)
-    whole = {"index.html", "records.html", "boards.html", "findings.html"}
+    whole = {"index.html", "records.html", "boards.html", "findings.html", "methods.html"}
+    whole |= {"compare.html", "task.html"}  # of the record's task, and of no other
     methods = ["method.html"] * 2  # of p3eft and of spectral, which attacked it
     # The figure of losses is drawn again, and none of utility against privacy.
     assert sorted(made) == sorted([*whole, *methods, one.key, "time.training", "time.memory"])

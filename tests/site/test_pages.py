@@ -13,6 +13,7 @@ from records import leak, record
 from site_records import EVIL, LINK, PATHS, hostile_records, kept, plain_records
 
 from bench.contracts.errors import LeakboardError
+from bench.contracts.glossary import GLOSSARY
 from bench.contracts.settings import Plant
 from bench.records.store import MANIFEST, to_text
 from leaderboards.figures.curves import measured_curves
@@ -65,7 +66,7 @@ def test_nothing_is_loaded_from_elsewhere(site):
 
 
 def test_figures_hold_no_markup_from_records(site):
-    page = (site / "index.html").read_text("utf-8")
+    page = (site / "tasks" / f"{slug(EVIL)}.html").read_text("utf-8")
     figures = re.findall(r'<script type="application/json" data-plot=[^>]*>(.*?)</script>', page)
     texts = []
     for figure in map(json.loads, figures):
@@ -105,8 +106,8 @@ def test_what_was_said_with_a_submission_stands_at_its_records_and_method(site, 
         publish(other, other[0] / "site")
 
 
-def test_the_front_page_starts_with_the_matrix_and_the_questions(site, sources):
-    page = (site / "index.html").read_text("utf-8")
+def test_the_page_of_a_task_has_the_numbers_of_its_matrix(site):
+    page = (site / "tasks" / "reviews.html").read_text("utf-8")
     reviews = [one for one in plain_records() if one.cell.task == "reviews"]
     [matrix] = matrices(comparisons(reviews))
     shown = page[page.index('id="matrix-0"') : page.index('class="task"')]
@@ -114,10 +115,7 @@ def test_the_front_page_starts_with_the_matrix_and_the_questions(site, sources):
         kept_there = line.shields["inversion", ""].kept
         shade = f'--kept: {100 * kept_there:.0f}%" data-sort="{kept_there!r}">{kept_there:.2f} '
         assert shade in shown
-    boards = (site / "boards.html").read_text("utf-8")
-    for name, question, *_ in QUESTIONS:
-        assert (question in shown) == (question in boards), name
-    assert QUESTIONS[1][1] in boards
+    assert QUESTIONS[1][1] in (site / "boards.html").read_text("utf-8")
 
 
 def test_figures_of_single_folders_answer_what_no_table_does(site):
@@ -129,28 +127,26 @@ def test_figures_of_single_folders_answer_what_no_table_does(site):
         assert all(
             (site / "figures" / f"{name}.{kind}").is_file() for kind in ("svg", "png", "pdf")
         )
-    front = (site / "index.html").read_text("utf-8")
-    assert {"boards.html#pictures-1", "boards.html#pictures-2"} <= set(
-        re.findall(r'href="([^"]+)"', front)
-    )
 
 
 def test_one_seed_is_told_where_its_number_stands(site):
-    page = (site / "index.html").read_text("utf-8")
+    page = (site / "tasks" / "reviews.html").read_text("utf-8")
     assert "† one seed: interval inside the cell" in page
     assert ">1†</td>" in page
     assert ">3</td>" in page
 
 
-def test_what_failed_is_on_the_front_page(site):
-    page = (site / "index.html").read_text("utf-8")
-    assert "What failed (2)" in page
+def test_what_failed_is_on_the_page_of_its_task_and_counted_on_the_front_page(site):
+    for task in ("reviews", EVIL):
+        page = (site / "tasks" / f"{slug(task)}.html").read_text("utf-8")
+        assert "What failed (1)" in page, task
+    assert "1 that failed" in (site / "index.html").read_text("utf-8")
 
 
 def test_a_new_site_takes_the_place_of_an_old_one_and_leaves_nothing_beside(copied, other):
     (copied / "index.html").write_text("old")
     publish(other, copied)
-    assert "What private fine-tuning leaks" in (copied / "index.html").read_text("utf-8")
+    assert (copied / "index.html").read_text("utf-8") != "old"
     assert not (copied / "defenses" / f"{slug(PATHS)}.html").exists()
     assert [path.name for path in copied.parent.iterdir()] == ["site"]
 
@@ -228,7 +224,7 @@ def test_pages_of_records_hatch_what_is_not_shown(tmp_path):
     text = page.read_text("utf-8")
     assert text.count('class="number unshown"') == 1
     assert "not shown" in text
-    assert '<td class="number unshown"' in (to / "index.html").read_text("utf-8")
+    assert '<td class="number unshown"' in (to / "tasks" / "reviews.html").read_text("utf-8")
 
 
 def test_what_an_audit_proves_has_what_it_could_have_proven_beside_it():
@@ -237,3 +233,14 @@ def test_what_an_audit_proves_has_what_it_could_have_proven_beside_it():
     (told, other) = (str(row[-1].text) for row in table.rows)
     assert told == "proves ε ≥ 0.20, a perfect attacker proves ε ≥ 4.13"
     assert "ε" not in other
+
+
+def test_tooltips_and_the_page_of_words_come_from_the_glossary(site):
+    told = unescape((site / "about.html").read_text("utf-8"))
+    assert all(f"<dd>{meaning}</dd>" in told for meaning in GLOSSARY.values())
+    page = unescape((site / "tasks" / "reviews.html").read_text("utf-8"))
+    heads = dict(re.findall(r'<th [^>]*title="([^"]*)"[^>]*><button type="button">([^<]*)', page))
+    found = {name: about for about, name in heads.items()}
+    assert found["EP, strongest"] == f"{GLOSSARY['EP']} {GLOSSARY['strongest']}"
+    assert found["cost"] == GLOSSARY["cost"]
+    assert GLOSSARY["privacy"] in page

@@ -40,7 +40,8 @@ def test_every_built_in_suite_loads_under_its_own_name(name: str) -> None:
 def test_every_built_in_suite_can_be_planned_and_certifies_its_attacks(
     name: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = {"dialogue-gpt": "tiny-gpt2"}  # the former is trained at its first use
+    # The former are trained, or dequantised, at their first use.
+    quick = {"dialogue-gpt": "tiny-gpt2", "gemma": "tiny-gpt2"}
     monkeypatch.setattr(
         planning, "load_backbone", lambda name, device: load_tiny(quick.get(name, name))
     )
@@ -57,10 +58,11 @@ def test_every_built_in_suite_can_be_planned_and_certifies_its_attacks(
     used = {str(p.attack) for cell in own for p in cell.pairings if p.goals}
     (plant, *_) = suite.plant or (None,)
     never = NEVER_ALL.get(name, set())
-    never |= set() if plant and plant.canaries else {"canary-exposure"}
+    never |= set() if plant and plant.canaries else {"canary-exposure", "extraction"}
     never |= set() if plant and plant.audit else {"membership", "rmia", "min-k", "ez-mia"}
     sent = {channel for row in suite.defenses for channel in row.defense.emits}
     never |= set() if "labels" in sent else {"clear-label"}
+    never |= {"token-gradient"} if all(task.labels for task in plan.tasks.values()) else set()
     assert used == {str(attack) for attack in suite.attacks} - never
 
 

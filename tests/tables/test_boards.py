@@ -85,7 +85,7 @@ def test_what_rounds_to_nothing_lost_has_no_sign():
     plain = cell("none", utility=0.9, success=1.0)
     lucky = cell("sap", utility=0.9002, success=0.5)
     rows = the_board([plain, lucky], "best-privacy").set_index("defense")
-    assert rows.loc["sap", "lost"].startswith("0.0 [")
+    assert rows.loc["sap", "cost"].startswith("0.0 [")
 
 
 @pytest.fixture
@@ -169,3 +169,37 @@ def test_settings_on_both_sides_of_no_protection_are_within_a_point_of_each_othe
     assert sorted(row["rank"] for row in found.values()) == ["1", "not matched", "–"]
     found = matched(at("sap", 0.4, 0.3, eta=110.0), at("dc", -0.5, 0.9, weight=0.1))
     assert {found["sap"]["rank"], found["dc"]["rank"]} == {"1", "2"}
+
+
+def test_settings_are_matched_on_held_out_trials_where_the_records_tell_of_all():
+    def chosen(defense, points, kept, tried, **params):
+        """A setting, and two trials: of its own training on held-out examples, and of another."""
+        mine, trials = at(defense, points, kept, **params), []
+        misleading = {0.0: 0.9, 5.0: 0.95, 0.5: 0.8}[tried]
+        for utility, epochs in ((0.9 - tried / 100, 2), (misleading, 9)):
+            trial = cell(defense, 7, utility, None, params, epochs=epochs)
+            other = trial.cell.model_copy(update={"evaluate": "held-out"})
+            trials.append(trial.model_copy(update={"cell": other, "key": other.key}))
+        told = mine[0].provenance.model_copy(update={"trials": tuple(t.key for t in trials)})
+        return [*(one.model_copy(update={"provenance": told}) for one in mine), *trials]
+
+    def board(*settings):
+        every = [one for own in settings for one in own]
+        here = [one for one in comparisons(every) if "sap" in set(one.rows["defense"])]
+        (told,) = {one.words for one in here if one.records[0].cell.evaluate != "held-out"}
+        (found,) = [b for b in boards(here) if (b.name, b.words) == ("matched", told)]
+        return {str(row["defense"]): row for row in found.rows.to_dict("records")}
+
+    # On what is reported the milder one of each is as good as no protection, on held-out examples the other.
+    settings = [chosen("none", 0, 0, 0.0)]
+    for name, knob in (("sap", "eta"), ("dc", "weight")):
+        settings.append(chosen(name, 0.5, 0.3, 5.0, **{knob: 0.1}))
+        settings.append(chosen(name, 5.0, 0.9, 0.5, **{knob: 0.7}))
+    found = board(*settings)
+    assert found["sap"]["setting"] == "η = 0.7"
+    assert {row["matched on"] for row in found.values()} == {"held-out trials"}
+    # One that does not tell of its trials, and all are matched on what is reported.
+    untold = [one for own in settings[:-1] for one in own] + at("dc", 5.0, 0.9, weight=0.7)
+    found = board(untold)
+    assert (found["sap"]["setting"], found["dc"]["setting"]) == ("η = 0.1", "weight = 0.1")
+    assert {row["matched on"] for row in found.values()} == {"the reported figure"}

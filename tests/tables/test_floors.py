@@ -49,7 +49,7 @@ def test_boards_and_evidence_judge_by_the_floor_too():
     labels = [one.model_copy(update={"leaks": one.leaks[1:]}) for one in NEWS]
     rows = the_board(labels, "front").set_index("defense")
     assert rows.loc["p3eft", "privacy"].startswith("1.000")
-    assert rows.loc["p3eft", "chance EP"] == "0.750, floor 0.150"
+    assert rows.loc["p3eft", "EP at chance"] == "0.750, floor 0.150"
     (one,) = evidence(comparisons(NEWS), Goal.LABEL)
     assert one.leak.kept.value == pytest.approx(1)
     assert one.open.kept.value == pytest.approx(0.05 / 0.15)

@@ -7,6 +7,7 @@ from boards import cell, the_board
 from records import leak
 
 from bench.contracts.channels import Channel
+from bench.contracts.claim import Claim
 from bench.contracts.threat import Goal
 from leaderboards.tables.comparisons import comparisons
 from leaderboards.tables.matrix import matrices
@@ -61,6 +62,15 @@ def test_what_befalls_a_defense_is_no_choice_of_its_user():
     assert line.shields["inversion", ""].kept == pytest.approx(0.3 / 0.8)
     rows = the_board([plain, *steady], "hypervolume").set_index("defense")
     assert rows.loc["redacted", "hypervolume"] == f"{0.3 / 0.8:.3f}"
+
+
+def test_a_claim_is_told_in_words():
+    parameters = {"epsilon_per_dimension": 10.0, "epsilon_per_vector": 3840.0}
+    claim = Claim(guarantee="local dp", parameters=parameters, covers="vectors")
+    one = cell("dpnr", success=0.3).model_copy(update={"claim": claim})
+    (found,) = matrices(comparisons([cell("none", success=1.0), one]))
+    claimed = {line.defense: line.claimed for line in found.lines}
+    assert claimed == {"none": "–", "dpnr": "ε per dimension = 10, ε per vector = 3,840"}
 
 
 def test_matrix_says_why_a_goal_was_not_tried():

@@ -29,6 +29,13 @@ def test_a_lone_seed_is_compared_by_the_intervals_inside_its_cells():
     assert not clearly_better(lone(0.9, 0.1), lone(0.75, 0.1))
 
 
+def test_what_shows_the_same_is_a_tie_at_zero_and_elsewhere():
+    nothing, next_to_nothing = contender(0.0, 0.0, 0.0), contender(0.0002, 0.0003, 0.0002)
+    assert ranks([nothing, next_to_nothing, nothing]) == [(1, 3)] * 3
+    assert not clearly_better(contender(0.4004, 0.4104, 0.4204), contender(0.4, 0.41, 0.42))
+    assert clearly_better(contender(0.401, 0.411, 0.421), contender(0.4, 0.41, 0.42))
+
+
 def test_ties_hold_all_the_ranks_between():
     field = [
         contender(0.9, 0.91, 0.92), contender(0.5, 0.6, 0.55),

@@ -24,7 +24,7 @@ def test_unknown_name_suggests_the_nearest_one():
 
 def test_listing_names_each_task_once_with_the_attributes_that_it_has():
     listed = {line.name: line for line in listing()}
-    assert list(listed) == ["reviews", "dialogues", *CATALOGUE]
+    assert list(listed) == ["reviews", "dialogues", "replies", *CATALOGUE]
     assert set(GENERATED) == set(GENERATORS)
     assert listed["reviews"].attributes == tuple(reviews().attributes)
     assert listed["synthpai"].attributes == ("gender", "age", "relationship_status")

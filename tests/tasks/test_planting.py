@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from released import FORM, TEXTS, plan_of
 
@@ -55,9 +58,61 @@ def test_canary_in_a_task_with_labels_and_too_many_to_audit_are_refused():
         planted(TEXTS, Plant(audit=41), 0)
 
 
+def by_authors(authors):
+    """The reviews, each of whose texts has one of these authors."""
+    task = reviews()
+    train = task.splits["train"].take(np.arange(len(authors)))
+    splits = {**task.splits, "train": replace(train, authors=np.array(authors))}
+    return replace(task, splits=splits)
+
+
+def test_a_coin_decides_on_all_examples_of_an_author_of_whom_few_are_kept():
+    # Ten authors of one to ten texts each, in no order, whose numbers have gaps.
+    written = np.random.default_rng(0).permutation(np.repeat(7 * np.arange(10), np.arange(1, 11)))
+    task = by_authors(written)
+    found = planted(task, Plant(audit=8, per_author=3), 0)
+    whole, train = task.splits["train"], found.task.splits["train"]
+    assert set(train.texts) <= set(whole.texts)
+    assert np.unique(train.authors, return_counts=True)[1].max() == 3
+    thrown = {int(author) for author in found.audited.authors}
+    assert len(thrown) == 8
+    assert set(found.coins.tolist()) == set(range(8))
+    for author in thrown:
+        own = found.audited.authors == author
+        assert own.sum() == min(3, (written == author).sum())
+        assert len(set(found.coins[own])) == 1
+        assert set(found.members[own]) == {author in train.authors}
+    # Who is not audited is trained on.
+    assert set(written.tolist()) - thrown <= set(train.authors.tolist())
+    assert 0 < found.members.sum() < len(found.members)
+    # Of an author with more texts others are drawn by another seed.
+    kept = [
+        set(planted(task, Plant(per_author=3), seed).task.splits["train"].texts) for seed in (0, 1)
+    ]
+    assert kept[0] != kept[1]
+
+
+def test_more_authors_than_there_are_and_texts_of_nobody_are_refused():
+    with pytest.raises(
+        LeakboardError, match="3 authors to audit, and task 'reviews' trains on 2 only"
+    ):
+        planted(by_authors([4, 4, 9]), Plant(audit=3, per_author=2), 0)
+    with pytest.raises(
+        LeakboardError, match="'reviews' does not say who wrote its texts; synthpai"
+    ):
+        planted(reviews(), Plant(per_author=2), 0)
+
+
 @pytest.mark.parametrize(
     "bad",
-    [{"canaries": "My ID"}, {"copies": -1}, {"copies": []}, {"copies": [3, 3]}, {"audit": -1}],
+    [
+        {"per_author": 0},
+        {"canaries": "My ID"},
+        {"copies": -1},
+        {"copies": []},
+        {"copies": [3, 3]},
+        {"audit": -1},
+    ],
 )
 def test_bad_plant_is_refused(bad):
     with pytest.raises(ValueError, match=r"digits|copies|numbers|greater"):

@@ -64,15 +64,16 @@ def test_missing_split_is_named_with_the_expected_file(sst2, split):
 
 
 def test_ages_become_bands_spellings_become_one_and_empty_is_unknown(tmp_path):
-    header = "text\tlabel\tgender\tage\trelationship_status"
+    header = "text\tlabel\tgender\tage\trelationship_status\tauthor_id"
     people = ["male\t29\tin relationship", "female\t30\tmarried", "female\t45\t", "\t\tsingle"]
-    rows = [f"words {i}\t{['low', 'high'][i % 2]}\t{people[i % 4]}" for i in range(20)]
+    rows = [f"words {i}\t{['low', 'high'][i % 2]}\t{people[i % 4]}\tpers{i % 3}" for i in range(20)]
     for split in ("train", "dev"):
         write(tmp_path / "synthpai", split, rows, header)
     dev = load_task("synthpai", tmp_path).split("dev")
     assert dev.attributes["gender"][:4].tolist() == [1, 0, 0, -1]
     assert dev.attributes["age"][:4].tolist() == [0, 1, 2, -1]
     assert dev.attributes["relationship_status"][:4].tolist() == [1, 3, -1, 0]
+    assert dev.authors.tolist() == [i % 3 for i in range(20)]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +84,8 @@ def test_ages_become_bands_spellings_become_one_and_empty_is_unknown(tmp_path):
     ],
 )
 def test_unexpected_attribute_value_is_an_error_and_not_unknown(tmp_path, person, message):
-    header = "text\tlabel\tgender\tage\trelationship_status"
+    header = "text\tlabel\tgender\tage\trelationship_status\tauthor_id"
     for split in ("train", "dev"):
-        rows = [f"words {i}\t{['low', 'high'][i % 2]}\t{person}" for i in range(20)]
+        rows = [f"words {i}\t{['low', 'high'][i % 2]}\t{person}\tpers1" for i in range(20)]
         write(tmp_path / "synthpai", split, rows, header)
     assert message in failure(tmp_path, "synthpai")

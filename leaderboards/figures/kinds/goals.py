@@ -12,21 +12,26 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from bench.contracts import LeakboardError
+from bench.contracts import GLOSSARY, LeakboardError
 from leaderboards.figures.drawing import Asked
 from leaderboards.figures.legend import GREY, HIDDEN
-from leaderboards.figures.sheet import Sheet, save, styled
+from leaderboards.figures.sheet import Sheet, save, settle, styled
 from leaderboards.tables import NOTHING_WORKS, Line, Matrix, RecordSet, Shield, look, matrices
 
 ROW, CELL = 0.36, 1.15
 """Inches of a defense and of a goal."""
+HEAD = 1.1
+"""Inches of what stands above and below the fields."""
 MAP = colormaps["cividis_r"]
+FOOT = 0.44
+"""Below the middle of a field, of its height: where text of two lines ends."""
+FULL = 0.92
+"""Of the width of a field: what its text may take."""
 DARK = 0.55
 """Of the privacy kept: from here on the letters are white."""
 NOTE = (
-    "Number: EP divided by the EP that an attacker leaves who reads nothing; 0: the strongest attack finds "
-    "all, 1: no more than by guessing; with its 95 % interval over seeds or examples, and the attack. Each defense "
-    "at one setting: of those that lose at most {budget:g} points, the one that keeps most of what its authors "
+    f"Number: privacy under the strongest attack. {GLOSSARY['privacy']} With its 95 % interval over seeds "
+    "or examples, and the attack. Each defense at one setting: of those that lose at most {budget:g} points, the one that keeps most of what its authors "
     "protect; in brackets where every setting loses more. Not shown: no attack that finds something there, or "
     "that works where the defense is switched off. ≤: at most so much, since what found the rest "
     "is not shown to work there. –: nothing is sent that such an attack reads."
@@ -51,11 +56,12 @@ def goals(found: Sequence[Matrix], out: Path, title: str) -> list[Path]:
             "records hold no such comparison"
         )
     wide = max(len(one.aims) for one in found)
-    heights = [ROW * (len(one.lines) + 2.2) for one in found]
+    heights = [ROW * len(one.lines) + HEAD for one in found]
     with styled(**{"axes.grid": False}):
         note = NOTE.format(budget=found[0].budget)
         sheet = Sheet(4.1 + CELL * wide, sum(heights), title, note)
         parts = sheet.above.subfigures(len(found), 1, squeeze=False, height_ratios=heights)[:, 0]
+        fields = []
         for part, one in zip(parts, found, strict=True):
             about = one.comparison
             part.suptitle(
@@ -64,6 +70,10 @@ def goals(found: Sequence[Matrix], out: Path, title: str) -> list[Path]:
             costs, cells = part.subplots(1, 2, width_ratios=[1.6, CELL * wide])
             _costs(costs, one)
             _cells(cells, one, wide)
+            fields.append(cells)
+        settle(sheet.figure)  # before, nobody knows how wide a field is
+        for cells in fields:
+            _fit(cells)
         return save(sheet.figure, out)
 
 
@@ -125,3 +135,15 @@ def _field(ax: Axes, x: int, y: int, shield: Shield) -> None:
     ax.text(x, y - 0.16, shield.number, color=ink, fontweight="bold", **middle)
     told = f"{row['attack']} [{low:.2f}, {high:.2f}]"
     ax.text(x, y + 0.22, told, color=ink, fontsize=5.2, **middle)
+
+
+def _fit(ax: Axes) -> None:
+    """Has no text be wider than its field: the interval moves into a line of its own, then letters shrink."""
+    left, right = ax.transData.transform([(0, 0), (FULL, 0)])[:, 0]
+    for text in ax.texts:
+        if text.get_window_extent().width > right - left:
+            text.set(text=text.get_text().replace(" [", "\n["), va="bottom", linespacing=1.0)
+            text.set_y(round(text.get_position()[1]) + FOOT)
+        # Letters are drawn on whole pixels: they shrink in steps.
+        while text.get_window_extent().width > right - left:
+            text.set_fontsize(0.95 * float(text.get_fontsize()))

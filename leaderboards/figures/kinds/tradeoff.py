@@ -18,6 +18,7 @@ from bench.contracts import Goal, LeakboardError, did_you_mean
 from leaderboards.figures.curves import Curve, measured_curves, printed_curves
 from leaderboards.figures.drawing import Asked
 from leaderboards.figures.legend import (
+    BEFORE,
     CHANCE,
     ENVELOPE,
     GREY,
@@ -44,6 +45,8 @@ from leaderboards.tables import (
     swept,
 )
 
+FAR = 8
+"""Paddings below the lowest curve within which the untuned model is drawn as a line."""
 HEAD, PANEL = 0.3, 3.1
 """Inches of the title, and of a panel from its own title to the words below it."""
 LEFT, RIGHT, TOP, BOTTOM = 0.64, 0.12, 0.24, 0.58
@@ -102,7 +105,10 @@ def tradeoff(
     with styled():
         columns = min(len(tasks), 3)
         width, rows = WIDTHS[columns], -(-len(tasks) // columns)
-        parts = [keys([*curves, *theirs]), references(bool(_undefended(drawn)))]
+        parts = [
+            keys([*curves, *theirs]),
+            references(bool(_undefended(drawn)), bool(_untuned(drawn))),
+        ]
         models = distinct(pd.Series([m for c in theirs for m in c.rows["model"]], dtype="str"))
         text = wrap(note(points, models, more, about), int(width / 0.052))
         columns_of = [per_row(handles, width) for handles in parts]
@@ -178,6 +184,7 @@ def _panel(ax: Axes, points: pd.DataFrame, curves: Sequence[Curve]) -> None:
         _draw(ax, curve)
     heights = np.concatenate([c.rows["utility"].to_numpy(float) for c in curves])
     pad = max(0.16 * float(np.ptp(heights)), 0.02)
+    heights = np.concatenate([heights, _before(ax, points, heights.min() - FAR * pad)])
     # Interval ends may run off the panel: with few seeds they would squeeze the points flat.
     ax.set(xlim=(-0.04, 1.04), ylim=(heights.min() - pad, heights.max() + pad))
     goal = str(points["goal"].iloc[0])
@@ -186,6 +193,18 @@ def _panel(ax: Axes, points: pd.DataFrame, curves: Sequence[Curve]) -> None:
     ax.set_ylabel(f"Utility: {distinct(points['utility_metric'])} →")
     ax.set_title(str(points["task"].iloc[0]), loc="left", fontweight="bold")
     ax.set_title("better ↗", loc="right", color=GREY, fontsize=7.5)
+
+
+def _before(ax: Axes, points: pd.DataFrame, least: float) -> list[float]:
+    """Draws the utility of the untuned model; what would press the curves flat is told at the foot."""
+    shown = [level for level in _untuned(points) if level >= least]
+    for level in shown:
+        ax.axhline(level, **BEFORE, zorder=1)
+    if below := [f"{level:.3f}" for level in _untuned(points) if level < least]:
+        words = f"untuned model: {', '.join(below)} ↓"
+        place: dict[str, Any] = {"ha": "left", "va": "bottom", "transform": ax.transAxes}
+        ax.text(0.01, 0.01, words, color=GREY, fontsize=SMALL, **place)
+    return shown
 
 
 def _draw(ax: Axes, curve: Curve) -> None:
@@ -235,7 +254,7 @@ def _name_points(ax: Axes, points: pd.DataFrame, curves: Sequence[Curve]) -> Non
     markers = np.concatenate(lines)
     left, right = ax.get_xlim()
     bottom, top = ax.get_ylim()
-    for utility in _undefended(points):
+    for utility in [*_undefended(points), *_untuned(points)]:
         lines.append(np.array([[left, utility], [right, utility]]))
     lines += [np.array([[x, bottom], [x, top]]) for x in _chance(points)]
     place(ax, labels, markers, lines, SMALL)
@@ -244,6 +263,11 @@ def _name_points(ax: Axes, points: pd.DataFrame, curves: Sequence[Curve]) -> Non
 def _undefended(points: pd.DataFrame) -> list[float]:
     """Utilities without a defense: one for each model and setup."""
     return list(points.loc[points["defense"] == "none", "utility"])
+
+
+def _untuned(points: pd.DataFrame) -> list[float]:
+    """Utilities of the model before any tuning: one for each model and setup."""
+    return sorted(points["untuned"].dropna().unique().tolist()) if "untuned" in points else []
 
 
 def _chance(points: pd.DataFrame) -> tuple[float, float]:

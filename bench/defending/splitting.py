@@ -1,0 +1,76 @@
+"""Split fine-tuning behind a bottom that is not trained: what the vendor receives once, trains on, and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from bench.backbones import Network, Ragged, Tokens, by_length
+from bench.contracts import Channel, Envelope
+from bench.exchange import NextTokens, OutputLayer, Predictor, Session
+
+Sends = Callable[[Tokens], Ragged]
+"""What the customer makes of texts: vectors [T, d] at the cut."""
+
+
+def fit_once_sent(session: Session, network: Network, output: OutputLayer, sends: Sends) -> None:
+    """Each training example is sent once; the vendor trains on what it keeps of them, all epochs long.
+
+    Args:
+        output: by which a language model is trained; a classifier's is the head of the network.
+    """
+    received, top = sent_once(session, network, sends), _top(session, network)
+
+    def step(rows: Tensor, epoch: int) -> float:
+        with session.autocast():
+            out = top(received.take(rows), session.train.take(rows).types)
+        if session.classes:
+            return session.backward_through_customer(out, rows, epoch)
+        gradient, loss = output.learnt(out, rows, epoch)
+        out.backward(gradient)  # type: ignore[no-untyped-call]
+        return loss
+
+    private = [] if session.classes else output.trained
+    session.fit(step, {"params": [*network.trained(), *private]})
+
+
+def sent_once(session: Session, network: Network, sends: Sends) -> Ragged:
+    """What the vendor receives of all training examples and keeps."""
+    train, parts = session.train, []
+    # Behind a block, batches of similar length bound padding and memory.
+    batches = by_length(train.lengths) if session.cut else [session.all_rows]
+    network.eval()  # a frozen bottom has no dropout: inference will send the same
+    with torch.no_grad():
+        for rows in session.progress("representations", batches, len(batches)):
+            vectors = sends(train.take(rows))
+            parts.append(session.wire.send(Channel.REPRESENTATIONS, vectors, rows))
+    network.train()
+    return Ragged.joined(parts).take(torch.cat(batches).argsort())
+
+
+def predictor(
+    session: Session, network: Network, output: OutputLayer, sends: Sends
+) -> Predictor | NextTokens:
+    """The customer sends what it wants to know, and the vendor answers; see `fit_once_sent`."""
+    wire, top = session.wire, _top(session, network)
+
+    def answered(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
+        sent = wire.send(Channel.REPRESENTATIONS, sends(tokens), rows, Envelope(split=split))
+        with session.autocast():
+            return top(sent, tokens.types)
+
+    def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
+        answer = Envelope(split=split, sender="vendor")
+        return wire.send(Channel.LOGITS, answered(tokens, rows, split), rows, answer)
+
+    def read(tokens: Tokens, rows: Tensor, split: str) -> tuple[Tensor, Tensor]:
+        return output.read(answered(tokens, rows, split), tokens, rows, split)
+
+    return Predictor(score, network) if session.classes else NextTokens(read, network)
+
+
+def _top(session: Session, network: Network) -> Callable[[Ragged, Tensor], Tensor]:
+    """The vendor's part: class scores [B, C]; of a language model the vectors [T, d] below its output layer."""
+    return network if session.classes else network.features

@@ -1,0 +1,89 @@
+"""All secret detectors side by side on the same texts: what each misses, and how much it masks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from bench.contracts import Estimate, LeakboardError
+from bench.defending import DETECTORS, EXACT, LEVELS, Detector
+from bench.scoring.detection import Score, chosen_split, load_texts, score
+from bench.tasks import Span, Split
+
+COLUMNS = ("detector", "miss-rate", "precision", "masked words", "in the paper")
+
+
+def scores(
+    texts: Sequence[str], secrets: Sequence[Sequence[Span]] | None, pipeline: str
+) -> dict[str, Score | LeakboardError]:
+    """By name every detector's score on the same texts, or why it has none here.
+
+    What the task marks itself (`exact`) misses nothing and is left out.
+    """
+    found: dict[str, Score | LeakboardError] = {}
+    for name in DETECTORS:
+        if name == EXACT:
+            continue
+        try:
+            spans = Detector(name=name, spacy=pipeline).detect(texts).spans
+            found[name] = score(texts, spans, secrets)
+        except LeakboardError as error:  # its library or pipeline is not here; the others are
+            found[name] = error
+    return found
+
+
+def compare_detectors(
+    names: Sequence[str],
+    pipeline: str,
+    split: str | None = None,
+    limit: int | None = None,
+    data: Path | None = None,
+) -> Iterator[RenderableType]:
+    """What `leakboard detect` shows where no detector is named: a table for each set of texts.
+
+    Raises:
+        LeakboardError: see `load_texts`, `chosen_split`.
+    """
+    for name in names:
+        task = load_texts(name, data).limited(limit, 0)
+        which, texts = chosen_split(task, split)
+        found = scores(texts.texts, texts.secrets, pipeline)
+        yield _table(f"{task.name}, {which}, {len(texts)} texts{_marked(texts)}", found)
+        for reason in {str(one): None for one in found.values() if isinstance(one, LeakboardError)}:
+            yield Text(reason)
+    yield Text(
+        "Shares, with 95 % intervals over texts. In the paper (Just Fine-tune Twice, Shi et al. 2022): what "
+        "each level masks of WikiText-2 and of ABCD, which are customer dialogues."
+    )
+
+
+def _marked(texts: Split) -> str:
+    if texts.secrets is None:
+        return ", no secrets marked"
+    return f", {sum(map(len, texts.secrets))} secrets"
+
+
+def _table(title: str, found: dict[str, Score | LeakboardError]) -> Table:
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
+    for column in COLUMNS:
+        first = column == COLUMNS[0]
+        table.add_column(column, justify="left" if first else "right", no_wrap=first)
+    for name, one in found.items():
+        level = LEVELS.get(name)
+        printed = " / ".join(f"{share:.3f}" for share in level.printed) if level else ""
+        shown = ["not installed", "", ""]
+        if isinstance(one, Score):
+            shown = [_shown(each) for each in (one.miss_rate, one.precision, one.words)]
+        table.add_row(name, *shown, printed)
+    return table
+
+
+def _shown(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"

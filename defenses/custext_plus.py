@@ -1,0 +1,129 @@
+"""CusText+: each word is replaced by one of a few that are near, stop words by none."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from bench.backbones import Backbone, Neighbours
+from bench.contracts import Claim
+from bench.defending import Epsilon, Substituting, drawn_words, words_of
+from bench.methods import Source
+
+MARKS = "Ġ▁"
+"""Before the tokens with which words begin, in some vocabularies."""
+_known: WeakKeyDictionary[Neighbours, dict[int, Tensor]] = WeakKeyDictionary()
+
+
+class CusTextPlus(Substituting):
+    """The vocabulary is cut into sets of words that are near each other; a word is replaced by one of its set,
+    by the exponential mechanism, and stop words are sent as they are.
+
+    Which set a word is in can be seen: what is hidden is which of its words it was. The paper takes the
+    words by frequency in the customer's texts, here it is the order of the vocabulary, which is public;
+    and of its stop words those of scikit-learn, not of NLTK.
+    """
+
+    name: ClassVar[str] = "custext-plus"
+    source: ClassVar[Source] = Source(
+        "A Customized Text Sanitization Mechanism with Differential Privacy (Chen et al. 2023)",
+        "sections 3.2 and 3.3, algorithm 1",
+        "https://arxiv.org/abs/2207.01193",
+    )
+    colour: ClassVar[str] = "#2d2dd2"
+    marker: ClassVar[str] = "X"
+
+    epsilon: Epsilon = 1.0
+    """ε between two words of a set, above 0; smaller hides more; "none" replaces nothing."""
+    size: int = Field(20, ge=2)
+    """K, the words of a set; the last one may have fewer."""
+    stop_words: bool = False
+    """Whether stop words are replaced, too: CusText without the plus."""
+
+    def claim(self) -> Claim | None:
+        if self.epsilon is None:
+            return None
+        kept = "" if self.stop_words else " stop words,"
+        return Claim(
+            guarantee="ε-differential privacy of a word among those of its set",
+            parameters={"epsilon": self.epsilon, "words": self.size},
+            covers=f"each word, once, and not which set it is in;{kept} special tokens, lengths and labels are "
+            "not covered",
+            unit="vector",
+        )
+
+    def drawn(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
+        sets, epsilon = sets_of(base, self.size), self.epsilon
+        assert epsilon is not None
+        hidden = sets[ids, 0] >= 0  # a special token that somebody writes as a word has no set
+        if not self.stop_words:
+            hidden &= ~torch.isin(ids, stop_words(base))
+
+        def weights(some: Tensor) -> tuple[Tensor, Tensor]:
+            return sets[some], nearness_weights(some, sets[some], base.embeddings, epsilon)
+
+        out = ids.clone()
+        out[hidden] = drawn_words(ids[hidden], weights, rng)
+        return out
+
+
+def sets_of(base: Backbone, size: int) -> Tensor:
+    """[V, K] the words of the set that each word is in, itself among them; −1 where there are fewer.
+
+    Word by word, in the order of the vocabulary, each that has no set yet forms one with those nearest to
+    it of what is left.
+    """
+    of_size = _known.setdefault(base.neighbours, {})
+    if size not in of_size:
+        rows = base.embeddings.detach().float().cpu()
+        squares, words = rows.square().sum(1), words_of(base)
+        sets = torch.full((len(rows), size), -1)
+        left = torch.full((len(rows),), torch.inf)
+        left[words] = 0.0
+        for word in words.tolist():
+            if left[word] == 0:
+                # Of words that have a set the distance is infinite.
+                far = squares - 2 * (rows @ rows[word]) + left
+                far[word] = -torch.inf
+                near = far.topk(min(size, len(far)), largest=False)
+                own = near.indices[near.values < torch.inf]
+                sets[own, : len(own)] = own
+                left[own] = torch.inf
+        of_size[size] = sets
+    return of_size[size]
+
+
+def nearness_weights(words: Tensor, sets: Tensor, embeddings: Tensor, epsilon: float) -> Tensor:
+    """[n, K] probabilities ∝ exp(ε/2 · u) of each word of its set, with u = (max − d)/(max − min) from 0 to 1.
+
+    The sensitivity of u is 1, so that what two words of a set send differs by no more than ε.
+
+    Args:
+        words: [n] ids; `sets` [n, K] as `sets_of` gives them.
+        embeddings: [V, d].
+    """
+    rows, there = embeddings.detach().float().cpu(), sets >= 0
+    far = (rows[sets] - rows[words][:, None]).norm(dim=2).double()
+    least = far.masked_fill(~there, torch.inf).amin(1, keepdim=True)
+    most = far.masked_fill(~there, -torch.inf).amax(1, keepdim=True)
+    u = (most - far) / (most - least).clamp(min=torch.finfo(torch.double).tiny)
+    chances: Tensor = (epsilon / 2 * u).masked_fill(~there, -torch.inf).softmax(1)
+    return chances
+
+
+def stop_words(base: Backbone) -> Tensor:
+    """Ids of the tokens that are stop words by themselves."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    named = base.tokenizer.convert_ids_to_tokens(range(len(base.embeddings)))
+    found = [
+        i
+        for i, name in enumerate(named)
+        if name and name.strip(MARKS).lower() in ENGLISH_STOP_WORDS
+    ]
+    return torch.tensor(found, dtype=torch.long)

@@ -1,0 +1,76 @@
+"""SanText+: rare words are replaced by others that are near, frequent ones now and then."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from bench.backbones import Backbone
+from bench.contracts import Claim
+from bench.defending import Epsilon, Substituting, drawn_words, exponential_weights, words_of
+from bench.methods import Source
+
+
+class SanTextPlus(Substituting):
+    """A sensitive word is replaced by a sensitive one that is drawn by its distance, another one is so with
+    probability `p`, and else sent as it is.
+
+    Sensitive are rare words. The paper counts in the customer's own texts, so that which words these are
+    would itself tell of them; here the order of the tokeniser's vocabulary says it, which is public.
+    """
+
+    name: ClassVar[str] = "santext-plus"
+    source: ClassVar[Source] = Source(
+        "Differential Privacy for Text Analytics via Natural Text Sanitization (Yue et al. 2021)",
+        "section 4.2, algorithm 2",
+        "https://arxiv.org/abs/2106.01221",
+    )
+    colour: ClassVar[str] = "#00f05a"
+    marker: ClassVar[str] = "P"
+
+    epsilon: Epsilon = 15.0
+    """ε of the distance of two sensitive words, above 0; smaller hides more; "none" replaces nothing."""
+    sensitive: float = Field(0.9, gt=0, le=1)
+    """w, the share of the vocabulary that is sensitive, the rarest words; 1 is SanText without the plus. The
+    paper has 0.9, the default of the released code is 0.5."""
+    p: float = Field(0.3, gt=0, le=1)
+    """Probability with which a word that is not sensitive is replaced, too; by default of the code 0.2."""
+
+    def claim(self) -> Claim | None:
+        if self.epsilon is None:
+            return None
+        if self.sensitive == 1:
+            return Claim(
+                guarantee="dχ-privacy (Euclidean distance of the word embeddings)",
+                parameters={"eta": self.epsilon},
+                covers="each token, once; special tokens, lengths and labels are not covered",
+                unit="vector",
+            )
+        return Claim(
+            guarantee="utility-optimised dχ-privacy (Euclidean distance of the word embeddings)",
+            parameters={"epsilon": self.epsilon, "epsilon_0": -math.log(self.p)},
+            covers=f"each word, once, as far as what stands for it is one of the {self.sensitive:.0%} of the "
+            "vocabulary that are sensitive; others show what they are, and special tokens, lengths and "
+            "labels are not covered",
+            unit="vector",
+        )
+
+    def drawn(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
+        words = words_of(base)
+        rare = words[math.floor((1 - self.sensitive) * len(words)) :]
+        now_and_then = torch.from_numpy(rng.random(len(ids))) < self.p
+        hidden = torch.isin(ids, rare) | now_and_then
+        epsilon = self.epsilon
+        assert epsilon is not None
+
+        def weights(some: Tensor) -> tuple[Tensor, Tensor]:
+            return rare, exponential_weights(some, rare, base.embeddings, epsilon)
+
+        out = ids.clone()
+        out[hidden] = drawn_words(ids[hidden], weights, rng)
+        return out

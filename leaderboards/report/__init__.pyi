@@ -1,0 +1,1 @@
+from .reporting import report as report

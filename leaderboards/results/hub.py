@@ -1,0 +1,144 @@
+"""Records in dataset repositories of the Hugging Face hub: a snapshot, its table, and a card."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bench import __version__
+from bench.contracts import LeakboardError, MissingExtra, plain
+from leaderboards.tables import RecordSet, export
+
+SCHEME = "hf://"
+ADDRESS = re.compile(r"hf://(?:datasets/)?([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
+SNAPSHOT, TABLE, CARD = "records.parquet", "table.parquet", "README.md"
+"""What stands in a repository: the records byte for byte, `Results.frame`, and what they are."""
+
+
+def fetched(address: str) -> Path:
+    """The snapshot of a repository, downloaded unless it is in the hub's cache.
+
+    Raises:
+        LeakboardError: no address, no such repository or revision, no records in it, or no network.
+        MissingExtra: huggingface_hub is not installed.
+    """
+    repo, revision = _parts(address)
+    api = _api()
+    try:
+        found = api.hf_hub_download(repo, SNAPSHOT, repo_type="dataset", revision=revision)
+    except Exception as error:  # those of the network, the cache and the hub have no common base
+        raise _told(address, error) from error
+    return Path(found)
+
+
+def upload(address: str, snapshot: Path, records: RecordSet, version: str) -> str:
+    """Puts a snapshot, its table and a card into a repository, which is made where there is none.
+
+    Args:
+        version: the data version of the records in words, or nothing.
+
+    Returns:
+        The address of the commit, as the hub tells it.
+
+    Raises:
+        LeakboardError: no address, or the hub does not take it.
+        MissingExtra: huggingface_hub is not installed.
+    """
+    repo, revision = _parts(address)
+    if revision is not None:
+        raise LeakboardError(
+            f"{address}: records are pushed to the newest revision; leave out @{revision}"
+        )
+    api, operation = _api(), _operation()
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / TABLE
+        export(records.frame(), table)
+        content = {
+            SNAPSHOT: snapshot,
+            TABLE: table,
+            CARD: _card(repo, records, version).encode(),
+        }
+        try:
+            api.create_repo(repo, repo_type="dataset", exist_ok=True)
+            done = api.create_commit(  # all three files or none
+                repo,
+                [
+                    operation(path_in_repo=name, path_or_fileobj=own)
+                    for name, own in content.items()
+                ],
+                commit_message=f"{len(records)} records, by Leakboard {__version__}",
+                repo_type="dataset",
+            )
+        except Exception as error:
+            raise _told(address, error) from error
+    return str(done.commit_url)
+
+
+def _api() -> Any:
+    try:
+        from huggingface_hub import HfApi
+    except ImportError as error:
+        raise MissingExtra("huggingface_hub", "hub") from error
+    return HfApi(library_name="leakboard", library_version=__version__)
+
+
+def _operation() -> Any:
+    from huggingface_hub import CommitOperationAdd
+
+    return CommitOperationAdd
+
+
+def _parts(address: str) -> tuple[str, str | None]:
+    match = ADDRESS.fullmatch(address)
+    if match is None:
+        raise LeakboardError(
+            f"'{plain(address, 120)}' is no dataset repository: expected hf://OWNER/NAME, or hf://OWNER/NAME@REVISION"
+        )
+    return match[1], match[2]
+
+
+def _told(address: str, error: Exception) -> LeakboardError:
+    """What went wrong at the hub, and what to do about it."""
+    name, about = type(error).__name__, plain(str(error).strip().partition("\n")[0])
+    advice = {
+        "RepositoryNotFoundError": "there is no such dataset repository, or it is not yours to see; log in by "
+        "`hf auth login`",
+        "RevisionNotFoundError": "it has no such revision",
+        "RemoteEntryNotFoundError": f"it holds no {SNAPSHOT}; `leakboard push` writes one",
+        "LocalEntryNotFoundError": f"the hub cannot be reached, and nothing is in the cache ({about})",
+        "HFValidationError": about,
+    }
+    return LeakboardError(f"{address}: {advice.get(name, f'{name}: {about}')}")
+
+
+def _card(repo: str, records: RecordSet, version: str) -> str:
+    tasks = sorted({record.cell.task for record in records})
+    defenses = sorted({record.cell.defense.name for record in records})
+    of = f", {version}" if version else ""
+    return f"""---
+license: mit
+pretty_name: {repo.partition("/")[2]}
+tags: [privacy, benchmark, leakboard]
+configs:
+- config_name: default
+  data_files: {TABLE}
+---
+
+# {repo.partition("/")[2]}
+
+{len(records)} records of [Leakboard](https://pypi.org/project/leakboard/) {__version__}{of}: what private
+fine-tuning leaks, and what its privacy costs.
+
+Tasks: {", ".join(tasks)}. Defenses: {", ".join(defenses)}.
+
+```python
+import leakboard as lb
+
+r = lb.load("hf://{repo}")
+r.best()
+```
+
+`{SNAPSHOT}` holds the records byte for byte, with their checksums; `{TABLE}` a row per cell and attack.
+"""

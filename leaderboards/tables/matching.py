@@ -1,0 +1,82 @@
+"""Settings of several defenses at the same utility."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from leaderboards.tables.measured import Setting
+from leaderboards.tables.standing import CERTIFIED
+
+FREE_LOSS = 1.0
+"""Points of utility that the question of the best privacy grants, and within which utility is matched."""
+HELD_OUT, REPORTED = "held-out trials", "the reported figure"
+"""What utility was matched on: what was reported has no part in a choice made on the first."""
+NEAR = 1e-9
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What defenses offer at the same utility.
+
+    Attributes:
+        inside: of each defense the setting that keeps most of those whose utility is the same.
+        apart: of each other defense the setting whose utility is nearest to that without protection.
+        plain: no protection.
+        by: on what their utility was compared, `HELD_OUT` or `REPORTED`.
+    """
+
+    inside: Sequence[Setting]
+    apart: Sequence[Setting]
+    plain: Setting
+    by: str
+
+
+def at_same_utility(settings: Sequence[Setting]) -> Matched | None:
+    """Of each defense the setting that keeps most at the same utility; None without any, or without `none`.
+
+    Utility is the same within `FREE_LOSS` points of no protection and of each other: that of the trials on
+    held-out training examples where all settings have one, else the one that is reported. Of all such ranges
+    the one is taken that holds settings of most defenses; of as many the one nearest to no protection.
+    """
+    plain = next((o for o in settings if o.row["undefended"] and o.row["defense"] == "none"), None)
+    others = [one for one in settings if not one.row["undefended"]]
+    if plain is None or not others:
+        return None
+    trials = [float(one.lost["held_out"]) for one in [plain, *others]]
+    by = REPORTED if any(map(isnan, trials)) else HELD_OUT
+    lost = {
+        id(one): float(one.lost["points"]) if by == REPORTED else 100 * (trials[0] - trial)
+        for one, trial in zip(others, trials[1:], strict=True)
+    }
+    # Each range ends at a setting, or at no protection itself.
+    starts = {0.0, -FREE_LOSS, *lost.values()}
+    starts |= {start - FREE_LOSS for start in starts}
+    ranges = [start for start in starts if -FREE_LOSS <= start <= 0.0]
+    low = max(
+        ranges,
+        key=lambda at: (len({o.row["defense"] for o in _inside(others, lost, at)}), -abs(at)),
+    )
+    inside = sorted(_inside(others, lost, low), key=_keeps, reverse=True)
+    chosen = _first_of_each(inside)
+    nearest = _first_of_each(sorted(others, key=lambda one: abs(lost[id(one)])))
+    apart = [one for name, one in nearest.items() if name not in chosen]
+    return Matched([*chosen.values()], apart, plain, by)
+
+
+def _inside(settings: Sequence[Setting], lost: Mapping[int, float], low: float) -> list[Setting]:
+    """Those whose loss of utility lies in a range of `FREE_LOSS` points."""
+    return [one for one in settings if low - NEAR <= lost[id(one)] <= low + FREE_LOSS + NEAR]
+
+
+def _first_of_each(settings: Sequence[Setting]) -> dict[str, Setting]:
+    """By defense."""
+    found: dict[str, Setting] = {}
+    for one in settings:
+        found.setdefault(str(one.row["defense"]), one)
+    return found
+
+
+def _keeps(one: Setting) -> tuple[bool, float]:
+    return one.standing == CERTIFIED, one.privacy.mean

@@ -1,0 +1,51 @@
+"""Trainings of the rules' small cells, of which those that are alike are made once in a process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+
+from bench.conformance.trial import Trial
+from bench.contracts.channels import Channel
+
+WORKED_OUT = {Channel.ADAPTER_GRADIENTS, Channel.RECOMPUTED}
+"""Channels that are there only where an attack reads them."""
+TOLD = {"name", "source", "version", "twins", "model_config"}
+"""What a class says of itself, and does not act by."""
+MADE: dict[Hashable, object] = {}
+
+
+def acts_as(cls):
+    """The class by which one trains that overrides nothing but what it tells."""
+    while not {name for name in vars(cls) if not name.startswith(("_", "model_"))} - TOLD:
+        cls = cls.__bases__[0]
+    return cls
+
+
+def remember(monkeypatch):
+    """Until the end of a test; one that asks for the same twice gets two trainings, to be compared."""
+    asked, trials = Counter(), []
+
+    def once(function):
+        def remembered(trial, **how):
+            trials.append(trial)  # so that no other one gets its id
+            planned, defense = trial.planned, trial.planned.defense
+            cls = acts_as(type(defense))
+            attacks = tuple(str(p.attack) for p in planned.pairings)
+            reads = {c for p in planned.pairings for c in p.attack.threat.reads} & WORKED_OUT
+            what = (
+                *(function.__name__, cls, planned.cell.model_dump_json(exclude={"defense"})),
+                str({name: getattr(defense, name) for name in cls.model_fields}),
+                attacks if function.__name__ == "record" else frozenset(reads),
+                tuple(sorted(how.items())),
+            )
+            asked[id(trial), what] += 1
+            key = (what, asked[id(trial), what])
+            if key not in MADE:
+                MADE[key] = function(trial, **how)
+            return MADE[key]
+
+        return remembered
+
+    monkeypatch.setattr(Trial, "train", once(Trial.train))
+    monkeypatch.setattr(Trial, "record", once(Trial.record))

@@ -1,0 +1,47 @@
+"""Whether everybody can use the site: what axe-core finds on its pages, in both colour schemes."""
+
+from __future__ import annotations
+
+import pytest
+
+GRAVE = {"serious", "critical"}
+"""Impacts, as axe-core calls them, that keep somebody from using a page."""
+HOW = {"resultTypes": ["violations"], "preload": False}
+"""Without asking for style sheets once more, which a page from disk may not."""
+PAGES = [
+    *("index.html", "boards.html", "compare.html", "about.html", "findings.html", "methods.html"),
+    *("records.html", "tasks/reviews.html", "defenses/sap.html", "attacks/logit-gradient.html"),
+]
+
+
+@pytest.fixture(scope="module")
+def faults():
+    """Gives the grave faults of a page, each with the first place where it is."""
+    reason = "axe-playwright-python is not installed"
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason).Axe()
+
+    def found(page):
+        told = axe.run(page, options=HOW).response["violations"]
+        return [
+            f"{one['id']} ({len(one['nodes'])}): {one['nodes'][0]['html']}"
+            for one in told
+            if one["impact"] in GRAVE
+        ]
+
+    return found
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_keeps_anybody_out(open_page, site, faults, scheme, width):
+    page = open_page(scheme=scheme, width=width)
+    record = min((site / "records").glob("*.html"))
+    for path in [*PAGES, record.relative_to(site)]:
+        page.goto(f"file://{site / path}")
+        assert faults(page) == [], path
+
+
+def test_axe_finds_a_fault_that_is_there(open_page, faults):
+    page = open_page("about.html")
+    page.evaluate("document.querySelector('.lead').style.color = '#eee'")
+    assert any(fault.startswith("color-contrast") for fault in faults(page))
