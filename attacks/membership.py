@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.attacking import MembershipAttack
-from bench.exchange import Trainee, confidences, losses
+from bench.exchange import Trainee, confidences
 from bench.methods import Knowledge, Source
 
 
@@ -36,8 +36,8 @@ class Membership(MembershipAttack):
         candidates = knowledge.candidates
         if self.score == "confidence":
             return self.of_each(confidences, released, candidates)
-        values = -self.of_each(losses, released, candidates)
+        values = -self.losses(released, candidates)
         if self.score == "calibrated" and not knowledge.classes:
             assert knowledge.network is not None
-            values += self.of_each(losses, knowledge.network().eval(), candidates)
+            values += self.losses(knowledge.network().eval(), candidates)
         return values

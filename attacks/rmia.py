@@ -13,7 +13,7 @@ from scipy.special import expit
 from attacks.membership import Membership
 from bench.attacking import MembershipAttack
 from bench.contracts import Channel, Goal, Knows, ThreatModel
-from bench.exchange import Trainee, losses
+from bench.exchange import Trainee
 from bench.methods import Attack, Auxiliary, Knowledge, Shadows, Source
 
 TRIED = tuple(round(0.1 * i, 1) for i in range(11))
@@ -69,9 +69,9 @@ class Rmia(MembershipAttack):
         assert knowledge.candidates is not None
         out = self._out(knowledge, knowledge.candidates)
         a = tuned(out, knowledge.shadows) if self.a == "tuned" else self.a
-        x = gains(-self.of_each(losses, released, knowledge.candidates), out, a)
+        x = gains(-self.losses(released, knowledge.candidates), out, a)
         public = knowledge.auxiliary.take(self.population)
-        z = gains(-self.of_each(losses, released, public), self._out(knowledge, public), a)
+        z = gains(-self.losses(released, public), self._out(knowledge, public), a)
         beaten = np.searchsorted(np.sort(z), x - np.log(self.gamma), side="right")
         # The share is a step function of the gain; where many share 0 or 1, the gain itself ranks.
         share: NDArray[np.float64] = (beaten + expit(x)) / (len(z) + 1)
@@ -82,7 +82,7 @@ class Rmia(MembershipAttack):
         assert knowledge.network is not None
         if knowledge.classes:
             return np.full(len(told.tokens), 1 / knowledge.classes)
-        found: NDArray[np.float64] = np.exp(-self.of_each(losses, knowledge.network().eval(), told))
+        found: NDArray[np.float64] = np.exp(-self.losses(knowledge.network().eval(), told))
         return found
 
 

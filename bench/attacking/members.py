@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Literal
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from bench.backbones import Tokens, by_length
 from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from bench.exchange import Trainee, restored
+from bench.exchange import Trainee, losses, restored
 from bench.methods import Attack, Auxiliary, Knowledge
 
 Measured = Callable[[Trainee, Tokens, Tensor], Tensor]
@@ -60,6 +61,17 @@ class MembershipAttack(Attack):
         rows = np.arange(len(values))
         about = (Goal.MEMBERSHIP, Channel.MODEL, "train", rows, values)
         return [Guess(*about, measure="membership", round=last)]
+
+    def losses(self, network: Trainee, told: Auxiliary | None) -> NDArray[np.float64]:
+        """[n] the loss of each example, as training would see it: computed once for all attacks of a cell."""
+        assert told is not None
+        vector = torch.nn.utils.parameters_to_vector(network.trained())
+        name = hashlib.sha256(vector.detach().cpu().numpy().tobytes()).hexdigest()
+        found = told.learned.recall(
+            f"losses of {self.candidates} under {name}",
+            lambda rng: self.of_each(losses, network, told),
+        )
+        return found.copy()
 
     def of_each(
         self, measured: Measured, network: Trainee, told: Auxiliary | None

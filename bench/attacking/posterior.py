@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from operator import mul
 
 import torch
@@ -34,8 +35,8 @@ class Posterior:
     Attributes:
         rows: [V, d] embeddings, of mean norm 1.
         log_prior: [V].
-        weights: [5] of what `_terms` gives.
-        known: [K] token ids that occur in public text; others are candidates only where they arrive.
+        weights: [5] w, a, b, s and u.
+        known: [K] token ids that occur in public text. Candidates are these and what arrived.
     """
 
     rows: Tensor
@@ -55,77 +56,79 @@ class Posterior:
         rows = embeddings / embeddings.norm(dim=1).mean()
         prior = (counts + SMOOTHING).log().to(rows)
         start = torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0]).to(rows)
-        plain = cls(rows, prior - prior.logsumexp(0), start, counts.nonzero()[:, 0].to(rows.device))
-        among = plain.candidates(torch.cat([truth, sent]))
-        terms = plain._terms(sent, among)
-        place = torch.searchsorted(among.ids, truth.to(among.ids.device))
+        truth, sent = truth.to(rows.device), sent.to(rows.device)
+        known = counts.nonzero()[:, 0].to(rows.device)
+        # What public text lacks belongs to it here, or the fit would not know that such tokens are sent.
+        every: Tensor = torch.cat([known, truth]).unique()  # type: ignore[no-untyped-call]
+        plain = cls(rows, prior - prior.logsumexp(0), start, every)
+        terms = plain._terms(sent)
+        place = torch.searchsorted(every, truth)
+        place[truth == sent] = len(every)
         weights = start.clone().requires_grad_()
         optimiser = torch.optim.LBFGS([weights], max_iter=STEPS, line_search_fn="strong_wolfe")
 
         def loss() -> float:
             optimiser.zero_grad()
-            found = cross_entropy(sum(map(mul, weights, terms), torch.zeros(())), place)
+            found = cross_entropy(sum(map(mul, weights, terms[1:]), terms[0]), place)
             found.backward()  # type: ignore[no-untyped-call]
             return found.item()
 
         optimiser.step(loss)  # type: ignore[no-untyped-call]
-        return cls(plain.rows, plain.log_prior, weights.detach(), plain.known)
-
-    def candidates(self, received: Tensor) -> Candidates:
-        """Those that are known, and those that arrived."""
-        both = torch.cat([self.known, received.flatten().to(self.known.device)])
-        ids: Tensor = both.unique()  # type: ignore[no-untyped-call]
-        return Candidates(ids, self.rows[ids], self.rows[ids].square().sum(1))
+        return replace(plain, weights=weights.detach(), known=known)
 
     def read(self, received: Tensor) -> Tensor:
         """[T] the most probable token behind what stands for it in each of R rounds [T, R]."""
-        among = self.candidates(received)
-        different, inverse = received.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
-        best = [among.ids[self._scores(part, among).argmax(1)] for part in different.split(CHUNK)]
-        return torch.cat(best).cpu()[inverse]
+        different, inverse = received.to(self.rows.device).unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
+        best = []
+        for part in different.split(CHUNK):
+            candidates = torch.cat([self.known.expand(len(part), -1), part], 1)
+            best.append(candidates.gather(1, self._scores(part).argmax(1, keepdim=True))[:, 0])
+        return torch.cat(best)[inverse].cpu()
 
-    def _scores(self, received: Tensor, among: Candidates) -> Tensor:
-        """[t, C] log-probabilities up to a constant per row: the prior once, each round's likelihood."""
+    def _scores(self, received: Tensor) -> Tensor:
+        """[t, K + R] log-probabilities of the tokens that are known and of those that arrived in R rounds.
+
+        Up to a constant per row: the prior once, each round's likelihood.
+        """
         w, a, b, s, u = self.weights.tolist()
-        total: Tensor = (w * self.log_prior[among.ids]).repeat(len(received), 1)
+        prior, norms = w * self.log_prior, u * self.rows.square().sum(1)
+        known, own = prior[self.known].repeat(len(received), 1), prior[received]
         for column in received.T:
             told, row = column.unique(return_inverse=True)
-            squared, place = among.distances(told.to(total.device))
-            found = -b * squared - u * among.norms - squared.sqrt_().mul_(a)
-            found[range(len(place)), place] += s
-            total += found[row]
-        return total
+            squared = self._distances(told)
+            found = -b * squared - norms[self.known] - squared.sqrt_().mul_(a)
+            # It stands among those that arrived, at a distance of 0 that no rounding blurs.
+            found[self.known == told[:, None]] = -inf
+            known += found[row]
+            squared = (self.rows[received] - self.rows[column][:, None]).square().sum(2)
+            same = received == column[:, None]
+            own += s * same - a * squared.sqrt() - b * squared - norms[received]
+        return torch.cat([known, own], 1)
 
-    def _terms(self, received: Tensor, among: Candidates) -> list[Tensor]:
-        """Log prior, −distance, −distance², whether the same, −‖x‖²: each [n, C] or [1, C]."""
-        squared, place = among.distances(received.to(among.ids.device))
+    def _distances(self, received: Tensor) -> Tensor:
+        """[n, K] squared, from each of n received tokens to those that are known."""
+        one, other = self.rows[received], self.rows[self.known]
+        squared = torch.addmm(other.square().sum(1), one, other.T, alpha=-2)
+        return squared.add_(one.square().sum(1)[:, None]).clamp_(min=0)
+
+    def _terms(self, sent: Tensor) -> list[Tensor]:
+        """What `_scores` adds up for one round, each [n, K + 1]: what is no candidate, then by weight."""
+        zeros = torch.zeros(len(sent), 1).to(self.rows)
+        squared = torch.cat([self._distances(sent), zeros], 1)
+        twice = torch.cat([self.known == sent[:, None], zeros > 0], 1)
+        candidates = torch.cat([self.known.expand(len(sent), -1), sent[:, None]], 1)
         same = torch.zeros_like(squared)
-        same[range(len(place)), place] = 1
-        prior = self.log_prior[among.ids][None]
-        return [prior, -squared.sqrt(), -squared, same, -among.norms[None]]
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Tokens that may stand behind what arrived.
-
-    Attributes:
-        ids: [C] sorted.
-        rows: [C, d] their embeddings, of squared length `norms` [C].
-    """
-
-    ids: Tensor
-    rows: Tensor
-    norms: Tensor
-
-    def distances(self, received: Tensor) -> tuple[Tensor, Tensor]:
-        """[n, C] squared, from each of n received tokens, which are candidates, and [n] where they stand."""
-        place = torch.searchsorted(self.ids, received)
-        squared = torch.addmm(self.norms, self.rows[place], self.rows.T, alpha=-2)
-        squared.add_(self.norms[place, None]).clamp_(min=0)
-        # Exactly 0 there: rounding would add a distance where there is none.
-        squared[range(len(place)), place] = 0
-        return squared, place
+        same[:, -1] = 1
+        never = torch.zeros_like(squared).masked_fill_(twice, -inf)
+        norms = self.rows.square().sum(1)
+        return [
+            never,
+            self.log_prior[candidates],
+            -squared.sqrt(),
+            -squared,
+            same,
+            -norms[candidates],
+        ]
 
 
 def posterior_bound(embeddings: Tensor, counts: Tensor, eta: float) -> float:

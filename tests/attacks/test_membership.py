@@ -87,6 +87,9 @@ def told(monkeypatch):
         def eval(self):
             return self
 
+        def trained(self):
+            return [torch.tensor(self.losses)]
+
     def restored(network, vector):
         network.losses = np.array(released[int(vector[0])])
         return network
@@ -98,7 +101,7 @@ def told(monkeypatch):
     sizes = tokens.lengths.tolist()
     assert len(set(sizes)) == 3
     monkeypatch.setattr(members, "restored", restored)
-    monkeypatch.setattr(membership, "losses", of_each)
+    monkeypatch.setattr(members, "losses", of_each)
     monkeypatch.setattr(membership, "confidences", lambda *given: 10 * of_each(*given))
 
     def model(round):
@@ -135,3 +138,27 @@ def test_candidates_are_scored_as_training_would_see_them_unless_that_is_not_kno
     assert told(score="loss", masked=True, candidates="raw") == told(score="loss")
     assert Knows.MECHANISM in Membership().needs
     assert Knows.MECHANISM not in Membership(candidates="raw").needs
+
+
+def test_the_losses_under_a_model_are_computed_once_for_all_attacks(monkeypatch):
+    asked = []
+
+    class Model:
+        def __init__(self, value):
+            self.value = value
+
+        def trained(self):
+            return [torch.tensor([self.value])]
+
+    def of_each(network, own, labels):
+        asked.append(network.value)
+        return torch.full((len(own),), network.value)
+
+    monkeypatch.setattr(members, "losses", of_each)
+    told = Auxiliary(load_tiny("tiny-bert").encode(["a", "not good"], None, 16), np.zeros(2, int))
+    for attack in (Membership(), Rmia(), Membership(candidates="raw")):
+        for value in (1.0, 2.0):
+            found = attack.losses(Model(value), told)
+            assert found.tolist() == [value, value]
+            found[:] = 0  # what one attack does with them does not reach the next
+    assert asked == [1.0, 2.0, 1.0, 2.0]
