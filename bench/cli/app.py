@@ -40,7 +40,9 @@ app = typer.Typer(
 
 SuiteName = Annotated[
     str,
-    typer.Argument(metavar="SUITE", help="A built-in suite (see `leakboard list`) or a YAML file."),
+    typer.Argument(
+        metavar="SUITE", help="A built-in suite (see `leakboard list suites`) or a YAML file."
+    ),
 ]
 Source = Annotated[
     str,

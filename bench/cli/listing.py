@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean, median
 
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -13,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.backbones import EMBEDDED
+from bench.contracts import LeakboardError, Record, did_you_mean
 from bench.methods import Method, registry
 from bench.records import Corrupt, Store
 from bench.running import Plan, Planned, lacking
@@ -20,8 +22,8 @@ from bench.suites import load_suite, suite_names
 from bench.tasks import listing
 
 
-def tables() -> list[Table]:
-    """One table each of defenses, attacks, tasks, models and suites."""
+def known() -> dict[str, dict[str, str]]:
+    """Of each kind of thing the names, and what there is to say; the first line says it in short."""
     defenses = {
         name: _about(defense, f"sends: {_words(defense.emits)}")
         for name, defense in registry.defenses().items()
@@ -54,25 +56,65 @@ def tables() -> list[Table]:
         "a file .gguf": "Llama, Qwen 2/3 or Gemma 3 (text), dequantised once (extra `gemma`)",
     }
     suites = {name: load_suite(name).description for name in suite_names()}
-    return [
-        _cards("Defenses", defenses),
-        _cards("Attacks", attacks),
-        _cards("Tasks", tasks),
-        _cards("Models", models),
-        _cards("Suites", suites),
-    ]
+    return {
+        "defenses": defenses,
+        "attacks": attacks,
+        "tasks": tasks,
+        "models": models,
+        "suites": suites,
+    }
 
 
-def plan(planned: Plan, store: Store) -> Iterator[RenderableType]:
-    """The cells with their state, each reason why something does not fit, and a count.
+def names() -> Iterator[RenderableType]:
+    """All names by kind, and how to read more."""
+    table = _table("kind", "names")
+    for kind, texts in known().items():
+        table.add_row(f"{kind} ({len(texts)})", ", ".join(texts))
+    yield table
+    yield Text(
+        "leakboard list defenses: a line for each; list attacks label: all about those of labels"
+    )
+
+
+def of_kind(kind: str, text: str | None = None) -> Table:
+    """A line for each thing of a kind; or, with a text, all there is to say of those whose name holds it.
+
+    Where no name does, of those of which it is said.
+
+    Raises:
+        LeakboardError: there is no such kind, or nothing of the kind holds the text.
+    """
+    kinds = known()
+    if kind not in kinds:
+        raise LeakboardError(f"list: no kind '{kind}'. {did_you_mean(kind, kinds)}")
+    if text is None:
+        table = _table("name", "")
+        table.columns[0].min_width = max(map(len, kinds[kind]))
+        for name, told in kinds[kind].items():
+            table.add_row(name, Text(told.split("\n")[0], no_wrap=True, overflow="ellipsis"))
+        return table
+    every, asked = kinds[kind], text.lower()
+    named = [name for name in every if asked in name.lower()]
+    found = named or [name for name, told in every.items() if asked in told.lower()]
+    if not found:
+        raise LeakboardError(f"list {kind}: nothing holds '{text}'. {did_you_mean(text, every)}")
+    return _cards({name: every[name] for name in found})
+
+
+def plan(planned: Plan, store: Store, like: Sequence[Record] = ()) -> Iterator[RenderableType]:
+    """The cells with their state, each reason why something does not fit, a count, and how long it will take.
 
     Nothing is written: a damaged record stays where it is.
+
+    Args:
+        like: records that say how long cells take, beside those of the store.
 
     Raises:
         LeakboardError: a record was written by a later version.
     """
     table = _table(
-        f"Plan of {planned.suite.name}", "task", "model", "seed", "defense", "attacks", "state"
+        *("task", "model", "seed", "defense", "attacks", "state"),
+        title=f"Plan of {planned.suite.name}",
     )
     kinds = []
     for cell in planned.cells:
@@ -89,6 +131,38 @@ def plan(planned: Plan, store: Store) -> Iterator[RenderableType]:
         yield Text(f"skipped: {', '.join(attacked)} on {', '.join(defenses)}: {reason}", "dim")
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("done", "skipped", "to run"))
     yield Text(f"{len(kinds)} cells: {counts}; records in {store.folder}")
+    missing = [cell for cell, kind in zip(planned.cells, kinds, strict=True) if kind == "to run"]
+    if missing:
+        yield Text(duration(missing, [*store.read_all(), *like]))
+
+
+def duration(cells: Sequence[Planned], records: Iterable[Record]) -> str:
+    """How long cells will take one after another, by records of such cells: of the same method, task and model,
+    else of the same task and model."""
+    by: dict[tuple[str, ...], list[float]] = {}
+    for record in records:
+        if record.cost is not None:
+            cell = record.cell
+            for place in ((cell.task, cell.model), (cell.task, cell.model, cell.defense.name)):
+                by.setdefault(place, []).append(record.cost.total_seconds)
+    seconds = []
+    for planned in cells:
+        place = planned.cell.task, planned.cell.model
+        of = by.get((*place, planned.defense.name)) or by.get(place)
+        if of:
+            seconds.append(median(of))
+    if not seconds:
+        return "how long it takes is not known: no such cell was run before; `run` tells after the first parts"
+    told = f"about {spoken(fmean(seconds) * len(cells))} in one process"
+    return f"{told}, as such cells took, here or on another machine"
+
+
+def spoken(seconds: float) -> str:
+    """'50 s', '12 min' or '3 h 20 min'."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def _state(cell: Planned, store: Store) -> tuple[str, str]:
@@ -152,9 +226,9 @@ def _parameter(name: str, field: FieldInfo) -> str:
     )
 
 
-def _cards(title: str, texts: Mapping[str, str]) -> Table:
+def _cards(texts: Mapping[str, str]) -> Table:
     """A name and what there is to say about it; the first line stands out."""
-    table = _table(title, "name", "")
+    table = _table("name", "")
     for name, text in texts.items():
         first, *rest = text.split("\n")
         told = Text(first)
@@ -163,7 +237,7 @@ def _cards(title: str, texts: Mapping[str, str]) -> Table:
     return table
 
 
-def _table(title: str, *columns: str) -> Table:
+def _table(*columns: str, title: str = "") -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold", no_wrap=column == "name")

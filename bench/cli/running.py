@@ -32,15 +32,28 @@ if TYPE_CHECKING:
 
 
 @app.command("list")
-def list_() -> None:
-    """Show defenses, attacks, tasks, models and suites, with source and threat model.
+def list_(
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="KIND", help="defenses, attacks, tasks, models or suites."),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Argument(metavar="TEXT", help="Part of a name, or of what is said of it."),
+    ] = None,
+) -> None:
+    """Show defenses, attacks, tasks, models and suites; of those that hold a text all there is to say.
 
-    Example: leakboard list
+    Examples: leakboard list
+
+    leakboard list defenses
+
+    leakboard list attacks label
     """
     from bench.cli import listing
 
-    for table in listing.tables():
-        console.print(table)
+    for part in listing.names() if kind is None else [listing.of_kind(kind, text)]:
+        console.print(part)
 
 
 @app.command()
@@ -54,7 +67,7 @@ def plan(
     evaluate: Evaluate = None,
     out: Out = None,
 ) -> None:
-    """Show the cells of a suite, the pairs that do not fit and why, and what is already done.
+    """Show the cells of a suite, the pairs that do not fit and why, what is already done, and how long it takes.
 
     Example: leakboard plan smoke
     """
@@ -73,7 +86,9 @@ def plan(
     )
     with console.status("loading data and models"):
         planned = make_plan(loaded, data)
-    for part in listing.plan(planned, Store(out or LOCAL / loaded.name)):
+    published = PUBLISHED / loaded.name
+    like = Store(published).read_all() if published.is_dir() else []
+    for part in listing.plan(planned, Store(out or LOCAL / loaded.name), like):
         console.print(part)
 
 
@@ -82,7 +97,7 @@ def run(
     suite: Annotated[
         str | None,
         typer.Argument(
-            metavar="SUITE", help="A built-in suite (see `leakboard list`) or a YAML file."
+            metavar="SUITE", help="A built-in suite (see `leakboard list suites`) or a YAML file."
         ),
     ] = None,
     task: Tasks = None,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 from typing import Any, Self
 
 from rich.console import Console
@@ -15,11 +17,15 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 
 from bench.contracts import LeakboardError, Record
+from bench.running.pairing import Pairing
 from bench.running.plan import Planned
+
+PARTS = {"fine-tuning": (0.0, 0.6), "attacking": (0.75, 1.0)}
+"""Where in a cell its long parts begin and end, about, as in the published records; what is before and
+between them, such as measuring utility, is not told step by step."""
 
 
 class Reporter:
@@ -39,9 +45,11 @@ class Reporter:
         """Something that the user should know, and that does not end the run."""
 
     def track(self, what: str, items: Iterable[Any], total: int, lane: int = 0) -> Iterator[Any]:
-        """The items, each told as done when the next one is asked for."""
+        """The items, each told as done when the next one is asked for; attacks by name while they run."""
         self.moved(what, 0, total, lane)
         for done, item in enumerate(items, start=1):
+            if isinstance(item, Pairing):
+                self.moved(f"{what}: {item.attack.name}", done - 1, total, lane)
             yield item
             self.moved(what, done, total, lane)
 
@@ -56,14 +64,19 @@ class Live(Reporter):
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("left"),
-            # Cells differ in length, so the estimate looks back over a long stretch.
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             console=console,
             transient=True,
-            speed_estimate_period=3600,
         )
-        self.cells = self.bars.add_task("cells", total=cells)
+        self.cells = self.bars.add_task("cells", total=cells, left="")
+        self.began: float | None = None
+        """When the first cell was begun that had no record."""
+        self.worked, self.kept = 0, 0
+        """Cells that were run here, and those whose record was there."""
+        self.parts: dict[int, float] = {}
+        """How much of its cell each worker has done, about."""
+        self.at: dict[str, int] = {}
+        """Of cells, by their keys, the worker."""
         self.lanes: dict[int, TaskID] = {}
         self.methods: dict[int, str] = {}
         """What each worker is at."""
@@ -81,13 +94,20 @@ class Live(Reporter):
         cell = planned.cell
         self.names[cell.key] = f"{cell.task} seed {cell.seed} {planned.named}"
         self.methods[lane] = str(planned.defense)
+        self.parts[lane], self.at[cell.key] = 0.0, lane
+        self.began = self.began or time.monotonic()
 
     def moved(self, what: str, done: int, total: int, lane: int = 0) -> None:
         if lane not in self.lanes:
-            self.lanes[lane] = self.bars.add_task("", total=None)
+            self.lanes[lane] = self.bars.add_task("", total=None, left="")
         bar, method = self.lanes[lane], self.methods.get(lane, "")
-        if done == 0:
+        part, _, running = what.partition(": ")
+        if done == 0 and not running:
             self.bars.reset(bar)
+        if part in PARTS:
+            first, last = PARTS[part]
+            self.parts[lane] = first + (last - first) * done / max(1, total)
+            self.bars.update(self.cells, left=self.left())
         self.bars.update(
             bar,
             description=escape(f"  {method}: {what}"),
@@ -96,9 +116,20 @@ class Live(Reporter):
             visible=done < total,
         )
 
+    def left(self) -> str:
+        """How long the rest takes if it goes on as before, from the first parts of the first cell on."""
+        done = self.worked + sum(self.parts.values())
+        total = self.bars.tasks[self.cells].total
+        if self.began is None or not done or total is None:
+            return ""
+        seconds = (time.monotonic() - self.began) * (total - self.kept - done) / done
+        return f"left {timedelta(seconds=round(max(0.0, seconds)))}"
+
     def finished(self, record: Record, reused: bool) -> None:
-        self.bars.advance(self.cells)
+        self.worked, self.kept = self.worked + (not reused), self.kept + reused
+        self.parts.pop(self.at.pop(record.key, -1), None)
         name = self.names.get(record.key, record.key)
+        self.bars.update(self.cells, advance=1, left=self.left())
         self.console.print(_line(escape(name), record, reused), highlight=False, markup=True)
 
     def warned(self, message: str) -> None:
@@ -136,5 +167,5 @@ def _line(name: str, record: Record, reused: bool) -> str:
     if worst is not None:
         told += f", inversion EP {worst:.3f}"
     if record.cost and not reused:
-        told += f", {record.cost.total_seconds:.0f} s"
+        told += f", {record.cost.total_seconds:.0f} s, {record.cost.peak_megabytes / 1000:.1f} GB"
     return f"[dim]{'kept' if reused else 'done'}[/] {name}: {told}"

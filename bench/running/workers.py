@@ -200,15 +200,15 @@ class Telling(Reporter):
 
     def __init__(self, events: Connection) -> None:
         self.events = events
-        self.last = 0.0
+        self.last, self.what = 0.0, ""
 
     def started(self, planned: Planned, lane: int = 0) -> None:
         self._tell("started", planned.cell.key)
 
     def moved(self, what: str, done: int, total: int, lane: int = 0) -> None:
         now = time.monotonic()
-        if done in (0, total) or now - self.last > OFTEN:
-            self.last = now
+        if done in (0, total) or what != self.what or now - self.last > OFTEN:
+            self.last, self.what = now, what
             self._tell("moved", what, done, total)
 
     def finished(self, record: Record, reused: bool) -> None:

@@ -43,9 +43,7 @@ def planned(store, *defenses, **fields):
 
 @pytest.fixture(scope="module")
 def listed():
-    return dict(
-        zip(("defenses", "attacks", "tasks", "models", "suites"), listing.tables(), strict=True)
-    )
+    return {kind: listing.of_kind(kind, "") for kind in listing.known()}
 
 
 def words(text):
@@ -98,12 +96,62 @@ def test_list_shows_the_first_sentence_of_a_docstring_and_brackets_as_they_are(m
 
     known = {**registry.defenses(), "odd": Odd}
     monkeypatch.setattr(registry, "defenses", lambda: known)
-    text = shown(listing.tables()[0])
+    text = shown(listing.of_kind("defenses", "odd"))
     assert "odd Reads E[i] (i.e. a row) of [bold]. sends:" in text
     assert "source: A [red] paper" in text
 
 
+def test_without_a_kind_all_names_are_shown_on_one_page():
+    text = shown(*listing.names(), width=80)
+    for kind, names in listing.known().items():
+        assert f"{kind} ({len(names)})" in text
+        assert all(name in text for name in names)
+    console = Console(width=80, file=io.StringIO())
+    console.print(*listing.names())
+    assert len(console.file.getvalue().splitlines()) < 50
+
+
+def test_a_kind_is_a_line_for_each_name():
+    for kind, names in listing.known().items():
+        console = Console(width=80, file=io.StringIO())
+        console.print(listing.of_kind(kind))
+        lines = [line.split(" ")[1] for line in console.file.getvalue().splitlines()[2:]]
+        assert lines == [name.split(" ")[0] for name in names]
+        assert len(lines) < 60
+
+
+def test_a_text_shows_all_about_those_that_hold_it_and_nothing_else():
+    text = shown(listing.of_kind("attacks", "Token"))
+    assert "token-gradient" in text
+    assert "reads: activations or gradients or logit-gradients" in text
+    assert "eia-nn" not in text  # it says the word, and has another name
+    assert " crt " in shown(listing.of_kind("defenses", "confidential language"))
+
+
+def test_an_unknown_kind_or_text_is_told_with_the_nearest():
+    with pytest.raises(LeakboardError, match=r"no kind 'defences'. Did you mean 'defenses'"):
+        listing.of_kind("defences")
+    with pytest.raises(LeakboardError, match=r"nothing holds 'sap-ctl'. Did you mean 'sap-cti'"):
+        listing.of_kind("defenses", "sap-ctl")
+
+
 # Plan
+
+
+def test_plan_says_how_long_by_records_of_such_cells(tmp_path):
+    store = Store(tmp_path)
+    assert "how long it takes is not known" in planned(store, NoDefense(), SAP(eta=50))
+    whole = run(tmp_path, NoDefense())
+    slow = [
+        record.model_copy(update={"cost": record.cost.model_copy(update={"total_seconds": 240.0})})
+        for record in whole
+    ]
+    (none,) = make(NoDefense(), seeds=(1,)).cells
+    assert listing.duration([none] * 60, slow).startswith("about 4 h 0 min in one process")
+    # Of another method there is none, so that all cells of the task and model count.
+    (other,) = make(SAP(eta=50), seeds=(1,)).cells
+    assert listing.duration([other], slow).startswith("about 4 min")
+    assert "min in one" not in planned(store, NoDefense())  # nothing is left to run
 
 
 def test_plan_shows_each_cell_with_its_axes_and_the_parameters_that_were_set(tmp_path):
