@@ -70,6 +70,7 @@ COLUMNS = {
     "epochs": WHOLE,
     "precision": TEXT,
     "train": TEXT,
+    "copies": TEXT,
     "bytes_up": WHOLE,
     "bytes_down": WHOLE,
     "epoch_bytes_up": REAL,
@@ -188,6 +189,9 @@ def _of_cell(record: Record) -> dict[str, Any]:
         "epochs": cell.train.epochs,
         "precision": cell.train.precision,
         "train": canonical(cell.train.model_dump()),
+        "copies": ", ".join(map(str, cell.plant.copies))
+        if cell.plant and cell.plant.canaries
+        else "",
         "bytes_up": cost and cost.bytes_up,
         "bytes_down": cost and cost.bytes_down,
         "epoch_bytes_up": cost and cost.epoch_bytes_up,

@@ -14,7 +14,7 @@ from bench.scoring import GAINED
 from bench.tasks import CEILING
 from leaderboards.tables.frame import COLUMNS, TEXT, WHOLE, Row, flags_of, rows_of
 
-TRAINED = ["limit", "train"]
+TRAINED = ["limit", "train", "copies"]
 """What a setup is told by, where these tell setups apart."""
 SETTING = ["task", "model", "cut", "defense", "params", "setup", "shared", *TRAINED]
 """What rows have in common that differ in nothing but the seed."""

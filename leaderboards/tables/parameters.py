@@ -90,8 +90,8 @@ def settings(params: str, names: Iterable[str]) -> str:
 def setup(row: Row, peers: pd.DataFrame) -> str:
     """What tells the setup of a row from those of its peers, which share task, model and defense.
 
-    Names the data limit and the settings of training where they tell setups apart, else the setup's
-    digits.
+    Names the data limit, the settings of training and how often canaries are planted where they tell setups
+    apart, else the setup's digits.
     """
     return _apart(row, peers, "setup")
 
@@ -112,9 +112,11 @@ def _apart(row: Row, peers: pd.DataFrame, digits: str) -> str:
     if any(len(own) > 1 for own in found.values()):
         return f"setup {row[digits]}"
     parts: list[str] = []
-    if len({limit for limit, _ in found}) > 1:
+    if len({limit for limit, *_ in found}) > 1:
         parts.append("all data" if pd.isna(row["limit"]) else setting("limit", row["limit"]))
     parts.append(settings(row["train"], varying(peers["train"])))
+    if len({copies for *_, copies in found}) > 1:
+        parts.append(f"copies = {row['copies'] or 'none'}")
     return ", ".join(filter(None, parts))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from records import record
 
+from bench.contracts.record import Record
+from bench.contracts.settings import Plant
 from leaderboards.tables.frame import frame
 from leaderboards.tables.parameters import settings, setup
 
@@ -17,3 +19,16 @@ def test_a_setup_without_a_limit_reads_as_all_data_wherever_its_row_comes_from()
     _, whole = rows.to_dict("records")
     assert setup(whole, rows) == "all data"
     assert setup(rows.iloc[1].to_dict(), rows) == "all data"
+
+
+def test_setups_that_differ_in_how_often_canaries_are_planted_are_told_by_that() -> None:
+    def planted(*copies: int) -> Record:
+        one, plant = record(), Plant(canaries=("my id is {digits}",), copies=copies)
+        return one.model_copy(update={"cell": one.cell.model_copy(update={"plant": plant})})
+
+    rows = frame([planted(10), planted(1, 100), record()])
+    assert [setup(row, rows) for row in rows.to_dict("records")] == [
+        "copies = 10",
+        "copies = 1, 100",
+        "copies = none",
+    ]

@@ -76,7 +76,7 @@ def memory(
     claims = {record.key: record.claim for record in records}
     rows = rows.drop_duplicates(["key", "view"])
     setups = rows["key"].map(_setups(records))
-    rows = rows.assign(setup=setups, shared=setups)
+    rows = rows.assign(setup=setups, shared=setups, copies="")
     groups = rows.groupby(SETTING, sort=False, dropna=False)
     names = _names(rows)
     tasks = list(dict.fromkeys(zip(rows["task"], rows["model"], strict=True)))
