@@ -97,6 +97,24 @@ def test_models_that_differ_in_copies_share_a_row_and_what_training_added_is_dra
     assert ax.get_xlabel() == "← exposure gained by training, bits"
 
 
+def test_intervals_of_means_are_inside_the_axes(drawn, tmp_path):
+    def gained(seed: int, bits: float) -> Record:
+        own = remembered("none", 12.0, {}, undefended=True, seed=seed)
+        leaks = [
+            exposed(bits, "planted 10 times", 10, 0.1).model_copy(
+                update={"metric": "exposure gained"}
+            )
+        ]
+        return own.model_copy(update={"leaks": leaks})
+
+    memory([gained(0, 3.0), gained(1, 4.0), gained(2, 9.0)], tmp_path / "m", "title")
+    ax = panel(drawn[0])
+    bars = [bar for many in ax.collections for bar in many.get_segments()]
+    least = min(float(end) for bar in bars for end in bar[:, 0])
+    assert least < -1
+    assert ax.get_xlim()[0] <= least
+
+
 def test_a_single_canary_has_no_interval_and_a_hundred_have(drawn, tmp_path):
     memory(RECORDS[:1], tmp_path / "m", "title")
     (bars,) = panel(drawn[0]).collections

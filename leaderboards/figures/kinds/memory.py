@@ -88,7 +88,7 @@ def memory(
         panels = sheet.above.subplots(len(tasks), 1, squeeze=False)[:, 0]
         for ax, (task, model) in zip(panels, tasks, strict=True):
             ax.axvline(rows["chance"].iloc[0], label="mean of what was never seen", **CHANCE)
-            least = min(0.0, *rows["success_low"])
+            least = 0.0
             ax.axvline(CEILING, color=GREY, linewidth=0.8, label="likeliest of all 10⁶")
             here = [(s, own) for s, own in groups if (s[0], s[1]) == (task, model)]
             labels = []
@@ -96,6 +96,7 @@ def memory(
                 first = own.iloc[0].to_dict()
                 means = average(own, [*SETTING, "view"]).to_dict("records")
                 told = [mean for mean in means if _is_shown(mean)]
+                least = min([least, *(mean["success_low"] for mean in told)])
                 for mean in sorted(told, key=lambda mean: -copies_of(str(mean["view"]))):
                     _sign(ax, y, mean, signs)
                 _hollow(ax, y, first, printed, signs)
