@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from operator import mul
 
@@ -91,7 +92,7 @@ class Posterior:
         Up to a constant per row: the prior once, each round's likelihood.
         """
         w, a, b, s, u = self.weights.tolist()
-        prior, norms = w * self.log_prior, u * self.rows.square().sum(1)
+        prior, norms = w * self.log_prior, u * self._norms
         known, own = prior[self.known].repeat(len(received), 1), prior[received]
         for column in received.T:
             told, row = column.unique(return_inverse=True)
@@ -108,8 +109,13 @@ class Posterior:
     def _distances(self, received: Tensor) -> Tensor:
         """[n, K] squared, from each of n received tokens to those that are known."""
         one, other = self.rows[received], self.rows[self.known]
-        squared = torch.addmm(other.square().sum(1), one, other.T, alpha=-2)
-        return squared.add_(one.square().sum(1)[:, None]).clamp_(min=0)
+        squared = torch.addmm(self._norms[self.known], one, other.T, alpha=-2)
+        return squared.add_(self._norms[received, None]).clamp_(min=0)
+
+    @cached_property
+    def _norms(self) -> Tensor:
+        """[V] squared."""
+        return self.rows.square().sum(1)
 
     def _terms(self, sent: Tensor) -> list[Tensor]:
         """What `_scores` adds up for one round, each [n, K + 1]: what is no candidate, then by weight."""
@@ -120,14 +126,13 @@ class Posterior:
         same = torch.zeros_like(squared)
         same[:, -1] = 1
         never = torch.zeros_like(squared).masked_fill_(twice, -inf)
-        norms = self.rows.square().sum(1)
         return [
             never,
             self.log_prior[candidates],
             -squared.sqrt(),
             -squared,
             same,
-            -norms[candidates],
+            -self._norms[candidates],
         ]
 
 
