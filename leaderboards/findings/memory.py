@@ -76,7 +76,7 @@ def _by_copies(name: str, own: Sequence[tuple[Comparison, Row]]) -> Finding:
     return Finding(
         rule="memory",
         claim=f"On {comparison.task} with {comparison.model}, training under {name} adds to the exposure of "
-        f"secrets, {BITS}, {told} ({_seeds(most)}): "
+        f"secrets, {BITS}, {told} ({_seeds(own[-1][1])}): "
         f"{f'a gain is clear for those {listed(clear)}' if clear else 'no gain is shown'}.",
         settings=(name,),
         **measured(comparison, most),

@@ -21,8 +21,9 @@ def remembering(defense, params, copies, bits, half=1.0, **fields):
     """Two seeds in which secrets planted so often gained so many bits, and others none."""
 
     def gained(value, view):
+        n = 10 if view != "never planted" else 110
         own = leak(0.5, "canary-exposure", Goal.MEMORISATION, channel=Channel.MODEL, view=view)
-        told = {"metric": GAINED, "ceiling": CEILING, "success": estimate(value, 0.0, half, 10)}
+        told = {"metric": GAINED, "ceiling": CEILING, "success": estimate(value, 0.0, half, n)}
         return own.model_copy(update=told)
 
     made = []
@@ -61,6 +62,8 @@ def test_what_secrets_gain_is_told_by_number_of_copies_and_ordered_where_interva
     )
     assert tenth.claim.endswith("no order is shown.")
     assert redacted.settings == ("redacted patterns",)
+    # Of what was never planted there may be more, and the most that chance adds.
+    assert "(means over 2 seeds of 10 secrets each)" in found("memory", suite(18, -0.2, 9))[1].claim
     (*_, turned) = found("memory", suite(1.0, 18.0, 9.0))
     assert (
         "clear is that dpsgd ε=3 is more than redacted patterns is more than none;" in turned.claim
