@@ -19,8 +19,8 @@ from .guesses import BadGuess as BadGuess
 from .guesses import Truth as Truth
 from .guesses import score as score
 from .guesses import score_over_training as score_over_training
-from .memory import GAINED as GAINED
 from .memory import score_canaries as score_canaries
 from .memory import score_members as score_members
+from .metrics import GAINED as GAINED
 from .perplexity import judged as judged
 from .rescoring import rescored as rescored

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.contracts import Goal, Leak, Record
-from bench.scoring import one_run
 from bench.scoring.certificates import NEEDED, Strengths, advantage_low, strengths
 from bench.scoring.gains import not_above
 
@@ -88,6 +87,8 @@ def provable(record: Record, leak: Leak) -> float | None:
         return leak.epsilon_ceiling
     if leak.epsilon is None or not 2 <= leak.units <= MOST:
         return None
+    from bench.scoring import one_run  # longer to load than a figure takes to draw
+
     return one_run.ceiling(leak.units, *one_run.promised(record.claim))
 
 

@@ -13,6 +13,7 @@ from bench.attacking import expected_unseen, exposure
 from bench.contracts import Estimate, Guess, Measure, Point, Transcript
 from bench.scoring import metrics, one_run
 from bench.scoring.guesses import BadGuess, Truth
+from bench.scoring.metrics import GAINED
 from bench.tasks import (
     CEILING,
     DIGITS,
@@ -27,8 +28,6 @@ from bench.tasks import (
 LOW = 0.01
 """Share of false alarms at which members are counted that an attack finds for sure."""
 
-GAINED = "exposure gained"
-"""The metric of the bits by which training made secrets likelier."""
 EXTRACTED: dict[Measure, str] = {
     "extraction": "extracted",
     "beam extraction": "extracted by beam search",

@@ -18,6 +18,8 @@ BLOCK = 2**22
 """Weights of resamples that are held at once."""
 Z = 1.959964
 """Normal quantile of a two-sided 95 % interval."""
+GAINED = "exposure gained"
+"""The metric of the bits by which training made secrets likelier."""
 
 
 def share(hits: Ints, totals: Ints, chance: float) -> Estimate:

@@ -179,7 +179,7 @@ METRICS: dict[str, tuple[Goal, ...]] = {
     "label token accuracy": (Goal.LABEL,),
     "accuracy": (Goal.LABEL, Goal.ATTRIBUTE, Goal.MODEL),
     "exposure": (Goal.MEMORISATION,),
-    memory.GAINED: (Goal.MEMORISATION,),
+    metrics.GAINED: (Goal.MEMORISATION,),
     **dict.fromkeys(PRINTED, (Goal.MEMORISATION,)),
     **dict.fromkeys(continuations.PRINTED, (Goal.MEMORISATION,)),
     "AUC": (Goal.MEMBERSHIP,),
@@ -246,7 +246,7 @@ def _canaries(raw: Raw, metric: str) -> Numbers:
             raise Impossible("a canary's digits were printed, 1, or not, 0")
         found, ceiling = memory.estimate(hit.astype(float), PRINTED[metric]), 1.0
     else:
-        gained = metric == memory.GAINED
+        gained = metric == metrics.GAINED
         ranks = _ints(raw, "twice_rank", *(["twice_rank_before"] if gained else []))
         if min(map(np.min, ranks)) < 2 or max(map(np.max, ranks)) > 2 * 10**DIGITS:
             raise Impossible(f"ranks are from 1 to 10^{DIGITS}")

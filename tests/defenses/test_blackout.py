@@ -15,7 +15,8 @@ from bench.contracts.channels import Channel
 from bench.contracts.settings import Plant
 from bench.scoring import continuations
 from bench.scoring.checks import flags
-from bench.scoring.memory import EXTRACTED, GAINED
+from bench.scoring.memory import EXTRACTED
+from bench.scoring.metrics import GAINED
 from defenses.blackout import NOISE, Blackout
 from defenses.none import NoDefense
 

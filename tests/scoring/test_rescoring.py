@@ -25,7 +25,7 @@ def test_published_records_follow_from_their_raw_guesses():
 
 
 def test_what_a_released_model_remembers_is_scored_again():
-    from bench.scoring import memory, one_run
+    from bench.scoring import GAINED, memory, one_run
     from bench.tasks import planting
 
     ranks, member = list(range(2, 42, 2)), [0, 1, 0, 1, 0] * 4
@@ -41,11 +41,11 @@ def test_what_a_released_model_remembers_is_scored_again():
         attack="canary-exposure", goal=Goal.MEMORISATION, ceiling=planting.CEILING,
         raw={"twice_rank": [2, 20, 2000]},
     ).model_copy(update={"success": memory.estimate(bits, "exposure"), "units": 3, "metric": "exposure"})  # fmt: skip
-    gains = memory.estimate(bits - np.array([1.0, 0, 0]), memory.GAINED)
+    gains = memory.estimate(bits - np.array([1.0, 0, 0]), GAINED)
     gained = leak(
         attack="canary-exposure", goal=Goal.MEMORISATION, ceiling=planting.CEILING,
         raw={"twice_rank": [2, 20, 2000], "twice_rank_before": [10**6, 2 * 10**6, 2 * 10**6]},
-    ).model_copy(update={"success": gains, "units": 3, "metric": memory.GAINED})  # fmt: skip
+    ).model_copy(update={"success": gains, "units": 3, "metric": GAINED})  # fmt: skip
     hit = leak(attack="canary-exposure", goal=Goal.MEMORISATION, raw={"hit": [1, 0, 1]}).model_copy(
         update={
             "success": memory.estimate(np.array([1.0, 0, 1]), "extraction"),
