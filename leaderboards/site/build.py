@@ -50,7 +50,7 @@ def publish(folders: Sequence[Path], to: Path, docs: Path | None = None) -> Publ
         except OSError as error:
             raise LeakboardError(f"{to}: cannot be written ({error.strerror or error})") from error
         try:
-            draft = Draft(new, previous)
+            draft = Draft(new, previous, f" ({given.version})" if given.version else "")
             n = make(folders, given, draft, previous.read(given))
             draft.finish(given)
             new.chmod(0o755)  # mkdtemp makes folders for their owner alone

@@ -230,7 +230,6 @@ class Pages:
     def _environment(self) -> Environment:
         made = environment()
         made.globals |= {
-            "data": self._prints.version,
             "documents": self._prints.documents,
             "scatter": scatter,
             "symbols": SYMBOLS,

@@ -31,18 +31,13 @@ class Prints:
         return self._inputs.code
 
     @property
-    def version(self) -> str:
-        """What every page says of the records at its foot."""
-        return self._inputs.version
-
-    @property
     def documents(self) -> str:
         """Where the documentation stands in the site; '' where it holds none."""
         return f"{FOLDER}/{INDEX}" if self._inputs.documents else ""
 
     def page(self, of: str) -> str:
         """Of a page that shows something of this digest between its head and its foot."""
-        return digest([of, self.version, self.documents])
+        return digest([of, self.documents])
 
     def record(self, record: Record) -> str:
         """Of a record: its files, and what others say of it."""

@@ -207,6 +207,22 @@ def test_pages_and_figures_whose_records_did_not_change_are_carried_over(again, 
     assert built == len(whole) + len(methods) + 1
 
 
+def test_another_data_version_is_told_on_every_page_and_has_none_made_again_for_it(
+    again, made, monkeypatch, tmp_path
+):
+    folders, site = again
+    kept(folders[1], [over_time()[1].model_copy(update={"loss": [0.5, 0.25]})])
+    monkeypatch.setattr(inputs, "data_version", lambda _: "data <7>")
+    pages, built = publish(folders, site)
+    assert built < pages
+    assert over_time()[0].key not in made
+    for page in site.rglob("*.html"):
+        assert "its records alone<span data-records> (data &lt;7&gt;)</span>." in page.read_text(
+            "utf-8"
+        )
+    assert digests(site) == from_nothing(folders, tmp_path)
+
+
 def test_a_certificate_that_changes_has_the_pages_built_again_where_it_counts(again, made):
     folders, site = again
     another_certificate(folders)

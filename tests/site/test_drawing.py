@@ -56,3 +56,12 @@ def test_processes_that_draw_end_with_their_maker():
         drawer = psutil.Process(int(maker.stdout.readline()))
         maker.kill()
     drawer.wait(timeout=20)
+
+
+def test_processes_that_draw_do_not_load_what_takes_longer_than_a_figure():
+    code = (
+        "import sys; from importlib import import_module; from leaderboards.site.drawing import DRAW; "
+        "[import_module(name) for name in DRAW]; print({'torch', 'scipy.special'} & {*sys.modules})"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "set()\n"
