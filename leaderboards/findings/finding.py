@@ -10,7 +10,8 @@ from bench.contracts import Goal
 from bench.methods import registry
 from leaderboards.tables import HIDES, Comparison, Evidence, Row, setting_of
 
-CALLED = {goal: name for name, goal in HIDES.items()}
+CALLED = {goal: name for name, goal in HIDES.items()} | {Goal.MODEL: "the model"}
+"""What each goal looks for, as a sentence names it."""
 
 
 @dataclass(frozen=True)

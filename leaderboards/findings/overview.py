@@ -13,7 +13,6 @@ from leaderboards.tables import (
     Line,
     Matrix,
     Verdict,
-    counted,
     flags_of,
     matrices,
     points_lost,
@@ -53,21 +52,9 @@ def _finding(one: Matrix, aim: tuple[str, str]) -> Iterator[Finding]:
     lines = [line for line in offers(one) if line.shields[aim].verdict != Verdict.NOT_APPLICABLE]
     if not lines:
         return
-    words = [line.shields[aim].verdict for line in lines]
-    counts = {word: words.count(word) for word in Verdict}
-    what = called(Goal(aim[0]), aim[1])
-    told = [
-        f"{counts[Verdict.PROTECTS] or 'none'} of {counted(len(lines), 'defense')} protects them"
-    ]
-    told += [
-        f"{counts[word]} {verb}"
-        for word, verb in (
-            (Verdict.PARTLY, "partly"),
-            (Verdict.LEAKS, "leak them"),
-            (Verdict.NOT_SHOWN, "not shown"),
-        )
-        if counts[word]
-    ]
+    what, it = called(Goal(aim[0]), aim[1]), "it" if aim[0] == Goal.MODEL else "them"
+    told = _counted([line.shields[aim].verdict for line in lines], it)
+    alone = len(lines) == 1
     best = max(lines, key=lambda line: _kept(line, aim))
     shield = best.shields[aim]
     if shield.leak is None or shield.verdict == Verdict.NOT_SHOWN:  # then it is of all
@@ -75,17 +62,18 @@ def _finding(one: Matrix, aim: tuple[str, str]) -> Iterator[Finding]:
     about = f"{what[0].upper()}{what[1:]} on {one.comparison.task} ({one.comparison.model}): "
     if shield.verdict in PRAISE:
         points, ends = points_lost(best.lost)
-        told[-1] += (
-            f"; most is kept by {best.named}, {shield.leak.kept} of their privacy, for {points} {ends} "
-            f"points of utility"
+        most = f"{best.named} keeps" if alone else f"most is kept by {best.named},"
+        whose = "its" if it == "it" else "their"
+        told += (
+            f"; {most} {shield.leak.kept} of {whose} privacy, for {points} {ends} points of utility"
         )
         if USELESS in flags_of(shield.row):
-            told[-1] += ", while the untuned model may be as useful"
+            told += ", while the untuned model may be as useful"
     else:
-        told[-1] += f"; even of {best.named} {shield.leak}"
+        told += f"; {'' if alone else 'even '}of {best.named} {shield.leak}"
     yield Finding(
         rule="overview",
-        claim=f"{about}{', '.join(told)}.",
+        claim=f"{about}{told}.",
         task=one.comparison.task,
         model=one.comparison.model,
         settings=tuple(line.named for line in lines),
@@ -97,6 +85,22 @@ def _finding(one: Matrix, aim: tuple[str, str]) -> Iterator[Finding]:
         attack=shield.leak.attack,
         keys=tuple(dict.fromkeys(key for line in [best, *lines] for key in line.keys)),
     )
+
+
+def _counted(words: Sequence[Verdict], it: str) -> str:
+    """How many of the defenses do what; of one alone what it does."""
+    if len(words) == 1:
+        praise = {Verdict.PROTECTS: f"protects {it}", Verdict.PARTLY: f"protects {it} partly"}
+        return f"the one defense there {praise.get(words[0], f'leaks {it}')}"
+    protect, partly, leak, silent = (
+        words.count(word)
+        for word in (Verdict.PROTECTS, Verdict.PARTLY, Verdict.LEAKS, Verdict.NOT_SHOWN)
+    )
+    told = [f"{protect or 'none'} of {len(words)} defenses protect{'s' * (protect < 2)} {it}"]
+    told += [f"{partly} partly"] if partly else []
+    told += [f"{leak} leak{'s' * (leak == 1)} {it}"] if leak else []
+    told += [f"{silent} not shown"] if silent else []
+    return ", ".join(told)
 
 
 def _kept(line: Line, aim: tuple[str, str]) -> tuple[bool, float]:

@@ -51,7 +51,7 @@ def test_no_published_claim_praises_without_a_certificate(today):
     praising = [one for one in today if re.search("lowers the leak|shows no clear leak", one.claim)]
     assert len(praising) > 8
     for one in praising:
-        goal = CALLED_GOALS[re.search(r"leak of (\w+)", one.claim)[1]]
+        goal = CALLED_GOALS[re.search(r"leak of ((?:the )?\w+)", one.claim)[1]]
         own = rows[rows["key"].isin(one.keys) & (rows["attack"] == one.attack)]
         own = own[own["goal"] == goal].drop_duplicates(["key", "attack_params", "channel"])
         assert (own["certificate"] >= NEEDED).any(), one.claim

@@ -48,11 +48,32 @@ def test_the_answer_counts_defenses_and_says_where_the_untuned_model_may_be_as_u
         return one.claim
 
     assert (
-        "1 of 2 defenses protects them, 1 leak them; most is kept by sap η=75, 1.000 ["
+        "1 of 2 defenses protects them, 1 leaks them; most is kept by sap η=75, 1.000 ["
         in answer(0.6)
     )
     assert answer(0.6).endswith("of their privacy, for 10.0 [10.0, 10.0] points of utility.")
     assert answer(0.8).endswith(" points of utility, while the untuned model may be as useful.")
+
+
+def test_the_answer_is_in_words_for_one_defense_and_for_many():
+    strong = cells("sap", {"eta": 75.0}, [leak(0.2, chance=CHANCE)], (0.8, 0.8))
+    stronger = cells("dpnr", {"epsilon": 2.0}, [leak(0.2, chance=CHANCE)], (0.7, 0.7))
+    open_ = [
+        cells(name, params, [leak(0.99, chance=CHANCE)])
+        for name, params in (("dc", {"weight": 0.1}), ("frozen", {}))
+    ]
+
+    def answer(*defended):
+        told = found("overview", PLAIN, TWIN, *defended)
+        (one,) = [one for one in told if one.claim.startswith("Inputs on reviews (minilm)")]
+        return one.claim.removeprefix("Inputs on reviews (minilm): ")
+
+    assert answer(strong).startswith("the one defense there protects them; sap η=75 keeps 1.000 [")
+    assert answer().startswith("the one defense there leaks them; of sap η=none eia-nn reaches ")
+    assert answer(*open_).startswith("none of 3 defenses protects them, 3 leak them; even of ")
+    assert answer(strong, stronger, *open_).startswith(
+        "2 of 4 defenses protect them, 2 leak them; "
+    )
 
 
 def test_a_setting_says_what_happens_to_what_it_is_made_to_hide_alone():
