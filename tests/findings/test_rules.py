@@ -13,9 +13,11 @@ from bench.contracts.claim import Claim
 from bench.contracts.threat import Goal
 from defenses.rapt import RAPT
 from defenses.sap import SAP
+from leaderboards.findings import overview
 from leaderboards.findings.every import RULES, findings
 from leaderboards.findings.finding import listed, protects
 from leaderboards.tables.comparisons import comparisons
+from leaderboards.tables.verdicts import Verdict
 
 
 def test_what_leaks_at_every_setting_of_a_defense_that_is_made_against_something_else_is_told():
@@ -57,7 +59,7 @@ def test_the_answer_counts_defenses_and_says_where_the_untuned_model_may_be_as_u
 
 def test_the_answer_is_in_words_for_one_defense_and_for_many():
     strong = cells("sap", {"eta": 75.0}, [leak(0.2, chance=CHANCE)], (0.8, 0.8))
-    stronger = cells("dpnr", {"epsilon": 2.0}, [leak(0.2, chance=CHANCE)], (0.7, 0.7))
+    other = cells("dpnr", {"epsilon": 2.0}, [leak(0.2, chance=CHANCE)], (0.8, 0.8))
     open_ = [
         cells(name, params, [leak(0.99, chance=CHANCE)])
         for name, params in (("dc", {"weight": 0.1}), ("frozen", {}))
@@ -71,9 +73,11 @@ def test_the_answer_is_in_words_for_one_defense_and_for_many():
     assert answer(strong).startswith("the one defense there protects them; sap η=75 keeps 1.000 [")
     assert answer().startswith("the one defense there leaks them; of sap η=none eia-nn reaches ")
     assert answer(*open_).startswith("none of 3 defenses protects them, 3 leak them; even of ")
-    assert answer(strong, stronger, *open_).startswith(
-        "2 of 4 defenses protect them, 2 leak them; "
+    assert answer(strong, other, *open_).startswith(
+        "1 of 4 defenses protects them, 2 leak them, 1 not shown; most is kept by sap η=75, "
     )
+    hidden = [Verdict.PROTECTS, Verdict.LEAKS, Verdict.PROTECTS, Verdict.PARTLY]
+    assert overview._counted(hidden, "it") == ("2 of 4 defenses protect it, 1 partly, 1 leaks it")
 
 
 def test_a_setting_says_what_happens_to_what_it_is_made_to_hide_alone():
