@@ -180,7 +180,8 @@ def _scale_y(ax: Axes, panel: Panel) -> None:
         ax.set_ylim(-0.03, 1.03)
     elif quantity == "success":
         ax.set_ylabel(f"Success: {distinct(rows['metric'])}")
-        ax.set_ylim(*_room([*rows["success"], *_chances(rows, "success")]))
+        shown = rows.loc[rows["success"].notna(), ["success", "success_low", "success_high"]]
+        ax.set_ylim(*_room([*shown.to_numpy(float).ravel(), *_chances(rows, "success")]))
     else:
         metric = distinct(rows["utility_metric"]) if "utility_metric" in rows else ""
         ax.set_ylabel(f"Utility: {metric or 'accuracy'} →")

@@ -76,6 +76,16 @@ def test_the_figure_of_an_attacks_parameter_shows_success_for_each_attribute(tmp
     assert "Utility" not in text
 
 
+def test_the_intervals_of_an_attacks_success_end_on_its_panel(tmp_path, saved_by):
+    drawn = saved_by("sweep")
+    sweep(swept(frame(told()), "attribute", "labelled"), "labelled", tmp_path / "p", "T")
+    (ax,) = drawn[0].axes
+    ends = [end for bars in ax.collections for bar in bars.get_segments() for end in bar[:, 1]]
+    assert ends
+    bottom, top = ax.get_ylim()
+    assert bottom < min(ends) < max(ends) < top
+
+
 def test_values_that_are_no_numbers_stand_beside_each_other_with_none_at_the_end(tmp_path):
     text = words_of(sweep(swept(frame(deep()), "inversion", "eta"), "eta", tmp_path / "p", "T")[1])
     assert re.search(r"\b50 none\b", text)
