@@ -118,6 +118,9 @@ def test_any_two_defenses_stand_beside_each_other(open_page):
     heads = page.locator("#pairs thead th:visible").all_inner_texts()
     assert heads[0] == "shown"
     assert set(heads[1:]) == {"none", "sap"}
+    # Those that are not shown take nothing of the width.
+    widths = [box.bounding_box()["width"] for box in page.locator("#pairs thead th:visible").all()]
+    assert sum(widths) == pytest.approx(page.locator("#pairs").bounding_box()["width"], abs=2)
     other = open_page("compare.html?this=none&that=none")
     assert other.locator("#pairs thead th:visible").all_inner_texts() == ["shown", "none"]
     assert open_page("compare.html?this=nobody").locator("#pairs thead th:visible").count() == 3

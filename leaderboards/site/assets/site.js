@@ -264,7 +264,10 @@ function comparing(form) {
   const apply = () => {
     const shown = new Set([0, ...selects.map((select) => column(table, select.value))]);
     for (const row of table.rows) {
-      if (row.classList.contains("group")) continue;
+      if (row.classList.contains("group")) {
+        row.cells[0].colSpan = shown.size;  // more would be columns, too, and take their share of the width
+        continue;
+      }
       [...row.cells].forEach((cell, at) => { cell.hidden = !shown.has(at); });
       row.hidden = row.parentNode !== table.tHead && ![...shown].slice(1).some((at) => row.cells[at]?.textContent.trim());
     }
