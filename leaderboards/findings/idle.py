@@ -10,14 +10,19 @@ from leaderboards.tables import IDLE, NOTHING_WORKS, Comparison, ranged
 
 
 def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
-    """Where the strongest attack leaves the model without protection more than `IDLE` of its privacy."""
+    """Where the strongest attack leaves the model without protection more than `IDLE` of its privacy.
+
+    Secrets that were never planted are left out: there is nothing to find.
+    """
     for comparison in compared:
+        plant = comparison.records[0].cell.plant
+        unseen = plant is not None and not max(plant.copies, default=1)
         means = comparison.deciding()
         open_ = means[means["undefended"]]
         open_ = open_.assign(kept=open_["ep"] / open_["ep_chance"])
         for (goal, attribute), rows in open_.groupby(["goal", "attribute"], sort=False):
             row = rows.sort_values("kept").iloc[0].to_dict()
-            if row["kept"] <= IDLE:
+            if row["kept"] <= IDLE or (unseen and goal == Goal.MEMORISATION):
                 continue
             told = ranged(row["success"], row["success_low"], row["success_high"])
             yield Finding(

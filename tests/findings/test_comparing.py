@@ -68,6 +68,8 @@ def test_what_secrets_gain_is_told_by_number_of_copies_and_ordered_where_interva
     assert (
         "clear is that dpsgd ε=3 is more than redacted patterns is more than none;" in turned.claim
     )
+    # That nothing is found of secrets that are not there says nothing of the attack.
+    assert [one.figure for one in found("idle", suite(0.1, 0.1, 0.1))] == pytest.approx([0.01, 0.1])
     # One setting alone, at one number, is nothing to lay beside.
     assert found("memory", remembering("none", {}, 10, 5.0, undefended=True)) == []
 
