@@ -5,6 +5,7 @@ A site has a million entries, and a template takes seven times as long as the fu
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -35,7 +36,13 @@ def environment(package: str = "leaderboards.site") -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {"look": look, "mark": mark, "rows": rows, "version": __version__, "slug": slug}
+    made.filters["prose"] = prose
     return made
+
+
+def prose(text: str) -> Markup:
+    """Text of a docstring: what stands between backticks is code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def rows(table: Table) -> Markup:

@@ -17,6 +17,7 @@ from leaderboards.site.collection import collect
 from leaderboards.site.content import Content
 from leaderboards.site.front import answer
 from leaderboards.site.links import Links, slug
+from leaderboards.site.markup import prose
 from leaderboards.site.method_answers import dots_of, reach, standings_of
 from leaderboards.tables.boards import boards
 from leaderboards.tables.comparisons import comparisons
@@ -48,6 +49,11 @@ def test_the_verdict_on_a_defense_says_what_it_hides_what_it_leaks_to_whom_and_a
         "spectral); it costs 2.0 [2.0, 2.0] points of utility."
     )
     assert standings_of("dpsgd", answers(found)) == []
+
+
+def test_names_in_backticks_are_code_and_nothing_else_is_markup():
+    assert prose("as `eia-nn` does <b>&") == "as <code>eia-nn</code> does &lt;b&gt;&amp;"
+    assert prose("one ` alone") == "one ` alone"
 
 
 def test_the_chart_of_a_defense_has_its_settings_by_name_and_the_others_pale(found):
