@@ -57,6 +57,20 @@ def test_every_drawn_continuation_follows_from_its_own_words(base):
             ids.append(int(word))
 
 
+def test_continuations_drawn_together_follow_each_from_its_own_words(base):
+    prompt, written = prompt_of(base), []
+
+    def all_turned_round(texts, counts):
+        written.extend(texts)
+        return list(range(len(texts)))[::-1]
+
+    writer_of(base, top_k=2).draw(prompt, 4, 200, drawing(), all_turned_round)
+    assert len({tuple(text) for text in written if len(text) == 4}) > 2
+    for text in written:
+        known = [*prompt.tolist(), *text[:-1]]
+        assert text[-1] in next_of(base, known).topk(2).indices
+
+
 def test_the_same_seed_writes_the_same_and_another_one_another(base):
     writer, prompt = writer_of(base), prompt_of(base)
     once, again, other = (writer.continued(prompt, 5, 6, drawing(s)) for s in (0, 0, 1))
