@@ -55,7 +55,7 @@ class Blackout(Defense):
 
         def release() -> Tuned:
             network = session.trainee()
-            vector = torch.nn.utils.parameters_to_vector(network.trained()).detach().cpu()
+            vector = released.vector_of(network).cpu()
             noisy = vector + NOISE * normal(len(vector))
             session.wire.release(noisy, 0, 0)
             return released.Released(released.restored(network, noisy.to(session.device)))

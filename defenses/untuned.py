@@ -31,8 +31,7 @@ class Untuned(Defense):
 
     def fine_tune(self, session: Session) -> Tuned:
         network = session.trainee()
-        vector = torch.nn.utils.parameters_to_vector(network.trained()).detach()
-        session.wire.release(vector, 0, 0)
+        session.wire.release(released.vector_of(network), 0, 0)
         if not session.classes:
             return released.Released(network)
         shares = torch.bincount(session.labels, minlength=session.classes).float()

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bench.backbones import Tokens, by_length
 from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from bench.exchange import Trainee, losses, restored
+from bench.exchange import Trainee, losses, restored, vector_of
 from bench.methods import Attack, Auxiliary, Knowledge
 
 Measured = Callable[[Trainee, Tokens, Tensor], Tensor]
@@ -65,8 +65,7 @@ class MembershipAttack(Attack):
     def losses(self, network: Trainee, told: Auxiliary | None) -> NDArray[np.float64]:
         """[n] the loss of each example, as training would see it: computed once for all attacks of a cell."""
         assert told is not None
-        vector = torch.nn.utils.parameters_to_vector(network.trained())
-        name = hashlib.sha256(vector.detach().cpu().numpy().tobytes()).hexdigest()
+        name = hashlib.sha256(vector_of(network).cpu().numpy().tobytes()).hexdigest()
         found = told.learned.recall(
             f"losses of {self.candidates} under {name}",
             lambda rng: self.of_each(losses, network, told),

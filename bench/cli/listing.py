@@ -87,13 +87,14 @@ def of_kind(kind: str, text: str | None = None) -> Table:
     kinds = known()
     if kind not in kinds:
         raise LeakboardError(f"list: no kind '{kind}'. {did_you_mean(kind, kinds)}")
+    every = kinds[kind]
     if text is None:
         table = _table("name", "")
-        table.columns[0].min_width = max(map(len, kinds[kind]))
-        for name, told in kinds[kind].items():
+        table.columns[0].min_width = max(map(len, every))
+        for name, told in every.items():
             table.add_row(name, Text(told.split("\n")[0], no_wrap=True, overflow="ellipsis"))
         return table
-    every, asked = kinds[kind], text.lower()
+    asked = text.lower()
     named = [name for name in every if asked in name.lower()]
     found = named or [name for name, told in every.items() if asked in told.lower()]
     if not found:

@@ -16,6 +16,7 @@ from .released import Trainee as Trainee
 from .released import confidences as confidences
 from .released import losses as losses
 from .released import restored as restored
+from .released import vector_of as vector_of
 from .server import Call as Call
 from .server import Server as Server
 from .session import Session as Session

@@ -155,14 +155,14 @@ def fit(
 
     def counted(rows: Tensor, epoch: int) -> float:
         if release and epoch > done[1]:
-            session.wire.release(_vector(network), epoch - 1, done[0])
+            session.wire.release(vector_of(network), epoch - 1, done[0])
         done[1] = epoch
         done[0] += 1
         return step(rows)
 
     session.fit(counted, {"params": network.trained()}, lengths=lengths, drawn=drawn)
     if release:
-        session.wire.release(_vector(network), done[1], done[0])
+        session.wire.release(vector_of(network), done[1], done[0])
 
 
 def restored(network: Trainee, vector: Tensor) -> Trainee:
@@ -171,5 +171,6 @@ def restored(network: Trainee, vector: Tensor) -> Trainee:
     return network.eval()
 
 
-def _vector(network: Trainee) -> Tensor:
+def vector_of(network: Trainee) -> Tensor:
+    """[P] what is released of a model: the opposite of `restored`."""
     return torch.nn.utils.parameters_to_vector(network.trained()).detach()

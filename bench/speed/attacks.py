@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch.nn.utils import parameters_to_vector
 
 from attacks.canary_exposure import CanaryExposure
 from attacks.eia_optimise import Optimise
 from bench.backbones import LanguageModel, Tokens, load_backbone
 from bench.contracts import Channel, Cost, Goal, Ints, Message, Plant, TrainSettings, Transcript
+from bench.exchange import vector_of
 from bench.methods import Knowledge, registry
 from bench.running import Planned, make_plan, run_cell, scene_of
 from bench.scoring import Truth, score_canaries
@@ -93,7 +93,7 @@ def exposure(canaries: int = 10) -> list[Figure]:
     def network() -> LanguageModel:
         return LanguageModel(base, TrainSettings())
 
-    vector = parameters_to_vector(network().trained()).detach().numpy()[None]
+    vector = vector_of(network()).numpy()[None]
     message = Message(
         *(Channel.MODEL, "train", 0, "customer", "public", 0, np.zeros(1, np.int64)), vector
     )
