@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from bench.backbones import one_thread
 from bench.contracts import Channel, Collected, Goal, Guess, Ints, Knows, ThreatModel, Transcript
 from bench.methods import Attack, Knowledge, Source
 
@@ -66,7 +67,8 @@ class MeanMLP(Attack):
             known = values >= 0
             labelled = features[torch.from_numpy(at[known])]
             truth = torch.from_numpy(values[known]).to(features.device)
-            guess = guessed(features, labelled, truth, told.values[name], seed).cpu().numpy()
+            with one_thread():
+                guess = guessed(features, labelled, truth, told.values[name], seed).cpu().numpy()
             guesses.append(
                 Guess(Goal.ATTRIBUTE, channel, "train", rows, guess, attribute=name, view="train")
             )

@@ -15,7 +15,7 @@ from bench.attacking import Arrived, Posterior, Reader, inverting, posterior_bou
 from bench.backbones import Ragged, Tokens
 from bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
 from bench.methods import Attack, Knowledge, Source, spec_of
-from bench.tasks import OWN, PublicText, Split, public_rows
+from bench.tasks import OWN, PublicText
 
 PAIRS, HELD_OUT = 1000, 1500
 """Public tokens from which the likelihood is fitted, five numbers, and on which it is tried."""
@@ -100,16 +100,11 @@ class BayesInversion(Attack):
 def parts(tokens: Tokens, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
     """Texts that hold `PAIRS` tokens, others that hold `HELD_OUT`, and texts of other sources than theirs.
 
-    The first two are to the third as the customers' texts are to public ones (`bench.tasks.public_rows`):
-    what is said of the words that the third lacks then holds for the customers. Where there are too few
-    texts or sources, a third of the texts each.
+    What is said of words that the third lacks then holds for the customers' (`inverting.apart`). Where
+    there are too few texts or sources, a third of the texts each.
     """
-    sizes = tokens.lengths.tolist()
-    each = zip(*(torch.split(of, sizes) for of in (tokens.ids.values, tokens.special)), strict=True)
-    texts = tuple(" ".join(map(str, ids[~added].tolist())) for ids, added in each)
-    needed = 2 * (PAIRS + HELD_OUT) / max(1, sum(sizes))
-    split = Split(texts, np.zeros(len(texts), np.int64))
-    known = public_rows(split, (), max(1 / 3, 1 - needed))
+    needed = 2 * (PAIRS + HELD_OUT) / max(1, int(tokens.lengths.sum()))
+    known = inverting.apart(tokens, max(1 / 3, 1 - needed))
     order = rng.permutation(len(tokens))
     like = order[~known[order]]
     held = np.cumsum(tokens.lengths.numpy()[like])

@@ -79,7 +79,7 @@ class Learned(Attack):
         knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES}),
     )
     costly: ClassVar[bool] = True
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     access: Literal["weights", "query"] = "weights"
     """Weights: knows the base model and the mechanism. Query: only sees what comes back for texts

@@ -110,7 +110,7 @@ class ContextualDenoiser(Attack):
         knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}),
     )
     costly: ClassVar[bool] = True
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     auxiliary: PublicText = OWN
     """Public text to learn from: that of the task itself, or of another task, by its name."""

@@ -69,6 +69,7 @@ class PooledInversion(Attack):
         knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES}),
     )
     idle_in_clear: ClassVar[bool] = True
+    version: ClassVar[int] = 2
 
     access: Literal["mechanism", "encoder", "query"] = "mechanism"
     """Mechanism: knows the base model and the mechanism with its noise. Encoder: the base model alone,

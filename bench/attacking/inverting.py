@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
 
@@ -15,9 +16,10 @@ from bench.backbones import Backbone, Ragged, Tokens, by_length
 from bench.contracts import Channel, Goal, Guess, LeakboardError, TrainSettings, Transcript
 from bench.exchange import Loop
 from bench.methods import Auxiliary, Defense, Knowledge, Query
+from bench.tasks import Split, public_rows
 
 HELD_OUT = 0.1
-"""Share of the auxiliary texts on which readers are compared; they do not train."""
+"""Share of the auxiliary texts on which readers are compared; nothing is trained on their sources."""
 BATCH = 16
 """Examples read at once; each of their tokens has a score for every word of the vocabulary."""
 
@@ -123,14 +125,30 @@ def received(
 def divided(public: Tokens, sentences: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
     """At most `sentences` examples drawn from public text: those to train on, and those held out.
 
+    Those held out are of other sources, as the customers' are; where all are of one, they are any.
+
     Raises:
         LeakboardError: fewer than two examples.
     """
     if len(public) < 2:
         raise LeakboardError(f"needs at least 2 auxiliary texts, there are {len(public)}")
-    drawn = torch.from_numpy(rng.permutation(len(public))[: max(2, sentences)])
-    held = max(1, round(HELD_OUT * len(drawn)))
-    return public.take(drawn[held:]), public.take(drawn[:held])
+    drawn = public.take(torch.from_numpy(rng.permutation(len(public))[: max(2, sentences)]))
+    train = torch.from_numpy(apart(drawn, 1 - HELD_OUT))
+    if train.all():
+        train[: max(1, round(HELD_OUT * len(drawn)))] = False
+    return drawn.take(train.nonzero()[:, 0]), drawn.take((~train).nonzero()[:, 0])
+
+
+def apart(tokens: Tokens, share: float) -> NDArray[np.bool_]:
+    """[n] examples of about this share of the sources.
+
+    The others are to them as the customers' texts are to public ones (`bench.tasks.public_rows`), so that what
+    is found on the others holds for the customers'. All are meant where they are of one source.
+    """
+    sizes = tokens.lengths.tolist()
+    each = zip(*(torch.split(of, sizes) for of in (tokens.ids.values, tokens.special)), strict=True)
+    texts = tuple(" ".join(map(str, ids[~added].tolist())) for ids, added in each)
+    return public_rows(Split(texts, np.zeros(len(texts), np.int64)), (), share)
 
 
 def counted(tokens: Tokens, vocabulary: int) -> Tensor:

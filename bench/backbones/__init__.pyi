@@ -4,6 +4,7 @@ from .batches import by_length as by_length
 from .batches import length_bucketed as length_bucketed
 from .costs import bottom_cost as bottom_cost
 from .device import device_of as device_of
+from .device import one_thread as one_thread
 from .device import random_state as random_state
 from .device import set_random_state as set_random_state
 from .embedded import EMBEDDED as EMBEDDED

@@ -11,8 +11,7 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from bench.backbones.batches import length_bucketed
+from bench.backbones.device import one_thread
 from bench.backbones.kept import kept
 from bench.tasks import GENERATORS
 
@@ -92,7 +92,7 @@ def trained(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
         eos_token_id=end,
         pad_token_id=end,
     )
-    with torch.random.fork_rng(devices=[]), _one_thread():
+    with torch.random.fork_rng(devices=[]), one_thread():
         torch.manual_seed(recipe.seed)
         model = GPT2LMHeadModel(config).train()
         optimiser = torch.optim.AdamW(
@@ -150,21 +150,6 @@ def perplexity(model: Any, tokenizer: Any, texts: Sequence[str]) -> float:
     rows = sorted(tokenizer(list(texts))["input_ids"], key=len)  # saves padding
     losses = [_loss(model, rows[i : i + 64]) for i in range(0, len(rows), 64)]
     return math.exp(torch.cat(losses).mean().item())
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """With one thread the sums, and so the weights, do not depend on how many a user allows.
-
-    A model of this size gains little from more, and on a busy machine they wait for each other:
-    two were measured nine times slower than one.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _loss(model: Any, rows: Sequence[Sequence[int]]) -> torch.Tensor:

@@ -169,7 +169,7 @@ def findings(
     rule: Annotated[
         str | None,
         typer.Option(
-            help="Only elsewhere, authors, variants, depth, audits, precision, idle or setting."
+            help="Only the claims of this rule, as in elsewhere; it stands behind each question."
         ),
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table, json or markdown.")] = "table",
@@ -189,7 +189,7 @@ def findings(
     import leakboard
     from bench.records import replacing
     from leaderboards.findings import document, listing, quoted
-    from leaderboards.terminal import findings_table
+    from leaderboards.terminal import findings_text
 
     if form not in FORMS:
         raise LeakboardError(f"--format: unknown '{form}'. {did_you_mean(form, FORMS)}")
@@ -205,7 +205,8 @@ def findings(
     elif form == "markdown":
         print(listing(found), end="")
     else:
-        console.print(findings_table(found))
+        for part in findings_text(found):
+            console.print(part)
 
 
 @app.command()

@@ -127,4 +127,4 @@ def examples(limit: int | None) -> str:
 
 def counted(n: int, noun: str) -> str:
     """'1 seed', '3 seeds'."""
-    return f"{n} {noun}{'s' * (n > 1)}"
+    return f"{n} {noun}{'s' * (n != 1)}"

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
-from rich.table import Table
+from rich.console import RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
-from leaderboards.findings import Finding
-from leaderboards.terminal.layout import titled
+from leaderboards.findings import RULES, Finding
+from leaderboards.tables import counted
 
 
-def findings_table(found: Sequence[Finding]) -> Table:
-    """A row per claim: what it says, by which rule, and the records behind it."""
-    table = titled(f"{len(found)} findings")
-    for name in ("rule", "claim", "n", "seeds", "records"):
-        table.add_column(
-            name, overflow="fold", justify="right" if name in ("n", "seeds") else "left"
-        )
-    for one in found:
-        more = f" and {len(one.keys) - 1} more" if len(one.keys) > 1 else ""
-        words = (one.rule, one.claim, str(one.n), str(one.seeds), f"{one.keys[0]}{more}")
-        table.add_row(*map(Text, words), end_section=True)
-    return table
+def findings_text(found: Sequence[Finding]) -> Iterator[RenderableType]:
+    """Below each rule's question its claims, and after each claim what stands behind it."""
+    for rule, claims in groupby(found, key=lambda one: one.rule):
+        yield Text.assemble((RULES[rule][1], "bold"), f" ({rule})")
+        for one in claims:
+            more = f" and {counted(len(one.keys) - 1, 'more record')}" if len(one.keys) > 1 else ""
+            behind = f"n = {one.n:,}, {counted(one.seeds, 'seed')}, {one.keys[0]}{more}"
+            yield Padding(Text.assemble(one.claim, "\n", (behind, "dim")), (0, 0, 1, 2))
+    yield Text(counted(len(found), "finding"))

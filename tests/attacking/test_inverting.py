@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -36,3 +38,20 @@ def test_one_auxiliary_text_is_too_few_to_train_and_to_choose():
     tokens = load_tiny("tiny-bert").encode(["not good"], None, 16)
     with pytest.raises(LeakboardError, match="at least 2 auxiliary texts, there are 1"):
         inverting.divided(tokens, 10, np.random.default_rng(0))
+
+
+def test_a_text_that_is_there_again_is_not_held_out_when_it_is_trained_on():
+    words = ("the", "food", "was", "good", "not", "service", "film", "and")
+    texts = [" ".join(each) for each in itertools.product(words, repeat=3)]
+    tokens = load_tiny("tiny-bert").encode([*texts, *texts], None, 16)
+    parts = inverting.divided(tokens, 2000, np.random.default_rng(0))
+    known, tried = ({tuple(each.tolist()) for each in part.ids.padded()} for part in parts)
+    assert not known & tried
+    assert known | tried == {tuple(each.tolist()) for each in tokens.ids.padded()}
+    assert len(tokens) / 20 < len(parts[1]) < len(tokens) / 5
+
+
+def test_texts_of_one_source_are_divided_all_the_same():
+    tokens = load_tiny("tiny-bert").encode(["not good"] * 20, None, 16)
+    train, held_out = inverting.divided(tokens, 10, np.random.default_rng(0))
+    assert (len(train), len(held_out)) == (9, 1)

@@ -86,8 +86,8 @@ def test_most_tokens_are_read_behind_a_block(tmp_path, attack):
 
 
 def repeated(base, n, rng, words=60):
-    """Texts of one word said six times: a token is known from its neighbours."""
-    ids = torch.from_numpy(rng.choice(np.arange(10, 10 + words), n)).repeat_interleave(6)
+    """Texts of two words, each said three times: a token is known from its neighbours."""
+    ids = torch.from_numpy(rng.choice(np.arange(10, 10 + words), 2 * n)).repeat_interleave(3)
     frame = base.encode(["good good good good good good"] * n, None, 16)
     out = frame.ids.values.clone()
     out[~frame.special] = ids
