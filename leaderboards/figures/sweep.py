@@ -29,6 +29,7 @@ AXES = {
     "labelled": "Labelled share",
     "limit": "Examples per split",
     "epochs": "Epochs",
+    "sentences": "Public texts to learn from",
 }
 OPEN = "#222222"
 """The line without protection."""

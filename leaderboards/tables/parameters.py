@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from bench.methods import registry
+from bench.tasks import OWN
 from leaderboards.tables.frame import ALIKE, Row, canonical
 from leaderboards.tables.looks import look
 from leaderboards.tables.means import TRAINED
@@ -72,6 +73,8 @@ def setting(name: str, value: Any) -> str:
     """A parameter in words, such as 'η = 75'; a word, such as 'frozen', speaks for itself."""
     if name == "head" and value:
         return "private head" if value == "private" else f"head at {value}"
+    if name == "auxiliary":
+        return "text of the task" if value == OWN else f"text of {value}"
     if isinstance(value, str):
         return value
     if isinstance(value, float):

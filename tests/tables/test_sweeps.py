@@ -52,8 +52,8 @@ def test_other_parameters_of_the_one_attack_that_is_asked_for_tell_lines_apart()
         for name, own in means.groupby("line")
     }
     assert lines == {
-        "sap, own": {600: 0.5, 6000: pytest.approx(0.6)},
-        "sap, reviews": {600: 0.45, 6000: pytest.approx(0.55)},
+        "sap, text of the task": {600: 0.5, 6000: pytest.approx(0.6)},
+        "sap, text of reviews": {600: 0.45, 6000: pytest.approx(0.55)},
         "sap, eia-nn": {600: 0.48, 6000: 0.48},
     }
     assert set(means["n_seeds"]) == {2}
