@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from leaderboards.site.cells import Cell, Column, Table, number, of_attack, of_defense
+from leaderboards.site.cells import WORDY, Cell, Column, Table, number, of_attack, of_defense
 from leaderboards.site.links import Links
 from leaderboards.tables import (
     NOT_SHOWN,
@@ -23,8 +23,10 @@ from leaderboards.tables import (
     worded,
 )
 
-NUMBER = re.compile(r"((?:≤ )?(-?\d+(?:\.\d+)?))(?: (\[.*\]))?")
-"""A number of a board, which may be an upper bound and have its interval behind it."""
+NUMBER = re.compile(r"((?:≤ )?([-+]?\d+(?:\.\d+)?))(?:,? (\[.*\]|floor .*))?")
+"""A number of a board, which may be an upper bound and have its interval or its floor behind it."""
+LONG = ("setting", "setup", "printed for")
+"""Columns whose entries may be long."""
 
 
 def matrix_table(matrix: Matrix, id: str, links: Links) -> Table:
@@ -62,7 +64,8 @@ def board_table(boards: Sequence[Board], links: Links) -> Table:
     """All boards of one question as one table, from which a reader chooses; its numbers sort as numbers."""
     names = list(dict.fromkeys(str(name) for board in boards for name in board.rows.columns))
     # What stands first stays in sight.
-    names.sort(key=lambda name: (name != "defense", name != "setting"))
+    first = ["defense", "setting", "MB per epoch"]
+    names.sort(key=lambda name: first.index(name) if name in first else len(first))
     every = []
     for board in boards:
         where = dict(zip(WHERE, (board.task, board.model, board.words, board.goal), strict=True))
@@ -100,7 +103,8 @@ def _entry(column: Column, text: str, links: Links) -> Cell:
     match = NUMBER.fullmatch(text) if column.number else None
     if match is None:
         sort = math.nan if column.number else None
-        return Cell(text, sort=sort, hidden=text == NOT_SHOWN)
+        kind = WORDY if column.name in LONG else ""
+        return Cell(text, sort=sort, hidden=text == NOT_SHOWN, kind=kind)
     return Cell(match[1], match[3] or "", float(match[2]))
 
 

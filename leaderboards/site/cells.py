@@ -13,6 +13,9 @@ from bench.contracts import Estimate
 from leaderboards.site.links import Links
 from leaderboards.tables import Look, look
 
+WORDY = "wordy"
+"""The kind of a cell that may hold many words, for which its row makes room."""
+
 
 @dataclass(frozen=True)
 class Cell:

@@ -14,6 +14,7 @@ from jinja2 import Environment
 from bench.contracts import GLOSSARY, Record, explained
 from bench.scoring import FLAGS
 from bench.submissions import Manifest
+from bench.tasks import listing
 from leaderboards.findings import RULES, Finding, headlines
 from leaderboards.site import charts
 from leaderboards.site.beside import beside as side_by_side
@@ -119,6 +120,7 @@ class Pages:
             "task.html",
             BELOW,
             task=task,
+            description=self._described.get(task, ""),
             answers=[answer(one, BELOW) for one in own],
             matrices=[matrix_table(one, f"matrix-{n}", BELOW) for n, one in enumerate(own)],
             groups=panels,
@@ -130,6 +132,11 @@ class Pages:
             settings=settings_table(here, shown.keys, BELOW) if len(here) else None,
             troubles=failures(frame[frame["task"] == task]),
         )
+
+    @cached_property
+    def _described(self) -> dict[str, str]:
+        """What each known task is about."""
+        return {task.name: task.description for task in listing()}
 
     def _list(self) -> str:
         """All records."""

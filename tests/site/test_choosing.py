@@ -71,6 +71,20 @@ def test_columns_that_are_left_out_stay_out(open_page):
     assert again.locator(f"{BOARD} th", has_text="privacy").is_visible()
 
 
+def test_what_is_chosen_for_the_page_stands_in_no_row_but_in_what_is_taken_along(open_page):
+    page = open_page(f"{REVIEWS}&model=")
+    seen = page.locator(f"{BOARD} th:visible").all_inner_texts()
+    assert {"model", "setup"} <= set(seen)
+    assert not {"task", "goal"} & set(seen)
+    with page.expect_download() as saved:
+        page.locator(f"{BOARD} button.csv").click()
+    with open(saved.value.path(), encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["task"], row["goal"]) for row in rows} == {("reviews", "inversion")}
+    choose(page, "goal", "")
+    assert page.locator(f"{BOARD} th", has_text="goal").is_visible()
+
+
 def test_a_table_can_be_taken_along_as_it_is_shown(open_page):
     page = open_page(f"{REVIEWS}&board-front.without=flags")
     with page.expect_download() as saved:

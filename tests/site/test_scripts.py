@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from site_records import EVIL, inversion
+from site_records import EVIL, inversion, plain_records
 
 from leaderboards.site.links import slug
 
@@ -36,6 +36,38 @@ def test_no_page_errs_runs_foreign_script_or_is_wider_than_a_phone(open_page, si
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
         assert page.locator("h1").count() == 1
     assert "49" not in page.title()
+
+
+def test_cards_on_a_phone_flow_in_the_page(open_page, site):
+    one = next(record.key for record in plain_records())
+    for path in (
+        "attacks/eia-nn.html",
+        f"records/{one}.html",
+        "tasks/reviews.html",
+        "records.html",
+    ):
+        page = open_page(path, width=390)
+        boxes = page.locator(".scroll:has(.cards)")
+        assert boxes.count() == page.locator(".scroll").count() > 0, path
+        cut = "all => all.filter(one => one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1)"
+        assert boxes.evaluate_all(f"{cut}.length") == 0, path
+
+
+def test_a_phone_shows_the_first_cards_and_all_where_asked(open_page):
+    page = open_page("records.html", width=390)
+    cards, more = page.locator("#records tbody tr:visible"), page.locator("#records .rest")
+    total = page.locator("#records tbody tr").count()
+    assert cards.count() == 12 < total
+    page.locator("#records input[type=search]").fill("sap")
+    assert cards.count() < 12
+    assert not more.is_visible()
+    page.locator("#records input[type=search]").fill("")
+    more.get_by_text(f"Show all {total}").click()
+    assert cards.count() == total
+    assert not more.is_visible()
+    wide = open_page("records.html")
+    assert wide.locator("#records tbody tr:visible").count() == total
+    assert not wide.locator("#records .rest").is_visible()
 
 
 def test_hostile_text_is_shown_as_it_is(open_page, site):

@@ -149,6 +149,7 @@ function filterable(form) {
     const name = select.dataset.column, found = new Set();
     for (const table of every) for (const row of table.tBodies[0].rows) found.add(text(table, row, name));
     for (const one of found) if (one) select.add(new Option(one, one));
+    select.closest("label").hidden = found.size < 2;
     select.value = asked.get(first + name) ?? select.dataset.given ?? "";
     if (select.selectedIndex < 0) select.value = "";
   }
@@ -164,7 +165,17 @@ function filterable(form) {
         show(row, form, fits && plain(row.textContent).includes(wanted));
         left += !row.hidden;
       }
-      table.closest("section").classList.toggle("empty", !left);
+      const section = table.closest("section"), rest = section.querySelector("button.rest");
+      section.classList.toggle("empty", !left);
+      if (rest) {
+        rest.hidden = left <= FEW || table.classList.contains("whole");
+        rest.textContent = `Show all ${left}`;
+      }
+      // What was chosen for the whole page need not stand in each row.
+      if (!first) for (const [at, one] of places.filter(([at]) => at >= 0)) {
+        for (const row of table.rows) row.cells[at].classList.toggle("said", Boolean(one));
+        section.querySelectorAll(".columns label")[at - 1]?.classList.toggle("said", Boolean(one));
+      }
       shown += left;
       all += table.tBodies[0].rows.length;
     }
@@ -231,17 +242,23 @@ function download(button) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-// On a phone a row is a card; each entry there says what it is.
+// On a phone a row is a card; each entry there says what it is. The style sheet shows the first few.
+const FEW = 12;
 const phone = matchMedia("(max-width: 40rem)");
 function carded(table) {
   const label = () => {
     if (!phone.matches || table.classList.contains("cards")) return;
     const names = heads(table).map(named);
-    for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, at) => { cell.dataset.label = names[at]; });
+    for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, at) => {
+      cell.dataset.label = names[at];
+      cell.classList.toggle("missing", ["", "–"].includes(cell.textContent.trim()));
+    });
     table.classList.add("cards");
   };
   phone.addEventListener("change", label);
   label();
+  const rest = table.closest("section")?.querySelector("button.rest");
+  rest?.addEventListener("click", () => { table.classList.add("whole"); rest.hidden = true; });
 }
 
 async function link(anchor) {
@@ -303,10 +320,11 @@ document.addEventListener("DOMContentLoaded", () => {
   systemDark.addEventListener("change", () => { name(); draw(); });
   theme.hidden = false;
   name();
-  document.querySelectorAll("table[data-sortable]").forEach((table) => { sortable(table); carded(table); });
-  document.querySelectorAll("form.filters").forEach(filterable);
+  document.querySelectorAll("table[data-sortable]").forEach(sortable);
+  document.querySelectorAll(".scroll table:not(.pairs)").forEach(carded);
   document.querySelectorAll("form.beside").forEach(comparing);
   document.querySelectorAll(".columns div").forEach(choosable);
+  document.querySelectorAll("form.filters").forEach(filterable);
   document.querySelectorAll("button.csv").forEach((button) => button.addEventListener("click", () => download(button)));
   document.querySelectorAll("a.anchor").forEach((anchor) => anchor.addEventListener("click", () => link(anchor)));
   document.querySelectorAll("button.copy").forEach((button) => {
