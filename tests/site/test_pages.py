@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import pytest
-from records import leak, record
+from records import estimate, leak, record
 from site_records import EVIL, LINK, PATHS, hostile_records, kept, plain_records
 
 from bench.contracts.errors import LeakboardError
@@ -106,6 +106,21 @@ def test_what_was_said_with_a_submission_stands_at_its_records_and_method(site, 
         publish(other, other[0] / "site")
 
 
+def test_a_perplexity_stands_without_the_size_of_the_vocabulary(other):
+    measures = {
+        "perplexity per token": estimate(37.968, chance=1500.0),
+        "exact match": estimate(0.25, chance=0.125),
+    }
+    one = record(seed=5, leaks=[], measures=measures)
+    kept(other[0], [one])
+    publish(other, other[0] / "site")
+    text = (other[0] / "site" / "records" / f"{one.key}.html").read_text("utf-8")
+    assert "37.968 [37.958, 37.978], n = 400; lower is better" in text
+    assert "1500" not in text
+    assert "0.250 [0.240, 0.260], n = 400, chance 0.125" in text
+    assert "No attack was let loose on this cell." in text
+
+
 def test_the_page_of_a_task_has_the_numbers_of_its_matrix(site):
     page = (site / "tasks" / "reviews.html").read_text("utf-8")
     reviews = [one for one in plain_records() if one.cell.task == "reviews"]
@@ -194,7 +209,8 @@ def test_findings_stand_with_their_rule_and_lead_to_their_records(sources, site)
     for one in found:
         assert one.claim in text
         assert f"records/{one.keys[0]}.html" in links
-    assert page.count("<li>") == len(found)
+    rules = {one.rule for one in found}
+    assert page.count("<li>") == len(found) + len(rules)  # and where to find them
 
 
 def test_what_is_not_shown_is_hatched_and_has_no_number(tmp_path):
