@@ -19,6 +19,8 @@ from leaderboards.figures.legend import GREY
 
 SMALL = 6.5
 """Points; the size of labels and notes."""
+TITLE = 0.09
+"""Inches of a letter of a title."""
 WIDTHS = {1: 5.2, 2: 7.4, 3: 11.0}
 """Inches, by the number of panels beside each other."""
 METADATA: dict[str, dict[str, Any]] = {
@@ -69,7 +71,7 @@ class Sheet:
             np.asarray(self.figure.subfigures(2, 1, height_ratios=[body, foot]))
         )
         self.above: SubFigure = above
-        self.above.suptitle(title, fontsize=10, fontweight="bold")
+        self.above.suptitle(fill(title, int(width / TITLE)), fontsize=10, fontweight="bold")
         self._below.text(0.5, 0.05, lines, fontsize=SMALL, color=GREY, ha="center", va="bottom")
         self._columns = max(1, int(width / 1.5))
 

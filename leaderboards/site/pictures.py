@@ -74,9 +74,7 @@ def of_matrices(matrices: Sequence[Matrix]) -> list[Picture]:
         if len(matrix.lines) >= MANY:
             one = matrix.comparison
             about = f"{one.task}, {one.model}"
-            draw = partial(
-                goals, [matrix], title=f"{about}: what each defense protects, and what it costs"
-            )
+            draw = partial(goals, [matrix], title="What each defense protects, and what it costs")
             question = "What does each defense protect, and what does that cost?"
             found.append(
                 Picture(f"matrix-{n}.goals", question, about, one.words, one.records, draw)

@@ -262,6 +262,9 @@ def _shield(
     goal = [other for other in everyone if other["goal"] == aim[0]]
     open_, leak = unprotected(row, goal), found_by(row)
     word = verdict(leak, None if open_ is None else found_by(open_), how, row)
+    if word == Verdict.NOT_SHOWN:
+        why = f"{row['attack']} finds nothing clear, and it is not shown that the defense is why"
+        return Shield(None, row, why, NOT_SHOWN, word)
     return Shield(row["kept"], row, "", how, word, leak)
 
 

@@ -86,6 +86,13 @@ def test_matrix_shows_colours_where_a_certificate_stands_behind_them_only():
     assert (leaky.number, leaky.coloured) == ("≤ 0.62", False)
 
 
+def test_matrix_shows_no_number_of_what_may_not_be_the_defenses_doing():
+    # As little is found without protection.
+    idle = shield([*cells("none", {}, CHANCE, 0.95, undefended=True), *TWIN, *HIDDEN])
+    assert (idle.verdict, idle.number, idle.coloured) == ("not shown", "not shown", False)
+    assert idle.why == "eia-nn finds nothing clear, and it is not shown that the defense is why"
+
+
 def test_matrix_chooses_the_setting_that_is_shown_to_keep_most():
     told = cells("sap", {"eta": 75.0, "bottom": "trainable"}, CHANCE)  # without a twin of its own
     (matrix,) = matrices(comparisons([*PLAIN, *TWIN, *LEAKY, *told]))

@@ -22,6 +22,8 @@ ROW, CELL = 0.36, 1.15
 """Inches of a defense and of a goal."""
 HEAD = 1.1
 """Inches of what stands above and below the fields."""
+LINE, LETTER = 0.15, 0.078
+"""Inches of a line of the title of a matrix, and of a letter in it."""
 MAP = colormaps["cividis_r"]
 FOOT = 0.44
 """Below the middle of a field, of its height: where text of two lines ends."""
@@ -56,17 +58,19 @@ def goals(found: Sequence[Matrix], out: Path, title: str) -> list[Path]:
             "records hold no such comparison"
         )
     wide = max(len(one.aims) for one in found)
-    heights = [ROW * len(one.lines) + HEAD for one in found]
+    width = 4.1 + CELL * wide
+    titles = [fill(_about(one), int(width / LETTER)) for one in found]
+    heights = [
+        ROW * len(one.lines) + HEAD + LINE * text.count("\n")
+        for one, text in zip(found, titles, strict=True)
+    ]
     with styled(**{"axes.grid": False}):
         note = NOTE.format(budget=found[0].budget)
-        sheet = Sheet(4.1 + CELL * wide, sum(heights), title, note)
+        sheet = Sheet(width, sum(heights), title, note)
         parts = sheet.above.subfigures(len(found), 1, squeeze=False, height_ratios=heights)[:, 0]
         fields = []
-        for part, one in zip(parts, found, strict=True):
-            about = one.comparison
-            part.suptitle(
-                f"{about.task} · {about.model} · {about.words}", fontsize=8.5, fontweight="bold"
-            )
+        for part, one, text in zip(parts, found, titles, strict=True):
+            part.suptitle(text, fontsize=8.5, fontweight="bold")
             costs, cells = part.subplots(1, 2, width_ratios=[1.6, CELL * wide])
             _costs(costs, one)
             _cells(cells, one, wide)
@@ -75,6 +79,11 @@ def goals(found: Sequence[Matrix], out: Path, title: str) -> list[Path]:
         for cells in fields:
             _fit(cells)
         return save(sheet.figure, out)
+
+
+def _about(matrix: Matrix) -> str:
+    one = matrix.comparison
+    return f"{one.task} · {one.model} · {one.words}"
 
 
 def _costs(ax: Axes, one: Matrix) -> None:
