@@ -44,7 +44,14 @@ SIGNS = {
 }
 """For each marker of matplotlib its name in plotly and its outline as an SVG path."""
 DASHES = {"-": "solid"}
-STROKES = ("solid", "dash", "dot", "dashdot", "longdash")
+STROKES = {
+    "solid": "",
+    "dash": ", dashed",
+    "dot": ", dotted",
+    "dashdot": ", dash-dotted",
+    "longdash": ", in long dashes",
+}
+"""Of lines of one colour, and how a legend tells them apart."""
 CURVED = [*SETTING, "knob", "knob_value", "label"]
 """What tells points of one curve from others."""
 HEIGHT = 340
@@ -153,13 +160,14 @@ def over_steps(record: Record) -> Chart | None:
     names = [f"{leak.attack.name} · {leak.channel} · {leak.metric}" for leak in leaks]
     seen = [leak.attack.name for leak in leaks]
     looks = [look(name) for name in seen]
+    strokes = [list(STROKES)[seen[:at].count(name) % len(STROKES)] for at, name in enumerate(seen)]
     data = [
         {
             "name": label(name),
             "x": [point.step for point in leak.curve],
             "y": [round(point.success.value, 5) for point in leak.curve],
             "mode": "lines+markers",
-            "line": {"width": 1.5, "dash": STROKES[seen[:place].count(seen[place]) % len(STROKES)]},
+            "line": {"width": 1.5, "dash": stroke},
             "marker": {"symbol": SIGNS.get(own.marker, SIGNS["o"])[0], "size": 7},
             "hovertext": [
                 f"<b>{label(name)}</b><br>step {point.step}: {point.success.value:.3f} "
@@ -170,10 +178,11 @@ def over_steps(record: Record) -> Chart | None:
             "hoverinfo": "text",
             "meta": {"colour": own.colour},
         }
-        for place, (leak, name, own) in enumerate(zip(leaks, names, looks, strict=True))
+        for leak, name, own, stroke in zip(leaks, names, looks, strokes, strict=True)
     ]
     axes = {"xaxis": {"title": {"text": "step"}}, "yaxis": {"title": {"text": "success"}}}
-    return Chart(data, {**axes, "height": HEIGHT}, list(zip(names, looks, strict=True)))
+    told = [name + STROKES[stroke] for name, stroke in zip(names, strokes, strict=True)]
+    return Chart(data, {**axes, "height": HEIGHT}, list(zip(told, looks, strict=True)))
 
 
 def _trace(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.contracts import Goal
-from leaderboards.findings import offers, protects
+from leaderboards.findings import listed, offers, protects
 from leaderboards.site.links import Links
 from leaderboards.site.scatter import Dot
 from leaderboards.tables import (
@@ -28,7 +28,7 @@ TASK = "sst2"
 HIDDEN = {
     "inputs": (Goal.INVERSION, Goal.ATTRIBUTE),
     "labels": (Goal.LABEL,),
-    "training set": (Goal.MEMORISATION, Goal.MEMBERSHIP),
+    "the training set": (Goal.MEMORISATION, Goal.MEMBERSHIP),
     "the vendor's model": (Goal.MODEL,),
 }
 """What can be hidden, and the goals of who looks for it."""
@@ -49,6 +49,8 @@ AIMS = {
     Goal.MODEL: "model",
 }
 """What an attacker with such a goal is after."""
+SOUGHT = AIMS | {Goal.ATTRIBUTE: "attributes", Goal.MODEL: "the model"}
+"""The same of whoever looks for any of them."""
 
 
 @dataclass(frozen=True)
@@ -150,12 +152,11 @@ def hides(defense: str, made: bool = True) -> str:
 def about(kind: str, name: str, cls: type[Any] | None) -> str:
     """Under which head a method stands among others."""
     if cls is None:
-        return "not registered here"
+        return "known from records alone"
     if kind == "defense":
         goals = cls.protects | cls.measured_by.keys()
         return f"hides {hides(name, bool(goals))}"
-    names = [AIMS[goal] for goal in Goal if goal in cls.threat.goals]
-    return f"looks for {' and '.join(names)}"
+    return f"looks for {listed([SOUGHT[goal] for goal in Goal if goal in cls.threat.goals])}"
 
 
 def _line(matrix: Matrix, line: Line, links: Links) -> Told:

@@ -145,7 +145,7 @@ def reach(own: pd.DataFrame, links: Links) -> Table | None:
         )
     columns = [
         Column("defense", choose=True),
-        Column("it", choose=True),
+        Column("does it work", choose=True),
         Column("settings", number=True, about="at which it clearly finds something, of all"),
         Column("task", choose=True),
         Column("goal", choose=True),

@@ -44,7 +44,11 @@ class Methods:
             groups: dict[str, list[tuple[str, str, int, str]]] = {}
             for name in names:
                 cls = self.known[kind].get(name)
-                words = facts(cls)["paragraphs"][0] if cls else "Not registered here."
+                words = (
+                    facts(cls)["paragraphs"][0]
+                    if cls
+                    else "No method of this name is part of this version."
+                )
                 cells = len(self._shown.using[kind].get(name, []))
                 groups.setdefault(about(kind, name, cls), []).append((name, words, cells, kind))
             kinds[f"{kind}s"] = dict(sorted(groups.items()))

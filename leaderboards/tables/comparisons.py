@@ -244,10 +244,13 @@ def told_apart(settings_: pd.DataFrame) -> pd.DataFrame:
     for _, own in settings_.groupby("defense"):
         rest = varying(own["params"], but=own["knob"].iloc[0])
         for index, row in zip(own.index, rows_of(own), strict=True):
-            words = [row["label"], settings(row["params"], rest)]
+            words = [settings(row["params"], rest)]
             words += [f"cut = {row['cut']}"] if own["cut"].nunique() > 1 else []
             words += [setup(row, own)]
-            labels[index] = ", ".join(word for word in words if word)
+            words = [word for word in words if word]
+            # The name of a defense without a knob says nothing more of a setting that has words.
+            named = [] if words and row["label"] == row["defense"] else [row["label"]]
+            labels[index] = ", ".join([*named, *words])
     return settings_.assign(label=labels)
 
 

@@ -92,7 +92,7 @@ def test_the_first_findings_are_chosen_by_a_rule():
 def test_a_defense_is_grouped_by_what_its_customer_hides_with_it():
     assert hides("sap") == hides("dpnr") == "inputs"
     assert hides("p3eft") == hides("frozen") == "labels"
-    assert hides("dpsgd") == hides("redacted") == "training set"
+    assert hides("dpsgd") == hides("redacted") == "the training set"
     assert hides("offsite-tuning") == "the vendor's model"
     assert hides("unknown here") == "several things"
     assert hides("none", made=False) == NOTHING

@@ -148,9 +148,9 @@ def test_every_method_is_listed_under_what_it_hides_or_looks_for(site):
     for head in (
         "hides inputs",
         "hides labels",
-        "hides training set",
+        "hides the training set",
         "looks for members",
-        "not registered here",
+        "known from records alone",
     ):
         assert head in page
     assert page.index("hides inputs") < page.index("sap-cti") < page.index("hides labels")
