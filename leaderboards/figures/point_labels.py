@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 DIRECTIONS = np.array([(1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)])
 GAPS = (4.0, 8.0, 16.0, 24.0)
 """Distances from the point that are tried, in typographic points."""
+FAR = (36.0, 52.0, 72.0, 96.0)
+"""The same where a required label would cover something at all of these."""
 LEADER = 9.0
 """From this distance on a thin line leads to the point; only a required label goes so far."""
 CROWD = 4.0
@@ -88,6 +90,10 @@ def place(
         fits = [found for found in tried if found[1].cost < COLLISION]
         if not fits and not label.required:
             continue
+        if not fits:
+            text = min(filter(None, [label.short, label.text]), key=len)
+            extent = _extent(ax, text, size, renderer)
+            tried.append((text, _best(ax, label, extent, dots, trace, taken, FAR)))
         text, chosen = fits[0] if fits else min(tried, key=lambda found: found[1].cost)
         taken.append(chosen.box)
         named[label.short].append(point)
@@ -95,13 +101,19 @@ def place(
 
 
 def _best(
-    ax: Axes, label: Label, extent: Floats, dots: Floats, trace: Floats, taken: list[Floats]
+    ax: Axes,
+    label: Label,
+    extent: Floats,
+    dots: Floats,
+    trace: Floats,
+    taken: list[Floats],
+    tried: Sequence[float] = GAPS,
 ) -> Place:
     point = ax.transData.transform((label.x, label.y))
     half = extent / 2
     pixels = _pixels(ax)
     frame = ax.bbox.extents
-    gaps = np.array([gap for gap in GAPS if label.required or gap < LEADER])
+    gaps = np.array([gap for gap in tried if label.required or gap < LEADER])
     # A diagonal neighbour stands closer, or it would look detached.
     reach = gaps[:, None, None] * pixels * np.where(DIRECTIONS.all(axis=1), 0.6, 1.0)[:, None]
     shifts = (DIRECTIONS * (half + reach)).reshape(-1, 2)

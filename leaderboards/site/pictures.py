@@ -18,7 +18,7 @@ from leaderboards.tables import Matrix, exposures, paper_of
 CROWDED = 6
 """Settings beyond which the lines of a figure over training cannot be followed."""
 MANY = 6
-"""Defenses from which on a matrix is drawn."""
+"""Defenses from which on a matrix is drawn, where it shows anything."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ def of_matrices(matrices: Sequence[Matrix]) -> list[Picture]:
     """The figures of the large ones; `matrices` are in the order of their tables, and so are their names."""
     found = []
     for n, matrix in enumerate(matrices):
-        if len(matrix.lines) >= MANY:
+        shown = any(s.kept is not None for line in matrix.lines for s in line.shields.values())
+        if shown and len(matrix.lines) >= MANY:
             one = matrix.comparison
             about = f"{one.task}, {one.model}"
             draw = partial(goals, [matrix], title="What each defense protects, and what it costs")

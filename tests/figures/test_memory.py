@@ -70,7 +70,10 @@ def panel(figure: Figure) -> Any:
 def signs(ax: Any, marker: str) -> list[tuple[float, int]]:
     """Value and row of each sign."""
     found = (line for line in ax.lines if line.get_marker() == marker)
-    return [(float(x), round(float(y))) for line in found for x, y in line.get_xydata()]
+    points = (point for line in found for point in line.get_xydata())
+    return [
+        (float(x), round(float(y))) for x, y in points if x == x
+    ]  # those of the legend have none
 
 
 def test_each_setting_has_its_row_with_its_value_and_its_claim(drawn, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from math import nan
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -13,7 +14,7 @@ from matplotlib.axes import Axes
 
 from bench.contracts import LeakboardError, Record, digest
 from bench.scoring import GAINED
-from bench.tasks import CEILING, copies_of
+from bench.tasks import CEILING, copies_of, planted_view
 from leaderboards.figures.drawing import Asked
 from leaderboards.figures.legend import CHANCE, GREY
 from leaderboards.figures.sheet import Sheet, save, styled
@@ -86,6 +87,7 @@ def memory(
     with styled():
         sheet = Sheet(7.0, ROW * tallest * len(tasks) + 1.0, title, _note(rows, printed), 6)
         panels = sheet.above.subplots(len(tasks), 1, squeeze=False)[:, 0]
+        drawn = set[int]()
         for ax, (task, model) in zip(panels, tasks, strict=True):
             ax.axvline(rows["chance"].iloc[0], label="mean of what was never seen", **CHANCE)
             least = 0.0
@@ -99,6 +101,7 @@ def memory(
                 least = min([least, *(mean["success_low"] for mean in told)])
                 for mean in sorted(told, key=lambda mean: -copies_of(str(mean["view"]))):
                     _sign(ax, y, mean, signs)
+                drawn |= {copies_of(str(mean["view"])) for mean in told}
                 _hollow(ax, y, first, printed, signs)
                 if not any(copies_of(str(mean["view"])) for mean in told):
                     place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
@@ -110,6 +113,8 @@ def memory(
             what = "exposure gained by training" if gained else "exposure of the secret"
             ax.set_xlabel(f"← {what}, bits")
             ax.set_title(f"{task}, {model}", loc="left", fontweight="bold")
+        for copies in sorted(drawn):
+            panels[0].errorbar([nan], [nan], label=planted_view(copies), **_look(copies, signs))
         sheet.legend(panels[0])
         return save(sheet.figure, out)
 
@@ -136,20 +141,20 @@ def _is_shown(row: Row) -> bool:
 def _sign(ax: Axes, y: float, row: Row, signs: Mapping[int, int]) -> None:
     copies, value = copies_of(str(row["view"])), row["success"]
     low, high = row["success_low"], min(CEILING, row["success_high"])
-    look: dict[str, Any] = {"color": GREY, "marker": "|", "markersize": 9}
     if copies:
-        place = min(signs[copies], len(COPIES) - 1)
         y += _apart(copies, signs)
-        look = {"color": SHADES[place], "marker": COPIES[place], "markersize": 5.5}
     told = high - low < CEILING  # of a single canary nothing is known but its rank
     reach = [[value - low], [high - value]] if told else None
-    # In the first row, and where the ones above lack it, it stands for all in the legend.
-    known = ax.get_legend_handles_labels()[1]
-    name = str(row["view"])
-    label: dict[str, Any] = {} if name in known else {"label": name}
-    ax.errorbar(
-        [value], [y], xerr=reach, linestyle="none", elinewidth=1.4, zorder=3, **look, **label
-    )
+    ax.errorbar([value], [y], xerr=reach, elinewidth=1.4, zorder=3, **_look(copies, signs))
+
+
+def _look(copies: int, signs: Mapping[int, int]) -> dict[str, Any]:
+    """The sign of what was planted so many times."""
+    if not copies:
+        return {"linestyle": "none", "color": GREY, "marker": "|", "markersize": 9}
+    place = min(signs[copies], len(COPIES) - 1)
+    sign = {"color": SHADES[place], "marker": COPIES[place], "markersize": 5.5}
+    return {"linestyle": "none", **sign}
 
 
 def _hollow(
