@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from leaderboards.site.cells import WORDY, Cell, Column, Table, number, of_attack, of_defense
+from leaderboards.site.cells import Cell, Column, Table, number, of_attack, of_defense, wordy
 from leaderboards.site.links import Links
 from leaderboards.tables import (
     NOT_SHOWN,
@@ -102,9 +102,10 @@ def _entry(column: Column, text: str, links: Links) -> Cell:
         return of_attack(text, links)
     match = NUMBER.fullmatch(text) if column.number else None
     if match is None:
+        if column.name in LONG:
+            return wordy(text)
         sort = math.nan if column.number else None
-        kind = WORDY if column.name in LONG else ""
-        return Cell(text, sort=sort, hidden=text == NOT_SHOWN, kind=kind)
+        return Cell(text, sort=sort, hidden=text == NOT_SHOWN)
     return Cell(match[1], match[3] or "", float(match[2]))
 
 

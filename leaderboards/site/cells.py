@@ -13,8 +13,8 @@ from bench.contracts import Estimate
 from leaderboards.site.links import Links
 from leaderboards.tables import Look, look
 
-WORDY = "wordy"
-"""The kind of a cell that may hold many words, for which its row makes room."""
+FEW = 24
+"""Letters that stand in one line; for more a column makes room, and has several lines."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,11 @@ def number(value: Any, low: Any = None, high: Any = None) -> Cell:
 def estimated(estimate: Estimate | None) -> Cell:
     """The same of an Estimate."""
     return number(estimate.value, estimate.low, estimate.high) if estimate else number(None)
+
+
+def wordy(text: str, small: str = "", href: str = "") -> Cell:
+    """An entry that may hold many words."""
+    return Cell(text, small, href=href, kind="wordy" if len(text + small) > FEW else "")
 
 
 def of_defense(name: str, links: Links, small: str = "") -> Cell:

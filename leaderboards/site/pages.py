@@ -112,7 +112,8 @@ class Pages:
     def _task(self, task: str) -> str:
         """All that is known on a task: answers, numbers, curves, settings, and what failed."""
         shown = self._shown
-        own = [one for one in shown.matrices if one.comparison.task == task]
+        # Where nothing was attacked, as in trials, there is nothing to answer.
+        own = [one for one in shown.matrices if one.comparison.task == task and one.aims]
         panels = by_task(shown.panels).get(task, {})
         rows, frame = shown.settings, shown.frame
         here = rows[rows["task"] == task]

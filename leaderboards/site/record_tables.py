@@ -12,7 +12,6 @@ import pandas as pd
 from bench.contracts import Record
 from bench.scoring import NEEDED, provable
 from leaderboards.site.cells import (
-    WORDY,
     Cell,
     Column,
     Table,
@@ -21,6 +20,7 @@ from leaderboards.site.cells import (
     number,
     of_attack,
     of_defense,
+    wordy,
 )
 from leaderboards.site.links import Links
 from leaderboards.tables import NOT_SHOWN, Row, distinct, rows_of, setting_of, told
@@ -52,7 +52,7 @@ def settings_table(rows: pd.DataFrame, keys: Mapping[tuple[Any, ...], str], link
         cells.append(
             [
                 of_defense(row["defense"], links),
-                Cell(row["words"] or "as is", href=record, kind=WORDY),
+                wordy(row["words"] or "as is", href=record),
                 Cell(row["task"]),
                 Cell(f"{row['model']}, cut {row['cut']}"),
                 number(row["utility"], row["utility_low"], row["utility_high"]),
@@ -109,9 +109,9 @@ def records_table(records: Sequence[Record], words: Mapping[str, str], links: Li
                 Cell(cell.model),
                 Cell(str(cell.cut), sort=float(cell.cut)),
                 of_defense(cell.defense.name, links),
-                Cell(words[record.key] or "as is", kind=WORDY),
+                wordy(words[record.key] or "as is"),
                 Cell(str(cell.seed), sort=float(cell.seed)),
-                Cell(record.status, record.reason, kind=WORDY),
+                wordy(record.status, record.reason),
                 estimated(record.utility),
                 Cell(f"{len(scored)} of {len(tried)}", sort=float(len(scored))),
             ]
@@ -156,7 +156,7 @@ def leaks_table(
         rows.append(
             [
                 of_attack(leak.attack.name, links),
-                Cell(", ".join(params), kind=WORDY),
+                wordy(", ".join(params)),
                 Cell(aim(leak.goal, leak.attribute)),
                 Cell(leak.view),
                 Cell(leak.channel or ""),
@@ -166,7 +166,7 @@ def leaks_table(
                 number(leak.floor and leak.floor.value),
                 Cell(NOT_SHOWN, sort=math.nan, hidden=True) if silent else estimated(leak.ep),
                 Cell(str(success.n), sort=float(success.n)) if success else number(None),
-                Cell(leak.status, leak.reason, kind=WORDY),
+                wordy(leak.status, leak.reason),
                 Cell(", ".join(remarks)),
             ]
         )

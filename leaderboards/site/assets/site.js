@@ -243,7 +243,7 @@ function download(button) {
 }
 
 // On a phone a row is a card; each entry there says what it is. The style sheet shows the first few.
-const FEW = 12;
+const FEW = 6;
 const phone = matchMedia("(max-width: 40rem)");
 function carded(table) {
   const label = () => {
