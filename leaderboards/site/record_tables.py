@@ -93,9 +93,9 @@ def records_table(records: Sequence[Record], words: Mapping[str, str], links: Li
         Column("defense", choose=True),
         Column("setting"),
         Column("seed", number=True),
-        Column("status", choose=True),
         Column("utility", number=True),
         Column("attacks", number=True, about="attacks that were scored, of those tried"),
+        Column("status", choose=True),
     ]
     rows = []
     for record in records:
@@ -111,9 +111,9 @@ def records_table(records: Sequence[Record], words: Mapping[str, str], links: Li
                 of_defense(cell.defense.name, links),
                 wordy(words[record.key] or "as is"),
                 Cell(str(cell.seed), sort=float(cell.seed)),
-                wordy(record.status, record.reason),
                 estimated(record.utility),
                 Cell(f"{len(scored)} of {len(tried)}", sort=float(len(scored))),
+                wordy(record.status, record.reason),
             ]
         )
     return Table("records", "Records", columns, rows)
