@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -143,18 +142,22 @@ def alike(records: Sequence[Record]) -> dict[str, list[Record]]:
 
 
 def setups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
-    """In words the data, the training and the number of seeds that each group of `alike` shares."""
-    words = {digits: _setup(own) for digits, own in groups.items()}
-    told = {
-        digits: (own[0].cell.task, own[0].cell.model, words[digits])
-        for digits, own in groups.items()
-    }
-    times = Counter(told.values())
-    # What the words leave out, such as a learning rate, may differ as well.
-    return {
-        digits: text if times[told[digits]] == 1 else f"{text}, setup {digits}"
-        for digits, text in words.items()
-    }
+    """In words the data, the training and the number of seeds that each group of `alike` shares.
+
+    What the words leave out, such as a batch size, may differ as well: then digits tell groups apart,
+    those of the data where these do.
+    """
+    peers: dict[tuple[str, str, str], list[str]] = {}
+    for digits, own in groups.items():
+        peers.setdefault((own[0].cell.task, own[0].cell.model, _setup(own)), []).append(digits)
+    found = dict[str, str]()
+    for (_, _, words), same in peers.items():
+        data = {digits: groups[digits][0].cell.data_hash[:8] for digits in same}
+        by_data = len(set(data.values())) == len(same)
+        for digits in same:
+            apart = f", data {data[digits]}" if by_data else f", setup {digits}"
+            found[digits] = words + apart * (len(same) > 1)
+    return {digits: found[digits] for digits in groups}
 
 
 def _setup(records: Sequence[Record]) -> str:

@@ -7,7 +7,7 @@ import pytest
 from boards import cell, seeds
 
 from bench.contracts.settings import TrainSettings
-from leaderboards.tables.comparisons import comparisons, paired
+from leaderboards.tables.comparisons import alike, comparisons, paired, setups
 
 
 def test_lost_utility_is_paired_over_seeds():
@@ -85,3 +85,21 @@ def test_other_precision_and_other_lengths_are_not_compared():
     assert [one.words for one in comparisons([*cut, *half, *short])] == [one.words for one in found]
     # Without an undefended cell nobody knows what was lost.
     assert comparisons([cell("sap", params={"eta": 75.0})]) == []
+
+
+def test_groups_that_words_do_not_tell_apart_are_told_by_their_data_where_these_differ():
+    one = cell("none")
+
+    def groups(**other):
+        two = one.cell.model_copy(update=other)
+        return alike([one, one.model_copy(update={"cell": two, "key": two.key})])
+
+    assert {told.split(", ")[-1] for told in setups(groups(data_hash="ab" * 8)).values()} == {
+        f"data {one.cell.data_hash[:8]}",
+        "data abababab",
+    }
+    found = groups(evaluate="test")
+    assert {told.split(", ")[-1] for told in setups(found).values()} == {
+        f"setup {digits}" for digits in found
+    }
+    assert not any("data" in told for told in setups(alike([one])).values())
