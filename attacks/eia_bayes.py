@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from bench.attacking import Arrived, Posterior, Reader, inverting, posterior_bound
+from bench.attacking import Arrived, Posterior, Reader, Stated, inverting, posterior_bound
 from bench.backbones import Ragged, Tokens
 from bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from bench.defending import Substituting
 from bench.methods import Attack, Knowledge, Source, spec_of
 from bench.tasks import OWN, PublicText
 
 PAIRS, HELD_OUT = 1000, 1500
-"""Public tokens from which the likelihood is fitted, five numbers, and on which it is tried."""
+"""Public tokens from which a likelihood that is not stated is fitted, five numbers, and on which it is tried."""
 SURE = 2.0
 """Standard errors by which it must be ahead of the nearest neighbour there, to take its place."""
 
@@ -27,7 +28,8 @@ class BayesInversion(Attack):
     """Weighs how frequent a token is against how likely the mechanism makes of it what arrived.
 
     It knows what `eia-nn` knows, the mechanism, and how frequent tokens are in public text; nothing of
-    contexts, which `eia-map` reads. Where it is not clearly ahead of the nearest neighbour on public
+    contexts, which `eia-map` reads. How likely that is a mechanism that draws words says itself; for one that
+    takes the nearest to a noisy vector it is fitted. Where it is not clearly ahead of the nearest neighbour on public
     text that it did not fit, its guess is that of `eia-nn`, as without a mechanism. Customers' words that
     public text lacks are what it loses; where that is of another domain there are more of them.
 
@@ -47,7 +49,7 @@ class BayesInversion(Attack):
         knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}),
     )
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     auxiliary: PublicText = OWN
     """Public text to count tokens in: that of the task itself, or of another task, by its name."""
@@ -65,11 +67,14 @@ class BayesInversion(Attack):
         if not arrived.simulated(rng):
             return arrived.guesses(lambda rounds: arrived.copied)
 
-        def learn(rng: np.random.Generator) -> tuple[Posterior, Tokens, Tensor]:
+        def learn(rng: np.random.Generator) -> tuple[Posterior | Stated, Tokens, Tensor]:
             used, held_out, rest = (
                 public.tokens.take(torch.from_numpy(part)) for part in parts(public.tokens, rng)
             )
             counts = inverting.counted(rest, len(embeddings))
+            if isinstance(mechanism, Substituting) and not mechanism.undefended:
+                stated = Stated.of(partial(mechanism.log_chances, base=base), counts)
+                return stated, held_out, counts
             sent = inverting.nearest(base, arrived.query(used, rng)).cpu()[~used.special]
             truth = used.ids.values[~used.special]
             return Posterior.fitted(embeddings, counts, truth, sent), held_out, counts

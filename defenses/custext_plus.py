@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
@@ -60,9 +61,7 @@ class CusTextPlus(Substituting):
     def drawn(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
         sets, epsilon = sets_of(base, self.size), self.epsilon
         assert epsilon is not None
-        hidden = sets[ids, 0] >= 0  # a special token that somebody writes as a word has no set
-        if not self.stop_words:
-            hidden &= ~torch.isin(ids, stop_words(base))
+        hidden = self._hidden(ids, base)
 
         def weights(some: Tensor) -> tuple[Tensor, Tensor]:
             return sets[some], nearness_weights(some, sets[some], base.embeddings, epsilon)
@@ -70,6 +69,29 @@ class CusTextPlus(Substituting):
         out = ids.clone()
         out[hidden] = drawn_words(ids[hidden], weights, rng)
         return out
+
+    def log_chances(self, words: Tensor, base: Backbone) -> Callable[[Tensor], Tensor]:
+        assert self.epsilon is not None
+        sets, hidden = sets_of(base, self.size)[words], self._hidden(words, base)
+        chances = torch.full(sets.shape, -torch.inf, dtype=torch.double)
+        chances[hidden] = nearness_weights(
+            words[hidden], sets[hidden], base.embeddings, self.epsilon
+        ).log()
+        sets[~hidden] = -1
+        sets[~hidden, 0], chances[~hidden, 0] = words[~hidden], 0.0
+
+        def given(sent: Tensor) -> Tensor:
+            found = torch.full((len(sent), len(words)), -torch.inf, dtype=torch.double)
+            for some, chance in zip(sets.T, chances.T, strict=True):
+                found = torch.where(sent[:, None] == some, chance, found)
+            return found
+
+        return given
+
+    def _hidden(self, ids: Tensor, base: Backbone) -> Tensor:
+        """[T] which words are replaced; a special token that somebody writes as a word has no set."""
+        found = sets_of(base, self.size)[ids, 0] >= 0
+        return found if self.stop_words else found & ~torch.isin(ids, stop_words(base))
 
 
 def sets_of(base: Backbone, size: int) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +13,15 @@ from torch import Tensor
 
 from bench.backbones import Backbone
 from bench.contracts import Claim
-from bench.defending import Epsilon, Substituting, drawn_words, exponential_weights, words_of
+from bench.defending import (
+    SEARCHED,
+    Epsilon,
+    Substituting,
+    distances,
+    drawn_words,
+    exponential_weights,
+    words_of,
+)
 from bench.methods import Source
 
 
@@ -61,8 +70,7 @@ class SanTextPlus(Substituting):
         )
 
     def drawn(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
-        words = words_of(base)
-        rare = words[math.floor((1 - self.sensitive) * len(words)) :]
+        rare = self._rare(base)
         now_and_then = torch.from_numpy(rng.random(len(ids))) < self.p
         hidden = torch.isin(ids, rare) | now_and_then
         epsilon = self.epsilon
@@ -74,3 +82,28 @@ class SanTextPlus(Substituting):
         out = ids.clone()
         out[hidden] = drawn_words(ids[hidden], weights, rng)
         return out
+
+    def log_chances(self, words: Tensor, base: Backbone) -> Callable[[Tensor], Tensor]:
+        rare, epsilon = self._rare(base), self.epsilon
+        assert epsilon is not None
+        often = ~torch.isin(words, rare)
+        stays = torch.tensor(1 - self.p).log()
+
+        def scores(some: Tensor, among: Tensor) -> Tensor:
+            return -epsilon / 2 * distances(some, among, base.embeddings).cpu()
+
+        totals = [scores(some, rare).logsumexp(1) for some in torch.split(words, SEARCHED)]
+        replaced = torch.where(often, math.log(self.p), 0.0) - torch.cat(totals or [torch.zeros(0)])
+
+        def given(sent: Tensor) -> Tensor:
+            found = replaced + scores(sent, words)
+            found[~torch.isin(sent, rare)] = -torch.inf
+            kept = (sent[:, None] == words) & often
+            return found.logaddexp(torch.where(kept, stays, -torch.inf))
+
+        return given
+
+    def _rare(self, base: Backbone) -> Tensor:
+        """The ids of sensitive words, in their order."""
+        words = words_of(base)
+        return words[math.floor((1 - self.sensitive) * len(words)) :]

@@ -23,6 +23,7 @@ from .label_leakage import few as few
 from .label_leakage import matrices as matrices
 from .members import MembershipAttack as MembershipAttack
 from .posterior import Posterior as Posterior
+from .posterior import Stated as Stated
 from .posterior import posterior_bound as posterior_bound
 from .recomputed import Known as Known
 from .recomputed import against_untrained as against_untrained

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -134,6 +135,45 @@ class Posterior:
             same,
             -self._norms[candidates],
         ]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """log p(x | y₁ … y_R) = log p(x) + Σ log p(y_r | x), where the mechanism states p(y | x) itself.
+
+    Attributes:
+        chances: words [K] → of ids [n] that were sent the log-probabilities [n, K] that each word gives them.
+        log_prior: [V].
+        known: [K] token ids that occur in public text. Candidates are these and what arrived.
+    """
+
+    chances: Callable[[Tensor], Callable[[Tensor], Tensor]]
+    log_prior: Tensor
+    known: Tensor
+
+    @classmethod
+    def of(cls, chances: Callable[[Tensor], Callable[[Tensor], Tensor]], counts: Tensor) -> Stated:
+        """With the prior from [V] occurrences in public text."""
+        prior = (counts + SMOOTHING).double()
+        return cls(chances, (prior / prior.sum()).log(), counts.nonzero()[:, 0])
+
+    def read(self, received: Tensor) -> Tensor:
+        """[T] the most probable token behind what stands for it in each of R rounds [T, R]."""
+        different, inverse = received.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
+        new = different[~torch.isin(different, self.known)].unique()
+        words = torch.cat([self.known, new])
+        parts = self._of_known, self.chances(new)
+        best = []
+        for part in different.split(CHUNK):
+            scores = self.log_prior[words].repeat(len(part), 1)
+            for column in part.T:
+                scores += torch.cat([given(column) for given in parts], 1)
+            best.append(words[scores.argmax(1)])
+        return torch.cat(best)[inverse]
+
+    @cached_property
+    def _of_known(self) -> Callable[[Tensor], Tensor]:
+        return self.chances(self.known)
 
 
 def posterior_bound(embeddings: Tensor, counts: Tensor, eta: float) -> float:

@@ -4,8 +4,10 @@ from .detectors import EXACT as EXACT
 from .detectors import Detector as Detector
 from .detectors import runs as runs
 from .levels import LEVELS as LEVELS
+from .mechanisms import SEARCHED as SEARCHED
 from .mechanisms import Epsilon as Epsilon
 from .mechanisms import Eta as Eta
+from .mechanisms import distances as distances
 from .mechanisms import drawn_words as drawn_words
 from .mechanisms import dx_noise as dx_noise
 from .mechanisms import exponential_weights as exponential_weights

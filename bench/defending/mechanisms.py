@@ -72,12 +72,16 @@ def exponential_weights(words: Tensor, among: Tensor, embeddings: Tensor, epsilo
         words: [n] ids; `among` [C] those of the candidates.
         embeddings: [V, d].
     """
+    return (-epsilon / 2 * distances(words, among, embeddings).double()).softmax(1)
+
+
+def distances(words: Tensor, among: Tensor, embeddings: Tensor) -> Tensor:
+    """[n, C] Euclidean distances of the embeddings of words [n] and [C]."""
     rows = embeddings.detach().float()
     words, among = words.to(rows.device), among.to(rows.device)
     far = torch.cdist(rows[words], rows[among])
     # Exactly 0 there: rounding would add a distance where there is none.
-    far = far.masked_fill(words[:, None] == among, 0.0)
-    return (-epsilon / 2 * far.double()).softmax(1)
+    return far.masked_fill(words[:, None] == among, 0.0)
 
 
 def drawn_words(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -44,6 +44,10 @@ class Substituting(Defense):
     @abstractmethod
     def drawn(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
         """[T] what stands for each of the words `ids` [T], none of which is special; ε is not "none"."""
+
+    @abstractmethod
+    def log_chances(self, words: Tensor, base: Backbone) -> Callable[[Tensor], Tensor]:
+        """Of ids [n] the log-probabilities [n, K] that they are sent for each of `words` [K]; ε is not "none"."""
 
     def replaced(self, tokens: Tokens, base: Backbone, rng: np.random.Generator) -> Ragged:
         """Ids [T] with fresh draws for all that are not special."""

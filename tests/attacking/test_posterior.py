@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.stats import laplace
 
-from bench.attacking.posterior import Posterior, posterior_bound
+from bench.attacking.posterior import Posterior, Stated, posterior_bound
 
 
 def on_a_line(points: list[float], eta: float) -> np.ndarray:
@@ -99,3 +99,22 @@ def test_the_prior_counts_once_and_the_likelihood_in_every_round():
     # ln(99.5 / 1.5) is 4.2: two sightings of token 2 are not enough, three are.
     assert found.read(torch.tensor([[2, 2]])).tolist() == [0]
     assert found.read(torch.tensor([[2, 2, 2], [0, 0, 0], [1, 1, 1]])).tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_where_the_mechanism_states_its_chances_the_posterior_is_exact(rounds):
+    rng = np.random.default_rng(0)
+    chances = torch.from_numpy(rng.dirichlet(np.ones(6), 6))  # [x, y]
+    counts = torch.tensor([50, 3, 0, 1, 10, 16])  # one that public text lacks
+
+    def given(words):
+        return lambda sent: chances.log()[words][:, sent].T
+
+    received = torch.cartesian_prod(*[torch.arange(6)] * rounds).reshape(-1, rounds)
+    found = Stated.of(given, counts).read(received)
+    prior = (counts + 0.5).double().log()
+    for row, word in zip(received.tolist(), found.tolist(), strict=True):
+        scores = prior + sum(chances.log()[:, y] for y in row)
+        if 2 not in row:
+            scores[2] = -torch.inf  # neither known nor received
+        assert word == int(scores.argmax())

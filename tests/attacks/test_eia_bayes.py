@@ -16,8 +16,10 @@ from bench.contracts.channels import Channel
 from bench.contracts.transcript import Message, Transcript
 from bench.running.grants import knowledge_for
 from defenses.blackout import Blackout
+from defenses.custext_plus import CusTextPlus
 from defenses.none import NoDefense
 from defenses.rapt import RAPT
+from defenses.santext_plus import SanTextPlus
 from defenses.sap import SAP
 
 ATTACKS = (BayesInversion(), NearestNeighbour())
@@ -64,6 +66,16 @@ def test_it_is_as_good_as_the_nearest_neighbour_and_better_under_strong_noise(et
     assert ours >= theirs - 0.01
     if eta == 60:
         assert ours > theirs + 0.02
+
+
+@pytest.mark.parametrize(
+    "defense", [CusTextPlus(epsilon=1.0), SanTextPlus(epsilon=1.0, sensitive=0.5, p=0.9)], ids=str
+)
+def test_of_a_mechanism_that_states_its_chances_it_reads_far_more_than_was_sent(defense):
+    scene = first_scene(defense, attacks=ATTACKS, limit=300)
+    seen = transcript_of(scene)
+    ours, theirs = (read_by(attack, scene, seen) for attack in ATTACKS)
+    assert ours > theirs + 0.05
 
 
 def test_rounds_of_one_text_add_up_to_one_guess_that_is_better_than_that_of_a_round():

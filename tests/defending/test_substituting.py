@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
+from cells import load_tiny
 from scipy import stats
 
 from bench.defending.mechanisms import drawn_words, exponential_weights
+from bench.defending.substituting import words_of
+from defenses.custext_plus import CusTextPlus, stop_words
+from defenses.santext_plus import SanTextPlus
 
 ROWS = torch.tensor([[0.0, 0.0], [3.0, 4.0], [1.0, 0.0], [0.0, 2.0], [6.0, 8.0]])
 EVERY = torch.arange(5)
+DRAWS = 4000
 
 
 def test_a_candidate_is_as_likely_as_its_distance_says():
@@ -52,3 +58,31 @@ def test_words_beyond_one_look_are_drawn_for_too(monkeypatch):
     ids = torch.tensor([4, 2, 0, 3, 1, 4])
     drawn = drawn_words(ids, lambda some: (EVERY, torch.eye(5)[some]), np.random.default_rng(0))
     assert drawn.tolist() == ids.tolist()
+
+
+@pytest.mark.parametrize(
+    "defense",
+    [
+        CusTextPlus(epsilon=3.0, size=7),
+        CusTextPlus(epsilon=3.0, size=7, stop_words=True),
+        SanTextPlus(epsilon=20.0, sensitive=0.5, p=0.4),
+        SanTextPlus(epsilon=20.0, sensitive=1),
+        SanTextPlus(epsilon=20.0, sensitive=0.5, p=1.0),
+    ],
+    ids=repr,
+)
+def test_what_is_stated_is_what_is_drawn(defense):
+    base = load_tiny("tiny-bert")
+    every = words_of(base)
+    words = torch.cat([every[:2], every[-2:], stop_words(base)[:1]])
+    stated = defense.log_chances(words, base)(every).exp().double()
+    assert torch.allclose(stated.sum(0), torch.ones(len(words), dtype=torch.double), atol=1e-4)
+    drawn = defense.drawn(words.repeat(DRAWS), base, np.random.default_rng(0))
+    columns = drawn.reshape(DRAWS, -1).T.contiguous()
+    for word, chances, column in zip(words, stated.T, columns, strict=True):
+        counts = torch.bincount(torch.searchsorted(every, column), minlength=len(every))
+        likely = chances > 5 / DRAWS
+        spread = (DRAWS * chances * (1 - chances)).sqrt()
+        off = (counts - DRAWS * chances).abs() / spread.clamp(min=1)
+        assert (off[likely] < 5).all(), int(word)
+        assert not counts[chances == 0].any()
