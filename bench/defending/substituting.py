@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -33,7 +33,7 @@ class Substituting(Defense):
     knob: ClassVar[str | None] = "epsilon"
     switch: ClassVar[str | None] = "epsilon"
     stacks: ClassVar[bool] = True
-    measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {Goal.INVERSION: ("eia-nn",)}
+    protects: ClassVar[frozenset[Goal]] = frozenset({Goal.INVERSION})
 
     epsilon: Epsilon
     """Privacy parameter ε, above 0; smaller hides more; "none" sends all words as they are."""
