@@ -288,8 +288,7 @@ def findings(*folders: str | Path, rule: str | None = None) -> list[Finding]:
 
     Args:
         folders: of records, or the names of suites that were run; without any the published records.
-        rule: only what this one finds: elsewhere, authors, variants, depth, audits, precision,
-            idle or setting.
+        rule: only what this one finds, such as elsewhere.
 
     Raises:
         LeakboardError: no records, or no such rule.

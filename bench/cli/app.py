@@ -146,10 +146,10 @@ def _root(
 
 
 def results_of(*sources: str) -> Results:
-    """The records of suites that were run, or of folders; what is damaged is complained about."""
+    """The records of suites that were run, or of folders, or the published ones; what is damaged is complained about."""
     import leakboard
 
-    found = leakboard.load(*sources)
+    found = leakboard.load(*sources) if sources else leakboard.published()
     for problem in found.problems:
         complaints.print(styled(f"[yellow]left out[/] {escaped(problem)}"), soft_wrap=True)
     return found

@@ -36,6 +36,12 @@ def test_documents_quote_what_the_published_records_show_today(path, today):
     assert text == told, f"run: leakboard findings --into {path.relative_to(ROOT)}"
 
 
+def test_published_records_of_one_cell_agree():
+    import leakboard
+
+    assert not leakboard.published().problems
+
+
 def test_published_records_bear_findings_of_several_rules(today):
     by_rule = Counter(one.rule for one in today)
     assert len(today) >= 8
