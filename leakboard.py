@@ -293,11 +293,10 @@ def findings(*folders: str | Path, rule: str | None = None) -> list[Finding]:
     Raises:
         LeakboardError: no records, or no such rule.
     """
-    from leaderboards.findings import chosen
     from leaderboards.results import load, published
 
     among = load(*folders) if folders else published()
-    return chosen(among.findings(), [rule] if rule is not None else [])
+    return among.findings(rule)
 
 
 def check(method: str | Path | type[Defense | Attack] | Defense | Attack) -> Report:

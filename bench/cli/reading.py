@@ -187,14 +187,13 @@ def findings(
     leakboard findings --into README.md
     """
     from bench.records import replacing
-    from leaderboards.findings import chosen, document, listing, quoted
+    from leaderboards.findings import document, listing, quoted
     from leaderboards.terminal import findings_text
 
     if form not in FORMS:
         raise LeakboardError(f"--format: unknown '{form}'. {did_you_mean(form, FORMS)}")
     text = "" if into is None else document(into)  # before the records are looked through
-    every = results_of(*(sources or ())).findings()
-    found = chosen(every, [] if rule is None else [rule])
+    found = results_of(*(sources or ())).findings(rule)
     if into is not None:
         text = quoted(text, found)
         with replacing(into) as file:

@@ -10,7 +10,7 @@ from typing import Self
 from bench.contracts import LeakboardError
 from bench.records import DataVersion
 from leaderboards.figures import Asked, draw
-from leaderboards.findings import Finding, findings
+from leaderboards.findings import Finding, chosen, findings
 from leaderboards.tables import STRONGEST, Best, RecordSet, export, strongest
 
 
@@ -48,9 +48,16 @@ class Results(RecordSet):
         """For each setting and goal the strongest attack, its success, and what the setting costs."""
         return strongest(self._table, self.compared)
 
-    def findings(self) -> list[Finding]:
-        """What the records show, as sentences with their numbers and the keys of the records."""
-        return findings(self.compared)
+    def findings(self, rule: str | None = None) -> list[Finding]:
+        """What the records show, as sentences with their numbers and the keys of the records.
+
+        Args:
+            rule: only what this one finds, such as elsewhere.
+
+        Raises:
+            LeakboardError: no such rule.
+        """
+        return chosen(findings(self.compared), [] if rule is None else [rule])
 
     def export(self, path: str | Path) -> Path:
         """Writes `frame()` as .csv, .parquet or .json, and returns the path.

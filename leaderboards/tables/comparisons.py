@@ -157,7 +157,7 @@ def setups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
         for digits in same:
             apart = f", data {data[digits]}" if by_data else f", setup {digits}"
             found[digits] = words + apart * (len(same) > 1)
-    return {digits: found[digits] for digits in groups}
+    return found
 
 
 def _setup(records: Sequence[Record]) -> str:
