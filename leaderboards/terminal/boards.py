@@ -26,6 +26,10 @@ from leaderboards.terminal.layout import titled
 
 SHADES = ((0.2, "red"), (0.8, "yellow"), (1.0, "green"))
 """Privacy up to which a cell has which colour."""
+BESIDES = ("EP", "EP at chance")
+"""What privacy is worked out from: on the site and in its tables, and too wide for a terminal."""
+REPEATED = ("task", "goal", "seeds", "flags", "matched on", "printed for", "measured on")
+"""Said once, below the table, where all rows say the same."""
 
 
 def matrix_tables(found: Matrix) -> list[RenderableType]:
@@ -33,12 +37,12 @@ def matrix_tables(found: Matrix) -> list[RenderableType]:
     one = found.comparison
     title = f"{one.task} · {one.model} · {one.words}"
     table = titled(title)
-    table.add_column("defense")
+    table.add_column("defense", overflow="fold")
     table.add_column("points lost", no_wrap=True)
     for aim in found.aims:
         idle = f"\n{NOTHING_WORKS}" if aim in found.idle else ""
-        table.add_column(" ".join(aim).strip() + idle)
-    table.add_column("claims")
+        table.add_column(" ".join(aim).strip() + idle, overflow="fold")
+    table.add_column("claims", overflow="fold")
     table.add_column("MB/epoch", justify="right")
     notes = dict[str, int]()
     for line in found.lines:
@@ -65,27 +69,39 @@ def paper_tables(name: str, rows: pd.DataFrame, paper: Printed) -> list[Renderab
         f"Both by the paper's own attacks; the models differ, so the numbers need not agree.{more}"
     )
     title = f"{name}: ours beside the paper's numbers"
-    return [_rows(title, worded(pairs)), *map(Text, shapes(pairs)), Text(about, style="dim")]
+    table, note = _rows(title, worded(pairs), about)
+    return [table, *map(Text, shapes(pairs)), note]
 
 
 def board_tables(found: Board) -> list[RenderableType]:
     """The question, its answer as a table, and what to know about it."""
     title = f"{found.question}\n{found.goal} · {found.task} · {found.model} · {found.words}"
-    return [_rows(title, found.rows), Text(found.note, style="dim")]
+    rows = found.rows
+    if "setting" in rows:
+        same = rows["setting"] == rows["defense"]
+        both = rows["defense"] + ("\n" + rows["setting"]).mask(same, "")
+        flags = rows["flags"].str.replace(",", ", ")
+        rows = rows.assign(defense=both, flags=flags).drop(columns=["setting", *BESIDES])
+    return _rows(title, rows, found.note)
 
 
-def _rows(title: str, rows: pd.DataFrame) -> Table:
+def _rows(title: str, rows: pd.DataFrame, note: str) -> list[RenderableType]:
+    """A table and its note, which says once what stands in every row."""
+    alike = [name for name in REPEATED if name in rows and rows[name].nunique() == 1]
+    told = [f"{name} {rows[name].iloc[0]}" for name in alike if rows[name].iloc[0]]
+    said = f" In all rows: {'; '.join(told)}." if told else ""
     table = titled(title)
-    for name in rows.columns:
-        table.add_column(str(name), no_wrap=name in ("rank", "privacy"))
-    for row in rows.itertuples(index=False):
+    shown = rows.drop(columns=alike)
+    for name in shown.columns:
+        table.add_column(str(name), no_wrap=name in ("rank", "privacy"), overflow="fold")
+    for row in shown.itertuples(index=False):
         table.add_row(*(Text(str(value)) for value in row))
-    return table
+    return [table, Text(note + said, style="dim")]
 
 
 def _lost(line: Line) -> str:
     points, between = points_lost(line.lost)
-    return f"{points} {between}" + "!" * (not line.within)
+    return f"{points}\n{between}" + "!" * (not line.within)
 
 
 def _cell(shield: Shield, notes: dict[str, int]) -> Text:
