@@ -65,7 +65,9 @@ def plot(
             help="A kind of figure (without it tradeoff), then a suite or a folder of records.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the pictures.")] = Path("plots"),
+    out: Annotated[Path, typer.Option("--out", "--to", help="Folder of the pictures.")] = Path(
+        "plots"
+    ),
     goal: Annotated[
         str, typer.Option(help="inversion, label, attribute, memorisation or membership.")
     ] = "inversion",
@@ -217,7 +219,7 @@ def publish(
             help="Suites that were run, or folders of records (default: all of results/published).",
         ),
     ] = None,
-    to: Annotated[Path, typer.Option(help="Folder of the site.")] = Path("site"),
+    to: Annotated[Path, typer.Option("--to", "--out", help="Folder of the site.")] = Path("site"),
     docs: Annotated[
         Path | None,
         typer.Option(

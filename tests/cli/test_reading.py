@@ -50,6 +50,15 @@ def test_plot_writes_three_formats(leakboard, records, tmp_path):
     }
 
 
+@pytest.mark.parametrize("option", ["--out", "--to"])
+def test_a_folder_to_write_into_goes_by_both_names(leakboard, records, tmp_path, option):
+    for command, made in (("plot", "*.png"), ("publish", "index.html")):
+        folder = tmp_path / command
+        code, _, err = leakboard(command, records, option, folder)
+        assert code == 0, err
+        assert list(folder.glob(made))
+
+
 def test_plot_against_a_swept_parameter_names_its_files_after_it(leakboard, records, tmp_path):
     code, _, _ = leakboard("plot", records, "--against", "eta", "--out", tmp_path)
     assert code == 0
