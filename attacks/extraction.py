@@ -12,13 +12,15 @@ from torch import Tensor
 
 from bench.attacking import Writer, about_canaries, digits_drawn, number_in
 from bench.backbones import Backbone, LanguageModel
-from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
 from bench.exchange import restored
-from bench.methods import Attack, Knowledge, Source
+from bench.methods import Attack, Knowledge, Memory, Source
 from bench.tasks import CONTINUED, DIGITS, SAMPLES, SLOT, UNTUNED
 
 MOST = 4096
 """Tokens of a sentence before its digits, at most, where nothing else bounds them."""
+_PUBLIC = Memory(kept=1024)
+"""What a public model writes behind each prompt, which all cells of a model ask again."""
 
 
 class Extraction(Attack):
@@ -41,6 +43,7 @@ class Extraction(Attack):
         frozenset({Channel.MODEL}),
         frozenset({Knows.BASE_WEIGHTS, Knows.PREFIXES}),
     )
+    version: ClassVar[int] = 2
 
     top_k: int = Field(40, ge=1)
     """Each word is drawn from so many likeliest ones."""
@@ -78,18 +81,29 @@ class Extraction(Attack):
             return found
         assert base.head is not None
         public = replace(tuned, model=base.model, head=base.head)
-        for writer, view, round in ((tuned, "", rounds[-1]), (public, UNTUNED, -1)):
-            texts = [
-                writer.continued(prompts.ids.take(torch.tensor([i])).values, *CONTINUED, draw)
-                for i in range(len(prompts))
-            ]
-            guess = about_canaries(np.arange(len(prompts)), np.array(texts), "continuation", round)
+        own = [prompts.ids.take(torch.tensor([i])).values for i in range(len(prompts))]
+        learned = [tuned.continued(prompt, *CONTINUED, draw) for prompt in own]
+        known = [_known(public, base.hash, prompt) for prompt in own]
+        for texts, view, round in ((learned, "", rounds[-1]), (known, UNTUNED, -1)):
+            guess = about_canaries(np.arange(len(own)), np.array(texts), "continuation", round)
             found.append(replace(guess, view=view))
         return found
 
     def _writer(self, network: LanguageModel, base: Backbone) -> Writer:
         most = base.family.positions(base.model)
         return Writer(network.encoder, network.head, self.top_k, self.temperature, most)
+
+
+def _known(public: Writer, name: str, prompt: Tensor) -> Ints:
+    """What a public model of this name writes behind a prompt [L]."""
+
+    def write(rng: np.random.Generator) -> Ints:
+        return public.continued(
+            prompt, *CONTINUED, torch.Generator().manual_seed(int(rng.integers(2**31)))
+        )
+
+    how = f"{public.top_k} at {public.temperature}"
+    return _PUBLIC.recall(f"{name} of {how} behind {prompt.tolist()}", write)
 
 
 def _start(base: Backbone, form: str) -> Tensor:

@@ -15,7 +15,7 @@ from bench.backbones.language import LanguageModel
 from bench.contracts.channels import Channel
 from bench.contracts.settings import Plant, TrainSettings
 from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Knowledge
+from bench.methods.knowledge import Knowledge, Memory
 from bench.scoring.continuations import PRINTED
 from bench.scoring.memory import EXTRACTED
 from bench.tasks.planting import CONTINUED, UNTUNED
@@ -92,7 +92,9 @@ def test_a_release_of_noise_prints_nothing():
 def test_the_last_release_is_prompted_and_the_public_model_beside_it(monkeypatch):
     base, read = load_tiny("tiny-gpt2"), []
     network = LanguageModel(base, TrainSettings())
+    asked = list[bool]()
     monkeypatch.setattr(extraction, "restored", lambda network, vector: read.append(int(vector[0])))
+    monkeypatch.setattr(extraction, "_PUBLIC", Memory())
 
     @dataclass(frozen=True)
     class Told:
@@ -105,6 +107,7 @@ def test_the_last_release_is_prompted_and_the_public_model_beside_it(monkeypatch
         positions: int | None
 
         def continued(self, prompt, length, tries, draw):
+            asked.append(self.model is base.model)
             return np.full((1 + tries, length), int(self.model is base.model))
 
     monkeypatch.setattr(extraction, "Writer", Told)
@@ -122,3 +125,9 @@ def test_the_last_release_is_prompted_and_the_public_model_beside_it(monkeypatch
     assert (tuned.view, tuned.round, tuned.values.max()) == ("", 2, 0)
     assert (public.view, public.round, public.values.min()) == (UNTUNED, -1, 1)
     assert tuned.values.shape == (2, 1 + CONTINUED[1], CONTINUED[0])
+    assert asked == [False, False, True, True]
+    again = Extraction().guess(Transcript(releases), knowledge, np.random.default_rng(1))
+    assert asked == [False, False, True, True, False, False]  # the public one wrote these before
+    assert np.array_equal(again[1].values, public.values)
+    Extraction(top_k=2).guess(Transcript(releases), knowledge, np.random.default_rng(1))
+    assert asked[-2:] == [True, True]  # but not in this way
