@@ -22,7 +22,7 @@ from leaderboards.tables import (
     shapes,
     worded,
 )
-from leaderboards.terminal.layout import titled
+from leaderboards.terminal.layout import Fitting, titled
 
 SHADES = ((0.2, "red"), (0.8, "yellow"), (1.0, "green"))
 """Privacy up to which a cell has which colour."""
@@ -34,29 +34,36 @@ REPEATED = ("task", "goal", "seeds", "flags", "matched on", "printed for", "meas
 
 def matrix_tables(found: Matrix) -> list[RenderableType]:
     """One row per defense; a cell holds the privacy kept, of 1, and the attack that was strongest."""
-    one = found.comparison
-    title = f"{one.task} · {one.model} · {one.words}"
-    table = titled(title)
-    table.add_column("defense", overflow="fold")
-    table.add_column("points lost", no_wrap=True)
-    for aim in found.aims:
-        idle = f"\n{NOTHING_WORKS}" if aim in found.idle else ""
-        table.add_column(" ".join(aim).strip() + idle, overflow="fold")
-    table.add_column("claims", overflow="fold")
-    table.add_column("MB/epoch", justify="right")
     notes = dict[str, int]()
-    for line in found.lines:
-        cells = [_cell(line.shields[aim], notes) for aim in found.aims]
-        sent = "–" if line.sent is None else f"{line.sent:.3g}"
-        table.add_row(Text(line.named), Text(_lost(line)), *cells, Text(line.claimed), Text(sent))
+    wide, narrow = (_matrix(found, notes, beside) for beside in (True, False))
     over = any(not line.within for line in found.lines)
-    parts: list[RenderableType] = [table]
+    parts: list[RenderableType] = [Fitting(wide, narrow, "claims and MB/epoch")]
     parts += [Text(f"({n}) {why}", style="dim") for why, n in notes.items()]
     about = f"privacy, under the strongest attack: {GLOSSARY['privacy'].rstrip('.')}"
     if any(shield.standing == PROVEN for line in found.lines for shield in line.shields.values()):
         about += "; ≤ at most so much: the attack found it, and has no certificate"
     beyond = f"; ! more than {found.budget:g} points lost at every setting" if over else ""
     return [*parts, Text(about + beyond, style="dim")]
+
+
+def _matrix(found: Matrix, notes: dict[str, int], beside: bool) -> Table:
+    """The table, with what is claimed and sent beside the leaks or without."""
+    one = found.comparison
+    table = titled(f"{one.task} · {one.model} · {one.words}")
+    table.add_column("defense", overflow="fold")
+    table.add_column("points lost", no_wrap=True)
+    for aim in found.aims:
+        idle = f"\n{NOTHING_WORKS}" if aim in found.idle else ""
+        table.add_column(" ".join(aim).strip() + idle, overflow="fold")
+    if beside:
+        table.add_column("claims", overflow="fold")
+        table.add_column("MB/epoch", justify="right")
+    for line in found.lines:
+        cells = [_cell(line.shields[aim], notes) for aim in found.aims]
+        sent = "–" if line.sent is None else f"{line.sent:.3g}"
+        more = [Text(line.claimed), Text(sent)] if beside else []
+        table.add_row(Text(line.named), Text(_lost(line)), *cells, *more)
+    return table
 
 
 def paper_tables(name: str, rows: pd.DataFrame, paper: Printed) -> list[RenderableType]:

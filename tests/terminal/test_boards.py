@@ -62,3 +62,16 @@ def test_points_lost_stand_with_their_interval_below(compared):
     (at,) = (n for n, line in enumerate(lines) if line.startswith("crt ε=3"))
     assert lines[at].split()[2] == "4.9"
     assert "[4.6, 5.2]!" in lines[at + 1]
+
+
+def test_a_narrow_terminal_leaves_out_what_is_claimed_and_sent_and_says_so(compared):
+    (matrix, *_) = matrices(compared)
+    parts = matrix_tables(matrix)
+    narrow, wide = printed(parts, 80), printed(parts, 100)
+    assert "3,840" in wide
+    assert "3,840" not in narrow
+    assert "claims and MB/epoch stand beside it from 100 columns on" in narrow
+    assert "stand beside it" not in wide
+    assert "(10)" in narrow
+    assert narrow.count("\n(10) ") == 1  # notes have one number in both
+    assert "…" not in narrow + wide
