@@ -25,10 +25,17 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
             if row["kept"] <= IDLE or (unseen and goal == Goal.MEMORISATION):
                 continue
             told = ranged(row["success"], row["success_low"], row["success_high"])
+            what = called(Goal(str(goal)), str(attribute))
+            little = row["success_low"] > row["chance"]
+            says = (
+                f"what attacks here find of {what} is too little to judge a defense by"
+                if little
+                else f"{NOTHING_WORKS} on {what}"
+            )
             yield Finding(
                 rule="idle",
-                claim=f"On {comparison.task} with {comparison.model} ({comparison.words}): {NOTHING_WORKS} on "
-                f"{called(Goal(str(goal)), str(attribute))}. Even without protection {row['attack']} reaches {told} "
+                claim=f"On {comparison.task} with {comparison.model} ({comparison.words}): {says}. "
+                f"Even without protection {row['attack']} reaches {told} "
                 f"({row['metric']}; guessing {row['chance']:.3f}), so that nothing is claimed of any defense.",
                 settings=(str(row["defense"]),),
                 **measured(comparison, row),

@@ -206,11 +206,17 @@ def test_where_no_attack_works_without_protection_that_is_the_finding():
     def member(success):
         return leak(success, "membership", Goal.MEMBERSHIP, 0.5, channel=Channel.MODEL)
 
-    (one,) = found("idle", cells("none", {}, [member(0.55)], undefended=True))
+    apart = [
+        record("none", {}, seed, 0.9, [member(success)], undefended=True)
+        for seed, success in enumerate((0.49, 0.6))
+    ]
+    (one,) = found("idle", apart)
     assert (
         "no attack here works yet on members. Even without protection membership reaches"
         in one.claim
     )
+    (one,) = found("idle", cells("none", {}, [member(0.55)], undefended=True))
+    assert "what attacks here find of members is too little to judge a defense by" in one.claim
     assert found("idle", cells("none", {}, [member(0.65)], undefended=True)) == []
     assert found("idle", cells("dpsgd", {}, [member(0.5)]), PLAIN) == []
 
