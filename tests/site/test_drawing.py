@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -32,6 +33,18 @@ def test_publishing_leaves_the_process_as_it_was_even_on_one_cpu(tmp_path, monke
     publish([kept(tmp_path / "mine", [record()])], tmp_path / "site")
     assert (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()) == before
     assert list((tmp_path / "site" / "figures").glob("reviews.*.svg"))
+
+
+def test_figures_of_a_relative_folder_stand_in_it_wherever_their_processes_began(
+    tmp_path, monkeypatch
+):
+    folder = kept(tmp_path / "mine", [record()])
+    for name in ("first", "second"):  # the processes stay where the first one has them begin
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        publish([folder], Path("site"))
+        assert list(Path("site/figures").glob("reviews.*.svg"))
+        assert [path.name for path in (tmp_path / name).iterdir()] == ["site"]
 
 
 def test_where_a_process_that_draws_is_ended_the_old_site_stays_whole(copied, other, monkeypatch):
