@@ -46,8 +46,7 @@ def publish(folders: Sequence[Path], to: Path, docs: Path | None = None) -> Publ
     with _nothing_collected():
         try:
             to.parent.mkdir(parents=True, exist_ok=True)
-            # Absolute, since processes that draw may have begun while another folder was the current one.
-            new = Path(tempfile.mkdtemp(dir=to.parent.absolute(), prefix=f".{to.name}."))
+            new = Path(tempfile.mkdtemp(dir=to.parent, prefix=f".{to.name}."))
         except OSError as error:
             raise LeakboardError(f"{to}: cannot be written ({error.strerror or error})") from error
         try:

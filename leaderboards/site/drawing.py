@@ -58,7 +58,8 @@ class Drawing:
     def begin(self, draw: Callable[[Path], list[Path]], out: Path) -> None:
         """Begins to draw a figure, to which `draw` gives the files beside a path."""
         with _told_when_ended():
-            packed = cloudpickle.dumps((self._looks, draw, out))
+            # The process may have begun while another folder was the current one.
+            packed = cloudpickle.dumps((self._looks, draw, out.absolute()))
             self._running.append(_processes().submit(_draw, packed))
 
     def finish(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from bench.contracts import GLOSSARY
@@ -34,20 +33,6 @@ REPEATED = ("task", "goal", "seeds", "flags", "matched on", "printed for", "meas
 
 def matrix_tables(found: Matrix) -> list[RenderableType]:
     """One row per defense; a cell holds the privacy kept, of 1, and the attack that was strongest."""
-    notes = dict[str, int]()
-    wide, narrow = (_matrix(found, notes, beside) for beside in (True, False))
-    over = any(not line.within for line in found.lines)
-    parts: list[RenderableType] = [Fitting(wide, narrow, "claims and MB/epoch")]
-    parts += [Text(f"({n}) {why}", style="dim") for why, n in notes.items()]
-    about = f"privacy, under the strongest attack: {GLOSSARY['privacy'].rstrip('.')}"
-    if any(shield.standing == PROVEN for line in found.lines for shield in line.shields.values()):
-        about += "; ≤ at most so much: the attack found it, and has no certificate"
-    beyond = f"; ! more than {found.budget:g} points lost at every setting" if over else ""
-    return [*parts, Text(about + beyond, style="dim")]
-
-
-def _matrix(found: Matrix, notes: dict[str, int], beside: bool) -> Table:
-    """The table, with what is claimed and sent beside the leaks or without."""
     one = found.comparison
     table = titled(f"{one.task} · {one.model} · {one.words}")
     table.add_column("defense", overflow="fold")
@@ -55,15 +40,21 @@ def _matrix(found: Matrix, notes: dict[str, int], beside: bool) -> Table:
     for aim in found.aims:
         idle = f"\n{NOTHING_WORKS}" if aim in found.idle else ""
         table.add_column(" ".join(aim).strip() + idle, overflow="fold")
-    if beside:
-        table.add_column("claims", overflow="fold")
-        table.add_column("MB/epoch", justify="right")
+    table.add_column("claims", overflow="fold")
+    table.add_column("MB/epoch", justify="right")
+    notes = dict[str, int]()
     for line in found.lines:
         cells = [_cell(line.shields[aim], notes) for aim in found.aims]
         sent = "–" if line.sent is None else f"{line.sent:.3g}"
-        more = [Text(line.claimed), Text(sent)] if beside else []
-        table.add_row(Text(line.named), Text(_lost(line)), *cells, *more)
-    return table
+        table.add_row(Text(line.named), Text(_lost(line)), *cells, Text(line.claimed), Text(sent))
+    over = any(not line.within for line in found.lines)
+    parts: list[RenderableType] = [Fitting(table, ("claims", "MB/epoch"))]
+    parts += [Text(f"({n}) {why}", style="dim") for why, n in notes.items()]
+    about = f"privacy, under the strongest attack: {GLOSSARY['privacy'].rstrip('.')}"
+    if any(shield.standing == PROVEN for line in found.lines for shield in line.shields.values()):
+        about += "; ≤ at most so much: the attack found it, and has no certificate"
+    beyond = f"; ! more than {found.budget:g} points lost at every setting" if over else ""
+    return [*parts, Text(about + beyond, style="dim")]
 
 
 def paper_tables(name: str, rows: pd.DataFrame, paper: Printed) -> list[RenderableType]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -21,15 +22,17 @@ def titled(title: str) -> Table:
 
 @dataclass(frozen=True)
 class Fitting:
-    """A table, or on a narrow terminal one that leaves out what `without` names."""
+    """A table, on a narrow terminal without the columns that can be spared."""
 
-    wide: Table
-    narrow: Table
-    without: str
+    table: Table
+    spared: tuple[str, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Text]:
         if options.max_width >= WIDE:
-            yield self.wide
-        else:
-            yield self.narrow
-            yield Text(f"{self.without} stand beside it from {WIDE} columns on", style="dim")
+            yield self.table
+            return
+        narrow = copy(self.table)
+        narrow.columns = [one for one in self.table.columns if one.header not in self.spared]
+        yield narrow
+        told = " and ".join(self.spared)
+        yield Text(f"{told} stand beside it from {WIDE} columns on", style="dim")
