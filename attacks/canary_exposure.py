@@ -10,8 +10,17 @@ import torch
 from numpy.typing import NDArray
 
 from bench.attacking import about_canaries, candidates, number_in, printed
-from bench.backbones import Backbone, LanguageModel
-from bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
+from bench.backbones import Backbone, LanguageModel, computing
+from bench.contracts import (
+    Channel,
+    Goal,
+    Guess,
+    Knows,
+    Measure,
+    Precision,
+    ThreatModel,
+    Transcript,
+)
 from bench.exchange import restored
 from bench.methods import Attack, Knowledge, Memory, Source
 from bench.tasks import DIGITS, SLOT, TRIES, UNTUNED
@@ -43,14 +52,22 @@ class CanaryExposure(Attack):
         frozenset({Knows.BASE_WEIGHTS}),
     )
     version: ClassVar[int] = 3
+    younger: ClassVar[frozenset[str]] = frozenset({"precision"})
 
     releases: Literal["all", "last"] = "all"
     """Which releases are read: that of every epoch, or the last one only."""
+    precision: Precision = "float32"
+    """In which the models are asked. bf16 takes a half to a third of the time where the processor has
+    units for it, and blurs the order of candidates about as likely as each other."""
 
     @torch.no_grad()
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
+        with computing(self.precision, knowledge.device):
+            return self._found(seen, knowledge)
+
+    def _found(self, seen: Transcript, knowledge: Knowledge) -> list[Guess]:
         assert knowledge.network is not None
         assert knowledge.base is not None
         base, forms = knowledge.base, knowledge.canaries
@@ -60,7 +77,7 @@ class CanaryExposure(Attack):
         rounds = seen.rounds(Channel.MODEL)
         if not rounds:
             return []
-        before = np.stack([_untuned(base, form) for form in forms])
+        before = np.stack([self._untuned(base, form) for form in forms])
         found.append(replace(about_canaries(rows, before, "exposure", -1), view=UNTUNED))
         for round in rounds if self.releases == "all" else rounds[-1:]:
             vector = torch.tensor(seen.collect(Channel.MODEL, round=round).values[0])
@@ -79,12 +96,11 @@ class CanaryExposure(Attack):
         texts = printed(network.encoder, network.head, base.tokenizer, before, 2 * DIGITS, beams)
         return [number_in(text.strip(), DIGITS) for text in texts]
 
-
-def _untuned(base: Backbone, form: str) -> NDArray[Any]:
-    """[10^6] −ln p of every candidate under the public model."""
-    head = base.head
-    assert head is not None
-    return _BEFORE.recall(
-        f"{base.hash} {form}",
-        lambda rng: candidates(base.model, head, base.tokenizer, form, DIGITS),
-    )
+    def _untuned(self, base: Backbone, form: str) -> NDArray[Any]:
+        """[10^6] −ln p of every candidate under the public model."""
+        head = base.head
+        assert head is not None
+        return _BEFORE.recall(
+            f"{base.hash} in {self.precision} {form}",
+            lambda rng: candidates(base.model, head, base.tokenizer, form, DIGITS),
+        )

@@ -11,8 +11,8 @@ from pydantic import Field
 from torch import Tensor
 
 from bench.attacking import Writer, about_canaries, digits_drawn, number_in
-from bench.backbones import Backbone, LanguageModel
-from bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from bench.backbones import Backbone, LanguageModel, computing
+from bench.contracts import Channel, Goal, Guess, Ints, Knows, Precision, ThreatModel, Transcript
 from bench.exchange import restored
 from bench.methods import Attack, Knowledge, Memory, Source
 from bench.tasks import CONTINUED, DIGITS, SAMPLES, SLOT, UNTUNED
@@ -44,14 +44,23 @@ class Extraction(Attack):
         frozenset({Knows.BASE_WEIGHTS, Knows.PREFIXES}),
     )
     version: ClassVar[int] = 2
+    younger: ClassVar[frozenset[str]] = frozenset({"precision"})
 
     top_k: int = Field(40, ge=1)
     """Each word is drawn from so many likeliest ones."""
     temperature: float = Field(1.0, gt=0)
     """By which scores are divided before a word is drawn."""
+    precision: Precision = "float32"
+    """In which the models write; bf16 is faster where the processor has units for it."""
 
     @torch.no_grad()
     def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        with computing(self.precision, knowledge.device):
+            return self._found(seen, knowledge, rng)
+
+    def _found(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
         assert knowledge.network is not None
@@ -83,7 +92,8 @@ class Extraction(Attack):
         public = replace(tuned, model=base.model, head=base.head)
         own = [prompts.ids.take(torch.tensor([i])).values for i in range(len(prompts))]
         learned = [tuned.continued(prompt, *CONTINUED, draw) for prompt in own]
-        known = [_known(public, base.hash, prompt) for prompt in own]
+        name = f"{base.hash} in {self.precision}"
+        known = [_known(public, name, prompt) for prompt in own]
         for texts, view, round in ((learned, "", rounds[-1]), (known, UNTUNED, -1)):
             guess = about_canaries(np.arange(len(own)), np.array(texts), "continuation", round)
             found.append(replace(guess, view=view))

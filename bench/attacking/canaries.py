@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bench.attacking.prefix_tree import MEMORY, Tree, Walk
-from bench.backbones import opening
+from bench.backbones import chunks, opening
 from bench.contracts import Channel, Goal, Guess, LeakboardError, Measure
 
 SLAB = 50_000
@@ -91,8 +91,9 @@ def printed(
     ids = torch.tensor([start], device=head.device)
     told = torch.zeros(1, device=head.device)
     for _ in range(n_tokens):
-        scores = model(input_ids=ids).last_hidden_state[:, -1] @ head.T
-        totals = told[:, None] + scores.float().log_softmax(-1)
+        hidden = model(input_ids=ids).last_hidden_state[:, -1]
+        scores = torch.cat([some for _, some in chunks(hidden, head)])
+        totals = told[:, None] + scores.log_softmax(-1)
         told, best = totals.flatten().topk(min(beams, totals.numel()))
         ids = torch.cat([ids[best // len(head)], (best % len(head))[:, None]], 1)
     known, *whole = (tokenizer.decode(i, skip_special_tokens=True) for i in [start, *ids.tolist()])

@@ -10,12 +10,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bench.backbones import computed_in, short
 from bench.contracts import Ints, LeakboardError
 
 MEMORY = 64 * 2**20
 """Bytes of keys, values and scores that a walk holds at a time, by default."""
 WIDTH = 16
 """Siblings that go through the model in one row, each blind to the others."""
+PIECE = 8
+"""Places whose scores of all words are summed at a time: of a long vocabulary so many stay in a cache."""
 COPIES = 3
 """How often a block's keys and values are in memory while the model computes."""
 
@@ -246,10 +249,19 @@ class Walk:
         found = []
         for at in range(0, len(hidden), step):
             here = slice(*np.searchsorted(owner, [at, at + step]))
-            scores = hidden[at : at + step] @ self.head.T
-            scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-            total = scores.logsumexp(1)
-            own = torch.as_tensor(owner[here] - at, device=scores.device)
-            token = torch.as_tensor(tokens[here], device=scores.device)
-            found.append((total[own] - scores[own, token]).double().cpu().numpy())
+            total, told = self._scored(hidden[at : at + step], owner[here] - at, tokens[here])
+            found.append((total - told).double().cpu().numpy())
         return np.concatenate(found) if found else np.zeros(0)
+
+    def _scored(self, hidden: Tensor, owner: Ints, tokens: Ints) -> tuple[Tensor, Tensor]:
+        """[n] ln of the sum of what all words score at the places of tokens, and what these do."""
+        own, token = (torch.as_tensor(each, device=hidden.device) for each in (owner, tokens))
+        dtype = computed_in(hidden)
+        with torch.autocast(hidden.device.type, enabled=False):
+            scores = hidden.to(dtype) @ short(self.head, dtype).T
+            full = torch.promote_types(dtype, torch.float32)
+            total = torch.cat([some.to(full).logsumexp(1) for some in scores.split(PIECE)])[own]
+            if dtype == self.head.dtype:
+                return total, scores[own, token].to(full)
+            # A score of bfloat16 has eight bits, by which siblings could hardly be told apart.
+            return total, (hidden.to(self.head.dtype)[own] * self.head[token]).sum(1)

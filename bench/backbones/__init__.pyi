@@ -26,9 +26,12 @@ from .neighbours import Neighbours as Neighbours
 from .network import Network as Network
 from .network import Seat as Seat
 from .next_token import chunks as chunks
+from .next_token import computed_in as computed_in
 from .prompted import Prompted as Prompted
 from .ragged import Ragged as Ragged
 from .ragged import Tokens as Tokens
+from .short import computing as computing
+from .short import short as short
 from .stacked import Joined as Joined
 from .stacked import Part as Part
 from .stacked import Pass as Pass

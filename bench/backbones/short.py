@@ -1,4 +1,4 @@
-"""Frozen weights in a shorter number format: cast once, and not at every pass.
+"""Shorter number formats. Frozen weights are cast once, and not at every pass.
 
 Autocast keeps what it has cast of weights that train, and drops it when it ends; a frozen weight it casts each time
 that it is used. Under LoRA nearly all weights are frozen, and of a large model that is a good part of a pass.
@@ -13,9 +13,17 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from bench.contracts import Precision
+
 _State = tuple[torch.dtype, int, int]
 _CAST: MutableMapping[Tensor, tuple[_State, Tensor]] = WeakTensorKeyDictionary()
 """By weight its state when it was cast, and what came of it; both go when the weight goes."""
+
+
+def computing(precision: Precision, device: torch.device | str) -> torch.autocast:
+    """In it a model computes in this precision; a pass back does as its forward did."""
+    kind = torch.device(device).type
+    return torch.autocast(kind, torch.bfloat16, enabled=precision == "bf16")
 
 
 def short(weight: Tensor, dtype: torch.dtype) -> Tensor:

@@ -42,6 +42,7 @@ from .seeds import fingerprint as fingerprint
 from .settings import Head as Head
 from .settings import Objective as Objective
 from .settings import Plant as Plant
+from .settings import Precision as Precision
 from .settings import Recording as Recording
 from .settings import TrainSettings as TrainSettings
 from .threat import Goal as Goal

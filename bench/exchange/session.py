@@ -19,6 +19,7 @@ from bench.backbones import (
     Network,
     Seat,
     Tokens,
+    computing,
     next_tokens,
 )
 from bench.contracts import Channel, Claim, Envelope, Progress, Seeds, TrainSettings
@@ -116,8 +117,7 @@ class Session:
 
     def autocast(self) -> torch.autocast:
         """In it a model computes in the precision of the settings; a pass back does as its forward did."""
-        kind = torch.device(self.device).type
-        return torch.autocast(kind, torch.bfloat16, enabled=self.settings.precision == "bf16")
+        return computing(self.settings.precision, self.device)
 
     def fit(
         self,

@@ -16,6 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from bench.attacking.canaries import candidates, exposure, printed, token_ids
 from bench.attacking.prefix_tree import Tree, Walk
+from bench.backbones.short import computing
 
 
 def chunks(rows: list[int], size: int) -> list[list[int]]:
@@ -79,6 +80,18 @@ def test_blocks_of_any_size_give_the_same(merged):
     at_once = candidates(model, head, tokenizer, FORM, 3)
     for memory in (1, 100_000):
         assert np.abs(candidates(model, head, tokenizer, FORM, 3, memory) - at_once).max() < 1e-4
+
+
+def test_bfloat16_orders_candidates_as_float32_does_but_for_near_ones():
+    tokenizer = tokenizer_of(False, True)
+    model, head = model_of("gemma3", len(tokenizer))
+    full = candidates(model, head, tokenizer, FORM, 3)
+    with computing("bf16", "cpu"):
+        short = candidates(model, head, tokenizer, FORM, 3)
+    assert 0 < np.abs(short - full).max() < 0.2 * full.std()
+    assert np.corrcoef(short, full)[0, 1] > 0.999
+    # Ten siblings share what all words score; where their own scores had eight bits, many would be equal.
+    assert len(np.unique(short)) > 990
 
 
 def test_each_inner_node_is_computed_once():
