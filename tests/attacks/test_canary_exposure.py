@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from cells import load_tiny
 from released import plan_of, run
 
@@ -39,10 +40,11 @@ def read(monkeypatch):
     monkeypatch.setattr(
         canary_exposure, "restored", lambda network, vector: now.append(int(vector[0]))
     )
-    asked = []
+    asked, computed = [], []
 
     def candidates(model, *_):
         asked.append(model is base.model)
+        computed.append(torch.is_autocast_enabled("cpu"))
         return np.full(10, 3 if model is base.model else now[-1], np.float32)
 
     monkeypatch.setattr(canary_exposure, "_BEFORE", Memory())
@@ -70,7 +72,7 @@ def read(monkeypatch):
     def guesses(**fields):
         return CanaryExposure(**fields).guess(seen, knowledge, np.random.default_rng(0))
 
-    guesses.asked = asked
+    guesses.asked, guesses.computed = asked, computed
     return guesses
 
 
@@ -94,6 +96,19 @@ def test_the_public_model_is_asked_once_for_all_cells(read):
         (before,) = (guess for guess in read() if guess.view == UNTUNED)
         assert before.values.tolist() == [[3] * 10] * 2
     assert sum(read.asked) == 2  # of two sentences
+
+
+def test_models_are_asked_in_the_precision_that_was_chosen_and_each_answer_is_kept_by_itself(read):
+    for precision in ("float32", "bf16", "bf16"):
+        read(releases="last", precision=precision)
+    # The public model of two sentences, then the released one: once in each precision, and not again.
+    assert read.asked == [True, True, False, False] * 2 + [False, False]
+    assert read.computed == [False] * 4 + [True] * 6
+
+
+def test_the_precision_of_before_is_not_told_so_that_older_records_stand():
+    assert CanaryExposure().params == {"releases": "all"}
+    assert CanaryExposure(precision="bf16").params == {"releases": "all", "precision": "bf16"}
 
 
 def test_the_final_model_prints_digits_or_nothing(read):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import torch
 from cells import load_tiny
 from released import TEXTS, plan_of, run
 
@@ -92,7 +93,7 @@ def test_a_release_of_noise_prints_nothing():
 def test_the_last_release_is_prompted_and_the_public_model_beside_it(monkeypatch):
     base, read = load_tiny("tiny-gpt2"), []
     network = LanguageModel(base, TrainSettings())
-    asked = list[bool]()
+    asked, computed = list[bool](), list[bool]()
     monkeypatch.setattr(extraction, "restored", lambda network, vector: read.append(int(vector[0])))
     monkeypatch.setattr(extraction, "_PUBLIC", Memory())
 
@@ -108,6 +109,7 @@ def test_the_last_release_is_prompted_and_the_public_model_beside_it(monkeypatch
 
         def continued(self, prompt, length, tries, draw):
             asked.append(self.model is base.model)
+            computed.append(torch.is_autocast_enabled("cpu"))
             return np.full((1 + tries, length), int(self.model is base.model))
 
     monkeypatch.setattr(extraction, "Writer", Told)
@@ -131,3 +133,7 @@ def test_the_last_release_is_prompted_and_the_public_model_beside_it(monkeypatch
     assert np.array_equal(again[1].values, public.values)
     Extraction(top_k=2).guess(Transcript(releases), knowledge, np.random.default_rng(1))
     assert asked[-2:] == [True, True]  # but not in this way
+    assert not any(computed)
+    Extraction(precision="bf16").guess(Transcript(releases), knowledge, np.random.default_rng(0))
+    assert asked[-4:] == [False, False, True, True]  # in this precision it has not said anything
+    assert computed[-4:] == [True] * 4
