@@ -19,6 +19,10 @@ from bench.methods import Defense
 
 AT_ONCE = 256
 """Examples whose gradients are held at once; a batch may be all of the training set."""
+HELD = 2**31
+"""Bytes that passes forward keep at once for the passes back, about: of a large model fewer examples pass."""
+KEPT = 100
+"""Bytes of these for each number of a hidden state, in each block: what stands between it and the next, too."""
 
 
 class Private(Defense):
@@ -133,12 +137,13 @@ def sgd(
     network.train()
     hooked = session.settings.tune != "full"
     each = released.losses_of(session, network, tokens, session.labels)
+    pieces = _at_once(session, tokens) if hooked else 1
     with private.PrivateGradients(network, clip, sigma, size, session.noise, hooked) as gradients:
 
         def step(batch: Tensor) -> float:
             total = 0.0
             # Clipped one by one and added up: how many pass at once changes nothing but the memory.
-            for part in torch.split(batch, AT_ONCE if hooked else 1) if len(batch) else ():
+            for part in torch.split(batch, pieces) if len(batch) else ():
                 found = each(part)
                 gradients.add(found)
                 total += found.sum().item()
@@ -146,3 +151,12 @@ def sgd(
             return total / max(1, len(batch))
 
         released.fit(session, network, step, tokens.lengths, drawn, release)
+
+
+def _at_once(session: Session, tokens: Tokens) -> int:
+    """How many examples pass through the model at once."""
+    if session.settings.tune == "head":
+        return AT_ONCE
+    backbone, longest = session.backbone, int(tokens.lengths.max())
+    each = KEPT * backbone.blocks * backbone.width * longest
+    return min(AT_ONCE, max(1, HELD // each))

@@ -80,3 +80,21 @@ def test_rows_alone_are_trained_on_with_their_own_labels_noise_and_clip(monkeypa
     ((clip, sigma, expected, rng, hooked),) = gradients
     assert (clip, sigma, expected, hooked) == (0.3, 0.8, 8, True)
     assert rng is session.noise
+
+
+def test_of_a_large_model_few_examples_pass_at_once(monkeypatch):
+    session, _ = session_of(DPSGD(), limit=24, train={"epochs": 1, "batch_size": 24})
+    longest, base = int(session.train.lengths.max()), session.backbone
+    each = private_training.KEPT * base.blocks * base.width * longest
+    passed, losses = [], released.losses
+
+    def noted(network, tokens, labels):
+        passed.append(len(tokens))
+        return losses(network, tokens, labels)
+
+    monkeypatch.setattr(released, "losses", noted)
+    for held, sizes in ((5 * each, [5, 5, 5, 5, 4]), (each // 2, [1] * 24), (99 * each, [24])):
+        monkeypatch.setattr(private_training, "HELD", held)
+        passed.clear()
+        private_training.sgd(session, session.trainee(), session.train, torch.arange(24), 1.0, 1.0)
+        assert passed == sizes
