@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bench.backbones import computed_in, short
+from bench.backbones import computed_in, shortened
 from bench.contracts import Ints, LeakboardError
 
 MEMORY = 64 * 2**20
@@ -258,7 +258,7 @@ class Walk:
         own, token = (torch.as_tensor(each, device=hidden.device) for each in (owner, tokens))
         dtype = computed_in(hidden)
         with torch.autocast(hidden.device.type, enabled=False):
-            scores = hidden.to(dtype) @ short(self.head, dtype).T
+            scores = hidden.to(dtype) @ shortened(self.head, dtype).T
             full = torch.promote_types(dtype, torch.float32)
             total = torch.cat([some.to(full).logsumexp(1) for some in scores.split(PIECE)])[own]
             if dtype == self.head.dtype:

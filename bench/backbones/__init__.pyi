@@ -31,7 +31,7 @@ from .prompted import Prompted as Prompted
 from .ragged import Ragged as Ragged
 from .ragged import Tokens as Tokens
 from .short import computing as computing
-from .short import short as short
+from .short import shortened as shortened
 from .stacked import Joined as Joined
 from .stacked import Part as Part
 from .stacked import Pass as Pass

@@ -18,6 +18,7 @@ from bench.backbones.embedded import EMBEDDED
 from bench.backbones.families import family_of
 from bench.backbones.family import Family
 from bench.backbones.folders import ModelFolder, model_files
+from bench.backbones.short import cast_once
 from bench.backbones.sizes import too_large
 from bench.contracts import LeakboardError, MissingExtra, did_you_mean, place, plain
 
@@ -42,6 +43,7 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
         hashed = files.hash
         model, tokenizer, family = _read(files)
     model.eval().requires_grad_(False).to(device)
+    cast_once(model)
     output = model.get_output_embeddings()
     head = None if output is None else output.weight.detach()
     if place(name, "model").exists():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from torch import nn
 
 from bench.backbones.family import Family
-from bench.backbones.short import cast_once
 from bench.contracts import TrainSettings
 
 
@@ -24,8 +23,6 @@ def inject(blocks: nn.ModuleList, family: Family, settings: TrainSettings) -> No
     # Into the blocks themselves, since peft finds a block's number by its name, which differs
     # between families.
     inject_adapter_in_model(config, blocks)
-    if settings.precision == "bf16":
-        cast_once(blocks)
 
 
 def adapted(linear: nn.Linear, settings: TrainSettings) -> nn.Module:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from bench.backbones.short import short
+from bench.backbones.short import shortened
 
 CHUNK = 2**28
 """Bytes of float32 scores that are held at once; of Gemma's 262,144 words those at 256 places."""
@@ -24,7 +24,7 @@ def chunks(hidden: Tensor, head: Tensor) -> Iterator[tuple[slice, Tensor]]:
     """Of places [T, d] in order, some at a time: which, and their scores [t, V] in float32."""
     step = max(1, CHUNK // (4 * len(head)))
     dtype = computed_in(hidden)
-    head = short(head, dtype)
+    head = shortened(head, dtype)
     with torch.autocast(hidden.device.type, enabled=False):
         for at in range(0, len(hidden), step):
             here = slice(at, at + step)
@@ -59,7 +59,7 @@ class _Losses(torch.autograd.Function):
         hits = torch.empty_like(ids, dtype=torch.bool)
         ctx.again = ctx.needs_input_grad[1]
         slopes = torch.empty_like(hidden) if ctx.needs_input_grad[0] and not ctx.again else None
-        words = short(head, computed_in(hidden))
+        words = shortened(head, computed_in(hidden))
         for here, scores in chunks(hidden, words):
             # As few looks at a table of places times words as there can be: they cost what products do.
             told, most = scores.gather(1, ids[here, None]), scores.amax(1, keepdim=True)

@@ -26,7 +26,7 @@ def computing(precision: Precision, device: torch.device | str) -> torch.autocas
     return torch.autocast(kind, torch.bfloat16, enabled=precision == "bf16")
 
 
-def short(weight: Tensor, dtype: torch.dtype) -> Tensor:
+def shortened(weight: Tensor, dtype: torch.dtype) -> Tensor:
     """A weight as `dtype`: of a frozen one that has not changed since, what was cast before."""
     if weight.dtype == dtype or weight.requires_grad:
         return weight.to(dtype)
@@ -46,7 +46,7 @@ class CastOnce(nn.Linear):
         kind = x.device.type
         if not torch.is_autocast_enabled(kind):
             return super().forward(x)
-        return linear(x, short(self.weight, torch.get_autocast_dtype(kind)), self.bias)
+        return linear(x, shortened(self.weight, torch.get_autocast_dtype(kind)), self.bias)
 
 
 def cast_once(module: nn.Module) -> None:

@@ -6,11 +6,11 @@ import copy
 
 import pytest
 import torch
-from cells import load_tiny
 from torch import nn
 
 from bench.backbones import short
 from bench.backbones.language import LanguageModel
+from bench.backbones.loading import load_backbone
 from bench.backbones.short import CastOnce, cast_once
 from bench.contracts.settings import TrainSettings
 
@@ -66,7 +66,7 @@ def test_a_weight_that_changes_is_cast_again_and_a_trained_one_is_never_kept():
     trained = layer_of(trained=True)
     cast_once(nn.ModuleList([trained]))
     assert type(trained) is nn.Linear
-    assert short.short(trained.weight, torch.bfloat16).requires_grad
+    assert short.shortened(trained.weight, torch.bfloat16).requires_grad
 
 
 def test_what_was_cast_where_nothing_is_learnt_is_used_where_something_is():
@@ -80,11 +80,14 @@ def test_what_was_cast_where_nothing_is_learnt_is_used_where_something_is():
     assert x.grad is not None
 
 
-def test_the_frozen_layers_of_a_model_under_lora_are_cast_once_in_bf16_alone():
-    base = load_tiny("tiny-llama")
-    for precision, expected in (("float32", 0), ("bf16", 14)):
-        network = LanguageModel(base, TrainSettings(precision=precision))
-        kept = [layer for layer in network.modules() if isinstance(layer, CastOnce)]
-        assert len(kept) == expected
-        assert not any(layer.weight.requires_grad for layer in kept)
-    assert not any(isinstance(layer, CastOnce) for layer in base.model.modules())
+def test_a_loaded_model_casts_its_layers_once_and_a_copy_of_it_those_that_are_not_trained():
+    base = load_backbone("tiny-llama")
+
+    def kept(model):
+        return [layer for layer in model.modules() if isinstance(layer, CastOnce)]
+
+    assert len(kept(base.model)) == 14
+    tuned = LanguageModel(base, TrainSettings())
+    assert len(kept(tuned)) == 14
+    assert not any(layer.weight.requires_grad for layer in kept(tuned))
+    assert {p.dtype for p in tuned.trained()} == {torch.float32}
