@@ -260,7 +260,9 @@ class Walk:
         with torch.autocast(hidden.device.type, enabled=False):
             scores = hidden.to(dtype) @ shortened(self.head, dtype).T
             full = torch.promote_types(dtype, torch.float32)
-            total = torch.cat([some.to(full).logsumexp(1) for some in scores.split(PIECE)])[own]
+            total = torch.cat([some.to(full).logsumexp(1) for some in torch.split(scores, PIECE)])[
+                own
+            ]
             if dtype == self.head.dtype:
                 return total, scores[own, token].to(full)
             # A score of bfloat16 has eight bits, by which siblings could hardly be told apart.

@@ -39,7 +39,7 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
             own = own[own["attack_version"] == own["attack_version"].max()]
             by_params = own.groupby("attack_params", sort=False)
             gains = [_gain(each, plain) for _, each in by_params if each["seed"].nunique() > 1]
-            if len(gains) > 1:
+            if gains:
                 yield _finding(comparison, gains)
 
 

@@ -266,7 +266,9 @@ def test_what_public_text_is_worth_is_what_is_read_beyond_the_nearest_neighbour_
     assert one.figure == pytest.approx(5)
     assert set(one.keys) == {r.key for r in cut}
     alone = cells("sap", {"eta": 75.0}, [learner(0.9, "own", 600), leak(0.5, "eia-nn")])
-    assert found("public-text", PLAIN, alone) == []
+    (one,) = found("public-text", PLAIN, alone)
+    assert "+40.0 [+40.0, +40.0] with 600 public sentences." in one.claim
+    assert found("public-text", PLAIN, alone[:1]) == []  # of one seed nothing is told
 
 
 def test_who_sees_what_is_told_for_activations_alone_beside_no_protection():
