@@ -33,8 +33,8 @@ class TrainSettings(Part):
     precision: Precision = "float32"
     """In which the model computes while it is fine-tuned and while the vendor answers with it: bf16 is
     bfloat16 by autocast, on a CPU as on a GPU. What is trained, the optimiser, the losses, what is
-    sent, noise and attacks stay in float32; so does the training of P³EFT, whose split gradients add up
-    in no less."""
+    sent, noise and attacks (but for those with a precision of their own) stay in float32; so does the
+    training of P³EFT, whose split gradients add up in no less."""
 
     @field_validator("precision", mode="before")
     @classmethod
