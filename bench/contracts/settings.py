@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import reprlib
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from bench.contracts.parts import Part
 
-Precision = Literal["float32", "bf16"]
-PRECISIONS: tuple[str, ...] = get_args(Precision)
+
+def _known(value: Any) -> Any:
+    if value in PRECISIONS:
+        return value
+    # Of the spellings in use, bfloat16 and BF16 among them, those with 16 bits say so.
+    near = "bf16" if "16" in str(value) else "float32"
+    raise ValueError(
+        f"must be 'float32' or 'bf16', got {reprlib.repr(value)}. Did you mean '{near}'?"
+    )
+
+
+PRECISIONS = ("float32", "bf16")
+Precision = Annotated[Literal["float32", "bf16"], BeforeValidator(_known)]
 
 
 class TrainSettings(Part):
@@ -35,17 +46,6 @@ class TrainSettings(Part):
     bfloat16 by autocast, on a CPU as on a GPU. What is trained, the optimiser, the losses, what is
     sent, noise and attacks (but for those with a precision of their own) stay in float32; so does the
     training of P³EFT, whose split gradients add up in no less."""
-
-    @field_validator("precision", mode="before")
-    @classmethod
-    def _known(cls, value: Any) -> Any:
-        if value in PRECISIONS:
-            return value
-        # Of the spellings in use, bfloat16 and BF16 among them, those with 16 bits say so.
-        near = "bf16" if "16" in str(value) else "float32"
-        raise ValueError(
-            f"must be 'float32' or 'bf16', got {reprlib.repr(value)}. Did you mean '{near}'?"
-        )
 
 
 class Recording(Part):
