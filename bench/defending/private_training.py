@@ -6,11 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from bench.backbones import Tokens
+from bench.backbones import Tokens, by_length
 from bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
 from bench.defending import private
 from bench.defending.mechanisms import Epsilon
@@ -143,7 +142,7 @@ def sgd(
         def step(batch: Tensor) -> float:
             total = 0.0
             # Clipped one by one and added up: how many pass at once changes nothing but the memory.
-            for part in torch.split(batch, pieces) if len(batch) else ():
+            for part in _parts(batch, tokens.lengths, pieces):
                 found = each(part)
                 gradients.add(found)
                 total += found.sum().item()
@@ -160,3 +159,10 @@ def _at_once(session: Session, tokens: Tokens) -> int:
     backbone, longest = session.backbone, int(tokens.lengths.max())
     each = KEPT * backbone.blocks * backbone.width * longest
     return min(AT_ONCE, max(1, HELD // each))
+
+
+def _parts(batch: Tensor, lengths: Tensor, size: int) -> list[Tensor]:
+    """Rows of a batch, so many at a time; where it takes several parts, those of similar length together."""
+    if len(batch) <= size:
+        return [batch] if len(batch) else []
+    return [batch[part] for part in by_length(lengths[batch], size)]

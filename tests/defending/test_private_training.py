@@ -86,15 +86,18 @@ def test_of_a_large_model_few_examples_pass_at_once(monkeypatch):
     session, _ = session_of(DPSGD(), limit=24, train={"epochs": 1, "batch_size": 24})
     longest, base = int(session.train.lengths.max()), session.backbone
     each = private_training.KEPT * base.blocks * base.width * longest
-    passed, losses = [], released.losses
+    passed, longest_of, losses = [], [], released.losses
 
     def noted(network, tokens, labels):
         passed.append(len(tokens))
+        longest_of.append(int(tokens.lengths.max()))
         return losses(network, tokens, labels)
 
     monkeypatch.setattr(released, "losses", noted)
     for held, sizes in ((5 * each, [5, 5, 5, 5, 4]), (each // 2, [1] * 24), (99 * each, [24])):
         monkeypatch.setattr(private_training, "HELD", held)
         passed.clear()
+        longest_of.clear()
         private_training.sgd(session, session.trainee(), session.train, torch.arange(24), 1.0, 1.0)
         assert passed == sizes
+        assert longest_of == sorted(longest_of)  # short texts wait for no long ones
