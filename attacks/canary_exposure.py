@@ -82,8 +82,7 @@ class CanaryExposure(Attack):
         for round in rounds if self.releases == "all" else rounds[-1:]:
             vector = torch.tensor(seen.collect(Channel.MODEL, round=round).values[0])
             restored(network, vector.to(knowledge.device))
-            model, head = network.encoder, network.head
-            every = [candidates(model, head, base.tokenizer, form, DIGITS) for form in forms]
+            every = [self._ranked(network, base, form) for form in forms]
             found.append(about_canaries(rows, np.stack(every), "exposure", round))
         for measure in PRINTED:
             prints = [self._printed(network, base, form, TRIES[measure]) for form in forms]
@@ -96,6 +95,12 @@ class CanaryExposure(Attack):
         texts = printed(network.encoder, network.head, base.tokenizer, before, 2 * DIGITS, beams)
         return [number_in(text.strip(), DIGITS) for text in texts]
 
+    def _ranked(self, network: LanguageModel, base: Backbone, form: str) -> NDArray[Any]:
+        """[10^6] −ln p of every candidate under the released model."""
+        if _unchanged(network, base, form):
+            return self._untuned(base, form)
+        return candidates(network.encoder, network.head, base.tokenizer, form, DIGITS)
+
     def _untuned(self, base: Backbone, form: str) -> NDArray[Any]:
         """[10^6] −ln p of every candidate under the public model."""
         head = base.head
@@ -104,3 +109,12 @@ class CanaryExposure(Attack):
             f"{base.hash} in {self.precision} {form}",
             lambda rng: candidates(base.model, head, base.tokenizer, form, DIGITS),
         )
+
+
+@torch.no_grad()
+def _unchanged(network: LanguageModel, base: Backbone, form: str) -> bool:
+    """Whether a released model is the public one: it says the same of every token of a text, to the last bit."""
+    assert base.head is not None
+    ids = torch.tensor([base.tokenizer(form)["input_ids"]], device=base.head.device)
+    tuned, public = (m(input_ids=ids).last_hidden_state for m in (network.encoder, base.model))
+    return torch.equal(tuned, public) and torch.equal(network.head, base.head)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -66,13 +69,20 @@ def read(monkeypatch):
         )
     )
     network = LanguageModel(base, TrainSettings())
+    fresh = copy.deepcopy(network).eval()
+    for learned in network.trained():
+        learned.data += 0.01
     forms = ("my id is {digits}", "my id is {digits}.")
     knowledge = Knowledge(0, "cpu", base=base, network=lambda: network, canaries=forms)
 
     def guesses(**fields):
         return CanaryExposure(**fields).guess(seen, knowledge, np.random.default_rng(0))
 
-    guesses.asked, guesses.computed = asked, computed
+    def of_fresh():
+        given = replace(knowledge, network=lambda: fresh)
+        return CanaryExposure().guess(seen, given, np.random.default_rng(0))
+
+    guesses.asked, guesses.computed, guesses.of_fresh = asked, computed, of_fresh
     return guesses
 
 
@@ -104,6 +114,14 @@ def test_models_are_asked_in_the_precision_that_was_chosen_and_each_answer_is_ke
     # The public model of two sentences, then the released one: once in each precision, and not again.
     assert read.asked == [True, True, False, False] * 2 + [False, False]
     assert read.computed == [False] * 4 + [True] * 6
+
+
+def test_a_model_that_was_not_tuned_is_the_public_one_and_not_ranked_again(read):
+    ranked = [guess for guess in read.of_fresh() if guess.measure == "exposure"]
+    assert [guess.values.max() for guess in ranked] == [
+        3
+    ] * 4  # before, and after each of three releases
+    assert read.asked == [True, True]
 
 
 def test_the_precision_of_before_is_not_told_so_that_older_records_stand():
