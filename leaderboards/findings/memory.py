@@ -25,14 +25,14 @@ BITS = f"of {CEILING:.1f} bits"
 def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
     """For each setting the bits gained at each number of copies; for each number the order of the settings.
 
-    Each number of copies has a model of its own. A gain is clear where its interval lies above 0, and the
-    order is claimed only between groups whose intervals lie apart.
+    Each number of copies has a model of its own. A gain of what was planted is clear where its interval lies
+    above 0, and the order is claimed only between groups whose intervals lie apart.
     """
     groups: dict[str, list[tuple[int, Comparison, dict[str, Row]]]] = {}
     for comparison in compared:
-        plant = comparison.records[0].cell.plant
-        if plant is not None and len(plant.copies) == 1 and (rows := _gained(comparison)):
-            one = plant.copies[0], comparison, rows
+        copies = _copies(comparison)
+        if copies is not None and (rows := _gained(comparison)):
+            one = copies, comparison, rows
             groups.setdefault(_but_copies(comparison), []).append(one)
     for numbers in groups.values():
         numbers.sort(key=lambda one: one[0])
@@ -43,6 +43,12 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
         for copies, comparison, rows in numbers:
             if copies and len(rows) > 1:
                 yield _order(comparison, rows)
+
+
+def _copies(comparison: Comparison) -> int | None:
+    """How often secrets were planted; None where nothing was, or differently often in one model."""
+    plant = comparison.records[0].cell.plant
+    return plant.copies[0] if plant is not None and len(plant.copies) == 1 else None
 
 
 def _gained(comparison: Comparison) -> dict[str, Row]:
@@ -71,7 +77,8 @@ def _but_copies(comparison: Comparison) -> str:
 
 def _by_copies(name: str, own: Sequence[tuple[Comparison, Row]]) -> Finding:
     told = listed([f"{_range(row)} {row['view']}" for _, row in own])
-    clear = [str(row["view"]) for _, row in own if row["success_low"] > 0]
+    # What was never planted gains by chance alone, now and then with its whole interval.
+    clear = [str(row["view"]) for one, row in own if _copies(one) and row["success_low"] > 0]
     comparison, most = max(own, key=lambda one: one[1]["success"])
     return Finding(
         rule="memory",

@@ -68,6 +68,11 @@ def test_what_secrets_gain_is_told_by_number_of_copies_and_ordered_where_interva
     assert (
         "clear is that dpsgd ε=3 is more than redacted patterns is more than none;" in turned.claim
     )
+    # What was never planted gains by chance, even where its whole interval does.
+    lucky = remembering("none", {}, 0, 3.0, undefended=True)
+    (one,) = found("memory", [*lucky, *remembering("none", {}, 10, 0.2, undefended=True)])
+    assert "3.000 [2.023, 3.977]" in one.claim
+    assert one.claim.endswith("no gain is shown.")
     # That nothing is found of secrets that are not there says nothing of the attack.
     assert [one.figure for one in found("idle", suite(0.1, 0.1, 0.1))] == pytest.approx([0.01, 0.1])
     # One setting alone, at one number, is nothing to lay beside.
