@@ -100,6 +100,23 @@ def test_models_that_differ_in_copies_share_a_row_and_what_training_added_is_dra
     assert ax.get_xlabel() == "← exposure gained by training, bits"
 
 
+def test_rows_of_one_defense_that_was_trained_in_two_ways_say_how(drawn, tmp_path):
+    plain = remembered("none", 12.0, {}, undefended=True)
+    train = plain.cell.train.model_copy(update={"learning_rate": 5e-3, "batch_size": 37})
+    cell = plain.cell.model_copy(update={"train": train})
+    memory(
+        [plain, plain.model_copy(update={"cell": cell, "key": cell.key}), RECORDS[1]],
+        tmp_path / "memory",
+        "memory",
+    )
+    labels = [label.get_text() for label in panel(drawn[0]).get_yticklabels()]
+    assert labels == [
+        "none\nbatch size=32, learning rate=0.001",
+        "none\nbatch size=37, learning rate=0.005",
+        "jft\nclaims ε = 3",
+    ]
+
+
 def test_intervals_of_means_are_inside_the_axes(drawn, tmp_path):
     def gained(seed: int, bits: float) -> Record:
         own = remembered("none", 12.0, {}, undefended=True, seed=seed)

@@ -12,8 +12,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from bench.contracts import LeakboardError, Record, digest
+from bench.contracts import LeakboardError, Record, TrainSettings, digest
 from bench.scoring import GAINED
+from bench.suites import in_words
 from bench.tasks import CEILING, copies_of, planted_view
 from leaderboards.figures.drawing import Asked
 from leaderboards.figures.legend import CHANCE, GREY
@@ -75,6 +76,7 @@ def memory(
             "let canary-exposure loose on a model that is handed out"
         )
     claims = {record.key: record.claim for record in records}
+    trained = _trained(records)
     rows = rows.drop_duplicates(["key", "view"])
     setups = rows["key"].map(_setups(records))
     rows = rows.assign(setup=setups, shared=setups, copies="")
@@ -106,7 +108,7 @@ def memory(
                 if not any(copies_of(str(mean["view"])) for mean in told):
                     place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
                     ax.text(CEILING / 2, y, NOT_SHOWN, color=GREY, **place)
-                labels.append(_named(first, names, claims[first["key"]]))
+                labels.append(_named(first, names, trained[first["key"]], claims[first["key"]]))
             ax.set_yticks(range(len(labels)), labels)
             ax.set_xticks([0, 5, 10, 15, 20])
             ax.set(ylim=(len(labels) - 0.5, -0.5), xlim=(least - 0.4, CEILING + 0.6))
@@ -191,9 +193,27 @@ def _names(rows: pd.DataFrame) -> dict[str, list[str]]:
     }
 
 
-def _named(row: Row, names: Mapping[str, list[str]], claim: Any) -> str:
+def _trained(records: Sequence[Record]) -> dict[str, str]:
+    """By key how a model was trained, in what tells it from others of the same task, model and defense."""
+    peers: dict[str, list[Record]] = {}
+    for record in records:
+        cell = record.cell
+        spec = cell.defense.model_dump(mode="json")
+        peers.setdefault(digest([cell.task, cell.model, cell.cut, spec]), []).append(record)
+    told = dict[str, str]()
+    for own in peers.values():
+        every = {record.key: record.cell.train.model_dump() for record in own}
+        differ = [k for k in TrainSettings.model_fields if len({t[k] for t in every.values()}) > 1]
+        told |= {key: in_words({k: train[k] for k in differ}) for key, train in every.items()}
+    return told
+
+
+def _named(row: Row, names: Mapping[str, list[str]], trained: str, claim: Any) -> str:
     defense = str(row["defense"])
-    text = ", ".join(filter(None, [defense, settings(str(row["params"]), names[defense])]))
+    chosen = settings(str(row["params"]), names[defense])
+    text = ", ".join(filter(None, [defense, chosen]))
+    if trained:
+        text += "\n" + trained.replace(" ", ", ").replace("_", " ")
     if claim is not None and "epsilon" in claim.parameters:
         text += f"\nclaims ε = {claim.parameters['epsilon']:.3g}"
     return fill(text, 44, replace_whitespace=False)
