@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bench.contracts import digest
 from bench.scoring import GAINED, UNTUNED
 from bench.tasks import CEILING
 from leaderboards.findings.finding import Finding, keys_of, listed, measured
@@ -36,10 +37,15 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
             groups.setdefault(_but_copies(comparison), []).append(one)
     for numbers in groups.values():
         numbers.sort(key=lambda one: one[0])
-        for name in dict.fromkeys(name for _, _, rows in numbers for name in rows):
-            own = [(comparison, rows[name]) for _, comparison, rows in numbers if name in rows]
-            if len(own) > 1:
-                yield _by_copies(name, own)
+        # One setting may have a longer name where another one, trained in another way, stands beside it.
+        settings: dict[str, list[tuple[str, Comparison, Row]]] = {}
+        for _, comparison, rows in numbers:
+            for name, row in rows.items():
+                settings.setdefault(_made_by(comparison, row), []).append((name, comparison, row))
+        for every in settings.values():
+            if len(every) > 1:
+                name = max((name for name, _, _ in every), key=len)
+                yield _by_copies(name, [(comparison, row) for _, comparison, row in every])
         for copies, comparison, rows in numbers:
             if copies and len(rows) > 1:
                 yield _order(comparison, rows)
@@ -49,6 +55,13 @@ def _copies(comparison: Comparison) -> int | None:
     """How often secrets were planted; None where nothing was, or differently often in one model."""
     plant = comparison.records[0].cell.plant
     return plant.copies[0] if plant is not None and len(plant.copies) == 1 else None
+
+
+def _made_by(comparison: Comparison, row: Row) -> str:
+    """Digits for a defense with its parameters, and how it was trained."""
+    key = keys_of(comparison, row)[0]
+    (cell,) = (record.cell for record in comparison.records if record.key == key)
+    return digest([cell.defense.model_dump(mode="json"), cell.train.model_dump(mode="json")])
 
 
 def _gained(comparison: Comparison) -> dict[str, Row]:

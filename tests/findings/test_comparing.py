@@ -73,6 +73,17 @@ def test_what_secrets_gain_is_told_by_number_of_copies_and_ordered_where_interva
     (one,) = found("memory", [*lucky, *remembering("none", {}, 10, 0.2, undefended=True)])
     assert "3.000 [2.023, 3.977]" in one.claim
     assert one.claim.endswith("no gain is shown.")
+    # Trained in another way it is another setting, whose company changes the name and not the line.
+    faster = []
+    for one in remembering("none", {}, 100, 18.0, undefended=True):
+        train = one.cell.train.model_copy(update={"learning_rate": 5e-3})
+        cell = one.cell.model_copy(update={"train": train})
+        faster.append(one.model_copy(update={"cell": cell, "key": cell.key}))
+    plain = [*lucky, *remembering("none", {}, 100, 9.0, undefended=True)]
+    told = [one.claim for one in found("memory", [*plain, *faster])]
+    assert "under none learning rate=0.001 adds" in told[0]
+    assert "never planted and 9.000 [8.023, 9.977] planted 100 times" in told[0]
+    assert len(told) == 2  # and the order of both at 100
     # That nothing is found of secrets that are not there says nothing of the attack.
     assert [one.figure for one in found("idle", suite(0.1, 0.1, 0.1))] == pytest.approx([0.01, 0.1])
     # One setting alone, at one number, is nothing to lay beside.
