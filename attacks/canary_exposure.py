@@ -111,7 +111,6 @@ class CanaryExposure(Attack):
         )
 
 
-@torch.no_grad()
 def _unchanged(network: LanguageModel, base: Backbone, form: str) -> bool:
     """Whether a released model is the public one: it says the same of every token of a text, to the last bit."""
     assert base.head is not None

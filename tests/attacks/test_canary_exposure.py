@@ -118,9 +118,8 @@ def test_models_are_asked_in_the_precision_that_was_chosen_and_each_answer_is_ke
 
 def test_a_model_that_was_not_tuned_is_the_public_one_and_not_ranked_again(read):
     ranked = [guess for guess in read.of_fresh() if guess.measure == "exposure"]
-    assert [guess.values.max() for guess in ranked] == [
-        3
-    ] * 4  # before, and after each of three releases
+    # Before training, and after each of three releases.
+    assert [guess.values.max() for guess in ranked] == [3] * 4
     assert read.asked == [True, True]
 
 
