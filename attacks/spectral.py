@@ -4,9 +4,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
-from bench.attacking import LabelAttack
+from bench.attacking import LabelAttack, principal
 from bench.contracts import Measure
 from bench.methods import Source
 
@@ -24,12 +23,4 @@ class Spectral(LabelAttack):
     measure: ClassVar[Measure] = "auc"
 
     def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
-        centred = x - x.mean(0)
-        n, d = centred.shape
-        # u₁ scaled by its singular value is the projection; the smaller of the two Gram matrices
-        # has the same spectrum as the thin SVD and is quicker.
-        if n <= d:
-            _, vector = eigh(centred @ centred.T, subset_by_index=[n - 1, n - 1])
-            return np.asarray(vector[:, 0])
-        _, vector = eigh(centred.T @ centred, subset_by_index=[d - 1, d - 1])
-        return np.asarray(centred @ vector[:, 0])
+        return principal(x, 1)[:, 0]

@@ -21,6 +21,7 @@ from .label_leakage import Matrix as Matrix
 from .label_leakage import ToldLabelAttack as ToldLabelAttack
 from .label_leakage import few as few
 from .label_leakage import matrices as matrices
+from .label_leakage import principal as principal
 from .members import MembershipAttack as MembershipAttack
 from .posterior import Posterior as Posterior
 from .posterior import Stated as Stated

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from bench.contracts import (
     Channel,
@@ -131,6 +132,20 @@ def _means(found: Collected) -> NDArray[np.float32]:
     np.add.at(means, example, values)
     means /= np.maximum(found.lengths, 1)[:, None]
     return means
+
+
+def principal(x: NDArray[np.float32], k: int) -> NDArray[np.float32]:
+    """[n, min(k, n, d)] the rows of `x` [n, d], centred, along the directions in which they vary most."""
+    centred = x - x.mean(0)
+    n, d = centred.shape
+    # The smaller of the two Gram matrices has the spectrum of the thin SVD and is quicker.
+    gram = centred @ centred.T if n <= d else centred.T @ centred
+    size = len(gram)
+    values, vectors = eigh(gram, subset_by_index=[max(0, size - k), size - 1])
+    values, vectors = values[::-1], vectors[:, ::-1]
+    if n <= d:  # left singular vectors, scaled by their singular values
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
+    return np.asarray(centred @ vectors)
 
 
 class LabelAttack(Attack):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -116,13 +117,17 @@ class Transcript:
 
         Which examples were sent, and how long they are, can be seen on every channel.
         """
-
-        def hidden(message: Message) -> Message:
-            zeros = np.broadcast_to(np.zeros((), message.values.dtype), message.values.shape)
-            return replace(message, values=zeros)
-
-        shown = (m if m.channel in channels else hidden(m) for m in self.messages)
+        pairs = zip(self.messages, self._hidden, strict=True)
+        shown = (m if m.channel in channels else hidden for m, hidden in pairs)
         return Transcript(tuple(shown), self.dropped)
+
+    @cached_property
+    def _hidden(self) -> tuple[Message, ...]:
+        """The messages, all with zeros; once for all attacks that read a part of them."""
+        return tuple(
+            replace(m, values=np.broadcast_to(np.zeros((), m.values.dtype), m.values.shape))
+            for m in self.messages
+        )
 
     def collect(
         self,

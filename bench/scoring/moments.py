@@ -124,11 +124,9 @@ def auc(values: NDArray[Any], labels: NDArray[Any], classes: int) -> Floats:
 def matching(values: NDArray[Any], labels: NDArray[Any], classes: int) -> Floats:
     """[R] share right under the best assignment of clusters `values` [n] to classes."""
     clusters = np.eye(int(values.max()) + 1)[values]
-    found = []
-    for row in labels:
-        table = clusters.T @ np.eye(classes)[row]
-        found.append(table[linear_sum_assignment(table, maximize=True)].sum() / len(row))
-    return np.array(found)
+    tables = np.stack([(labels == c) @ clusters for c in range(classes)], axis=2)
+    best = [table[linear_sum_assignment(table, maximize=True)].sum() for table in tables]
+    return np.array(best) / labels.shape[1]
 
 
 def balanced(values: NDArray[Any], labels: NDArray[Any], classes: int) -> Floats:

@@ -13,7 +13,7 @@ from attacks.logreg import LogReg
 from attacks.norm import Norm
 from attacks.spectral import Spectral
 from attacks.xgboost import XGBoost
-from bench.attacking.label_leakage import ToldLabelAttack, matrices
+from bench.attacking.label_leakage import ToldLabelAttack, matrices, principal
 from bench.contracts.channels import Channel
 from bench.contracts.transcript import Transcript
 from bench.scoring.moments import scored
@@ -133,3 +133,13 @@ def test_mean_of_the_vectors_of_an_example_stands_for_it():
     message = replace(sent(values), rows=np.array([4, 7]), lengths=np.array([2, 1]))
     (matrix,) = matrices(Transcript((message,)))
     assert matrix.values.tolist() == [[2.0], [5.0]]
+
+
+@pytest.mark.parametrize("shape", [(30, 8), (8, 30), (12, 12)])
+def test_principal_components_are_those_of_the_thin_decomposition(shape):
+    rng = np.random.default_rng(0)
+    x = (5 + rng.standard_normal(shape) * np.linspace(1, 3, shape[1])).astype(np.float32)
+    u, sizes, _ = np.linalg.svd(x.astype(float) - x.mean(0, dtype=float), full_matrices=False)
+    found = principal(x, 4)
+    np.testing.assert_allclose(abs(found), abs((u * sizes)[:, :4]), rtol=1e-3, atol=1e-3)
+    assert principal(x, 99).shape == (shape[0], min(shape))

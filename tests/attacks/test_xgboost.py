@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from label_attacks import looks_of, planted, sent
+from label_attacks import looks_of, planted, sent, success
 
 from attacks.norm import Norm
 from attacks.xgboost import XGBoost
@@ -35,6 +35,14 @@ def test_one_half_of_the_labels_is_told_and_the_other_guessed(monkeypatch):
     x, y = planted("place", n=40)
     looks_of(XGBoost(), Transcript((sent(x),)), y)
     assert told == [(20, 20), (20, 20)]
+
+
+def test_trees_read_what_lies_along_any_of_many_components():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    x = rng.standard_normal((200, 40)) * np.linspace(3, 1, 40)
+    x[:, 20] = 2 * (2 * y - 1) + rng.standard_normal(200) / 4
+    assert success(XGBoost(), Transcript((sent(x),)), y).low > 0.7
 
 
 def test_missing_xgboost_is_told_with_the_command_that_installs_it(monkeypatch):
