@@ -126,7 +126,8 @@ def matching(values: NDArray[Any], labels: NDArray[Any], classes: int) -> Floats
     clusters = np.eye(int(values.max()) + 1)[values]
     tables = np.stack([(labels == c) @ clusters for c in range(classes)], axis=2)
     best = [table[linear_sum_assignment(table, maximize=True)].sum() for table in tables]
-    return np.array(best) / labels.shape[1]
+    shares: Floats = np.array(best) / labels.shape[1]
+    return shares
 
 
 def balanced(values: NDArray[Any], labels: NDArray[Any], classes: int) -> Floats:
