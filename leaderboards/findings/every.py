@@ -22,6 +22,7 @@ from leaderboards.findings import (
     servers,
     settings,
     text,
+    twice,
     variants,
 )
 from leaderboards.findings.finding import Finding
@@ -39,6 +40,7 @@ RULES: Mapping[str, tuple[Rule, str]] = {
         prompts.found,
         "What tuning a prompt on privatised text keeps, and what reconstruction adds to it",
     ),
+    "twice": (twice.found, "What fine-tuning twice gives back of what redaction takes"),
     "matched": (matched.found, "Which defense keeps most where they keep as much utility"),
     "memory": (
         memory.found,

@@ -8,8 +8,8 @@ from typing import Any
 
 from bench.contracts import Record
 from bench.methods import registry
-from leaderboards.findings.finding import Finding, listed
-from leaderboards.findings.variants import Gain, Pair, gains_of, of_gains
+from leaderboards.findings.finding import Finding
+from leaderboards.findings.variants import Pair, either_way, gains_of, of_gains
 from leaderboards.tables import Comparison
 
 RECONSTRUCTION = "reconstruction"
@@ -55,12 +55,4 @@ def _against(
     told.pop(RECONSTRUCTION, None)
     words = ["rapt" + ("" if rest[RECONSTRUCTION] else " without reconstruction")]
     words += [f"{name}={value}" for name, value in told.items()]
-    yield of_gains("prompts", comparison, "rapt", " ".join(words), named, gains, _verdict(gains))
-
-
-def _verdict(gains: Sequence[Gain]) -> str:
-    more = [gain.at for gain in gains if gain.low > 0]
-    less = [gain.at for gain in gains if gain.high < 0]
-    parts = [f"a gain is clear at {listed(more)}"] if more else []
-    parts += [f"a loss is clear at {listed(less)}"] if less else []
-    return " and ".join(parts) or "no difference is shown"
+    yield of_gains("prompts", comparison, "rapt", " ".join(words), named, gains, either_way(gains))

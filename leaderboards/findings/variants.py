@@ -93,6 +93,15 @@ def gains_of(pairs: Iterable[tuple[Any, Pair]], base: type[Defense]) -> list[Gai
     return [gain for _, gain in sorted(found, key=lambda one: -one[0])]
 
 
+def either_way(gains: Sequence[Gain]) -> str:
+    """Where a gain is clear, and where a loss is."""
+    more = [gain.at for gain in gains if gain.low > 0]
+    less = [gain.at for gain in gains if gain.high < 0]
+    parts = [f"a gain is clear at {listed(more)}"] if more else []
+    parts += [f"a loss is clear at {listed(less)}"] if less else []
+    return " and ".join(parts) or "no difference is shown"
+
+
 def _finding(comparison: Comparison, name: str, base: str, gains: Sequence[Gain]) -> Finding:
     sure = [gain.at for gain in gains if gain.low > 0]
     verdict = f"a gain is clear at {listed(sure)}" if sure else "no gain is shown"

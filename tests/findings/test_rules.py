@@ -11,7 +11,9 @@ from records import estimate, leak, record
 from bench.contracts.channels import Channel
 from bench.contracts.claim import Claim
 from bench.contracts.threat import Goal
+from defenses.jft import JFT
 from defenses.rapt import RAPT
+from defenses.redacted import Redacted
 from defenses.sap import SAP
 from leaderboards.findings import overview
 from leaderboards.findings.every import RULES, findings
@@ -318,6 +320,38 @@ def test_prompt_tuning_is_laid_beside_the_same_mechanism_and_beside_itself_witho
     (same,) = found("prompts", PLAIN, rapt(75.0, (0.6, 0.7)), sap(75.0, (0.59, 0.71)))
     assert same.claim.endswith("no difference is shown.")
     assert found("prompts", PLAIN, mine, sap(100.0, (0.8, 0.9))) == []
+
+
+def test_fine_tuning_twice_is_laid_beside_redaction_detector_by_detector():
+    def jft(utilities, detector, **more):
+        params = JFT(epsilon=3, detector=detector, **more).params
+        return cells("jft", params, [leak(0.5)], utilities)
+
+    def redacted(utilities, detector, **more):
+        return cells("redacted", Redacted(detector=detector, **more).params, [leak(0.5)], utilities)
+
+    once = [*redacted((0.70, 0.80), "patterns"), *redacted((0.50, 0.60), "high-entity")]
+    twice = [*jft((0.68, 0.78), "patterns"), *jft((0.60, 0.70), "high-entity")]
+    noisy = jft((0.1, 0.1), "high-entity", phase1="light-noise", light=0.5)
+    alone = jft((0.1, 0.1), "low-entity")
+    (one,) = found("twice", PLAIN, once, twice, noisy, alone)
+    assert one.claim.endswith(
+        "jft ε=3 gains over redacted, paired over 2 seeds, -2.0 [-2.0, -2.0] at patterns and "
+        "+10.0 [+10.0, +10.0] at high-entity points of accuracy: a gain is clear at high-entity and a loss is "
+        "clear at patterns."
+    )
+    assert set(one.keys) == {r.key for r in [*once, *twice]}
+    missed = {"canaries": "missed"}
+    told = found("twice", PLAIN, once, twice, jft((0.3, 0.4), "patterns", **missed), noisy)
+    assert told == [one]
+    both = found(
+        *("twice", PLAIN, once, twice, jft((0.3, 0.4), "patterns", **missed)),
+        redacted((0.3, 0.4), "patterns", **missed),
+    )
+    assert [each.claim.split(" gains")[0].split(") ")[-1] for each in both] == [
+        "jft ε=3",
+        "jft ε=3, canaries missed",
+    ]
 
 
 def read(success, channel, input_=None):
