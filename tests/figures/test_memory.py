@@ -43,7 +43,7 @@ def remembered(defense: str, ten: float, params: dict[str, Any], **fields: Any) 
 
 
 PAPER = Printed(paper="JFT", artefact=["released result files"])
-JFT = {"phase1": "direct", "detector": "patterns", "epsilon": 3.0}
+JFT = {"phase1": "direct", "detector": "high-entity", "epsilon": 3.0}
 RECORDS = [
     remembered("none", 12.0, {}, undefended=True),
     *(
@@ -114,6 +114,34 @@ def test_rows_of_one_defense_that_was_trained_in_two_ways_say_how(drawn, tmp_pat
         "none\nbatch size=32, learning rate=0.001",
         "none\nbatch size=37, learning rate=0.005",
         "jft\nclaims ε = 3",
+    ]
+
+
+def test_rows_stand_by_what_their_detectors_mask_and_name_them(drawn, tmp_path):
+    def own(defense: str, detector: str, **params: Any) -> Record:
+        return remembered(defense, 2.0, {"detector": detector, "miss_rate": None, **params})
+
+    rows = [
+        own("redacted", "low-contextual", canaries="missed"),
+        own("redacted", "patterns", canaries="missed"),
+        own("redacted", "patterns", canaries="masked"),
+        own("jft", "high-entity", epsilon=3.0, phase1="direct"),
+        own("jft", "high-entity", epsilon=3.0, phase1="light-noise"),
+        remembered(
+            "jft",
+            1.0,
+            {"detector": "high-entity", "miss_rate": 0.3, "epsilon": 3.0, "phase1": "light-noise"},
+        ),
+    ]
+    memory(rows, tmp_path / "m", "title")
+    labels = [label.get_text() for label in panel(drawn[0]).get_yticklabels()]
+    assert labels == [
+        "redacted, masked, patterns",
+        "redacted, missed, patterns",
+        "redacted, missed, low-contextual",
+        "jft, direct",
+        "jft, light-noise",
+        "jft, miss rate = 0.3, light-noise",
     ]
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from bench.contracts import LeakboardError, Record, TrainSettings, digest
+from bench.defending import DETECTORS
 from bench.scoring import GAINED
 from bench.suites import in_words
 from bench.tasks import CEILING, copies_of, planted_view
@@ -29,7 +30,6 @@ from leaderboards.tables import (
     distinct,
     exposures,
     frame,
-    knob,
     settings,
     standing,
     varying,
@@ -38,8 +38,9 @@ from leaderboards.tables import (
 COPIES = ("o", "s", "D", "^", "v", "P")
 """Markers, from the fewest copies to the most."""
 SHADES = ("#7fb8da", "#2f7fb8", "#0b3c66", "#061f36", "#061f36", "#061f36")
-ROW = 0.36
-"""Inches for each setting."""
+CLAIMED = "epsilon"
+LINE, LEAST = 0.145, 0.36
+"""Inches for each line of a setting's name, and for a setting at least."""
 
 
 def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
@@ -80,14 +81,22 @@ def memory(
     rows = rows.drop_duplicates(["key", "view"])
     setups = rows["key"].map(_setups(records))
     rows = rows.assign(setup=setups, shared=setups, copies="")
-    groups = rows.groupby(SETTING, sort=False, dropna=False)
+    groups = [(setting, own) for setting, own in rows.groupby(SETTING, sort=False, dropna=False)]
     names = _names(rows)
+    first = {setting: own.iloc[0].to_dict() for setting, own in groups}
+    labels = {
+        setting: _named(row, names, trained[row["key"]], claims[row["key"]])
+        for setting, row in first.items()
+    }
+    groups.sort(key=lambda group: _place(first[group[0]], names))
+    lines = max(text.count("\n") + 1 for text in labels.values())
     tasks = list(dict.fromkeys(zip(rows["task"], rows["model"], strict=True)))
     counts = sorted({copies_of(view) for view in rows["view"]})
     signs = {copies: place for place, copies in enumerate(c for c in counts if c)}
     tallest = max(sum((s[0], s[1]) == where for s, _ in groups) for where in tasks)
     with styled():
-        sheet = Sheet(7.0, ROW * tallest * len(tasks) + 1.0, title, _note(rows, printed), 6)
+        height = max(LEAST, LINE * lines) * tallest * len(tasks) + 1.0
+        sheet = Sheet(7.0, height, title, _note(rows, printed), 6)
         panels = sheet.above.subplots(len(tasks), 1, squeeze=False)[:, 0]
         drawn = set[int]()
         for ax, (task, model) in zip(panels, tasks, strict=True):
@@ -95,23 +104,20 @@ def memory(
             least = 0.0
             ax.axvline(CEILING, color=GREY, linewidth=0.8, label="likeliest of all 10⁶")
             here = [(s, own) for s, own in groups if (s[0], s[1]) == (task, model)]
-            labels = []
-            for y, (_, own) in enumerate(here):
-                first = own.iloc[0].to_dict()
+            for y, (setting, own) in enumerate(here):
                 means = average(own, [*SETTING, "view"]).to_dict("records")
                 told = [mean for mean in means if _is_shown(mean)]
                 least = min([least, *(mean["success_low"] for mean in told)])
                 for mean in sorted(told, key=lambda mean: -copies_of(str(mean["view"]))):
                     _sign(ax, y, mean, signs)
                 drawn |= {copies_of(str(mean["view"])) for mean in told}
-                _hollow(ax, y, first, printed, signs)
+                _hollow(ax, y, first[setting], printed, signs)
                 if not any(copies_of(str(mean["view"])) for mean in told):
                     place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7}
                     ax.text(CEILING / 2, y, NOT_SHOWN, color=GREY, **place)
-                labels.append(_named(first, names, trained[first["key"]], claims[first["key"]]))
-            ax.set_yticks(range(len(labels)), labels)
+            ax.set_yticks(range(len(here)), [labels[setting] for setting, _ in here])
             ax.set_xticks([0, 5, 10, 15, 20])
-            ax.set(ylim=(len(labels) - 0.5, -0.5), xlim=(least - 0.4, CEILING + 0.6))
+            ax.set(ylim=(len(here) - 0.5, -0.5), xlim=(least - 0.4, CEILING + 0.6))
             what = "exposure gained by training" if gained else "exposure of the secret"
             ax.set_xlabel(f"← {what}, bits")
             ax.set_title(f"{task}, {model}", loc="left", fontweight="bold")
@@ -186,11 +192,26 @@ def _apart(copies: int, signs: Mapping[int, int]) -> float:
 
 
 def _names(rows: pd.DataFrame) -> dict[str, list[str]]:
-    """For each defense the parameters that vary, its knob aside: the claim says that."""
+    """For each defense the parameters that vary, in the order of `rows`; ε aside, which the claim says."""
     return {
-        str(defense): varying(own["params"], but=knob(str(defense), own["params"]))
-        for defense, own in rows.groupby("defense")
+        str(defense): varying(own["params"], but=CLAIMED)
+        for defense, own in rows.groupby("defense", sort=False)
     }
+
+
+def _place(row: Row, names: Mapping[str, list[str]]) -> tuple[Any, ...]:
+    """Where the row of a setting stands: by defense, then by its parameters, detectors as they mask more."""
+    defense, params = str(row["defense"]), json.loads(row["params"])
+
+    def rank(name: str) -> tuple[float, str]:
+        value = params.get(name)
+        if isinstance(value, int | float):
+            return value, ""
+        known = list(DETECTORS)
+        return (known.index(value) if value in known else -1), str(value)
+
+    told = [*reversed(names[defense]), CLAIMED]
+    return list(names).index(defense), *map(rank, told)
 
 
 def _trained(records: Sequence[Record]) -> dict[str, str]:
@@ -210,13 +231,14 @@ def _trained(records: Sequence[Record]) -> dict[str, str]:
 
 def _named(row: Row, names: Mapping[str, list[str]], trained: str, claim: Any) -> str:
     defense = str(row["defense"])
-    chosen = settings(str(row["params"]), names[defense])
+    params = {name: v for name, v in json.loads(row["params"]).items() if v is not None}
+    chosen = settings(json.dumps(params), names[defense])
     text = ", ".join(filter(None, [defense, chosen]))
     if trained:
         text += "\n" + trained.replace(" ", ", ").replace("_", " ")
     if claim is not None and "epsilon" in claim.parameters:
         text += f"\nclaims ε = {claim.parameters['epsilon']:.3g}"
-    return fill(text, 44, replace_whitespace=False)
+    return "\n".join(fill(line, 44) for line in text.split("\n"))
 
 
 def _note(rows: pd.DataFrame, printed: pd.DataFrame | None) -> str:
