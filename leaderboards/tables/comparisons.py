@@ -247,7 +247,7 @@ def told_apart(settings_: pd.DataFrame) -> pd.DataFrame:
     for _, own in settings_.groupby("defense"):
         rest = varying(own["params"], but=own["knob"].iloc[0])
         for index, row in zip(own.index, rows_of(own), strict=True):
-            words = [settings(row["params"], rest)]
+            words = [settings(row["params"], rest, unset=False)]
             words += [f"cut = {row['cut']}"] if own["cut"].nunique() > 1 else []
             words += [setup(row, own)]
             words = [word for word in words if word]

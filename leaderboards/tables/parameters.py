@@ -84,10 +84,15 @@ def setting(name: str, value: Any) -> str:
     return f"{SYMBOLS.get(name, name.replace('_', ' '))} = {value}"
 
 
-def settings(params: str, names: Iterable[str]) -> str:
-    """The named ones of some parameters in words; `params` is JSON, or '' for none."""
+def settings(params: str, names: Iterable[str], unset: bool = True) -> str:
+    """The named ones of some parameters in words; `params` is JSON, or '' for none.
+
+    Args:
+        unset: also those without a value.
+    """
     loaded = json.loads(params or "{}")
-    return ", ".join(setting(name, loaded[name]) for name in names if name in loaded)
+    told = (name for name in names if name in loaded and (unset or loaded[name] is not None))
+    return ", ".join(setting(name, loaded[name]) for name in told)
 
 
 def setup(row: Row, peers: pd.DataFrame) -> str:

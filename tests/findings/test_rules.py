@@ -352,6 +352,14 @@ def test_fine_tuning_twice_is_laid_beside_redaction_detector_by_detector():
         "jft ε=3",
         "jft ε=3, canaries missed",
     ]
+    head = {"train": once[0].cell.train.model_copy(update={"tune": "head"})}
+    other = [
+        r.model_copy(update={"cell": (cell := r.cell.model_copy(update=head)), "key": cell.key})
+        for r in twice
+    ]
+    (same,) = found("twice", PLAIN, once, twice, other)
+    assert same.keys == one.keys
+    assert found("twice", PLAIN, once, other) == []
 
 
 def read(success, channel, input_=None):

@@ -231,8 +231,7 @@ def _trained(records: Sequence[Record]) -> dict[str, str]:
 
 def _named(row: Row, names: Mapping[str, list[str]], trained: str, claim: Any) -> str:
     defense = str(row["defense"])
-    params = {name: v for name, v in json.loads(row["params"]).items() if v is not None}
-    chosen = settings(json.dumps(params), names[defense])
+    chosen = settings(str(row["params"]), names[defense], unset=False)
     text = ", ".join(filter(None, [defense, chosen]))
     if trained:
         text += "\n" + trained.replace(" ", ", ").replace("_", " ")
