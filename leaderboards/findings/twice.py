@@ -55,8 +55,9 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
 def _second(params: Mapping[str, Any]) -> str:
     """The noise of the second phase, in words."""
     known = Private.model_fields
-    told = [n for n in known if n == "epsilon" or params.get(n) != known[n].default]
-    return ", ".join(setting(name, params[name]).replace(" = ", "=") for name in told)
+    own = {name: params[name] for name in known if name in params}
+    told = [name for name in own if name == "epsilon" or own[name] != known[name].default]
+    return ", ".join(setting(name, own[name]).replace(" = ", "=") for name in told)
 
 
 def _told(weights: str, shared: Mapping[str, Any]) -> list[str]:

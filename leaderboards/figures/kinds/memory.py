@@ -39,6 +39,7 @@ COPIES = ("o", "s", "D", "^", "v", "P")
 """Markers, from the fewest copies to the most."""
 SHADES = ("#7fb8da", "#2f7fb8", "#0b3c66", "#061f36", "#061f36", "#061f36")
 CLAIMED = "epsilon"
+"""What the claim says of a setting, so that its name need not."""
 LINE, LEAST = 0.145, 0.36
 """Inches for each line of a setting's name, and for a setting at least."""
 
@@ -81,7 +82,7 @@ def memory(
     rows = rows.drop_duplicates(["key", "view"])
     setups = rows["key"].map(_setups(records))
     rows = rows.assign(setup=setups, shared=setups, copies="")
-    groups = [(setting, own) for setting, own in rows.groupby(SETTING, sort=False, dropna=False)]
+    groups = list(rows.groupby(SETTING, sort=False, dropna=False))
     names = _names(rows)
     first = {setting: own.iloc[0].to_dict() for setting, own in groups}
     labels = {
