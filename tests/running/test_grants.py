@@ -264,6 +264,21 @@ class TestMaskedCandidates:
         unmasked = knowledge_for(planned.pairings[0], dataclasses.replace(scene, planned=other))
         assert unmasked.candidates.masked is None
 
+    def test_nothing_is_masked_that_nobody_asks_for(self, monkeypatch):
+        asked, as_trained = [], Redacted.as_trained
+
+        def counted(defense, base, split):
+            asked.append(len(split))
+            return as_trained(defense, base, split)
+
+        monkeypatch.setattr(Redacted, "as_trained", counted)
+        told, scene = self.told(Membership(), Redacted())
+        assert told.auxiliary is None
+        assert asked == [len(scene.inputs.planted.audited)]
+        told, scene = self.told(ContextualDenoiser(), SAP(eta=50))
+        assert scene.inputs.candidates is not None
+        assert told.candidates is None
+
     def test_go_to_shadow_models_as_to_the_target(self):
         plan = plan_of(
             Redacted(), task=numbered(0, 20), plant=self.PLANT, attacks=(Lira(shadows=4),)
