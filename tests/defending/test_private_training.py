@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 from cells import session_of
@@ -94,10 +96,13 @@ def test_of_a_large_model_few_examples_pass_at_once(monkeypatch):
         return losses(network, tokens, labels)
 
     monkeypatch.setattr(released, "losses", noted)
-    for held, sizes in ((5 * each, [5, 5, 5, 5, 4]), (each // 2, [1] * 24), (99 * each, [24])):
+    for held, sizes in ((5 * each, [5, 5, 5, 5, 4]), (each // 2, [1] * 24), (99 * each, [8] * 3)):
         monkeypatch.setattr(private_training, "HELD", held)
         passed.clear()
         longest_of.clear()
         private_training.sgd(session, session.trainee(), session.train, torch.arange(24), 1.0, 1.0)
         assert passed == sizes
         assert longest_of == sorted(longest_of)  # short texts wait for no long ones
+    # On a card passes cost more than padding.
+    card = dataclasses.replace(session, backbone=dataclasses.replace(base, device="cuda"))
+    assert private_training._at_once(card, session.train) == 99
