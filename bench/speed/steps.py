@@ -15,6 +15,8 @@ from torch.nn.functional import cross_entropy
 from bench.backbones import Network, Ragged, Tokens, length_bucketed, load_backbone
 from bench.contracts import Seeds, TrainSettings, quietly
 from bench.defending import PrivateGradients
+from bench.defending.private import poisson_batches
+from bench.defending.private_training import ALIKE, parts
 from bench.exchange import CHANNELS, Api, Call, Server, Session, Wire, losses
 from bench.methods import Defense
 from bench.speed import interleaved, seconds
@@ -129,13 +131,16 @@ def p3eft(batch: int = 32) -> list[Figure]:
     ]
 
 
-def dpsgd(batch: int = 32, repeats: int = 15) -> list[Figure]:
-    """A step of DP-SGD on LoRA and head against the plain step, on the same batch of MiniLM."""
+def dpsgd(batch: int = 32, repeats: int = 15, batches: int = 3) -> list[Figure]:
+    """Steps of DP-SGD on LoRA and head of MiniLM: against the plain step on the same batch, and on batches as
+    they are drawn, whatever the lengths, of which all examples pass at once or those of similar length."""
     data = os.environ.get("LEAKBOARD_DATA")
     texts = load_task("sst2" if data else "reviews", Path(data) if data else None).splits["train"]
     backbone = load_backbone("minilm")
-    tokens = backbone.encode(texts.texts[:batch], None, 64)
-    labels = torch.arange(batch) % 2
+    every = backbone.encode(texts.texts[: 16 * batch], None, 64)
+    tokens = every.take(torch.arange(batch))
+    labels = torch.arange(len(every)) % 2
+    draws = poisson_batches(len(every), batch / len(every), batches, np.random.default_rng(0))
 
     def made() -> tuple[Network, torch.optim.Optimizer]:
         network = Network(backbone, 0, 2, TrainSettings(), slice(None)).train()
@@ -145,21 +150,34 @@ def dpsgd(batch: int = 32, repeats: int = 15) -> list[Figure]:
     with PrivateGradients(ours, 1.0, 1.0, batch, np.random.default_rng(0)) as gradients:
 
         def private() -> None:
-            gradients.add(losses(ours, tokens, labels))
+            gradients.add(losses(ours, tokens, labels[:batch]))
             gradients.release()
             own.step()
             own.zero_grad()
 
         def plain() -> None:
-            losses(theirs, tokens, labels).mean().backward()  # type: ignore[no-untyped-call]
+            losses(theirs, tokens, labels[:batch]).mean().backward()  # type: ignore[no-untyped-call]
             other.step()
             other.zero_grad()
 
+        def drawn(size: int) -> None:
+            for rows in draws:
+                for part in parts(rows, every.lengths, size):
+                    gradients.add(losses(ours, every.take(part), labels[part]))
+                gradients.release()
+                own.step()
+                own.zero_grad()
+
         seconds(private, plain)
         taken = seconds(private, plain, repeats=repeats)
+        alike, whole = interleaved(lambda: drawn(ALIKE), lambda: drawn(len(every)))
+
     ratios = sorted(one / two for one, two in zip(*taken, strict=True))
     told = f"dpsgd: a batch of {batch}, mean length {float(tokens.lengths.float().mean()):.1f}"
-    return [Figure(f"{told}: over the plain step", statistics.median(ratios), 1.6, 2.2)]
+    return [
+        Figure(f"{told}: over the plain step", statistics.median(ratios), 1.6, 2.2),
+        Figure(f"  as drawn, {ALIKE} of similar length at once over all", alike / whole),
+    ]
 
 
 def rapt(batch: int = 32, length: int = 20) -> list[Figure]:
