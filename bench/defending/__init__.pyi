@@ -18,7 +18,9 @@ from .pooled import one_each as one_each
 from .pooled import rescaled as rescaled
 from .pooled import without_words as without_words
 from .private import PrivateGradients as PrivateGradients
+from .private_training import ALIKE as ALIKE
 from .private_training import Private as Private
+from .private_training import passes as passes
 from .private_training import sgd as sgd
 from .redaction import Redacting as Redacting
 from .redaction import Spans as Spans

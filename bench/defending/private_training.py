@@ -145,7 +145,7 @@ def sgd(
         def step(batch: Tensor) -> float:
             total = 0.0
             # Clipped one by one and added up: how many pass at once changes nothing but the memory.
-            for part in parts(batch, tokens.lengths, pieces):
+            for part in passes(batch, tokens.lengths, pieces):
                 found = each(part)
                 gradients.add(found)
                 total += found.sum().item()
@@ -165,7 +165,7 @@ def _at_once(session: Session, tokens: Tokens) -> int:
     return min(most, max(1, HELD // each))
 
 
-def parts(batch: Tensor, lengths: Tensor, size: int) -> list[Tensor]:
+def passes(batch: Tensor, lengths: Tensor, size: int) -> list[Tensor]:
     """Rows of a batch, so many at a time; where it takes several parts, those of similar length together."""
     if len(batch) <= size:
         return [batch] if len(batch) else []

@@ -14,9 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from bench.backbones import Network, Ragged, Tokens, length_bucketed, load_backbone
 from bench.contracts import Seeds, TrainSettings, quietly
-from bench.defending import PrivateGradients
-from bench.defending.private import poisson_batches
-from bench.defending.private_training import ALIKE, parts
+from bench.defending import ALIKE, PrivateGradients, passes, private
 from bench.exchange import CHANNELS, Api, Call, Server, Session, Wire, losses
 from bench.methods import Defense
 from bench.speed import interleaved, seconds
@@ -140,7 +138,9 @@ def dpsgd(batch: int = 32, repeats: int = 15, batches: int = 3) -> list[Figure]:
     every = backbone.encode(texts.texts[: 16 * batch], None, 64)
     tokens = every.take(torch.arange(batch))
     labels = torch.arange(len(every)) % 2
-    draws = poisson_batches(len(every), batch / len(every), batches, np.random.default_rng(0))
+    draws = private.poisson_batches(
+        len(every), batch / len(every), batches, np.random.default_rng(0)
+    )
 
     def made() -> tuple[Network, torch.optim.Optimizer]:
         network = Network(backbone, 0, 2, TrainSettings(), slice(None)).train()
@@ -149,7 +149,7 @@ def dpsgd(batch: int = 32, repeats: int = 15, batches: int = 3) -> list[Figure]:
     (ours, own), (theirs, other) = made(), made()
     with PrivateGradients(ours, 1.0, 1.0, batch, np.random.default_rng(0)) as gradients:
 
-        def private() -> None:
+        def noisy() -> None:
             gradients.add(losses(ours, tokens, labels[:batch]))
             gradients.release()
             own.step()
@@ -162,14 +162,14 @@ def dpsgd(batch: int = 32, repeats: int = 15, batches: int = 3) -> list[Figure]:
 
         def drawn(size: int) -> None:
             for rows in draws:
-                for part in parts(rows, every.lengths, size):
+                for part in passes(rows, every.lengths, size):
                     gradients.add(losses(ours, every.take(part), labels[part]))
                 gradients.release()
                 own.step()
                 own.zero_grad()
 
-        seconds(private, plain)
-        taken = seconds(private, plain, repeats=repeats)
+        seconds(noisy, plain)
+        taken = seconds(noisy, plain, repeats=repeats)
         alike, whole = interleaved(lambda: drawn(ALIKE), lambda: drawn(len(every)))
 
     ratios = sorted(one / two for one, two in zip(*taken, strict=True))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.contracts import Leak, Record, attack_id
+from bench.scoring import UNTUNED
 from leaderboards.findings.finding import Finding
 from leaderboards.tables import Comparison, counted, interval, knob, paired, ranged, setting
 
@@ -41,7 +42,7 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
     groups: dict[str, dict[int, Pair]] = {}
     for record in known.values():
         cell = record.cell
-        if cell.train.precision == PLAIN:
+        if cell.train.precision == PLAIN or cell.defense.name == UNTUNED:
             continue
         train = cell.train.model_copy(update={"precision": PLAIN})
         plain = known.get(cell.model_copy(update={"train": train}).key)

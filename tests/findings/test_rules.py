@@ -128,6 +128,8 @@ def test_cells_that_differ_in_precision_alone_are_paired_seed_by_seed_leak_by_le
     # What differs in anything else, too, says nothing about the precision.
     longer = sap("bf16", (0.5, 0.5), epochs=9)
     assert found("precision", PLAIN, plain, longer) == []
+    untuned = [record("untuned", {}, 0, 0.5, [], precision=one) for one in ("float32", "bf16")]
+    assert found("precision", PLAIN, untuned) == []
 
 
 def test_attacks_that_read_clearly_more_than_those_of_the_authors_are_told_where_they_do_most():
