@@ -129,7 +129,8 @@ def test_cells_that_differ_in_precision_alone_are_paired_seed_by_seed_leak_by_le
     longer = sap("bf16", (0.5, 0.5), epochs=9)
     assert found("precision", PLAIN, plain, longer) == []
     untuned = [record("untuned", {}, 0, 0.5, [], precision=one) for one in ("float32", "bf16")]
-    assert found("precision", PLAIN, untuned) == []
+    (alone,) = found("precision", twins, untuned)
+    assert ", none in bf16 instead of float32" in alone.claim
 
 
 def test_attacks_that_read_clearly_more_than_those_of_the_authors_are_told_where_they_do_most():
