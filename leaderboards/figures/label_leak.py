@@ -1,16 +1,16 @@
 """The leak of labels, which several figures show.
 
-It is P³EFT's headline number: the largest success of spectral, norm and k-means attack on the
-activations, over adapters, at the worst moment of training.
+P³EFT's headline number is the largest success of spectral, norm and k-means attack on the
+activations, over adapters, at the worst moment of training. Beside it stands what the strongest attack reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pandas as pd
 
-from bench.contracts import LeakboardError, Record
+from bench.contracts import Channel, Goal, LeakboardError, Record
 from leaderboards.tables import (
     NOT_SHOWN,
     PROVEN,
@@ -19,6 +19,7 @@ from leaderboards.tables import (
     canonical,
     counted,
     counting,
+    deciding,
     labelled,
     numbered,
     settings,
@@ -28,9 +29,11 @@ from leaderboards.tables import (
 
 ATTACKS = ("spectral", "norm", "kmeans")
 CHANNEL = "activations"
+ON_ACTIVATIONS = frozenset({Channel.ACTIVATIONS, Channel.RECOMPUTED})
+"""Those that were sent, and those that a server computes of every text it has seen."""
 DEFINED = (
-    "Leak: the largest success of the spectral, norm and k-means attacks on activations, over adapters, at "
-    "the worst moment of training; of those that are certified or find something, where there are any."
+    "the largest success of the spectral, norm and k-means attacks on activations, over adapters, at the "
+    "worst moment of training; of those that are certified or find something, where there are any."
 )
 
 
@@ -51,7 +54,19 @@ def leaks(frame: pd.DataFrame) -> pd.DataFrame:
             "add them to `attacks` of the suite and run it again"
         )
     ranked = rows.sort_values(["counts", "success"], ascending=False, kind="stable")
-    found = labelled(shown(average(ranked.drop_duplicates("key").sort_index(), SETTING)))
+    return _pointed(ranked.drop_duplicates("key").sort_index())
+
+
+def strongest_leaks(
+    frame: pd.DataFrame, channels: Collection[str] = frozenset(Channel)
+) -> pd.DataFrame:
+    """The same by the strongest of all attacks on labels that read one of some channels."""
+    rows = frame[(frame["goal"] == Goal.LABEL) & frame["channel"].isin(channels)]
+    return _pointed(deciding(rows))
+
+
+def _pointed(rows: pd.DataFrame) -> pd.DataFrame:
+    found = labelled(shown(average(rows, SETTING)))
     bounds = found["standing"] == PROVEN
     return found.assign(label=found["label"].mask(bounds, "≥ " + found["label"]))
 

@@ -14,7 +14,12 @@ from leaderboards.figures.kinds.bars import bars
 from leaderboards.figures.kinds.pca import pca
 from leaderboards.figures.kinds.sensitivity import sensitivity
 from leaderboards.figures.kinds.training import training
-from leaderboards.figures.label_leak import leaks, records_by_setting
+from leaderboards.figures.label_leak import (
+    ON_ACTIVATIONS,
+    leaks,
+    records_by_setting,
+    strongest_leaks,
+)
 from leaderboards.tables.frame import frame
 from leaderboards.tables.printed import printed
 
@@ -55,6 +60,37 @@ def test_leak_is_the_largest_of_the_three_attacks_on_activations_at_the_worst_mo
     assert row["n_seeds"] == 2
 
 
+def test_beside_what_the_paper_measures_stands_what_the_strongest_attack_reads():
+    rows = frame(
+        [
+            record(
+                "none",
+                leaks=[
+                    found("spectral", 0.7),
+                    found("kmeans", 0.65, channel=Channel.RECOMPUTED),
+                    found("activation-drift", 0.8, channel=Channel.RECOMPUTED),
+                    found("logreg", 0.99, channel=Channel.GRADIENTS),
+                ],
+            )
+        ]
+    )
+    told = [leaks(rows), strongest_leaks(rows, ON_ACTIVATIONS), strongest_leaks(rows)]
+    assert [one["success"].tolist() for one in told] == [[0.7], [0.8], [0.99]]
+
+
+def test_figures_of_the_papers_leak_draw_the_strongest_too(tmp_path, saved_by):
+    records = [cell("p3eft", 0, 0.8, weight=w) for w in (0.1, 0.3)]
+    drawn = saved_by("kinds.sensitivity")
+    sensitivity(frame(records), tmp_path / "x", "t")
+    panels = drawn[0].subfigs[0].axes
+    across = [ax.lines[0].get_xdata().tolist() for ax in panels]
+    assert across == [[0.8, 0.8], [0.99, 0.99], [1.0, 1.0]]
+    drawn = saved_by("kinds.bars")
+    bars(frame(records), None, tmp_path / "y", "t")
+    _, strongest = drawn[0].subfigs[0].axes[1].collections[-2:]
+    assert [segment[0][1] for segment in strongest.get_segments()] == [1.0, 1.0]
+
+
 def test_records_without_these_attacks_are_told_what_to_add():
     with pytest.raises(LeakboardError, match="spectral, norm, kmeans"):
         leaks(frame([record()]))
@@ -62,14 +98,14 @@ def test_records_without_these_attacks_are_told_what_to_add():
 
 def settings_beside_the_papers(records, out):
     known = printed("P3EFT", ["later submission table"])
-    return bars(leaks(frame(records)), known, out / "x", "t")
+    return bars(frame(records), known, out / "x", "t")
 
 
 @pytest.mark.parametrize(
     "drawn",
     [
         lambda records, out: training(records, out / "x", "t"),
-        lambda records, out: sensitivity(leaks(frame(records)), out / "x", "t"),
+        lambda records, out: sensitivity(frame(records), out / "x", "t"),
         lambda records, out: pca(records, out, "x"),
         settings_beside_the_papers,
     ],

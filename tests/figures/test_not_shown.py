@@ -151,7 +151,7 @@ def test_the_leak_that_is_told_is_of_an_attack_that_works():
 
 def test_bars_are_hatched_where_no_attack_is_certified(saved_by, tmp_path):
     drawn = saved_by("kinds.bars")
-    bars(leaks(frame(LABELS)), None, tmp_path / "x", "t")
+    bars(frame(LABELS), None, tmp_path / "x", "t")
     ax = drawn[0].subfigs[0].axes[1]
     names = [label.get_text() for label in ax.get_xticklabels()]
     hidden = names.index("p3eft\nweight=3")
@@ -171,8 +171,8 @@ def test_bars_are_hatched_where_no_attack_is_certified(saved_by, tmp_path):
 
 def test_a_line_of_utility_against_leak_lacks_the_points_that_are_not_shown(saved_by, tmp_path):
     drawn = saved_by("kinds.sensitivity")
-    sensitivity(leaks(frame(LABELS)), tmp_path / "x", "t")
-    (ax,) = drawn[0].subfigs[0].axes
+    sensitivity(frame(LABELS), tmp_path / "x", "t")
+    ax = drawn[0].subfigs[0].axes[0]
     (across,) = [line for line in ax.lines if line.get_color() == GREY]
     assert across.get_ydata() == [0.7, 0.7]
     coloured = [line for line in ax.lines if line.get_color() == look("p3eft").colour]
@@ -181,7 +181,7 @@ def test_a_line_of_utility_against_leak_lacks_the_points_that_are_not_shown(save
     told = [text.get_text() for text in ax.texts]
     assert "p3eft, weight = 3: not shown" in told
     assert "≥ 1" in told
-    assert "Not shown: the leak of 1 point" in words_of(drawn[0])
+    assert "Not shown: the leak of 3 points" in words_of(drawn[0])  # one in each panel
 
 
 def test_no_curve_over_training_falls_where_no_attack_is_certified(saved_by, tmp_path):

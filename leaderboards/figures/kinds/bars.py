@@ -12,40 +12,51 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from leaderboards.figures.drawing import Asked
-from leaderboards.figures.label_leak import DEFINED, caveats, leaks, named_settings
+from leaderboards.figures.label_leak import (
+    DEFINED,
+    caveats,
+    leaks,
+    named_settings,
+    strongest_leaks,
+)
 from leaderboards.figures.legend import GREY, HIDDEN
 from leaderboards.figures.notes import measured_on
 from leaderboards.figures.point_labels import BACKGROUND
 from leaderboards.figures.sheet import SMALL, Sheet, save, styled
-from leaderboards.tables import NOT_SHOWN, PROVEN, RecordSet, look
+from leaderboards.tables import NOT_SHOWN, PROVEN, SETTING, RecordSet, look
 
 PANEL = 2.6
 """Inches, least width of a panel."""
 SIGNS = (("o", "○"), ("s", "□"), ("D", "◇"), ("^", "△"))
 """Of the models of printed points: marker and character."""
 FLOOR: dict[str, Any] = {"color": "black", "linewidth": 0.9, "linestyle": ":"}
+MOST: dict[str, Any] = {"color": "black", "linewidth": 1.4}
 
 
 def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
     """Utility and label leak beside the paper's."""
     title = f"{found.name}: utility and label leak"
-    return bars(leaks(found.frame()), found.printed, out / f"{found.name}-bars", title)
+    return bars(found.frame(), found.printed, out / f"{found.name}-bars", title)
 
 
-def bars(points: pd.DataFrame, known: pd.DataFrame | None, out: Path, title: str) -> list[Path]:
+def bars(frame: pd.DataFrame, known: pd.DataFrame | None, out: Path, title: str) -> list[Path]:
     """Utility and leak of every setting as bars, a row of panels per task.
 
+    Where no leak is shown, a hatched field stands for any; a line says what the strongest attack reads.
+
     Args:
-        points: as `leaderboards.figures.label_leak.leaks` gives them. Where no leak is shown, a hatched
-            field stands for any.
+        frame: as `leaderboards.tables.frame.frame` builds it.
         known: what a paper prints, as `leaderboards.tables.printed.printed` builds it; drawn as hollow signs.
     """
+    points = leaks(frame)
+    most = strongest_leaks(frame).set_index(SETTING)["success"]
+    points = points.assign(most=most.reindex(pd.MultiIndex.from_frame(points[SETTING])).to_numpy())
     tasks = list(dict.fromkeys(points["task"]))
     widest = max(len(points[points["task"] == task]) for task in tasks)
     with styled():
         note = (
-            f"{DEFINED} Measured: {measured_on(points)}, 95 % intervals. Dotted: the leak of permuted "
-            f"labels.{caveats(points)}"
+            f"Leak: {DEFINED} Line above: what the strongest of all attacks reads. Measured: "
+            f"{measured_on(points)}, 95 % intervals. Dotted: the leak of permuted labels.{caveats(points)}"
         )
         theirs = {} if known is None else {task: _comparable(known, task) for task in tasks}
         # In the order of their signs.
@@ -53,7 +64,7 @@ def bars(points: pd.DataFrame, known: pd.DataFrame | None, out: Path, title: str
         if models:
             named = ", ".join(f"{model} ({SIGNS[i % 4][1]})" for i, model in enumerate(models))
             note += f" Hollow: as printed, for {named} and the paper's data sizes."
-        width = 2 * max(PANEL, 0.5 * widest + 0.8)
+        width = 2 * max(PANEL, 0.62 * widest + 0.8)
         sheet = Sheet(width, 2.3 * len(tasks) + 0.3, title, note)
         panels = sheet.above.subplots(len(tasks), 2, squeeze=False)
         for row, task in zip(panels, tasks, strict=True):
@@ -67,7 +78,8 @@ def bars(points: pd.DataFrame, known: pd.DataFrame | None, out: Path, title: str
             row[1].set_ylabel("← leak")
             _standings(row[1], here["standing"].tolist())
             x = np.arange(len(here))
-            row[1].hlines(here["chance"].to_numpy(float), x - 0.42, x + 0.42, **FLOOR)
+            for column, line in (("chance", FLOOR), ("most", MOST)):
+                row[1].hlines(here[column].to_numpy(float), x - 0.42, x + 0.42, **line)
         return save(sheet.figure, out)
 
 

@@ -12,45 +12,71 @@ from matplotlib.axes import Axes
 
 from leaderboards.figures.curves import Curve, measured_curves
 from leaderboards.figures.drawing import Asked
-from leaderboards.figures.label_leak import DEFINED, caveats, leaks
+from leaderboards.figures.label_leak import (
+    DEFINED,
+    ON_ACTIVATIONS,
+    caveats,
+    leaks,
+    strongest_leaks,
+)
 from leaderboards.figures.legend import GREY, darker
 from leaderboards.figures.notes import measured_on
 from leaderboards.figures.point_labels import Label, place
 from leaderboards.figures.sheet import SMALL, Sheet, save, settle, styled
 from leaderboards.tables import NOT_SHOWN, RecordSet
 
+PANEL = 3.2
+"""Inches, width of one panel."""
+
 
 def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
     """Utility against label leak along each defense's parameter."""
     title = f"{found.name}: utility against label leak"
-    return sensitivity(leaks(found.frame()), out / f"{found.name}-sensitivity", title)
+    return sensitivity(found.frame(), out / f"{found.name}-sensitivity", title)
 
 
-def sensitivity(points: pd.DataFrame, out: Path, title: str) -> list[Path]:
+def sensitivity(frame: pd.DataFrame, out: Path, title: str) -> list[Path]:
     """Utility (up) against leak (left is better), a line along the knob for each variant of a defense.
 
-    A point whose leak is not shown is a grey line through all that it could be.
+    A row of panels per task, since what P³EFT's authors measure is not all that can be read: their attacks,
+    any on activations, any at all. A point whose leak is not shown is a grey line through all that it could be.
     """
+    measured = {
+        "their attacks": leaks(frame),
+        "any attack on activations": strongest_leaks(frame, ON_ACTIVATIONS),
+        "any attack": strongest_leaks(frame),
+    }
+    points, hidden = measured["any attack"], caveats(pd.concat(measured.values()))
     tasks = list(dict.fromkeys(points["task"]))
-    curves = measured_curves(points)
+    curves = {by: measured_curves(own) for by, own in measured.items()}
     with styled():
-        note = f"{DEFINED} Measured: {measured_on(points)}, 95 % intervals.{caveats(points)}"
-        entries = len({curve.name for curve in curves})
-        width = max(4.2, 3.2 * len(tasks))
-        sheet = Sheet(width, 3.1, title, note, entries)
-        panels = sheet.above.subplots(1, len(tasks), squeeze=False)[0]
-        for ax, task in zip(panels, tasks, strict=True):
-            here = [curve for curve in curves if curve.task == task]
+        note = (
+            f"Their attacks, as P³EFT's authors measure: {DEFINED} Any attack: the strongest of a setting, on "
+            f"the mean over its seeds. Measured: {measured_on(points)}, 95 % intervals.{hidden}"
+        )
+        entries = len({curve.name for own in curves.values() for curve in own})
+        sheet = Sheet(3 * PANEL, 2.5 * len(tasks) + 0.4, title, note, entries)
+        grid = sheet.above.subplots(
+            len(tasks), len(measured), squeeze=False, sharex=True, sharey="row"
+        )
+        drawn = {
+            (task, by): (ax, [curve for curve in curves[by] if curve.task == task])
+            for task, row in zip(tasks, grid, strict=True)
+            for by, ax in zip(measured, row, strict=True)
+        }
+        for (task, by), (ax, here) in drawn.items():
             for curve in here:
                 _line(ax, curve)
                 _hidden(ax, curve)
             ax.set_xlabel("← leak")
-            ax.set_ylabel(f"{here[0].rows['utility_metric'].iloc[0]} →")
-            ax.set_title(task, loc="left", fontweight="bold")
-        sheet.legend(panels[0])
+            ax.set_title(f"{task}, {by}", loc="left", fontweight="bold")
+        for row, task in zip(grid, tasks, strict=True):
+            metric = points.loc[points["task"] == task, "utility_metric"].iloc[0]
+            row[0].set_ylabel(f"{metric} →")
+        sheet.legend(grid[0][-1])
         settle(sheet.figure)  # labels are placed in pixels
-        for ax, task in zip(panels, tasks, strict=True):
-            _name_points(ax, [curve for curve in curves if curve.task == task])
+        for ax, here in drawn.values():
+            _name_points(ax, here)
         return save(sheet.figure, out)
 
 
