@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -149,8 +149,9 @@ def dpsgd(batch: int = 32, repeats: int = 15, batches: int = 3) -> list[Figure]:
     (ours, own), (theirs, other) = made(), made()
     with PrivateGradients(ours, 1.0, 1.0, batch, np.random.default_rng(0)) as gradients:
 
-        def noisy() -> None:
-            gradients.add(losses(ours, tokens, labels[:batch]))
+        def noisy(parts: Iterable[tuple[Tokens, Tensor]]) -> None:
+            for part, its_labels in parts:
+                gradients.add(losses(ours, part, its_labels))
             gradients.release()
             own.step()
             own.zero_grad()
@@ -162,14 +163,12 @@ def dpsgd(batch: int = 32, repeats: int = 15, batches: int = 3) -> list[Figure]:
 
         def drawn(size: int) -> None:
             for rows in draws:
-                for part in passes(rows, every.lengths, size):
-                    gradients.add(losses(ours, every.take(part), labels[part]))
-                gradients.release()
-                own.step()
-                own.zero_grad()
+                parts = passes(rows, every.lengths, size)
+                noisy((every.take(part), labels[part]) for part in parts)
 
-        seconds(noisy, plain)
-        taken = seconds(noisy, plain, repeats=repeats)
+        ways = (lambda: noisy([(tokens, labels[:batch])]), plain)
+        seconds(*ways)
+        taken = seconds(*ways, repeats=repeats)
         alike, whole = interleaved(lambda: drawn(ALIKE), lambda: drawn(len(every)))
 
     ratios = sorted(one / two for one, two in zip(*taken, strict=True))
