@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,8 +14,8 @@ from torch.nn.functional import embedding
 from attacks.aia_mlp import CHANNELS, guessed, mean_vectors, standardised
 from bench.backbones import Ragged, Tokens
 from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from bench.defending import Pooling
-from bench.methods import Attack, Knowledge, Silent, Source
+from bench.defending import Pooling, one_each
+from bench.methods import Attack, Knowledge, Silent, Source, spec_of
 
 
 class PublicAttributes(Attack):
@@ -101,11 +102,8 @@ class PublicAttributes(Attack):
         base, mechanism = knowledge.base, knowledge.mechanism
         assert base is not None
         assert mechanism is not None
-        if isinstance(mechanism, Pooling) and not mechanism.public:
-            raise Silent(
-                f"{mechanism.name} sends what the customer's own layers make of a text; with `access: query` "
-                "it asks the customer's side"
-            )
+        if isinstance(mechanism, Pooling):
+            return one_each(mechanism.noisy(self._pooled(tokens, mechanism, knowledge), rng))
         cut = 0 if channel == Channel.TOKENS else knowledge.cut
         simulated = mechanism.simulate(base, tokens, cut, rng)
         if simulated is not None:
@@ -113,3 +111,19 @@ class PublicAttributes(Attack):
         if channel == Channel.ACTIVATIONS:
             raise Silent(f"{mechanism.name} has no mechanism that public text could go through")
         return tokens.ids.with_values(embedding(tokens.ids.values.to(base.device), base.embeddings))
+
+    def _pooled(self, tokens: Tokens, mechanism: Pooling, knowledge: Knowledge) -> Tensor:
+        """[n, d] what the encoder makes of public texts before noise, which is the same for every ε."""
+        base, auxiliary = knowledge.base, knowledge.auxiliary
+        assert base is not None
+        assert auxiliary is not None
+        if not mechanism.public:
+            raise Silent(
+                f"{mechanism.name} sends what the customer's own layers make of a text; with `access: query` "
+                "it asks the customer's side"
+            )
+        without = mechanism.model_copy(update={"epsilon": None, "as_released": False})
+        key = json.dumps([self.name, len(tokens), without.name, spec_of(without).params])
+        return auxiliary.learned.recall(
+            key, lambda rng: mechanism.public_vectors(base, tokens, rng)
+        )

@@ -44,6 +44,13 @@ class Entry:
     """Our split → the folder's file, where they are not named alike."""
     origin: str = ""
     """Where its files are, if not on the hub."""
+    shares: str = ""
+    """The task in whose folder its files stand, where that is another."""
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder that holds it."""
+        return self.shares or self.name
 
 
 @dataclass(frozen=True)
@@ -144,6 +151,18 @@ ENTRIES = (
         "blog_gender_age",
         "The blogger's age group, 10s or 30s, balanced with gender; splits share no author",
         Layout(labels=("10s", "30s"), attributes=(_gender("female", "male"),)),
+    ),
+    # Of these authors the age is read from what they write, and gender hardly is: the private attribute of
+    # the task above is one of which an attack has little to show.
+    Entry(
+        "blog_gender",
+        "The blogger's gender, balanced with the private age group, 10s or 30s (files of blog_gender_age)",
+        Layout(
+            label="gender",
+            labels=("female", "male"),
+            attributes=(Attribute("age_group", "label", ("10s", "30s")),),
+        ),
+        shares="blog_gender_age",
     ),
     Entry(
         "trustpilot",

@@ -21,7 +21,7 @@ def load_hub(entry: Entry) -> Task:
         MissingExtra: the package `datasets` is not installed.
         LeakboardError: the hub has no faithful copy, cannot be reached or has changed its columns.
     """
-    remedy = REMEDY.format(name=entry.name)
+    remedy = REMEDY.format(name=entry.folder)
     hub = entry.hub
     if hub is None:
         get = f"get {entry.origin}, " if entry.origin else ""

@@ -42,13 +42,13 @@ def load_task(spec: str | OwnTask, data: Path | None = None, base: Path = Path()
         known = [*GENERATED, *CATALOGUE]
         raise LeakboardError(f"unknown task '{spec}'. {did_you_mean(spec, known)}")
     entry = CATALOGUE[spec]
-    folder = data_folder(data)
-    if folder is None or not (folder / spec).is_dir():
+    data = data_folder(data)
+    if data is None or not (folder := data / entry.folder).is_dir():
         return load_hub(entry)
     if spec in READERS:
-        return READERS[spec](folder / spec)
-    tables = read_folder(folder / spec, entry.files)
-    return assemble(spec, tables, entry.layout, f"folder: {folder / spec}")
+        return READERS[spec](folder)
+    tables = read_folder(folder, entry.files)
+    return assemble(spec, tables, entry.layout, f"folder: {folder}")
 
 
 def data_folder(data: Path | None) -> Path | None:

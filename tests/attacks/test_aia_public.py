@@ -81,6 +81,28 @@ def test_its_own_texts_go_through_the_mechanism_with_noise_of_its_own(base, monk
     assert drawn == [150, 90]
 
 
+def test_the_encoder_is_asked_once_for_all_strengths_of_noise(base, monkeypatch):
+    asked = []
+    encoded = DPNR.public_vectors
+
+    def noted(self, base, tokens, rng):
+        asked.append(self.dropout)
+        return encoded(self, base, tokens, rng)
+
+    monkeypatch.setattr(DPNR, "public_vectors", noted)
+    tokens, authors = written(base, 20, 0)
+    told = Auxiliary(tokens, authors, {"kind": authors})
+    sent = one_each(base.pooled(tokens))
+    where = (Channel.ACTIVATIONS, "train", 0, "customer", "vendor", 0, np.arange(20))
+    seen = Transcript((Message(*where, sent.values.numpy(), None),))
+    settings = [(1.0, 0.0), (5.0, 0.0), (None, 0.0), (5.0, 0.5)]
+    for epsilon, dropout in settings:
+        mechanism = DPNR(epsilon=epsilon, dropout=dropout)
+        knowledge = Knowledge(2, "cpu", base=base, mechanism=mechanism, auxiliary=told)
+        PublicAttributes().guess(seen, knowledge, np.random.default_rng(0))
+    assert asked == [0.0, 0.5]
+
+
 def test_trained_layers_are_asked_and_not_guessed(base):
     with pytest.raises(Silent, match="access: query"):
         attacked(base, CAPE(epsilon=None))

@@ -176,7 +176,9 @@ def test_synthpai_profiles_are_unfolded_and_authors_stay_in_one_split(hub, neste
     assert set(task.split("dev").attributes["age"].tolist()) == {1}
 
 
-@pytest.mark.parametrize("name", ["trustpilot", "blog_topic", "blog_gender_age", "uci_sentiment"])
+@pytest.mark.parametrize(
+    "name", ["trustpilot", "blog_topic", "blog_gender_age", "blog_gender", "uci_sentiment"]
+)
 def test_dataset_without_a_faithful_copy_points_to_the_folder(hub, name):
     fake = hub()
     message = failure(None, name)

@@ -40,6 +40,20 @@ def test_folder_gives_rows_in_order_with_indices_of_the_catalogue_labels(sst2):
     assert task.split("dev").labels.tolist() == [0, 1] * 5
 
 
+def test_two_tasks_may_be_of_the_same_files_with_label_and_attribute_swapped(tmp_path):
+    both = [(age, gender) for age in ("10s", "30s") for gender in ("female", "male")] * 10
+    lines = [f"text {n}\t{age}\t{gender}" for n, (age, gender) in enumerate(both)]
+    for split in ("train", "dev"):
+        write(tmp_path / "blog_gender_age", split, lines, "text\tlabel\tgender")
+    by_age, by_gender = (load_task(name, tmp_path) for name in ("blog_gender_age", "blog_gender"))
+    assert (by_age.labels, by_gender.labels) == (("10s", "30s"), ("female", "male"))
+    for split in ("train", "dev"):
+        one, other = by_age.split(split), by_gender.split(split)
+        assert one.texts == other.texts
+        assert one.labels.tolist() == other.attributes["age_group"].tolist()
+        assert one.attributes["gender"].tolist() == other.labels.tolist()
+
+
 def test_environment_variable_names_the_data_folder(sst2, monkeypatch):
     monkeypatch.setenv("LEAKBOARD_DATA", str(sst2))
     assert load_task("sst2").hash == load_task("sst2", sst2).hash
@@ -52,7 +66,7 @@ def test_data_folder_that_does_not_exist_is_not_silently_replaced_by_the_hub(tmp
 @needs_data
 @pytest.mark.parametrize("name", LABELLED)
 def test_real_folder_loads_whole_with_known_labels_and_attributes(name):
-    folder = DATA / name
+    folder = DATA / CATALOGUE[name].folder
     if not folder.is_dir():
         pytest.skip(f"{name} is not among the real datasets in {DATA}")
     task = load_task(name, DATA)
