@@ -17,12 +17,13 @@ from bench.contracts import (
     Guess,
     Knows,
     Measure,
+    Memory,
     Precision,
     ThreatModel,
     Transcript,
 )
 from bench.exchange import restored
-from bench.methods import Attack, Knowledge, Memory, Source
+from bench.methods import Attack, Knowledge, Source
 from bench.tasks import DIGITS, SLOT, TRIES, UNTUNED
 
 PRINTED: tuple[Measure, ...] = ("extraction", "beam extraction")

@@ -12,9 +12,19 @@ from torch import Tensor
 
 from bench.attacking import Writer, about_canaries, digits_drawn, number_in
 from bench.backbones import Backbone, LanguageModel, computing
-from bench.contracts import Channel, Goal, Guess, Ints, Knows, Precision, ThreatModel, Transcript
+from bench.contracts import (
+    Channel,
+    Goal,
+    Guess,
+    Ints,
+    Knows,
+    Memory,
+    Precision,
+    ThreatModel,
+    Transcript,
+)
 from bench.exchange import restored
-from bench.methods import Attack, Knowledge, Memory, Source
+from bench.methods import Attack, Knowledge, Source
 from bench.tasks import CONTINUED, DIGITS, SAMPLES, SLOT, UNTUNED
 
 MOST = 4096

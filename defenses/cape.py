@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -13,8 +13,8 @@ from torch.nn.functional import cross_entropy, embedding
 
 from bench.backbones import Backbone, Network, Ragged, Tokens, by_length
 from bench.contracts import Channel, Envelope, Goal, Objective
-from bench.defending import Pooling, laplace, one_each, rescaled
-from bench.exchange import Predictor, Session, Tuned
+from bench.defending import Pooling, Served, laplace, rescaled
+from bench.exchange import Session, Tuned
 from bench.methods import Defense, Source
 
 HIDDEN = 256
@@ -102,7 +102,10 @@ class CAPE(Pooling):
             logits: Tensor = head(sent)
             return wire.send(Channel.LOGITS, logits, rows, Envelope(split=split, sender="vendor"))
 
-        return Served(score, customer)
+        def sent(tokens: Tokens, rng: np.random.Generator) -> Tensor:
+            return customer.features(customer.asked(tokens), rng)
+
+        return Served(score, sent, customer.layers)
 
 
 class Customer:
@@ -112,7 +115,7 @@ class Customer:
         self.defense, self.rng = defense, session.noise
         self.length = session.settings.max_length
         self.padding = session.backbone.tokenizer.pad_token_id or 0
-        self.network = session.network(adapted=False).eval()
+        self.network, self.pooled = session.network(adapted=False).eval(), session.backbone.pooled
         width, device = session.backbone.width, session.device
         self.layers = nn.Sequential(
             nn.Linear(width, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU()
@@ -142,6 +145,10 @@ class Customer:
                 batch = tokens.take(rows)
                 found[rows.to(found.device)] = self._mean(batch)
         return rescaled(found)
+
+    def asked(self, tokens: Tokens) -> Tensor:
+        """The same of somebody else's texts, of which the public encoder may have been asked before."""
+        return self.vectors(tokens) if self.defense.as_released else rescaled(self.pooled(tokens))
 
     def _mean(self, tokens: Tokens) -> Tensor:
         if self.defense.as_released:
@@ -175,18 +182,6 @@ class Customer:
         total.backward()  # type: ignore[no-untyped-call]
         assert features.grad is not None
         return features.grad
-
-
-class Served(Predictor):
-    """A predictor whose customer's side others may use, too, and so ask for features of their own texts."""
-
-    def __init__(self, score: Callable[[Tokens, Tensor, str], Tensor], customer: Customer) -> None:
-        super().__init__(score, customer.layers)
-        self.customer = customer
-
-    @torch.no_grad()
-    def sends(self, tokens: Tokens, rng: np.random.Generator) -> Ragged | None:
-        return one_each(self.customer.features(self.customer.vectors(tokens), rng))
 
 
 def dense(width: int, classes: int) -> nn.Sequential:

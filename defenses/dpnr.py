@@ -13,7 +13,7 @@ from torch.nn.functional import embedding
 
 from bench.backbones import Backbone, Network, Tokens, by_length
 from bench.contracts import Channel, Claim, Envelope, Goal, Objective
-from bench.defending import Pooling, laplace, rescaled, without_words
+from bench.defending import Pooling, Served, laplace, rescaled, without_words
 from bench.exchange import Predictor, Session, Tuned
 from bench.methods import Defense, Source
 
@@ -92,7 +92,7 @@ class DPNR(Pooling):
             session.backbone.width, self.dropout, session.settings.epochs if trained else 1
         )
 
-        def vectors(tokens: Tokens) -> Tensor:
+        def vectors(tokens: Tokens, rng: np.random.Generator = rng) -> Tensor:
             """[B, d] as they are sent, computed at the customer's."""
             left = without_words(tokens, self.dropout, rng)
             return self.noisy(rescaled(encoded(network, left)), rng)
@@ -130,7 +130,14 @@ class DPNR(Pooling):
             logits: Tensor = network.head(sent)
             return wire.send(Channel.LOGITS, logits, rows, Envelope(split=split, sender="vendor"))
 
-        return Predictor(score, network)
+        def sent(tokens: Tokens, rng: np.random.Generator) -> Tensor:
+            found = torch.zeros(len(tokens), session.backbone.width, device=session.device)
+            for rows in by_length(tokens.lengths):
+                found[rows] = vectors(tokens.take(rows), rng)
+            return found
+
+        # A frozen encoder is public: what it sends of a text needs nobody to be asked.
+        return Served(score, sent, network) if trained else Predictor(score, network)
 
 
 def encoded(network: Network, tokens: Tokens) -> Tensor:

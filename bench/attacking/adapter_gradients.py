@@ -7,6 +7,7 @@ example by itself: token ids, θ and the gradients at the activations.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -21,10 +22,13 @@ from bench.exchange import Batch, batches
 MOMENTS = 2
 """Moments of training at which this is done, the first and the last: it costs a forward and a backward
 pass."""
+ROWS = 64
+"""Of a moment whole batches until they hold so many examples: what a vector tells of its own example
+takes no other, and more would take as much of a cell's time as all attacks on labels together."""
 
 
 def with_adapter_gradients(seen: Transcript, network: Network) -> Transcript:
-    """The transcript with one row per example on the channel of the adapter's gradients.
+    """The transcript with one row for each of `ROWS` examples or a few more on the channel of the adapter's gradients.
 
     The rows of a moment are given in coordinates of their principal axes, [n, n] at most: of the
     same norms, distances and angles as the gradients [n, P] themselves, and far smaller. Dropout,
@@ -37,7 +41,9 @@ def with_adapter_gradients(seen: Transcript, network: Network) -> Transcript:
     if not seen.channels >= {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS}:
         return seen
     for moment in few(seen.moments(Channel.GRADIENTS), MOMENTS):
-        for (recipient, _), sent in batches(seen, moment).items():
+        for (recipient, _), whole in batches(seen, moment).items():
+            before = accumulate((len(batch.rows) for batch in whole), initial=0)
+            sent = [batch for batch, rows in zip(whole, before, strict=False) if rows < ROWS]
             rows = np.concatenate([batch.rows for batch in sent])
             of_batch = [per_example(network, batch) for batch in sent]
             first = sent[0]

@@ -22,10 +22,11 @@ from bench.contracts import (
     Ints,
     Knows,
     Measure,
+    Memory,
     ThreatModel,
     Transcript,
 )
-from bench.methods import Attack, Knowledge, Memory
+from bench.methods import Attack, Knowledge
 
 CHANNELS = (
     Channel.ACTIVATIONS,

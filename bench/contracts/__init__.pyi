@@ -22,6 +22,7 @@ from .guess import Measure as Measure
 from .leak import Leak as Leak
 from .leak import Status as Status
 from .leak import name_of as name_of
+from .memory import Memory as Memory
 from .outside import Refused as Refused
 from .outside import parsed as parsed
 from .outside import path_of as path_of

@@ -13,6 +13,7 @@ from .mechanisms import dx_noise as dx_noise
 from .mechanisms import exponential_weights as exponential_weights
 from .mechanisms import privatise_tokens as privatise_tokens
 from .pooled import Pooling as Pooling
+from .pooled import Served as Served
 from .pooled import laplace as laplace
 from .pooled import one_each as one_each
 from .pooled import rescaled as rescaled

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bench.backbones import Backbone, Ragged, Tokens
 from bench.contracts import Claim
 from bench.defending.mechanisms import Epsilon
+from bench.exchange import Predictor
 from bench.methods import Defense
 
 
@@ -53,6 +55,27 @@ def amplified(epsilon: float, rate: float) -> float:
 def one_each(vectors: Tensor) -> Ragged:
     """Vectors [n, d] of n texts, as sequences of length 1."""
     return Ragged(vectors, torch.ones(len(vectors), dtype=torch.long))
+
+
+class Served(Predictor):
+    """A predictor whose customer's side others may use as training left it: it sends vectors of their own texts.
+
+    Args:
+        sent: vectors [n, d] of n texts, as they are sent; draws what it draws from the generator.
+    """
+
+    def __init__(
+        self,
+        score: Callable[[Tokens, Tensor, str], Tensor],
+        sent: Callable[[Tokens, np.random.Generator], Tensor],
+        *networks: nn.Module,
+    ) -> None:
+        super().__init__(score, *networks)
+        self.sent = sent
+
+    @torch.no_grad()
+    def sends(self, tokens: Tokens, rng: np.random.Generator) -> Ragged | None:
+        return one_each(self.sent(tokens, rng))
 
 
 class Pooling(Defense):

@@ -6,7 +6,6 @@ from .knowledge import Auxiliary as Auxiliary
 from .knowledge import Held as Held
 from .knowledge import Knowledge as Knowledge
 from .knowledge import Labelled as Labelled
-from .knowledge import Memory as Memory
 from .knowledge import Query as Query
 from .knowledge import Shadows as Shadows
 from .method import Method as Method

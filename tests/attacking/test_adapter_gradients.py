@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 from label_attacks import split, success
 from numpy.testing import assert_allclose
 
 from attacks.spectral import Spectral
+from bench.attacking import adapter_gradients
 from bench.attacking.adapter_gradients import (
     MOMENTS,
     adapter_of,
@@ -55,6 +57,20 @@ def test_principal_axes_keep_norms_and_distances():
     found = principal([x[:, :20], x[:, 20:]])
     assert found.shape == (7, 7)
     assert_allclose(found @ found.T, x @ x.T, atol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "taken"), [(1, 1), (64, 1), (65, 2)])
+def test_whole_batches_are_taken_until_they_hold_so_many_rows(trained, monkeypatch, rows, taken):
+    seen, _, network_of = trained
+    monkeypatch.setattr(adapter_gradients, "ROWS", rows)
+    # All batches, of 64 rows each, as if they had come at one moment.
+    once = Transcript(tuple(m if m.moment is None else replace(m, moment=0) for m in seen.messages))
+    (whole,) = batches(once, 0).values()
+    more = with_adapter_gradients(once, network_of())
+    (added,) = [m for m in more.messages if m.channel == Channel.ADAPTER_GRADIENTS]
+    expected = np.concatenate([batch.rows for batch in whole[:taken]])
+    assert added.rows.tolist() == expected.tolist()
+    assert added.values.shape == (64 * taken, 64 * taken)
 
 
 def test_adapter_gradients_are_added_per_recipient_and_part_and_give_the_labels_away(trained):

@@ -16,9 +16,10 @@ from attacks.canary_exposure import CanaryExposure
 from bench.attacking.canaries import expected_unseen
 from bench.backbones.language import LanguageModel
 from bench.contracts.channels import Channel
+from bench.contracts.memory import Memory
 from bench.contracts.settings import Plant, TrainSettings
 from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Knowledge, Memory
+from bench.methods.knowledge import Knowledge
 from bench.tasks.planting import UNTUNED
 from defenses.none import NoDefense
 

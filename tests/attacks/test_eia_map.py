@@ -14,8 +14,9 @@ from attacks.eia_map import ContextualDenoiser, Denoiser
 from attacks.eia_nn import NearestNeighbour
 from bench.attacking import inverting
 from bench.contracts.channels import Channel
+from bench.contracts.memory import KEPT, Memory
 from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import KEPT, Auxiliary, Knowledge, Memory
+from bench.methods.knowledge import Auxiliary, Knowledge
 from bench.scoring import advantage_low
 from defenses.blackout import Blackout
 from defenses.none import NoDefense

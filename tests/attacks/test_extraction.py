@@ -14,9 +14,10 @@ from attacks import extraction
 from attacks.extraction import Extraction
 from bench.backbones.language import LanguageModel
 from bench.contracts.channels import Channel
+from bench.contracts.memory import Memory
 from bench.contracts.settings import Plant, TrainSettings
 from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Knowledge, Memory
+from bench.methods.knowledge import Knowledge
 from bench.scoring.continuations import PRINTED
 from bench.scoring.memory import EXTRACTED
 from bench.tasks.planting import CONTINUED, UNTUNED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -82,6 +83,27 @@ def test_dropout_amplifies_by_the_formula_also_where_the_power_overflows(epsilon
             math.log((1 - rate) * math.exp(epsilon) + rate)
         )
     assert amplified(5000.0, 0.5) == pytest.approx(5000 + math.log(0.5))
+
+
+def test_the_public_encoder_is_asked_once_for_the_same_texts(monkeypatch):
+    base, asked = load_tiny("tiny-bert"), []
+    through = type(base.family).pooled
+
+    def counted(self, *given):
+        asked.append(given)
+        return through(self, *given)
+
+    monkeypatch.setattr(type(base.family), "pooled", counted)
+    one, same, other = (
+        base.encode([text], pair, 32)
+        for text, pair in (("a film", None), ("a film", None), ("a", ["film"]))
+    )
+    assert torch.equal(base.pooled(one), base.pooled(same))
+    assert len(asked) == 1
+    segments = replace(one, types=1 - one.types)
+    assert not torch.equal(base.pooled(one), base.pooled(segments))
+    base.pooled(other)
+    assert len(asked) == 3
 
 
 def test_the_public_mean_is_that_of_a_loop_over_real_tokens():

@@ -128,6 +128,14 @@ def test_what_it_is_asked_is_answered_by_the_trained_layers_with_noise_of_the_as
     assert not torch.allclose(answers[0], untrained, atol=1e-3)
 
 
+@pytest.mark.parametrize("as_released", [False, True])
+def test_the_texts_of_others_get_the_vectors_that_the_customers_own_would(as_released):
+    session, inputs, _ = fine_tuned(CAPE(epsilon=None))
+    customer = Customer(CAPE(epsilon=None, as_released=as_released), session)
+    dev = inputs.tokens["dev"]
+    torch.testing.assert_close(customer.asked(dev), customer.vectors(dev), rtol=1e-4, atol=1e-5)
+
+
 def test_the_claim_names_a_dimension_and_the_vector_and_counts_the_epochs():
     session, _, _ = fine_tuned(CAPE(epsilon=0.5))
     parameters = session.claim.parameters

@@ -88,6 +88,29 @@ def test_a_trained_encoder_sends_afresh_in_each_epoch_and_gets_the_gradient_back
     assert "2 times" in session.claim.covers
 
 
+def test_who_asks_a_trained_encoder_is_answered_as_training_left_it_and_a_frozen_one_needs_no_asking():
+    rng = np.random.default_rng(0)
+    session, inputs, tuned = fine_tuned(
+        DPNR(epsilon=None, encoder="trained"), train=TRAIN | {"learning_rate": 0.05}
+    )
+    tuned.predict(inputs.tokens["dev"], "dev")
+    own = session.wire.transcript().collect(SENT, "dev").values
+    answers = tuned.sends(inputs.tokens["dev"], rng).values.numpy()
+    np.testing.assert_allclose(answers, own, atol=1e-4)
+    assert np.abs(answers - clean(session, "dev", inputs)).max() > 1e-2
+    _, inputs, tuned = fine_tuned(DPNR(epsilon=None))
+    assert tuned.sends(inputs.tokens["dev"], rng) is None
+
+
+def test_a_trained_encoder_answers_with_noise_of_the_asker():
+    _, inputs, tuned = fine_tuned(DPNR(epsilon=0.5, encoder="trained"))
+    dev = inputs.tokens["dev"]
+    first, same, other = (tuned.sends(dev, np.random.default_rng(s)).values for s in (0, 0, 1))
+    assert torch.equal(first, same)
+    noise = (first - other).numpy().flatten() / np.sqrt(2)
+    assert abs(noise.std() - np.sqrt(2) / 0.5) < 0.2
+
+
 def test_a_trained_encoder_learns_in_its_blocks_and_a_frozen_one_in_the_head_alone():
     sizes = {}
     for encoder in ("frozen", "trained"):
