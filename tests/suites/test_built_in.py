@@ -21,7 +21,6 @@ NEVER_ALL = {
     "precision": {"keep-emulator", "pooled-inversion"},
     "sap-figure2": {"keep-emulator", "pooled-inversion"},
     "sap-sst2": {"aia-mlp"},
-    "sap-table3": {"aia-mlp", "keep-emulator", "pooled-inversion"},
     "smoke": {"keep-emulator", "pooled-inversion"},
 }
 """Attacks that `all` names and a suite's task gives nothing to guess."""
