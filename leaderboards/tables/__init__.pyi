@@ -23,6 +23,7 @@ from .deciding import STRONGEST as STRONGEST
 from .deciding import Decided as Decided
 from .deciding import deciding as deciding
 from .evidence import Evidence as Evidence
+from .evidence import Found as Found
 from .evidence import Range as Range
 from .evidence import evidence as evidence
 from .export import export as export
@@ -56,6 +57,7 @@ from .means import numbered as numbered
 from .means import setting_of as setting_of
 from .measured import Setting as Setting
 from .measured import measured_settings as measured_settings
+from .parameters import choices as choices
 from .parameters import counted as counted
 from .parameters import examples as examples
 from .parameters import knob as knob

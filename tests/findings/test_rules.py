@@ -59,6 +59,39 @@ def test_the_answer_counts_defenses_and_says_where_the_untuned_model_may_be_as_u
     assert answer(0.8).endswith(" points of utility, while the untuned model may be as useful.")
 
 
+@pytest.mark.parametrize(
+    ("read", "told"),
+    [
+        (0.1, "1 of 2 defenses protects them, 1 leaks them; most is kept by sap η=75, 1.000 ["),
+        (
+            0.3,
+            "none of 2 defenses protects them, 1 partly, 1 leaks them; most is kept by sap η=75, 0.875 [",
+        ),
+        (
+            0.97,
+            "none of 2 defenses protects them, 2 leak them; even of sap η=75 eia-map reaches 0.970 [",
+        ),
+    ],
+)
+def test_what_is_read_of_a_setting_in_another_comparison_counts_in_the_answer(read, told):
+    here = [cells("sap", {"eta": 75.0}, [leak(0.2, chance=CHANCE)], (0.8, 0.8))]
+    here.append(cells("dc", {"weight": 0.1}, [leak(0.99, chance=CHANCE)]))
+    more = {"limit": 4000}  # another comparison, of fewer defenses
+    strong = [leak(read, "eia-map", chance=CHANCE), leak(0.2, chance=CHANCE)]
+    open_ = [*OPEN, leak(0.99, "eia-map", chance=CHANCE)]
+    there = [
+        cells("none", {}, open_, undefended=True, **more),
+        cells("sap", {"eta": None}, open_, undefended=True, **more),
+        cells("sap", {"eta": 75.0}, strong, **more),
+    ]
+    claims = {one.claim: one for one in found("overview", PLAIN, TWIN, *here, *there)}
+    (claim,) = [claim for claim in claims if claim.startswith("Inputs on reviews (minilm)")]
+    assert claim.removeprefix("Inputs on reviews (minilm): ").startswith(told)
+    elsewhere = read > 0.2
+    assert ("at most 4,000 examples per split" in claim) == ("per split" in claim) == elsewhere
+    assert ({r.key for r in there[-1]} <= {*claims[claim].keys}) == elsewhere
+
+
 def test_the_answer_is_in_words_for_one_defense_and_for_many():
     strong = cells("sap", {"eta": 75.0}, [leak(0.2, chance=CHANCE)], (0.8, 0.8))
     other = cells("dpnr", {"epsilon": 2.0}, [leak(0.2, chance=CHANCE)], (0.8, 0.8))
