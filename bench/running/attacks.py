@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,8 +20,10 @@ from bench.contracts import (
     Guess,
     Ints,
     Leak,
+    Memory,
     MissingExtra,
     Transcript,
+    digest,
 )
 from bench.exchange import Diverged
 from bench.methods import Attack, Knowledge, Labelled, Silent, spec_of
@@ -42,6 +46,8 @@ BY_MEASURE = {"continuation": score_continuations}
 """And those that are of a kind of their own."""
 
 
+FLOORS: WeakKeyDictionary[type[Attack], Memory] = WeakKeyDictionary()
+"""What each attack reads of labels from the untrained model: cells of one seed attack the same batches."""
 ALONE = ("accuracy", "bag")
 """Measures of guesses that are scored one at a time."""
 
@@ -50,6 +56,29 @@ TRUNCATED = (
     "the transcript exceeds the recording budget by {:.0f} MB; "
     "lower record.examples or raise record.megabytes in the suite"
 )
+
+
+@dataclass(frozen=True)
+class Untrained:
+    """What would have been seen of the same texts at the same moments under the untrained model.
+
+    Attributes:
+        name: of the model, the labels of `train` and all of what would have been seen.
+    """
+
+    seen: Transcript
+    name: str
+
+    @classmethod
+    def of(cls, seen: Transcript, labels: Ints, model: str) -> Untrained:
+        before, content = before_training(seen), hashlib.sha256(model.encode() + labels.tobytes())
+        for m in before.messages:
+            where = (m.channel, m.round, m.part, m.recipient, m.step, m.moment, m.values.shape)
+            content.update(repr(where).encode() + m.rows.tobytes() + m.values.tobytes())
+        return cls(before, content.hexdigest())
+
+    def only(self, channels: frozenset[Channel]) -> Untrained:
+        return replace(self, seen=self.seen.only(channels))
 
 
 def attack_all(scene: Scene, seen: Transcript, claim: Claim | None = None) -> list[Leak]:
@@ -64,7 +93,7 @@ def attack_all(scene: Scene, seen: Transcript, claim: Claim | None = None) -> li
         *(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted, claim, answers),
         prompted=not inputs.task.labels,
     )
-    before = before_training(seen)
+    before = Untrained.of(seen, _labels(truth), scene.cell.model_hash)
     leaks: list[Leak] = []
     for pairing in scene.progress("attacking", pairings, len(pairings)):
         reads = pairing.attack.threat.reads or set(Channel)
@@ -78,7 +107,7 @@ def attack_all(scene: Scene, seen: Transcript, claim: Claim | None = None) -> li
 
 
 def _attack(
-    pairing: Pairing, scene: Scene, read: tuple[Transcript, Transcript], truth: Truth
+    pairing: Pairing, scene: Scene, read: tuple[Transcript, Untrained], truth: Truth
 ) -> list[Leak]:
     """What one attack finds.
 
@@ -92,9 +121,7 @@ def _attack(
     told_rows = None if knowledge.labelled is None else knowledge.labelled.rows
     start = time.perf_counter()
     try:
-        train = truth.splits.get("train")
-        labels = np.zeros(0, np.int64) if train is None else train.labels
-        guesses = asked(attack, seen, knowledge, rng, labels)
+        guesses = asked(attack, seen, knowledge, rng, _labels(truth))
         chosen = [g for g in guesses if g.goal in pairing.goals]
         scored = [
             (guess, score(guess, truth, told_rows)) for guess in chosen if guess.measure in ALONE
@@ -104,9 +131,8 @@ def _attack(
                 alike[0].measure, TOGETHER.get(alike[0].goal, score_over_training)
             )
             scored += [(alike[0], f) for f in together(alike, seen, truth)]
-        if before.messages and Goal.LABEL in {guess.goal for guess in chosen}:
-            rng = np.random.default_rng(scene.seeds.attack)  # the same folds once more
-            scored = with_floors(scored, attack, before, knowledge, rng, truth)
+        if before.seen.messages and Goal.LABEL in {guess.goal for guess in chosen}:
+            scored = with_floors(scored, attack, before, knowledge, scene.seeds.attack, truth)
         seconds = time.perf_counter() - start
         leaks = [
             Leak(
@@ -144,31 +170,47 @@ Scored = list[tuple[Guess, dict[str, Any]]]
 def with_floors(
     scored: Scored,
     attack: Attack,
-    before: Transcript,
+    before: Untrained,
     knowledge: Knowledge,
-    rng: np.random.Generator,
+    seed: int,
     truth: Truth,
 ) -> Scored:
     """The scored guesses about labels, those from activations with what the attack finds before training.
 
     Args:
         before: activations of the same texts under the untrained model.
+        seed: of what the attack draws: the same folds once more.
     """
+
+    def found(_: np.random.Generator) -> dict[tuple[object, ...], Any]:
+        rng = np.random.default_rng(seed)
+        guesses = asked(attack, before.seen, knowledge, rng, _labels(truth))
+        return {
+            (alike[0].channel, alike[0].measure, fields["view"]): fields["success"]
+            for alike in _grouped([guess for guess in guesses if guess.goal == Goal.LABEL])
+            for fields in score_over_training(alike, before.seen, truth, curve=False)
+        }
+
+    told = [spec_of(attack)]
+    if knowledge.mechanism is not None:
+        told.append(spec_of(knowledge.mechanism))
+    key = digest([before.name, seed, [each.model_dump(mode="json") for each in told]])
     try:
-        guesses = asked(attack, before, knowledge, rng, truth.splits["train"].labels)
+        floors = FLOORS.setdefault(type(attack), Memory(kept=64)).recall(key, found)
     except Exception:  # it works, but not without what else is sent
         return scored
-    floors = {
-        (alike[0].channel, alike[0].measure, fields["view"]): fields["success"]
-        for alike in _grouped([guess for guess in guesses if guess.goal == Goal.LABEL])
-        for fields in score_over_training(alike, before, truth, curve=False)
-    }
     return [
         (guess, fields | {"floor": floors.get((guess.channel, guess.measure, fields.get("view")))})
         if guess.goal == Goal.LABEL
         else (guess, fields)
         for guess, fields in scored
     ]
+
+
+def _labels(truth: Truth) -> Ints:
+    """[N] of all examples of `train`."""
+    train = truth.splits.get("train")
+    return np.zeros(0, np.int64) if train is None else train.labels
 
 
 def asked(

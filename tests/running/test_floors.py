@@ -28,6 +28,7 @@ from bench.scoring.guesses import BadGuess, Truth, score_over_training
 from defenses.frozen import Frozen
 from defenses.none import NoDefense
 from defenses.p3eft import P3EFT
+from defenses.randomised_response import RandomisedResponse
 
 OVER_THE_API = (Channel.ACTIVATIONS, Channel.RECOMPUTED)
 ATTACKS = (Spectral(), LogReg(), ActivationDelta(), AdapterDifference(), Unmix())
@@ -219,6 +220,43 @@ class Wired(Spectral):
     threat: ClassVar[ThreatModel] = ThreatModel(
         goals=frozenset({Goal.LABEL}), reads=frozenset({Channel.ACTIVATIONS})
     )
+
+
+class Noted(Spectral):
+    """Notes what it is asked about besides what crossed the wire."""
+
+    name: ClassVar[str] = "noted"
+    asked: ClassVar[list[int]] = []
+
+    def guess(self, seen, knowledge, rng):
+        if Channel.GRADIENTS not in seen.channels:
+            self.asked.append(len(seen.messages))
+        return super().guess(seen, knowledge, rng)
+
+
+def test_floor_is_found_once_for_cells_that_attack_the_same_batches_and_for_those_alone(tmp_path):
+    cells = (NoDefense(), RandomisedResponse(epsilon=2.0))
+    found = run(tmp_path, *cells, attacks=(Noted(), Spectral()), limit=64, seeds=(0, 1))
+    assert len(Noted.asked) == 2
+    floors = {
+        (record.cell.seed, one.channel, one.view): one.floor
+        for record in found
+        for one in record.leaks
+        if one.attack.name == "noted" and one.floor is not None
+    }
+    assert floors[0, Channel.ACTIVATIONS, "worst"] != floors[1, Channel.ACTIVATIONS, "worst"]
+    for record in found:
+        for one in record.leaks:
+            if one.attack.name in ("noted", "spectral") and one.floor is not None:
+                assert one.floor == floors[record.cell.seed, one.channel, one.view]
+    # Another rate of learning leads through the same batches of the same texts, other settings do not.
+    for times, train in (
+        (2, {"learning_rate": 0.1}),
+        (3, {"batch_size": 8}),
+        (4, {"max_length": 8}),
+    ):
+        run(tmp_path, NoDefense(), attacks=(Noted(),), limit=64, train=train)
+        assert len(Noted.asked) == times
 
 
 def test_floor_is_computed_for_an_attack_that_does_not_read_what_it_is_computed_from(tmp_path):
