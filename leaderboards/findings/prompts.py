@@ -12,12 +12,14 @@ from leaderboards.findings.finding import Finding
 from leaderboards.findings.variants import Pair, either_way, gains_of, of_gains
 from leaderboards.tables import Comparison
 
-RECONSTRUCTION = "reconstruction"
+RECONSTRUCTION, RATE = "reconstruction", "rate"
 
 
 def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
     """Points of utility of `rapt` less those of `sap` at the embedding cut, and less its own without
-    reconstruction, at equal η on the same texts in the same order, seed by seed."""
+    reconstruction; and where a part of it is changed, less its own as it is otherwise. All at equal η on
+    the same texts in the same order, seed by seed."""
+    fields = registry.defenses()["rapt"].model_fields
     for comparison in compared:
         own: dict[str, dict[Any, dict[int, Record]]] = {}
         split: dict[Any, dict[int, Record]] = {}
@@ -37,6 +39,10 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
             without = own.get(json.dumps(rest | {RECONSTRUCTION: False}, sort_keys=True), {})
             if rest[RECONSTRUCTION]:
                 yield from _against(comparison, rest, by_eta, without, "itself without it")
+            usual = {name: fields[name].default for name in rest} | {RATE: rest[RATE]}
+            if rest[RECONSTRUCTION] and rest != usual:
+                whole = own.get(json.dumps(usual, sort_keys=True), {})
+                yield from _against(comparison, rest, by_eta, whole, "itself as in the paper")
 
 
 def _against(

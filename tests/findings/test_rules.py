@@ -358,6 +358,26 @@ def test_prompt_tuning_is_laid_beside_the_same_mechanism_and_beside_itself_witho
     assert found("prompts", PLAIN, mine, sap(100.0, (0.8, 0.9))) == []
 
 
+def test_a_changed_part_of_prompt_tuning_is_laid_beside_the_whole_trained_at_the_same_rate():
+    def rapt(utilities, rate=0.02, eta=75.0, **changed):
+        params = RAPT(eta=eta, rate=rate, **changed).params
+        return cells("rapt", params, [leak(0.5)], utilities)
+
+    whole, fast = rapt((0.6, 0.7)), rapt((0.9, 0.9), rate=0.5)
+    narrow, prompt = rapt((0.55, 0.65), width=12), rapt((0.6, 0.71), kind="prompt", length=20)
+    told = found("prompts", PLAIN, whole, fast, narrow, prompt)
+    claims = {one.claim.split("3 epochs, 2 seeds) ")[-1]: one for one in told}
+    assert len(told) == 2
+    for words, claim in zip(("rapt rate=0.02 width=12", "rapt kind=prompt"), claims, strict=True):
+        assert words in claim
+        assert "gains over itself as in the paper, paired over 2 seeds" in claim
+    assert "-5.0 [-5.0, -5.0] at η = 75" in next(iter(claims))
+    assert set(next(iter(claims.values())).keys) == {r.key for r in [*whole, *narrow]}
+    # Another η, or without reconstruction, is no changed part.
+    other = rapt((0.5, 0.5), eta=60.0, width=12), rapt((0.5, 0.5), width=12, reconstruction=False)
+    assert found("prompts", PLAIN, whole, *other) == []
+
+
 def test_fine_tuning_twice_is_laid_beside_redaction_detector_by_detector():
     def jft(utilities, detector, **more):
         params = JFT(epsilon=3, detector=detector, **more).params
