@@ -6,7 +6,6 @@ wait for a text to come by again: it has h(x, θ_t) of all of them at any θ_t t
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import replace
 from itertools import groupby
@@ -39,7 +38,7 @@ Series = Mapping[int, Mapping[int, Message]]
 """Step → adapter → its θ [P]."""
 Segments = Callable[[Ragged], Tensor]
 """Token ids → the segment of each token [T]."""
-Known = MutableMapping[bytes, Floats]
+Known = MutableMapping[str, Floats]
 """Digest of texts → their activations under the untrained model: cells of one model can share them."""
 
 
@@ -76,8 +75,7 @@ def with_recomputed(
         )
         types = torch.zeros_like(ids.values) if segments is None else segments(ids)
         tokens = Tokens(ids, types, torch.zeros_like(types, dtype=torch.bool))
-        told = (ids.lengths, ids.values, tokens.types)
-        name = hashlib.sha256(b"".join(each.numpy().tobytes() for each in told)).digest()
+        name = tokens.digest
         if name not in known:
             known[name] = activations(network, tokens, None)
         found.append(_computed(server, 0, rows, known[name], UNTRAINED, 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -94,6 +95,12 @@ class Tokens:
     @property
     def lengths(self) -> Tensor:
         return self.ids.lengths
+
+    @property
+    def digest(self) -> str:
+        """Of all that a model reads of them: lengths, ids and segments."""
+        parts = (self.lengths, self.ids.values, self.types)
+        return hashlib.sha256(b"".join(part.cpu().numpy().tobytes() for part in parts)).hexdigest()
 
     def take(self, rows: Tensor) -> Tokens:
         at = self.ids.positions(rows)
