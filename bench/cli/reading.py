@@ -90,7 +90,7 @@ def plot(
 
     Examples: leakboard plot smoke --goal label
 
-    leakboard plot sap-table4 --against cut
+    leakboard plot sap-figure4 --against cut
 
     leakboard plot training p3eft-figure4
     """

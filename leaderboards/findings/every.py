@@ -12,6 +12,7 @@ from leaderboards.findings import (
     idle,
     matched,
     memory,
+    mixing,
     offsite,
     overview,
     pooled,
@@ -35,6 +36,10 @@ RULES: Mapping[str, tuple[Rule, str]] = {
     "elsewhere": (elsewhere.found, "What each defense leaks that it is not made to hide"),
     "authors": (authors.found, "What the attacks of a defense's authors miss"),
     "servers": (servers.found, "What servers read of labels in activations, by who sees what"),
+    "mixing": (
+        mixing.found,
+        "What a server reads of labels in activations, by adapters and their mixing weights",
+    ),
     "variants": (variants.found, "What a refined defense gains over the one it refines"),
     "prompts": (
         prompts.found,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bench.contracts import Channel, Goal
@@ -28,39 +29,59 @@ WORDS = {
 def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
     """The strongest attack on activations for each way to divide calls among servers; without protection, too."""
     for comparison in compared:
-        rows = comparison.rows
-        rows = rows[(rows["goal"] == Goal.LABEL) & rows["channel"].isin(READ)]
-        if rows.empty:
-            continue
-        means = average(deciding(rows), [*SETTING, "goal", "attribute"])
-        plain = means[means["undefended"]].sort_values("success", ascending=False)
-        rest = [_without(params) for params in means["params"]]
-        by = ["defense", "setup", pd.Series(rest, means.index)]
-        for (defense, *_), own in means.groupby(by):
-            seen = {json.loads(params).get("servers") for params in own["params"]}
-            if len(seen - {None}) > 1 and len(plain):
-                others = rows["params"][rows["defense"] == defense]
-                yield _finding(comparison, str(defense), own, plain.iloc[0].to_dict(), others)
+        yield from along("servers", comparison, "servers", SEEN, _seen)
+
+
+def along(
+    rule: str,
+    comparison: Comparison,
+    name: str,
+    names: Set[str],
+    said: Callable[[dict[Any, Any]], str],
+) -> Iterator[Finding]:
+    """The strongest attack on activations for each value of a parameter, all else being equal.
+
+    Args:
+        name: of the parameter; its numbers are told in their order.
+        names: those that vary with it.
+        said: a setting in words.
+    """
+    rows = comparison.rows
+    rows = rows[(rows["goal"] == Goal.LABEL) & rows["channel"].isin(READ)]
+    if rows.empty:
+        return
+    means = average(deciding(rows), [*SETTING, "goal", "attribute"])
+    plain = means[means["undefended"]].sort_values("success", ascending=False)
+    rest = [_without(params, names) for params in means["params"]]
+    for (defense, *_), own in means.groupby(["defense", "setup", pd.Series(rest, means.index)]):
+        values = [json.loads(params).get(name) for params in own["params"]]
+        if len({*values} - {None}) > 1 and len(plain):
+            if all(isinstance(value, int | float) for value in values):
+                own = own.iloc[np.argsort(values)]
+            others = varying(rows["params"][rows["defense"] == defense])
+            told = [other for other in others if other not in names]
+            params = own["params"].iloc[0]
+            at = " ".join(filter(None, [str(defense), settings(params, told)])).replace(" = ", "=")
+            yield _finding(
+                rule, comparison, at, own.to_dict("records"), plain.iloc[0].to_dict(), said
+            )
 
 
 def _finding(
+    rule: str,
     comparison: Comparison,
-    defense: str,
-    own: pd.DataFrame,
+    at: str,
+    every: Sequence[dict[Any, Any]],
     plain: dict[Any, Any],
-    others: pd.Series,
+    said: Callable[[dict[Any, Any]], str],
 ) -> Finding:
-    every = own.to_dict("records")
-    told = [name for name in varying(others) if name not in SEEN]
-    at = " ".join(filter(None, [defense, settings(every[0]["params"], told)])).replace(" = ", "=")
-    said = listed([f"{_seen(row)} {_read(row)}" for row in every])
     best = min(every, key=lambda row: row["success"])
     return Finding(
-        rule="servers",
+        rule=rule,
         claim=f"On {comparison.task} with {comparison.model} ({comparison.words}), what is read of labels in "
-        f"activations under {at}: with {said} ({best['metric']}; guessing {best['chance']:.3f}; without "
-        f"protection {_read(plain)}).",
-        settings=tuple(f"{at}, {_seen(row)}" for row in every),
+        f"activations under {at}: with {listed([f'{said(row)} {_read(row)}' for row in every])} "
+        f"({best['metric']}; guessing {best['chance']:.3f}; without protection {_read(plain)}).",
+        settings=tuple(f"{at}, {said(row)}" for row in every),
         **measured(comparison, best),
         keys=tuple(key for row in [*every, plain] for key in keys_of(comparison, row)),
     )
@@ -76,7 +97,7 @@ def _seen(row: dict[Any, Any]) -> str:
     return WORDS.get(params["servers"], str(params["servers"])) + turns
 
 
-def _without(params: str) -> str:
-    """Parameters but those that say which server sees what, as JSON."""
-    kept = {name: value for name, value in json.loads(params).items() if name not in SEEN}
+def _without(params: str, names: Set[str]) -> str:
+    """Parameters but some, as JSON."""
+    kept = {name: value for name, value in json.loads(params).items() if name not in names}
     return json.dumps(kept, sort_keys=True)

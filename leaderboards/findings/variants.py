@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.contracts import Record
 from bench.methods import Defense, registry
 from leaderboards.findings.finding import Finding, listed
-from leaderboards.tables import Comparison, counted, paired, setting
+from leaderboards.tables import Comparison, canonical, counted, paired, setting, settings, varying
 
 Pair = tuple[dict[int, Record], dict[int, Record]]
 """Records of the plain and of the refined setting, by seed."""
@@ -54,20 +54,32 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
 
 
 def _gains(comparison: Comparison, name: str, base: type[Defense]) -> list[Gain]:
-    """One for each setting that both have in at least two seeds, along the knob."""
-    pairs: dict[str, Pair] = {}
+    """One for each setting that both have in at least two seeds, along the knob.
+
+    What only the refined one can be set to tells its settings apart where it varies.
+    """
+    plain: dict[str, dict[int, Record]] = {}
+    refined: dict[str, dict[str, dict[int, Record]]] = {}
     for record in comparison.records:
         of = record.cell.defense
         if of.name in (name, base.name) and record.utility and not record.undefended:
             shared = {"cut": record.cell.cut} | {
                 key: of.params.get(key) for key in base.model_fields
             }
-            both = pairs.setdefault(json.dumps(shared, sort_keys=True), ({}, {}))
-            both[of.name == name][record.cell.seed] = record
-    by_knob = [
-        (json.loads(text)[base.knob] if base.knob else None, both) for text, both in pairs.items()
-    ]
-    return gains_of(by_knob, base)
+            own = {key: value for key, value in of.params.items() if key not in shared}
+            mine = plain if of.name == base.name else refined.setdefault(canonical(own), {})
+            mine.setdefault(canonical(shared), {})[record.cell.seed] = record
+    told = varying(refined)
+    found = []
+    for alone, by_shared in sorted(refined.items()):
+        pairs: list[tuple[Any, Pair]] = [
+            (json.loads(text).get(base.knob), (plain.get(text, {}), records))
+            for text, records in by_shared.items()
+        ]
+        for gain in gains_of(pairs, base):
+            words = [gain.at, settings(alone, told)]
+            found.append(replace(gain, at=", ".join(filter(None, words))))
+    return found
 
 
 def gains_of(pairs: Iterable[tuple[Any, Pair]], base: type[Defense]) -> list[Gain]:

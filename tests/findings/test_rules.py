@@ -201,6 +201,20 @@ def test_a_refined_defense_is_compared_seed_by_seed_at_equal_parameters():
     assert found("variants", PLAIN, once) == []
 
 
+def test_settings_of_a_refined_defense_that_the_plain_one_lacks_are_told_apart():
+    def refined(share, utilities):
+        return cells("sap-cti", {"eta": 75.0, "share": share}, [leak(0.5)], utilities)
+
+    plain = cells("sap", {"eta": 75.0}, [leak(0.5)], (0.70, 0.80))
+    (one,) = found(
+        "variants", PLAIN, plain, refined(0.1, (0.74, 0.84)), refined(0.01, (0.71, 0.81))
+    )
+    assert "+1.0 [+1.0, +1.0] at η = 75, share = 0.01 and +4.0 [+4.0," in one.claim
+    assert one.settings == ("sap-cti η=75, share=0.01", "sap-cti η=75, share=0.1")
+    # Each share with the same two plain records.
+    assert len(one.keys) == 8
+
+
 def test_depth_is_told_by_the_cut_that_hides_most_without_noise():
     def cut(k, success):
         return cells("sap", {"eta": None}, [leak(success, "eia-optimise")], cut=k, undefended=True)
@@ -327,6 +341,28 @@ def test_who_sees_what_is_told_for_activations_alone_beside_no_protection():
     assert (said.figure, said.attack) == (0.7, "spectral")
     assert set(said.keys) == {r.key for r in [*one, *apart, *turns, *PLAIN]}
     assert found("servers", PLAIN, one, other) == []
+
+
+def test_what_a_secret_mixture_hides_is_told_along_its_adapters_and_along_sigma():
+    def p3eft(success, utility, **mixed):
+        params = {"weight": 0.3, "servers": "one", "adapters": 2, "sigma": 5.0} | mixed
+        return cells("p3eft", params, [labels(success)], (utility, utility))
+
+    usual = p3eft(0.92, 0.8)
+    more, many = p3eft(0.93, 0.81, adapters=10), p3eft(0.94, 0.82, adapters=3)
+    equal = p3eft(0.7, 0.6, sigma=0.0)
+    apart = p3eft(0.5, 0.8, servers="per-call", adapters=3)
+    adapters, sigma = found("mixing", PLAIN, more, usual, equal, many, apart)
+    assert (
+        "under p3eft one, σ=5: with adapters = 2 (0.800 of accuracy) 0.920 [0.920, 0.920] (spectral), "
+        "adapters = 3 (0.820 of accuracy) 0.940 [0.940, 0.940] (spectral) and adapters = 10 (0.810 "
+    ) in adapters.claim
+    assert "σ = 0 (0.600 of accuracy) 0.700 [0.700, 0.700] (spectral) and σ = 5 (" in sigma.claim
+    assert (sigma.figure, sigma.settings[0]) == (
+        0.7,
+        "p3eft adapters=2, one, σ = 0 (0.600 of accuracy)",
+    )
+    assert found("mixing", PLAIN, usual, apart) == []
 
 
 def test_prompt_tuning_is_laid_beside_the_same_mechanism_and_beside_itself_without_reconstruction():

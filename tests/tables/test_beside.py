@@ -70,7 +70,7 @@ def test_shapes_tell_distance_and_order_and_what_is_clear_of_it():
 
 
 def test_the_command_lays_ours_beside_the_papers(tmp_path, leakboard, monkeypatch):
-    store = Store(tmp_path / "sap-table4")
+    store = Store(tmp_path / "sap-figure4")
     store.write(
         cell("sap", success=0.4, params={"eta": 50.0, "bottom": "frozen"}, cut=4, task="sst2")
     )
