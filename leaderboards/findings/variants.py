@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
-from bench.contracts import Record
+import numpy as np
+
+from bench.contracts import Goal, Record
 from bench.methods import Defense, registry
 from leaderboards.findings.finding import Finding, listed
-from leaderboards.tables import Comparison, canonical, counted, paired, setting, settings, varying
+from leaderboards.tables import (
+    Comparison,
+    canonical,
+    counted,
+    interval,
+    paired,
+    setting,
+    settings,
+    varying,
+)
 
 Pair = tuple[dict[int, Record], dict[int, Record]]
 """Records of the plain and of the refined setting, by seed."""
@@ -23,6 +35,7 @@ class Gain:
     Attributes:
         at: the setting, in words.
         keys: of the records of both.
+        paid: what it costs in privacy, in words; '' where that is not asked.
     """
 
     value: float
@@ -33,9 +46,11 @@ class Gain:
     n: int
     metric: str
     keys: tuple[str, ...]
+    paid: str = ""
 
     def __str__(self) -> str:
-        return f"{self.value:+.1f} [{self.low:+.1f}, {self.high:+.1f}] at {self.at}"
+        paid = f" ({self.paid})" if self.paid else ""
+        return f"{self.value:+.1f} [{self.low:+.1f}, {self.high:+.1f}] at {self.at}{paid}"
 
 
 def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
@@ -76,10 +91,27 @@ def _gains(comparison: Comparison, name: str, base: type[Defense]) -> list[Gain]
             (json.loads(text).get(base.knob), (plain.get(text, {}), records))
             for text, records in by_shared.items()
         ]
-        for gain in gains_of(pairs, base):
-            words = [gain.at, settings(alone, told)]
-            found.append(replace(gain, at=", ".join(filter(None, words))))
-    return found
+        for knob, pair in pairs:
+            for gain in gains_of([(knob, pair)], base):
+                at = ", ".join(filter(None, [gain.at, settings(alone, told)]))
+                found.append((knob or 0.0, replace(gain, at=at, paid=_paid(*pair))))
+    return [gain for _, gain in sorted(found, key=lambda one: -one[0])]
+
+
+def _paid(plain: Mapping[int, Record], refined: Mapping[int, Record]) -> str:
+    """The points by which more is read of the inputs, by the strongest attack on each; '' where none was tried."""
+    reads = [(_read(plain[seed]), _read(refined[seed])) for seed in plain.keys() & refined.keys()]
+    more = [100 * (b - a) for a, b in reads if a is not None and b is not None]
+    if len(more) < 2:
+        return ""
+    low, high = interval(more, np.nan, np.nan)
+    return f"inputs read {fmean(more):+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def _read(record: Record) -> float | None:
+    """Success of the strongest inversion."""
+    every = [leak for leak in record.leaks if leak.goal == Goal.INVERSION and leak.channel]
+    return max((leak.success.value for leak in every if leak.success), default=None)
 
 
 def gains_of(pairs: Iterable[tuple[Any, Pair]], base: type[Defense]) -> list[Gain]:

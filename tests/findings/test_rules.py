@@ -188,7 +188,7 @@ def test_a_refined_defense_is_compared_seed_by_seed_at_equal_parameters():
     sure = pair(90.0, (0.80, 0.90), (0.82, 0.92))
     unsure = pair(75.0, (0.70, 0.80), (0.75, 0.78))
     (one,) = found("variants", PLAIN, sure, unsure)
-    assert "+2.0 [+2.0, +2.0] at η = 90 and +1.5 [" in one.claim
+    assert "+2.0 [+2.0, +2.0] at η = 90 (inputs read +0.0 [+0.0, +0.0]) and +1.5 [" in one.claim
     assert one.claim.endswith("points of accuracy: a gain is clear at η = 90.")
     assert (one.figure, one.seeds, one.attack) == (pytest.approx(2.0), 2, "")
     assert one.settings == ("sap-cti η=90", "sap-cti η=75")
@@ -203,13 +203,17 @@ def test_a_refined_defense_is_compared_seed_by_seed_at_equal_parameters():
 
 def test_settings_of_a_refined_defense_that_the_plain_one_lacks_are_told_apart():
     def refined(share, utilities):
-        return cells("sap-cti", {"eta": 75.0, "share": share}, [leak(0.5)], utilities)
+        reads = [leak(0.5 + share / 10), leak(0.4, "eia-map")]
+        return cells("sap-cti", {"eta": 75.0, "share": share}, reads, utilities)
 
     plain = cells("sap", {"eta": 75.0}, [leak(0.5)], (0.70, 0.80))
     (one,) = found(
         "variants", PLAIN, plain, refined(0.1, (0.74, 0.84)), refined(0.01, (0.71, 0.81))
     )
-    assert "+1.0 [+1.0, +1.0] at η = 75, share = 0.01 and +4.0 [+4.0," in one.claim
+    assert (
+        "+1.0 [+1.0, +1.0] at η = 75, share = 0.01 (inputs read +0.1 [+0.1, +0.1]) and "
+        "+4.0 [+4.0, +4.0] at η = 75, share = 0.1 (inputs read +1.0 [+1.0, +1.0]) points"
+    ) in one.claim
     assert one.settings == ("sap-cti η=75, share=0.01", "sap-cti η=75, share=0.1")
     # Each share with the same two plain records.
     assert len(one.keys) == 8
