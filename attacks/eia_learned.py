@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar, Literal
 
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from bench.attacking import Inverter, Reader, inverting
 from bench.backbones import Ragged, Tokens, by_length
 from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, TrainSettings, Transcript
-from bench.methods import Attack, Knowledge, Query, Source
+from bench.methods import Attack, Knowledge, Query, Source, spec_of
 from bench.tasks import OWN, PublicText
 
 BATCH = 16
@@ -64,7 +65,8 @@ class Learned(Attack):
     that came back for each token. The network starts as the linear map that fits the pairs best; on
     held-out public text it must beat this map, and this map the identity, or the simpler one reads.
 
-    Of several rounds the log-probabilities add up to one committed guess.
+    Of several rounds the log-probabilities add up to one committed guess. What was learned with the weights
+    reads the cells of other seeds, too.
     """
 
     name: ClassVar[str] = "eia-learned"
@@ -79,7 +81,7 @@ class Learned(Attack):
         knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES}),
     )
     costly: ClassVar[bool] = True
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     access: Literal["weights", "query"] = "weights"
     """Weights: knows the base model and the mechanism. Query: only sees what comes back for texts
@@ -100,40 +102,54 @@ class Learned(Attack):
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        public = knowledge.auxiliary
+        public, mechanism = knowledge.auxiliary, knowledge.mechanism
         assert public is not None
         query = knowledge.query if self.access == "query" else self._by_weights(knowledge)
         assert query is not None
-        train, held_out = inverting.divided(public.tokens, self.sentences, rng)
+
+        def learn(rng: np.random.Generator) -> tuple[Sequence[Vectorwise], Tokens]:
+            return self._trained(public.tokens, query, knowledge, rng)
+
+        if self.access == "query":  # what comes back is the customer's, and another cell's is not
+            readers, held_out = learn(rng)
+        else:
+            specs = (
+                spec_of(self).model_dump_json(),
+                mechanism and spec_of(mechanism).model_dump_json(),
+            )
+            name = f"{self.name}: {specs[0]} against {specs[1]} at {knowledge.cut}"
+            readers, held_out = public.learned.recall(name, learn)
+
+        @cache
+        def reader(rounds: int) -> Reader:
+            return inverting.best([one.read for one in readers], query, held_out, rounds, rng)
+
+        def vectors(values: Tensor) -> Tensor:
+            return values.to(readers[0].codes.device)
+
+        return inverting.guesses(seen, Channel.REPRESENTATIONS, vectors, reader)
+
+    def _trained(
+        self, public: Tokens, query: Query, knowledge: Knowledge, rng: np.random.Generator
+    ) -> tuple[Sequence[Vectorwise], Tokens]:
+        """The identity, the linear map and the network; and the texts that they have not seen."""
+        train, held_out = inverting.divided(public, self.sentences, rng)
         words = framed(train, knowledge.vocabulary, rng)
+        pairs = inverting.joined([train, words])
         if self.access == "query":
-            codes = codebook(inverting.joined([train, words]), query, knowledge.vocabulary, rng)
+            codes = codebook(pairs, query, knowledge.vocabulary, rng)
         else:
             assert knowledge.base is not None
             codes = knowledge.base.embeddings
         torch.manual_seed(int(rng.integers(2**31)))
-        pairs = inverting.joined([train, words])
         start = inverting.least_squares(pairs, codes, query, rng)
-        plain, linear, inverter = (
-            Vectorwise(codes),
-            Vectorwise(codes, start),
-            Vectorwise(codes, start),
-        )
+        readers = [Vectorwise(codes), Vectorwise(codes, start), Vectorwise(codes, start)]
         settings = TrainSettings(
             epochs=self.epochs, batch_size=BATCH, learning_rate=LEARNING_RATE, weight_decay=0.0
         )
-        groups: list[dict[str, object]] = [{"params": list(inverter.parameters())}]
-        inverting.fit(inverter, groups, query, pairs, settings, rng)
-
-        @cache
-        def reader(rounds: int) -> Reader:
-            readers = [plain.read, linear.read, inverter.read]
-            return inverting.best(readers, query, held_out, rounds, rng)
-
-        def vectors(values: Tensor) -> Tensor:
-            return values.to(codes.device)
-
-        return inverting.guesses(seen, Channel.REPRESENTATIONS, vectors, reader)
+        groups: list[dict[str, object]] = [{"params": list(readers[-1].parameters())}]
+        inverting.fit(readers[-1], groups, query, pairs, settings, rng)
+        return readers, held_out
 
     def _by_weights(self, knowledge: Knowledge) -> Query:
         """What the customer's side would answer, computed by the attacker."""

@@ -119,6 +119,30 @@ def test_with_queries_alone_an_attacker_needs_neither_weights_nor_mechanism():
     assert Learned().needs == {Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}
 
 
+def test_what_was_learned_with_the_weights_reads_all_cells_of_a_mechanism_and_no_other(monkeypatch):
+    base, trained, fit = load_tiny("tiny-bert"), [], inverting.fit
+    monkeypatch.setattr(inverting, "fit", lambda *args: trained.append(1) or fit(*args))
+    public = base.encode([f"the food was good {n}" for n in range(12)], None, 16)
+    vectors = base.embeddings[public.ids.values].numpy()
+    about = (Channel.REPRESENTATIONS, "train", 0, "customer", "vendor", 0, np.arange(12))
+    seen = Transcript((Message(*about, vectors, public.lengths.numpy()),))
+
+    def asked(attack, eta, seed, cut=0):
+        known = Knowledge(
+            2, "cpu", cut=cut, base=base, mechanism=SAP(eta=eta), auxiliary=auxiliary,
+            vocabulary=len(base.embeddings), query=lambda tokens, rng: inverting.received(None, base, tokens, 0, rng),
+        )  # fmt: skip
+        attack.guess(seen, known, np.random.default_rng(seed))
+        return len(trained)
+
+    auxiliary = Auxiliary(public, np.zeros(12, np.int64))
+    own, query = Learned(sentences=12), Learned(sentences=12, access="query")
+    assert [asked(own, 50.0, seed) for seed in (0, 1)] == [1, 1]
+    assert [asked(own, 60.0, 0), asked(own, 50.0, 0, cut=1)] == [2, 3]
+    # The customer's answers in one cell are not those in another.
+    assert [asked(query, 50.0, seed) for seed in (0, 1)] == [4, 5]
+
+
 def test_each_round_gives_a_word_to_copy_and_ids_in_the_clear_one_for_all():
     base = load_tiny("tiny-bert")
     tokens = base.encode(["the food was good"], None, 16)
