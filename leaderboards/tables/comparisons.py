@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -39,8 +38,8 @@ class Comparison:
         settings: a row for each, with the columns of `SETTING`, `label` and `undefended`; the `points`
             of utility that it loses against no protection, with `low`, `high` and `seeds`;
             `sent`, the megabytes that cross the trust boundary per epoch of fine-tuning, both ways; and
-            `held_out`, the mean utility of the trials of its own training on held-out training examples,
-            missing where no such trials are at hand.
+            `held_out`, the utility of the trials of its own training on held-out training examples, by
+            their seed; empty where no such trials are at hand.
     """
 
     task: str
@@ -216,16 +215,15 @@ def _settings(rows: pd.DataFrame, by_key: Mapping[str, Record]) -> pd.DataFrame:
     return told_apart(labelled(pd.DataFrame(found)))
 
 
-def _held_out(records: Sequence[Record], known: Mapping[str, Record]) -> float:
-    """Mean utility of the trials that chose how these were trained, of those trained like them."""
-    trials = {
-        key: known[key].utility
+def _held_out(records: Sequence[Record], known: Mapping[str, Record]) -> dict[int, float]:
+    """Utility of the trials that chose how these were trained, of those trained like them, by seed."""
+    trials = [
+        known[key]
         for record in records
         for key in record.provenance.trials
         if key in known and known[key].cell.train == record.cell.train
-    }
-    values = [utility.value for utility in trials.values() if utility]
-    return fmean(values) if values else np.nan
+    ]
+    return {trial.cell.seed: trial.utility.value for trial in trials if trial.utility}
 
 
 def _at_its_best(cells: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
+from statistics import fmean
 
 from leaderboards.tables.measured import Setting
 from leaderboards.tables.standing import CERTIFIED
@@ -37,19 +38,18 @@ def at_same_utility(settings: Sequence[Setting]) -> Matched | None:
     """Of each defense the setting that keeps most at the same utility; None without any, or without `none`.
 
     Utility is the same within `FREE_LOSS` points of no protection and of each other: that of the trials on
-    held-out training examples where all settings have one, else the one that is reported. Of all such ranges
-    the one is taken that holds settings of most defenses; of as many the one nearest to no protection.
+    held-out training examples, seed by seed, where all settings share seeds with no protection, else the one
+    that is reported. Of all such ranges the one is taken that holds settings of most defenses; of as many the
+    one nearest to no protection.
     """
     plain = next((o for o in settings if o.row["undefended"] and o.row["defense"] == "none"), None)
     others = [one for one in settings if not one.row["undefended"]]
     if plain is None or not others:
         return None
-    trials = [float(one.lost["held_out"]) for one in [plain, *others]]
+    trials = [_lost_in_trials(plain, one) for one in others]
     by = REPORTED if any(map(isnan, trials)) else HELD_OUT
-    lost = {
-        id(one): float(one.lost["points"]) if by == REPORTED else 100 * (trials[0] - trial)
-        for one, trial in zip(others, trials[1:], strict=True)
-    }
+    points = trials if by == HELD_OUT else [float(one.lost["points"]) for one in others]
+    lost = {id(one): value for one, value in zip(others, points, strict=True)}
     # Each range ends at a setting, or at no protection itself.
     starts = {0.0, -FREE_LOSS, *lost.values()}
     starts |= {start - FREE_LOSS for start in starts}
@@ -63,6 +63,16 @@ def at_same_utility(settings: Sequence[Setting]) -> Matched | None:
     nearest = _first_of_each(sorted(others, key=lambda one: abs(lost[id(one)])))
     apart = [one for name, one in nearest.items() if name not in chosen]
     return Matched([*chosen.values()], apart, plain, by)
+
+
+def _lost_in_trials(plain: Setting, one: Setting) -> float:
+    """Points lost against no protection on what was held out: the mean over the seeds of both, or NaN.
+
+    Each seed holds out other examples, and a trial that won has more seeds than one that did not.
+    """
+    without, mine = plain.lost["held_out"], one.lost["held_out"]
+    gaps = [without[seed] - mine[seed] for seed in without.keys() & mine.keys()]
+    return 100 * fmean(gaps) if gaps else nan
 
 
 def _inside(settings: Sequence[Setting], lost: Mapping[int, float], low: float) -> list[Setting]:
