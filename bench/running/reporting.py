@@ -92,7 +92,8 @@ class Live(Reporter):
 
     def started(self, planned: Planned, lane: int = 0) -> None:
         cell = planned.cell
-        self.names[cell.key] = f"{cell.task} seed {cell.seed} {planned.named}"
+        where = f"{cell.task}, cut {cell.cut}," if cell.cut else cell.task
+        self.names[cell.key] = f"{where} seed {cell.seed} {planned.named}"
         self.methods[lane] = str(planned.defense)
         self.parts[lane], self.at[cell.key] = 0.0, lane
         self.began = self.began or time.monotonic()

@@ -11,6 +11,7 @@ from rich.console import Console
 from bench.running import reporting
 from bench.running.reporting import PARTS, Live, Reporter
 from defenses.none import NoDefense
+from defenses.sap import SAP
 
 
 @pytest.fixture
@@ -54,6 +55,16 @@ def test_cells_that_were_there_take_no_time(live, clock, tmp_path):
     told = live.console.file.getvalue()
     assert "kept reviews seed 0 none" in told
     assert "GB" in told.splitlines()[1]
+
+
+def test_cells_of_two_cuts_are_told_apart(live):
+    at_words, behind_a_block = make(SAP(), cut=(0, 1)).cells
+    live.started(at_words)
+    live.started(behind_a_block)
+    assert sorted(live.names.values()) == [
+        "reviews seed 0 sap",
+        "reviews, cut 1, seed 0 sap",
+    ]
 
 
 def test_attacks_are_told_by_name_while_they_run():
