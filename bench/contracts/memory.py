@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 T = TypeVar("T")
-KEPT = 8
+KEPT = 24
 """So much stays in memory, where nothing else is said."""
 
 
