@@ -32,7 +32,7 @@ from bench.methods import Attack
 from bench.suites.methods import ALL, listed, unfolded, with_all
 from bench.suites.page import Page, shown
 from bench.suites.row import SuiteRow, as_row
-from bench.tasks import OwnTask, SplitFiles, known_task
+from bench.tasks import HELD_OUT, OwnTask, SplitFiles, known_task
 
 SUITES = Path(__file__).parent
 T = TypeVar("T")
@@ -85,6 +85,12 @@ AnyTask = Annotated[
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 MOST_CELLS = 5_000
 """Of one suite; a thousand are laid out in a second."""
+SELECTED_ON = (HELD_OUT, "train")
+"""Splits that hold the examples by which `leakboard tune` chooses."""
+NOT_REPORTED = (
+    "what was selected on must not be reported. Write `evaluate: test`, or `evaluate: dev` where a task has "
+    "no labelled test"
+)
 
 
 class _Part(BaseModel):
@@ -163,6 +169,16 @@ class Suite(_Part):
         cells = prod(map(len, axes))
         if cells > MOST_CELLS:
             raise ValueError(f"is {cells:,} cells; at most {MOST_CELLS:,} are taken. Split it")
+        return self
+
+    @model_validator(mode="after")
+    def _reports_on_others(self) -> Suite:
+        row = next((row for row in self.defenses if row.trials), None)
+        if row is not None and self.evaluate in SELECTED_ON:
+            raise ValueError(
+                f"reports on '{self.evaluate}', and the row '{row}' was chosen by its `trials` on a part of the "
+                f"training split: {NOT_REPORTED}"
+            )
         return self
 
     @property

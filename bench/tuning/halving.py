@@ -13,7 +13,7 @@ from rich.console import Console
 from bench.contracts import LeakboardError, Record, Recording, TrainSettings
 from bench.records import Store
 from bench.running import Engine, make_plan, shown_on
-from bench.suites import Suite, SuiteRow
+from bench.suites import NOT_REPORTED, SELECTED_ON, Suite, SuiteRow
 from bench.tasks import HELD_OUT
 from bench.tuning.trials import Trial, affordable, best, trials_of
 
@@ -92,11 +92,10 @@ def tune(
     Raises:
         LeakboardError: the suite reports on what is selected on, or nothing in it can be tuned.
     """
-    if suite.evaluate in (HELD_OUT, "train"):
+    if suite.evaluate in SELECTED_ON:
         raise LeakboardError(
             f"suite '{suite.name}' reports on '{suite.evaluate}', and tune selects on a part of the training "
-            "split: what was selected on must not be reported. Write `evaluate: test`, or `evaluate: dev` "
-            "where a task has no labelled test"
+            f"split: {NOT_REPORTED}"
         )
     plan, base = make_plan(suite, data, device, twins=False), suite.train[0]
     notes = [

@@ -239,3 +239,15 @@ paper: {paper: SAP, artefact: [Table 3, Table 4]}
     assert list(map(str, again.defenses)) == list(map(str, suite.defenses))
     assert list(map(str, again.attacks)) == list(map(str, suite.attacks))
     assert file.read_text("utf-8").startswith("# two lines\n# of words\nname: mine\n")
+
+
+@pytest.mark.parametrize("evaluate", ["held-out", "train"])
+def test_what_trials_selected_on_is_not_reported(read: Read, evaluate: str) -> None:
+    row = 'defenses: [none, {sap: {eta: 75}, train: {epochs: 9}, trials: ["0123456789abcdef"]}]\n'
+    told = f"reports on '{evaluate}', and the row 'sap eta=75 epochs=9' .* Write `evaluate: test`"
+    with pytest.raises(LeakboardError, match=told):
+        read(HEAD + f"evaluate: {evaluate}\n" + row)
+    with pytest.raises(LeakboardError, match=told):
+        read(HEAD + row).override(evaluate=evaluate)
+    # The trials themselves are measured there: nothing was chosen by others before.
+    assert read(HEAD + f"evaluate: {evaluate}\ndefenses: [none, sap]\n").evaluate == evaluate
