@@ -186,7 +186,7 @@ def run(
     """
     from bench.backbones import device_of
     from bench.records import Store
-    from bench.running import Engine, Tracked, check_tracker, console_of, make_plan, shown_on
+    from bench.running import Engine, Tracked, check_tracker, console_of, make_plan, notes, shown_on
     from bench.suites import load_suite
     from leaderboards.results import LOCAL, Results
 
@@ -199,8 +199,8 @@ def run(
     kept, console = path_of("transcripts", transcripts), console_of(progress)
     with console.status("loading data and models") if console else nullcontext():
         plan = engine.part(make_plan(loaded, path_of("data", data), device_of(device)))
-    if console and plan.added:
-        console.print("\n".join(plan.additions()), highlight=False, markup=False)
+    for note in notes(plan) if console else ():
+        console.print(note, highlight=False, markup=False)
     with shown_on(console, len(plan.cells)) as reporter:
         told = reporter if log_to is None else Tracked(reporter, log_to, loaded.name)
         records = engine.run(plan, Store(folder), told, path_of("data", data), kept)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import torch
 
-from bench.contracts import Objective
+from bench.contracts import Claim, Objective, TrainSettings
 from bench.defending import Private
 from bench.exchange import Session, Tuned, released
 from bench.methods import Defense, Source
@@ -34,6 +34,9 @@ class DPSGD(Private):
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         return () if self.undefended else unprotected(objective)
+
+    def promises(self, n: int, settings: TrainSettings, whole: bool = True) -> Claim | None:
+        return None if self.undefended else self.spends(n, settings, whole)
 
     def fine_tune(self, session: Session) -> Tuned:
         network = session.trainee()

@@ -17,7 +17,7 @@ from bench.backbones import EMBEDDED
 from bench.contracts import LeakboardError, Record, did_you_mean
 from bench.methods import Method, registry
 from bench.records import Corrupt, Store
-from bench.running import Plan, Planned, lacking
+from bench.running import Plan, Planned, lacking, notes
 from bench.suites import load_suite, suite_names
 from bench.tasks import listing
 
@@ -127,7 +127,7 @@ def plan(planned: Plan, store: Store, like: Sequence[Record] = ()) -> Iterator[R
         table.add_row(*map(Text, row), style="" if kind == "to run" else "dim")
     yield table
     yield Text(f"attacks: {', '.join(map(str, planned.suite.attacks)) or 'none'}")
-    yield from map(Text, planned.additions())
+    yield from map(Text, notes(planned))
     for reason, (attacked, defenses) in _reasons(planned.cells).items():
         yield Text(f"skipped: {', '.join(attacked)} on {', '.join(defenses)}: {reason}", "dim")
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("done", "skipped", "to run"))

@@ -92,31 +92,39 @@ class Private(Defense):
         Raises:
             LeakboardError: ε or δ out of range.
         """
-        n, size, epochs = len(rows), session.settings.batch_size, session.settings.epochs
-        steps = math.ceil(n / size)
-        rate = min(1.0, size / n)
+        claim = self.spends(len(rows), session.settings)
+        sgd(session, network, tokens, rows, claim.parameters["sigma"], self.clip)
+        return claim
+
+    def spends(self, n: int, settings: TrainSettings, whole: bool = True) -> Claim:
+        """What DP-SGD on so many examples guarantees.
+
+        Args:
+            whole: with the profile, and with σ where that follows from ε: what takes an accountant seconds.
+
+        Raises:
+            LeakboardError: ε or δ out of range.
+        """
+        size, epochs = settings.batch_size, settings.epochs
+        rate, steps = min(1.0, size / n), math.ceil(n / size) * epochs
         delta = self.delta or 0.1 / n
         private.check(self.epsilon or 1.0, delta, n)
-        if self.sigma is not None:
-            sigma, epsilon = self.sigma, private.spent(self.sigma, rate, steps * epochs, delta)
-        else:
-            assert self.epsilon is not None
-            sigma = private.noise_for(self.epsilon, delta, rate, steps * epochs)
-            epsilon = self.epsilon
-        sgd(session, network, tokens, rows, sigma, self.clip)
+        epsilon, sigma = self.epsilon, self.sigma
+        if epsilon is None:
+            assert sigma is not None
+            epsilon = private.spent(sigma, rate, steps, delta)
+        told = {"epsilon": epsilon, "delta": delta}
+        profile: tuple[tuple[float, float], ...] = ()
+        if whole:
+            sigma = sigma or private.noise_for(epsilon, delta, rate, steps)
+            told |= {"sigma": sigma, "rate": rate, "steps": steps, "clip": self.clip}
+            profile = private.profile(epsilon, delta, sigma, rate, steps)
         return Claim(
             guarantee="(ε, δ)-differential privacy of single training examples, by Opacus's PRV accountant",
-            parameters={
-                "epsilon": epsilon,
-                "delta": delta,
-                "sigma": sigma,
-                "rate": rate,
-                "steps": steps * epochs,
-                "clip": self.clip,
-            },
+            parameters=told,
             covers="every token of each example; a text that occurs k times has kε",
             unit="example",
-            profile=private.profile(epsilon, delta, sigma, rate, steps * epochs),
+            profile=profile,
         )
 
 

@@ -107,6 +107,14 @@ class Defense(Method, ABC):
         """The formal guarantee at these parameters, or None."""
         return None
 
+    def promises(self, n: int, settings: TrainSettings, whole: bool = True) -> Claim | None:
+        """The guarantee that training on so many examples will come with, where that is known before.
+
+        Args:
+            whole: with its profile, which may take an accountant seconds.
+        """
+        return self.claim()
+
     def as_trained(self, base: Backbone, split: Split) -> Split | None:
         """Examples as training would see them, as far as who knows the mechanism can tell.
 

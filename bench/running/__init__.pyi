@@ -2,6 +2,7 @@ from .again import methods_again as methods_again
 from .again import plan_again as plan_again
 from .attacks import asked as asked
 from .attacks import attack_all as attack_all
+from .beforehand import notes as notes
 from .cells import run_cell as run_cell
 from .engine import Engine as Engine
 from .failures import failed as failed

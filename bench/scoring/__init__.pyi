@@ -7,6 +7,7 @@ from .certificates import advantage_low as advantage_low
 from .certificates import strengths as strengths
 from .checks import FLAGS as FLAGS
 from .checks import Flags as Flags
+from .checks import cannot_fail as cannot_fail
 from .checks import flags as flags
 from .checks import provable as provable
 from .comparison import compare_detectors as compare_detectors

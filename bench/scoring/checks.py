@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.contracts import Goal, Leak, Record
+from bench.contracts import Claim, Goal, Leak, Record
 from bench.scoring.certificates import NEEDED, Strengths, advantage_low, strengths
 from bench.scoring.gains import not_above
 
@@ -71,11 +71,21 @@ def _of_leak(record: Record, leak: Leak, strength: float, guessers: Sequence[Lea
     if leak.epsilon is not None and claimed is not None:
         if leak.epsilon > claimed:
             names.append("claim-violated")
-        if (provable(record, leak) or 0.0) < claimed:
+        if cannot_fail(record.claim, provable(record, leak)):
             names.append("cannot-fail")
     if record.cell.defense.name == "blackout" and leak.success.low > leak.success.chance:
         names.append("leak-on-blackout")
     return names
+
+
+def cannot_fail(claim: Claim | None, most: float | None) -> bool:
+    """Whether no outcome of an audit could contradict a claim.
+
+    Args:
+        most: the largest ε that the audit could prove; None where nobody knows of any.
+    """
+    claimed = claim.epsilon_of_members if claim else None
+    return claimed is not None and (most or 0.0) < claimed
 
 
 def provable(record: Record, leak: Leak) -> float | None:

@@ -104,8 +104,8 @@ def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = Non
     if secrets > len(train):
         raise LeakboardError(
             f"plant.canaries: {secrets} canaries to plant in task '{task.name}', which trains on "
-            f"{len(train)} texts: a model that sees more of what is planted than of its own texts "
-            "says nothing of these; lower plant.each, or raise the limit"
+            f"{len(train)} texts: of a model whose own texts are fewer than the canaries among them nothing "
+            "is learned about texts; lower plant.each, or raise the limit"
         )
     # What a coin decides on: an example, or an author.
     units, called = np.arange(len(train)), "examples"

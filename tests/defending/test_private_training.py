@@ -37,7 +37,7 @@ def test_budget_is_that_of_the_rows_their_rate_and_all_steps(asked):
     rows = torch.arange(0, 40, 2)
     claim = DPSGD(epsilon=4, clip=0.5).train_privately(session, None, session.train, rows)
     # 20 examples in batches of 16: two steps in each epoch, in which each is with 16/20.
-    (asked_for, trained, promised) = asked
+    (asked_for, promised, trained) = asked
     assert asked_for == ("noise_for", 4, pytest.approx(0.1 / 20), 16 / 20, 6)
     assert trained[0] == "sgd"
     assert trained[1].tolist() == rows.tolist()
