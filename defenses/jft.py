@@ -22,6 +22,12 @@ from bench.exchange import Session, Tuned, released
 from bench.methods import Defense, Source
 from defenses.dpsgd import unprotected
 
+UNKNOWN = (
+    "jft: a budget for what the detector misses says nothing without a miss rate, and the task "
+    "marks no secrets to measure it on; write miss_rate: 0.05, as `leakboard detect` measures it "
+    "on texts of the same kind"
+)
+
 
 class JFT(Redacting, Private):
     """Phase 1 learns from the redacted texts, phase 2 from the originals with DP-SGD.
@@ -55,6 +61,11 @@ class JFT(Redacting, Private):
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         return unprotected(objective)
+
+    def unmarked(self, canaries: bool) -> str | None:
+        # Canaries count as secrets where the detector does with them what it does.
+        known = self.miss_rate is not None or (canaries and self.canaries == "found")
+        return UNKNOWN if self.phase1 == "light-noise" and not known else None
 
     def fine_tune(self, session: Session) -> Tuned:
         network = session.trainee()
@@ -119,9 +130,5 @@ class JFT(Redacting, Private):
         studied = session.canaries if self.canaries != "found" else {}
         share = missed_share(session.texts, found, session.canaries, leave_out=studied)
         if share is None:
-            raise LeakboardError(
-                "jft: a budget for what the detector misses says nothing without a miss rate, and the task "
-                "marks no secrets to measure it on; write miss_rate: 0.05, as `leakboard detect` measures it "
-                "on texts of the same kind"
-            )
+            raise LeakboardError(UNKNOWN)
         return share

@@ -76,6 +76,11 @@ class Plant(Part):
     promised of one example is then promised of one author, as many times weaker. For tasks that say who
     wrote each text, such as synthpai."""
 
+    @property
+    def planting(self) -> bool:
+        """Whether canaries come to stand among the texts."""
+        return bool(self.canaries) and any(self.copies)
+
     @field_validator("canaries", "copies", mode="before")
     @classmethod
     def _listed(cls, value: Any) -> Any:

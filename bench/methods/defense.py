@@ -137,6 +137,14 @@ class Defense(Method, ABC):
         """
         return None
 
+    def unmarked(self, canaries: bool) -> str | None:
+        """Why the defense cannot train on texts whose secrets nobody marks, or None.
+
+        Args:
+            canaries: whether such stand among them.
+        """
+        return None
+
     def simulate(
         self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
     ) -> Ragged | None:

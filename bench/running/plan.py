@@ -167,6 +167,8 @@ class _Place:
         )
         pairings = tuple(pair(attack, defense, task, cut, self.plant) for attack in suite.attacks)
         refused = _unfit(defense, task, cut, train) or defense.refuses(cut)
+        if not refused and task.splits["train"].secrets is None:
+            refused = defense.unmarked(self.plant is not None and self.plant.planting)
         told = in_words(suite.apart(train, self.plant) | row.own)
         return Planned(cell, defense, pairings, refused, told, row.trials)
 

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cells import make
 from released import TEXTS
 from trainings import spent, trainings_of
 
 from bench.contracts.errors import LeakboardError
+from bench.contracts.settings import Plant
 from bench.defending.redaction import all_secrets, missed_share
 from bench.tasks.spans import Span
-from defenses.jft import JFT
+from defenses.jft import JFT, UNKNOWN
 
 
 def test_phase_one_is_shown_redacted_texts_and_hands_out_nothing_and_phase_two_all_as_they_are():
@@ -77,6 +79,20 @@ def test_a_budget_without_a_miss_rate_is_refused():
     trainings_of(JFT(phase1="light-noise", miss_rate=0.1), unmarked)
     with pytest.raises(LeakboardError, match=r"light: 0\.4"):
         trainings_of(JFT(phase1="light-noise", epsilon=None, sigma=1.0))
+
+
+def test_a_plan_refuses_a_budget_without_a_miss_rate_where_nothing_tells_it():
+    def refused(task="wikitext2", canaries="found", copies=(10,), **params):
+        defense = JFT(canaries=canaries, **{"phase1": "light-noise"} | params)
+        plant = Plant(canaries="My ID is {digits}", copies=copies)
+        (planned,) = make(defense, task=task, model="tiny-gpt2", attacks=(), plant=plant).cells
+        return planned.refused
+
+    assert refused(canaries="missed") == refused(copies=(0,)) == UNKNOWN
+    assert refused(canaries="missed", phase1="direct") is None
+    assert refused(canaries="missed", miss_rate=0.3) is None
+    assert refused() is None  # measured on the canaries, which nobody moved
+    assert refused(task="dialogues", canaries="missed") is None  # it marks its secrets
 
 
 def test_a_secret_of_which_a_character_is_left_was_missed_and_forced_canaries_do_not_count():
