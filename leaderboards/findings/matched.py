@@ -12,6 +12,7 @@ from leaderboards.tables import (
     FREE_LOSS,
     NOT_SHOWN,
     Comparison,
+    Matched,
     Setting,
     at_same_utility,
     clearly_better,
@@ -48,8 +49,11 @@ def _finding(comparison: Comparison, what: str, own: Sequence[Setting]) -> Findi
     if same is None:
         return None
     shown = [one for one in same.inside if one.standing != NOT_SHOWN]
-    parts = [f"{_named(one)} keeps {_kept(one)}, losing {_lost(one)} points" for one in same.inside]
-    parts += [f"{_named(one)} is not matched: it loses {_lost(one)} points" for one in same.apart]
+    parts = [
+        f"{_named(one)} keeps {_kept(one)}, losing {_lost(one)} points{_beside(same, one)}"
+        for one in same.inside
+    ]
+    parts += [f"{_named(one)} is not matched: {_apart(same, one)}" for one in same.apart]
     better = [
         f"{_named(a)} keeps more than {_named(b)}"
         for a, b in permutations(shown, 2)
@@ -92,6 +96,24 @@ def _kept(one: Setting) -> str:
     ends = "" if low != low else f" [{max(0.0, low):.2f}, {min(1.0, high):.2f}]"
     found = told(f"{one.privacy.mean:.2f}{ends}", one.standing)
     return f"{found} ({one.row['attack']}, {counted(int(one.row['n_seeds']), 'seed')})"
+
+
+def _apart(same: Matched, one: Setting) -> str:
+    """By what a setting is too far from the others: what decides."""
+    told = _on_trials(same, one)
+    return f"on {same.by} it is {told}" if told else f"it loses {_lost(one)} points"
+
+
+def _beside(same: Matched, one: Setting) -> str:
+    told = _on_trials(same, one)
+    return f" ({told} on {same.by})" if told else ""
+
+
+def _on_trials(same: Matched, one: Setting) -> str:
+    lost = same.on_trials(one)
+    if lost is None:
+        return ""
+    return f"{abs(lost):.2f} points {'below' if lost > 0 else 'above'} no protection"
 
 
 def _lost(one: Setting) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.contracts import digest
+from bench.contracts import Cell, digest
 from bench.scoring import GAINED, UNTUNED
 from bench.tasks import CEILING
 from leaderboards.findings.finding import Finding, keys_of, listed, measured
@@ -47,8 +47,9 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
                 name = max((name for name, _, _ in every), key=len)
                 yield _by_copies(name, [(comparison, row) for _, comparison, row in every])
         for copies, comparison, rows in numbers:
-            if copies and len(rows) > 1:
-                yield _order(comparison, rows)
+            for alike in _by_tuning(comparison, rows) if copies else ():
+                if len(alike) > 1:
+                    yield _order(comparison, alike)
 
 
 def _copies(comparison: Comparison) -> int | None:
@@ -59,9 +60,23 @@ def _copies(comparison: Comparison) -> int | None:
 
 def _made_by(comparison: Comparison, row: Row) -> str:
     """Digits for a defense with its parameters, and how it was trained."""
+    cell = _cell_of(comparison, row)
+    return digest([cell.defense.model_dump(mode="json"), cell.train.model_dump(mode="json")])
+
+
+def _by_tuning(comparison: Comparison, rows: dict[str, Row]) -> list[dict[str, Row]]:
+    """The settings apart by what of the model is trained: adapters remember less than the whole of it."""
+    found: dict[str, dict[str, Row]] = {}
+    for name, row in rows.items():
+        found.setdefault(_cell_of(comparison, row).train.tune, {})[name] = row
+    return list(found.values())
+
+
+def _cell_of(comparison: Comparison, row: Row) -> Cell:
+    """The first of a setting's cells."""
     key = keys_of(comparison, row)[0]
     (cell,) = (record.cell for record in comparison.records if record.key == key)
-    return digest([cell.defense.model_dump(mode="json"), cell.train.model_dump(mode="json")])
+    return cell
 
 
 def _gained(comparison: Comparison) -> dict[str, Row]:
@@ -96,7 +111,7 @@ def _by_copies(name: str, own: Sequence[tuple[Comparison, Row]]) -> Finding:
     return Finding(
         rule="memory",
         claim=f"On {comparison.task} with {comparison.model}, training under {name} adds to the exposure of "
-        f"secrets, {BITS}, {told} ({_seeds(own[-1][1])}): "
+        f"secrets, {BITS}, {told} ({_seeds([row for _, row in own])}): "
         f"{f'a gain is clear for those {listed(clear)}' if clear else 'no gain is shown'}.",
         settings=(name,),
         **measured(comparison, most),
@@ -116,7 +131,7 @@ def _order(comparison: Comparison, rows: dict[str, Row]) -> Finding:
     return Finding(
         rule="memory",
         claim=f"On {comparison.task} with {comparison.model}, training adds to the exposure of secrets "
-        f"{most['view']}, {BITS}, {told} ({_seeds(most)}): {verdict}.",
+        f"{most['view']}, {BITS}, {told} ({_seeds([row for _, row in every])}): {verdict}.",
         settings=tuple(name for name, _ in every),
         **measured(comparison, most),
         keys=tuple(key for _, row in every for key in keys_of(comparison, row)),
@@ -138,5 +153,8 @@ def _range(row: Row) -> str:
     return ranged(row["success"], row["success_low"], row["success_high"])
 
 
-def _seeds(row: Row) -> str:
-    return f"means over {counted(int(row['n_seeds']), 'seed')} of {int(row['n'])} secrets each"
+def _seeds(rows: Sequence[Row]) -> str:
+    """Over how many seeds these are means, '3 or 5' where they differ; of the last one's secrets."""
+    *fewer, most = sorted({int(row["n_seeds"]) for row in rows})
+    told = "".join(f"{number} or " for number in fewer) + counted(most, "seed")
+    return f"means over {told} of {int(rows[-1]['n'])} secrets each"

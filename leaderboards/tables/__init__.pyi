@@ -42,6 +42,7 @@ from .looks import declared as declared
 from .looks import given as given
 from .looks import look as look
 from .matching import FREE_LOSS as FREE_LOSS
+from .matching import Matched as Matched
 from .matching import at_same_utility as at_same_utility
 from .matrix import BUDGET as BUDGET
 from .matrix import Line as Line

@@ -26,12 +26,20 @@ class Matched:
         apart: of each other defense the setting whose utility is nearest to that without protection.
         plain: no protection.
         by: on what their utility was compared, `HELD_OUT` or `REPORTED`.
+        held_out: by setting the points lost on held-out trials, which then decide; empty where the
+            reported figure does.
     """
 
     inside: Sequence[Setting]
     apart: Sequence[Setting]
     plain: Setting
     by: str
+    held_out: Mapping[int, float]
+
+    def on_trials(self, one: Setting) -> float | None:
+        """Points that a setting loses on held-out trials, by which it is matched or not; None where these do
+        not decide."""
+        return self.held_out.get(id(one))
 
 
 def at_same_utility(settings: Sequence[Setting]) -> Matched | None:
@@ -62,7 +70,8 @@ def at_same_utility(settings: Sequence[Setting]) -> Matched | None:
     chosen = _first_of_each(inside)
     nearest = _first_of_each(sorted(others, key=lambda one: abs(lost[id(one)])))
     apart = [one for name, one in nearest.items() if name not in chosen]
-    return Matched([*chosen.values()], apart, plain, by)
+    held_out = {**lost, id(plain): 0.0} if by == HELD_OUT else {}
+    return Matched([*chosen.values()], apart, plain, by, held_out)
 
 
 def _lost_in_trials(plain: Setting, one: Setting) -> float:

@@ -36,7 +36,7 @@ def best_privacy(settings: Sequence[Setting]) -> list[Entry]:
         (one for one in free if one not in sure), key=lambda one: one.standing == NOT_SHOWN
     )
     return [
-        *_ranked(sure, [one.privacy for one in sure]),
+        *(row for _, row in _ranked(sure, [one.privacy for one in sure])),
         *({"rank": "–", **_described(one)} for one in rest),
     ]
 
@@ -48,13 +48,17 @@ def matched(settings: Sequence[Setting]) -> list[Entry]:
         return []
     sure = [one for one in found.inside if one.standing == CERTIFIED]
     rest = [one for one in found.inside if one.standing != CERTIFIED]
-    rows = [
-        *_ranked(sure, [one.privacy for one in sure]),
-        *({"rank": "–", **_described(one)} for one in rest),
-        *({"rank": "not matched", **_described(one)} for one in found.apart),
-        {"rank": "–", **_described(found.plain)},
-    ]
-    return [row | {"matched on": found.by} for row in rows]
+    ranked = _ranked(sure, [one.privacy for one in sure])
+    places = {id(one): row["rank"] for one, row in ranked}
+    order = [*(one for one, _ in ranked), *rest, *found.apart, found.plain]
+    places |= {id(one): "not matched" for one in found.apart}
+    rows = []
+    for one in order:
+        row = {"rank": places.get(id(one), "–"), **_described(one)}
+        if (lost := found.on_trials(one)) is not None:
+            row["held-out cost"] = f"{lost:.2f}"
+        rows.append(row | {"matched on": found.by})
+    return rows
 
 
 def front(settings: Sequence[Setting]) -> list[Entry]:
@@ -142,10 +146,11 @@ def cost(settings: Sequence[Setting]) -> list[Entry]:
     ]
 
 
-def _ranked(entries: Sequence[Setting], values: Sequence[Contender]) -> list[Entry]:
+def _ranked(entries: Sequence[Setting], values: Sequence[Contender]) -> list[tuple[Setting, Entry]]:
+    """Each with its row, the best first."""
     placed = ranks(values)
     order = sorted(range(len(entries)), key=lambda i: -values[i].mean)
-    return [{"rank": spelled(*placed[i]), **_described(entries[i])} for i in order]
+    return [(entries[i], {"rank": spelled(*placed[i]), **_described(entries[i])}) for i in order]
 
 
 def _described(one: Setting) -> Entry:
@@ -185,7 +190,8 @@ QUESTIONS = (
         "Of each defense the setting that keeps most whose mean utility lies within a point of no protection's "
         "and of that of the others here. 'Not matched': none does; its nearest setting stands there and is "
         "not compared. Which settings are matched is decided on held-out trials where the records tell of all "
-        "of them, else on the very figure that is reported; 'matched on' says which. " + RANKED,
+        "of them, else on the very figure that is reported; 'matched on' says which, and 'held-out cost' what a "
+        "setting loses on those trials: below 0 it is better than no protection. " + RANKED,
     ),
     (
         "front",

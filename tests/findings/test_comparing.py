@@ -90,6 +90,22 @@ def test_what_secrets_gain_is_told_by_number_of_copies_and_ordered_where_interva
     assert found("memory", remembering("none", {}, 10, 5.0, undefended=True)) == []
 
 
+def test_what_adapters_remember_is_not_ordered_among_whole_models_and_every_number_of_seeds_is_told():
+    whole = [
+        *remembering("none", {}, 10, 9.0, undefended=True),
+        *remembering("dpsgd", {"epsilon": 3.0}, 10, 0.2)[:1],
+    ]
+    adapters = []
+    for one in whole:
+        train = one.cell.train.model_copy(update={"tune": "full"})
+        cell = one.cell.model_copy(update={"train": train})
+        adapters.append(one.model_copy(update={"cell": cell, "key": cell.key}))
+    told = found("memory", [*whole, *adapters])
+    assert [one.claim.count(" under ") for one in told] == [2, 2]
+    assert [sum("full" in name for name in one.settings) for one in told] in ([0, 2], [2, 0])
+    assert all("(means over 1 or 2 seeds of 10 secrets each)" in one.claim for one in told)
+
+
 def test_the_plug_in_is_laid_beside_what_the_customer_holds_and_beside_full_tuning():
     def offsite(plug_in, held):
         params = OffsiteTuning(emulator=2).params
@@ -207,6 +223,32 @@ def test_defenses_made_against_one_goal_are_compared_where_they_keep_as_much_uti
     (one,) = against((0.9, 0.9), (0.85, 0.85))
     assert "dc weight=0.7 is not matched: it loses 5.0 [5.0, 5.0] points:" in one.claim
     assert one.claim.endswith("since their utility is not the same.")
+
+
+def test_a_setting_that_is_not_matched_is_told_by_what_decides():
+    def tried(records, utility):
+        """They tell of trials on held-out examples, of their own training."""
+        held = [one.cell.model_copy(update={"evaluate": "held-out"}) for one in records]
+        shown = records[0].utility.model_copy(update={"value": utility})
+        trials = [
+            one.model_copy(update={"cell": cell, "key": cell.key, "utility": shown, "leaks": []})
+            for one, cell in zip(records, held, strict=True)
+        ]
+        named = {"trials": tuple(one.key for one in trials)}
+        told = records[0].provenance.model_copy(update=named)
+        return [*(one.model_copy(update={"provenance": told}) for one in records), *trials]
+
+    one, *_ = found(
+        "matched",
+        tried(PLAIN, 0.85),
+        # Worse on what is reported, and better on what was held out.
+        tried(hiding("p3eft", 0.3, (0.87, 0.88), (0.6, 0.62)), 0.87),
+        tried(hiding("dc", 0.7, (0.85, 0.85), (0.6, 0.62)), 0.844),
+    )
+    assert (
+        "p3eft weight=0.3 is not matched: on held-out trials it is 2.00 points above" in one.claim
+    )
+    assert "points (0.60 points below no protection on held-out trials)" in one.claim
 
 
 def test_what_is_proven_alone_is_not_said_to_keep_more():

@@ -202,8 +202,11 @@ def test_settings_are_matched_on_held_out_trials_where_the_records_tell_of_all()
     found = board(*settings)
     assert found["sap"]["setting"] == "η = 0.7"
     assert {row["matched on"] for row in found.values()} == {"held-out trials"}
+    costs = {name: row["held-out cost"] for name, row in found.items()}
+    assert costs == {"none": "0.00", "sap": "0.50", "dc": "0.50"}
     # One that does not tell of its trials, and all are matched on what is reported.
     untold = [one for own in settings[:-1] for one in own] + at("dc", 5.0, 0.9, weight=0.7)
     found = board(untold)
     assert (found["sap"]["setting"], found["dc"]["setting"]) == ("η = 0.1", "weight = 0.1")
     assert {row["matched on"] for row in found.values()} == {"the reported figure"}
+    assert all("held-out cost" not in row for row in found.values())
