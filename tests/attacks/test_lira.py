@@ -6,19 +6,28 @@ import numpy as np
 import pytest
 import torch
 from cells import load_tiny
+from numbered_texts import numbered
+from released import plan_of
 from scipy.stats import norm
 
+from attacks import membership
 from attacks.lira import Lira, ratios
 from attacks.membership import Membership
 from bench.backbones.network import Network
 from bench.contracts.channels import Channel
+from bench.contracts.claim import Claim
 from bench.contracts.guess import Guess
-from bench.contracts.settings import TrainSettings
+from bench.contracts.settings import Plant, TrainSettings
 from bench.contracts.threat import Goal
 from bench.contracts.transcript import Transcript
+from bench.exchange import released
 from bench.exchange.released import confidences, scores
 from bench.methods.knowledge import Knowledge, Shadows
+from bench.records.store import Store
+from bench.running.runner import Runner
 from bench.scoring.one_run import auc
+from defenses.jft import JFT
+from defenses.redacted import Redacted
 
 
 class TestRatio:
@@ -55,6 +64,49 @@ class TestRatio:
         members = np.array([[1], [1], [0], [0]], bool)
         alike = Shadows(np.array([[1.0], [1], [0], [0]]), members)
         assert np.isfinite(ratios(np.array([0.9]), alike)).all()
+
+
+@pytest.mark.parametrize("defense", [Redacted(), JFT()])
+def test_its_models_are_trained_on_masked_texts_by_the_defense_and_every_candidate_is_scored_masked(
+    defense, tmp_path, monkeypatch
+):
+    def texts(tokens):
+        return [tuple(ids.tolist()) for ids in tokens.ids.values.split(tokens.lengths.tolist())]
+
+    def train(session, network, tokens, *given, **more):
+        trained.append(texts(tokens))
+        return learn(session, network, tokens, *given, **more)
+
+    def measure(network, tokens, labels):
+        scored.extend(texts(tokens))
+        return confidences(network, tokens, labels)
+
+    def privately(self, session, network, tokens, rows):
+        kept.append(texts(tokens))
+        released.fit(session, network, lambda rows: 0.0, tokens.lengths, [], True)
+        return Claim(guarantee="", parameters={}, covers="")
+
+    learn, trained, scored, kept = released.train, [], [], []
+    monkeypatch.setattr(released, "train", train)
+    monkeypatch.setattr(membership, "confidences", measure)
+    monkeypatch.setattr(JFT, "train_privately", privately)
+    n, models = 12, 5  # four of the attacker's, and the target
+    task = numbered(0, n)
+    plan = plan_of(defense, task=task, plant=Plant(audit=n), attacks=(Lira(shadows=4),))
+    records = Runner(plan, Store(tmp_path)).run()
+    assert [record.status for record in records] == ["ok"] * models
+    assert records[-1].leaks[0].status == "ok"
+    split, backbone = task.splits["train"], next(iter(plan.backbones.values()))
+    masked = defense.as_trained(backbone, split)
+    masks, open_ = (
+        set(texts(backbone.encode(one.texts, None, 128, opened=True))) for one in (masked, split)
+    )
+    assert not masks & open_
+    assert len(trained) == models
+    assert all(set(own) < masks for own in trained)
+    assert sorted(scored) == sorted([*masks] * models)
+    assert len(kept) == (models if isinstance(defense, JFT) else 0)
+    assert all(set(own) < open_ for own in kept)
 
 
 def test_confidence_is_the_logit_of_the_probability_of_the_label():
