@@ -20,6 +20,7 @@ from bench.speed.sending import recording, snap
 from bench.speed.stacks import stacks
 from bench.speed.starting import start
 from bench.speed.steps import dpsgd, p3eft, rapt, training
+from bench.speed.tuning import tuning
 from bench.speed.workers import workers
 
 KNOWN: dict[str, Callable[[], Sequence[Figure]]] = {
@@ -34,6 +35,7 @@ KNOWN: dict[str, Callable[[], Sequence[Figure]]] = {
     "label-attacks": label_attacks,
     "inversion": inversion,
     "exposure": exposure,
+    "tune": tuning,
 }
 """Together they take less than five minutes."""
 LONG: dict[str, Callable[[], Sequence[Figure]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
+from types import SimpleNamespace
 
 import pytest
 from records import record
@@ -11,7 +12,7 @@ from site_records import digests, kept
 
 from bench.records.store import Store
 from bench.speed import __main__ as speed
-from bench.speed import publishing, stacks
+from bench.speed import publishing, stacks, tuning
 from bench.speed.figures import Figure, table
 
 
@@ -99,3 +100,20 @@ def test_what_stacks_gain_is_the_time_of_their_cells_by_themselves_over_theirs(m
     found = stacks.stacks(cells=2, model="tiny-bert", limit=16)
     assert [figure.value for figure in found] == [1.5] * len(asked)
     assert all("2 cells of tiny-bert" in figure.name and figure.more for figure in found)
+
+
+def test_what_tuning_costs_is_the_training_of_all_trials_over_that_of_the_suite(monkeypatch):
+    def lasting(*seconds):
+        made = [record(seed=seed) for seed in range(len(seconds))]
+        return [
+            one.model_copy(update={"cost": one.cost.model_copy(update={"train_seconds": each})})
+            for one, each in zip(made, seconds, strict=True)
+        ]
+
+    trials = SimpleNamespace(records=lasting(1.0, 2.0, 4.0))
+    monkeypatch.setattr(tuning, "tune", lambda suite, folder: trials)
+    monkeypatch.setattr(tuning, "make_plan", lambda suite, twins: None)
+    monkeypatch.setattr(tuning.Engine, "run", lambda self, plan, store, reporter: lasting(0.5, 1.5))
+    (figure,) = tuning.tuning()
+    assert (figure.value, figure.goal, figure.verdict) == (3.5, 4.0, "met")
+    assert "3 trials over 2 cells" in figure.name

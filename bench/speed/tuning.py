@@ -1,0 +1,43 @@
+"""What choosing settings costs, against the suite that it tunes: `python -m bench.speed tune`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from bench.contracts import Record, TrainSettings
+from bench.records import Store
+from bench.running import Engine, Reporter, make_plan
+from bench.speed.figures import Figure
+from bench.suites import Suite
+from bench.tuning import tune
+from defenses.none import NoDefense
+from defenses.sap import SAP
+
+
+def tuning(model: str = "tiny-bert", limit: int = 80, seeds: int = 2) -> list[Figure]:
+    """Seconds of training in all trials of a small suite over those in its own cells.
+
+    Of both what training took counts, as the records tell it; attacks, which trials do without, do not.
+    """
+    suite = Suite(
+        name="tuned",
+        task="reviews",
+        model=model,
+        limit=limit,
+        seeds=tuple(range(seeds)),
+        train=(TrainSettings(epochs=2),),
+        defenses=(NoDefense(), SAP(eta=75.0)),
+        attacks=(),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        found = tune(suite, Path(folder) / "trials")
+        own = Engine().run(make_plan(suite, twins=False), Store(Path(folder) / "suite"), Reporter())
+    told = f"tune: training in {len(found.records)} trials over {len(own)} cells of the suite"
+    return [Figure(told, _seconds(found.records) / _seconds(own), 4.0, 5.0)]
+
+
+def _seconds(records: Iterable[Record]) -> float:
+    every = [record.cost for record in records]
+    return sum(cost.train_seconds for cost in every if cost is not None)
