@@ -35,7 +35,6 @@ KNOWN: dict[str, Callable[[], Sequence[Figure]]] = {
     "label-attacks": label_attacks,
     "inversion": inversion,
     "exposure": exposure,
-    "tune": tuning,
 }
 """Together they take less than five minutes."""
 LONG: dict[str, Callable[[], Sequence[Figure]]] = {
@@ -44,6 +43,7 @@ LONG: dict[str, Callable[[], Sequence[Figure]]] = {
     "publish": publishing,
     "workers": workers,
     "stacks": stacks,
+    "tune": tuning,
     "gpu": gpu,
 }
 """They take many minutes, or need a GPU, and run only where they are named."""
