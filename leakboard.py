@@ -199,8 +199,9 @@ def run(
     kept, console = path_of("transcripts", transcripts), console_of(progress)
     with console.status("loading data and models") if console else nullcontext():
         plan = engine.part(make_plan(loaded, path_of("data", data), device_of(device)))
-    for note in notes(plan) if console else ():
-        console.print(note, highlight=False, markup=False)
+    if console:
+        for note in notes(plan):
+            console.print(note, highlight=False, markup=False)
     with shown_on(console, len(plan.cells)) as reporter:
         told = reporter if log_to is None else Tracked(reporter, log_to, loaded.name)
         records = engine.run(plan, Store(folder), told, path_of("data", data), kept)

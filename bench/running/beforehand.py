@@ -43,12 +43,12 @@ def _of_cell(planned: Planned, task: Task) -> Iterator[str]:
 
 
 def _audit(planned: Planned, coins: int, examples: int) -> Iterator[str]:
-    defense, train = planned.defense, planned.cell.train
     for whole in (False, True):
-        claim = defense.promises(examples, train, whole)
+        claim = planned.defense.promises(examples, planned.cell.train, whole)
         most = one_run.ceiling(coins, *one_run.promised(claim))
-        if claim is None or not cannot_fail(claim, most):
+        if not cannot_fail(claim, most):
             return
+    assert claim is not None
     yield (
         f"cannot fail: an audit of {coins:,} coins could prove an epsilon of at most {most:.1f} of "
         f"{planned.named}, which claims {claim.epsilon_of_members:g}: no outcome could contradict it; "

@@ -81,8 +81,12 @@ def test_a_budget_without_a_miss_rate_is_refused():
         trainings_of(JFT(phase1="light-noise", epsilon=None, sigma=1.0))
 
 
-def test_a_plan_refuses_a_budget_without_a_miss_rate_where_nothing_tells_it():
-    def refused(task="wikitext2", canaries="found", copies=(10,), **params):
+def test_a_plan_refuses_a_budget_without_a_miss_rate_where_nothing_tells_it(tmp_path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("\n".join(f"A note of nothing in particular, number {i}." for i in range(80)))
+    unmarked = {"name": "notes", "path": str(notes)}
+
+    def refused(task=unmarked, canaries="found", copies=(10,), **params):
         defense = JFT(canaries=canaries, **{"phase1": "light-noise"} | params)
         plant = Plant(canaries="My ID is {digits}", copies=copies)
         (planned,) = make(defense, task=task, model="tiny-gpt2", attacks=(), plant=plant).cells
