@@ -143,7 +143,7 @@ def board(
             part
             for one in map(results_of, sources)
             if one.suite and one.suite.paper
-            for part in paper_tables(one.name, one.frame(), one.suite.paper)
+            for part in paper_tables(one)
         ]
         if not parts:
             raise LeakboardError("none of these suites mirrors a paper")

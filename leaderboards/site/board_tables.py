@@ -14,6 +14,7 @@ from leaderboards.tables import (
     NOT_SHOWN,
     NOTHING_WORKS,
     Board,
+    Laid,
     Line,
     Matrix,
     Shield,
@@ -25,7 +26,7 @@ from leaderboards.tables import (
 
 NUMBER = re.compile(r"((?:≤ )?([-+]?\d+(?:\.\d+)?))(?:,? (\[.*\]|floor .*))?")
 """A number of a board, which may be an upper bound and have its interval or its floor behind it."""
-LONG = ("setting", "setup", "printed for")
+LONG = ("setting", "setup", "where")
 """Columns whose entries may be long."""
 
 
@@ -85,14 +86,13 @@ def _numeric(texts: Sequence[str]) -> bool:
     return bool(known) and all(NUMBER.fullmatch(text) for text in known)
 
 
-def papers_table(name: str, pairs: pd.DataFrame, note: str, id: str, links: Links) -> Table:
-    """What was measured here beside what a paper prints, as `leaderboards.tables.beside.beside` pairs them."""
-    told = worded(pairs)
+def papers_table(laid: Laid, id: str, links: Links) -> Table:
+    """Every setting of a printed table, and what was measured of it here."""
+    told = worded(laid)
     measured = (" printed", " here", " apart")
     columns = [Column(name, number=name.endswith(measured)) for name in map(str, told)]
-    notes = [*shapes(pairs), *([note] if note else [])]
     rows = [[_entry(column, row[column.name], links) for column in columns] for row in _plain(told)]
-    return Table(id, name, columns, rows, notes)
+    return Table(id, laid.title, columns, rows, [*map(str, shapes(laid)), *laid.notes])
 
 
 def _entry(column: Column, text: str, links: Links) -> Cell:

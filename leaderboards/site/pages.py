@@ -32,11 +32,10 @@ from leaderboards.site.scatter import scatter
 from leaderboards.tables import (
     BUDGET,
     Board,
+    artefacts,
     beside,
     boards,
     failures,
-    mirrored,
-    paper_of,
 )
 
 DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -179,16 +178,17 @@ class Pages:
         return self._page("compare.html", TOP, found=side_by_side(self._shown.matrices, TOP))
 
     def _papers(self) -> list[Table]:
-        """For each folder of a suite that mirrors a paper: ours beside the paper's numbers."""
-        found, frame = [], self._shown.frame
-        for name, own in self._shown.collection.by_folder.items():
-            paper = paper_of(name)
-            if paper is None:
-                continue
-            keys = {record.key for record in own}
-            pairs = beside(frame[frame["key"].isin(keys)], mirrored(paper))
-            if len(pairs):
-                found.append(papers_table(name, pairs, paper.note, f"paper-{name}", TOP))
+        """Each table of a paper of which something was measured: ours beside it."""
+        found: list[Table] = []
+        frame = self._shown.frame
+        folders = {
+            name: frozenset(record.key for record in own)
+            for name, own in self._shown.collection.by_folder.items()
+        }
+        for paper, artefact in artefacts():
+            for laid in beside(paper, artefact, frame, self._shown.records, folders):
+                if len(laid.measured):
+                    found.append(papers_table(laid, f"paper-{len(found)}", TOP))
         return found
 
     def _method(self, methods: Methods, kind: str, name: str) -> str:

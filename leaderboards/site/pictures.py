@@ -13,7 +13,7 @@ from bench.contracts import Leak, Record
 from leaderboards.figures import ATTACKS, CHANNEL
 from leaderboards.site.links import slug
 from leaderboards.site.panels import Panel
-from leaderboards.tables import Matrix, exposures, paper_of
+from leaderboards.tables import Matrix, mirrored, paper_of
 
 CROWDED = 6
 """Settings beyond which the lines of a figure over training cannot be followed."""
@@ -89,7 +89,7 @@ def of_suites(by_folder: Mapping[str, Sequence[Record]]) -> list[Picture]:
     for name, own in by_folder.items():
         if any(leak.metric == "exposure" and leak.success for r in own for leak in r.leaks):
             paper = paper_of(name)
-            printed = exposures(paper) if paper else None
+            printed = mirrored(paper) if paper else None
             draw = partial(memory, own, title=f"{name}: what the model remembers", printed=printed)
             question = "What does a released model remember, and what does a formal ε buy?"
             found.append(Picture(f"{slug(name)}.memory", question, name, "", own, draw))

@@ -1,5 +1,6 @@
+from .agreeing import shapes as shapes
+from .beside import Laid as Laid
 from .beside import beside as beside
-from .beside import shapes as shapes
 from .beside import worded as worded
 from .boards import PAPERS as PAPERS
 from .boards import Board as Board
@@ -37,6 +38,9 @@ from .frame import in_order as in_order
 from .frame import leaks_frame as leaks_frame
 from .frame import rows_of as rows_of
 from .frame import shared as shared
+from .interpolated import by_depth as by_depth
+from .interpolated import by_privacy as by_privacy
+from .interpolated import outcome as outcome
 from .looks import Look as Look
 from .looks import declared as declared
 from .looks import given as given
@@ -71,7 +75,7 @@ from .points import labelled as labelled
 from .points import pareto as pareto
 from .points import per_setting as per_setting
 from .points import points as points
-from .printed import exposures as exposures
+from .printed import artefacts as artefacts
 from .printed import mirrored as mirrored
 from .printed import paper_of as paper_of
 from .questions import QUESTIONS as QUESTIONS

@@ -1,21 +1,32 @@
-"""Numbers that papers print, so that a figure can show them beside what was measured here."""
+"""Numbers that papers print, so that figures and tables can show them beside what was measured here."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
 from bench.contracts import LeakboardError, did_you_mean
-from bench.suites import Printed, load_suite, suite_names
+from bench.suites import Printed, Suite, load_suite, suite_names
 from leaderboards.tables.frame import canonical
 
 TABLE = Path(__file__).with_name("printed.csv")
-METRICS = {"accuracy": "utility", "ep_inversion": "ep", "leak": "ep"}
-"""The printed metrics that a figure can hold, and the column that each becomes; EP is 1 − leak."""
-GOALS = {"ep_inversion": "inversion", "leak": "label"}
+METRICS = {
+    "accuracy": "utility",
+    "ep_inversion": "ep",
+    "leak": "ep",
+    "exposure": "exposure",
+    "perplexity": "perplexity",
+    "xgboost_gradient_accuracy": "gradients",
+}
+"""The printed metrics, and the column that each becomes; EP is 1 − leak."""
+MEASURES = tuple(dict.fromkeys(METRICS.values()))
+AS_PRINTED = ("exposure", "perplexity")
+"""No shares: exposures are bits, perplexities have no bound."""
+GOALS = {"ep_inversion": "inversion", "leak": "label", "exposure": "memorisation"}
 POINT = ["paper", "artefact", "model", "task", "defense", "params", "goal"]
 """What identifies a printed point."""
 
@@ -30,14 +41,16 @@ def printed(paper: str, artefacts: Sequence[str], model: str | None = None) -> p
 
     Returns:
         One row per printed point: paper, artefact, model, task, defense, params (canonical JSON),
-        goal, utility and ep, both from 0 to 1, NaN where the paper prints only the other one.
+        goal, and MEASURES, NaN where the paper does not print one: shares from 0 to 1 (of `gradients`, what
+        XGBoost reads of labels in those that one server sees), but exposures in bits, and perplexities.
 
     Raises:
         LeakboardError: the paper, an artefact or the model is not in the table.
     """
-    rows = _of(paper, artefacts, model)
-    rows = rows[rows["metric"].isin(METRICS)]
-    share = rows["value"] / 100
+    rows = pd.read_csv(TABLE, dtype={"value": float, "params": str}, keep_default_na=False)
+    rows = _only(_only(rows, "paper", [paper]), "artefact", artefacts)
+    rows = rows if model is None else _only(rows, "model", [model])
+    share = (rows["value"] / 100).where(~rows["metric"].isin(AS_PRINTED), rows["value"])
     rows = rows.assign(
         params=rows["params"].map(_canonical),
         value=share.where(rows["metric"] != "leak", 1 - share),
@@ -47,7 +60,7 @@ def printed(paper: str, artefacts: Sequence[str], model: str | None = None) -> p
     wide = rows.pivot(index=POINT, columns="metric", values="value")
     # pivot sorts its rows; the paper's order is that of the knob.
     order = pd.MultiIndex.from_frame(rows[POINT].drop_duplicates())
-    wide = wide.reindex(index=order, columns=["utility", "ep"])
+    wide = wide.reindex(index=order, columns=[*MEASURES])
     return wide.reset_index().rename_axis(columns=None)
 
 
@@ -63,23 +76,31 @@ def mirrored(paper: Printed) -> pd.DataFrame:
     return known.assign(task=known["task"].replace(ours))
 
 
-def exposures(paper: Printed) -> pd.DataFrame:
-    """The exposures of canaries, in bits, that the paper prints which a suite mirrors.
-
-    Returns:
-        One row per number: paper, artefact, model, task, defense, params (canonical JSON, the number
-        of copies among them) and value.
-    """
-    rows = _of(paper.paper, paper.artefact, paper.model)
-    rows = rows[rows["metric"] == "exposure"]
-    return rows.assign(params=rows["params"].map(_canonical))
+def artefacts() -> list[tuple[str, str]]:
+    """Every paper and table of it that prints something."""
+    rows = pd.read_csv(TABLE, usecols=["paper", "artefact"]).drop_duplicates()
+    return list(rows.itertuples(index=False, name=None))
 
 
-def _of(paper: str, artefacts: Sequence[str], model: str | None) -> pd.DataFrame:
-    rows = pd.read_csv(TABLE, dtype={"value": float, "params": str}, keep_default_na=False)
-    rows = _only(rows, "paper", [paper])
-    rows = _only(rows, "artefact", artefacts)
-    return rows if model is None else _only(rows, "model", [model])
+def table(paper: str, artefact: str) -> pd.DataFrame:
+    """What one table of a paper prints, its tasks by the names that suites have for them."""
+    ours = {theirs: name for one in mirroring(paper, artefact) for name, theirs in _tasks(one)}
+    known = printed(paper, [artefact])
+    return known.assign(task=known["task"].replace(ours))
+
+
+@cache
+def mirroring(paper: str, artefact: str) -> tuple[Suite, ...]:
+    """The suites that mirror a table of a paper; where none does, those that mirror another one of it."""
+    every = [
+        one for one in map(load_suite, suite_names()) if one.paper and one.paper.paper == paper
+    ]
+    own = [one for one in every if one.paper and artefact in one.paper.artefact]
+    return tuple(own or every)
+
+
+def _tasks(suite: Suite) -> list[tuple[str, str]]:
+    return list(suite.paper.task.items()) if suite.paper else []
 
 
 def _only(rows: pd.DataFrame, column: str, wanted: Sequence[str]) -> pd.DataFrame:

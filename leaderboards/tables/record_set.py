@@ -101,5 +101,17 @@ class RecordSet:
 
     @property
     def printed(self) -> pd.DataFrame | None:
-        """What the paper that the suite mirrors prints; None where it mirrors none."""
-        return mirrored(self.suite.paper) if self.suite and self.suite.paper else None
+        """What figures draw of the paper that the suite mirrors; None where it mirrors none."""
+        if self.suite is None or self.suite.paper is None:
+            return None
+        return mirrored(self.suite.paper).dropna(subset=["utility", "ep"], how="all")
+
+    @cached_property
+    def by_folder(self) -> dict[str, frozenset[str]]:
+        """The keys of the records of each folder; of records that lie in none those of the whole."""
+        places = {folder.resolve() for folder in self.folders}
+        found = {
+            folder.name: frozenset(path.stem for path in folder.glob("*.json"))
+            for folder in sorted(places)
+        }
+        return found or {self.name: frozenset(record.key for record in self.records)}

@@ -7,16 +7,15 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from bench.contracts import GLOSSARY
-from bench.suites import Printed
 from leaderboards.tables import (
     NOTHING_WORKS,
     PROVEN,
     Board,
     Line,
     Matrix,
+    RecordSet,
     Shield,
     beside,
-    mirrored,
     points_lost,
     shapes,
     worded,
@@ -27,7 +26,7 @@ SHADES = ((0.2, "red"), (0.8, "yellow"), (1.0, "green"))
 """Privacy up to which a cell has which colour."""
 BESIDES = ("EP", "EP at chance")
 """What privacy is worked out from: on the site and in its tables, and too wide for a terminal."""
-REPEATED = ("task", "goal", "seeds", "flags", "matched on", "printed for", "measured on")
+REPEATED = ("task", "defense", "seeds", "flags", "matched on", "where")
 """Said once, below the table, where all rows say the same."""
 
 
@@ -57,18 +56,24 @@ def matrix_tables(found: Matrix) -> list[RenderableType]:
     return [*parts, Text(about + beyond, style="dim")]
 
 
-def paper_tables(name: str, rows: pd.DataFrame, paper: Printed) -> list[RenderableType]:
+def paper_tables(found: RecordSet) -> list[RenderableType]:
     """What the paper that a suite mirrors prints, and what was measured here at the same settings."""
-    pairs = beside(rows, mirrored(paper))
-    if pairs.empty:
-        return [Text(f"{name}: at none of the printed settings was anything measured")]
-    more = f" {paper.note}" if paper.note else ""
-    about = (
-        f"Both by the paper's own attacks; the models differ, so the numbers need not agree.{more}"
-    )
-    title = f"{name}: ours beside the paper's numbers"
-    table, note = _rows(title, worded(pairs), about)
-    return [table, *map(Text, shapes(pairs)), note]
+    parts: list[RenderableType] = []
+    paper = found.suite.paper if found.suite else None
+    if paper is None:
+        return parts
+    for artefact in paper.artefact:
+        for laid in beside(paper.paper, artefact, found.frame(), found.records, found.by_folder):
+            if laid.measured.empty:
+                parts.append(Text(f"{laid.title}: none of the printed settings was measured"))
+                continue
+            about = (
+                "Both by the paper's own attacks; the models differ, so the numbers need not agree."
+            )
+            title = f"{found.name}: ours beside {laid.title}"
+            table, note = _rows(title, worded(laid), " ".join([about, *laid.notes]))
+            parts += [table, *(Text(str(shape)) for shape in shapes(laid)), note]
+    return parts
 
 
 def board_tables(found: Board) -> list[RenderableType]:

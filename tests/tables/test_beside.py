@@ -2,80 +2,146 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pandas as pd
 import pytest
 from boards import CHANCE, cell
-from records import leak
+from printed_tables import SST2, laid, row_of, sap
+from records import estimate, leak, record
 
 from bench.contracts.channels import Channel
+from bench.contracts.settings import Plant
 from bench.contracts.threat import Goal
 from bench.records.store import Store
-from leaderboards.tables.beside import beside, shapes, worded
-from leaderboards.tables.frame import frame
-from leaderboards.tables.printed import printed
+from bench.suites import load_suite
+from leaderboards.tables.beside import worded
 
 pytestmark = pytest.mark.usefixtures("certified")
 
 
 def test_papers_numbers_stand_beside_what_their_own_attacks_found_here():
-    stated = {"eta": 50.0, "bottom": "frozen"}
     stronger = leak(0.9, "eia-map", chance=CHANCE)
-    ours = cell("sap", success=0.4, params=stated, cut=4, task="sst2", more=[stronger])
-    other = cell("sap", success=0.3, params=stated, cut=3, task="sst2")
-    rows = beside(frame([ours, other]), printed("SAP", ["Table 4"]))
-    (row,) = rows.to_dict("records")
-    assert row["setting"] == "η = 50, cut 4"
-    assert row["ep_printed"] == pytest.approx(0.3847)
-    assert row["ep"] == pytest.approx(0.6)  # eia-map is not the paper's
-    (told,) = worded(rows).to_dict("records")
-    assert told["ep printed"] == "0.385"
-    assert told["ep here"].startswith("0.600 [")
-    assert told["ep apart"] == "+0.215"
+    mine = [sap(50.0, cut=4, more=[stronger]), sap(50.0, cut=3, success=0.3)]
+    row = row_of(laid("SAP", "Table 4", mine=mine), setting="η = 50, cut = 4")
+    assert row["EP printed"] == "0.385"
+    assert row["EP here"].startswith("0.600 [")  # eia-map is not the paper's
+    assert row["EP apart"] == "+0.215"
+    assert row["where"] == "minilm, 1 seed, at most 2,000 examples (mine)"
+
+
+def test_baselines_are_measured_as_the_paper_measures_them():
     label = [leak(0.7, "kmeans", Goal.LABEL, 0.5, channel=Channel.ACTIVATIONS)]
     label += [leak(1.0, "spectral", Goal.LABEL, 0.5, channel=Channel.GRADIENTS)]
     label += [leak(0.9, "xgboost", Goal.LABEL, 0.5, channel=Channel.ACTIVATIONS)]
-    baseline = cell("none", success=None, task="sst2", more=label)
-    rows = beside(frame([baseline]), printed("P3EFT", ["later submission table"], "llama-2-7b"))
-    (row,) = rows.to_dict("records")
-    # Baselines are measured as the paper measures them: its attacks, on activations.
-    assert (round(row["ep_printed"], 3), round(row["ep"], 3)) == (0.007, 0.3)
+    mine = [cell("none", success=None, more=label, **SST2)]
+    one = laid("P3EFT", "later submission table", mine=mine)
+    row = row_of(one, task="sst2", defense="none")
+    assert (row["EP printed"], row["EP here"].split()[0]) == ("0.009", "0.300")
 
 
-def test_shapes_tell_distance_and_order_and_what_is_clear_of_it():
-    def pair(printed, ours, half):
-        row = {
-            "task": "sst2",
-            "goal": "inversion",
-            "defense": "sap",
-            "setting": "",
-            "measured on": "",
-        }
-        ends = {"utility": 0.9, "utility_low": 0.8, "utility_high": 1.0, "utility_printed": np.nan}
-        ends |= {"ep": ours, "ep_low": ours - half, "ep_high": ours + half, "ep_printed": printed}
-        return row | ends | {"printed for": "SAP, Table 3, roberta-large"}
+@pytest.mark.parametrize(
+    ("mine", "setting", "why"),
+    [
+        ([sap(50.0, task="mrpc")], "frozen, η = 50", "no records of sst2"),
+        ([cell("none", **SST2)], "frozen, η = 50", "no records of sst2"),
+        ([sap(60.0), sap(75.0)], "frozen, η = 50", "no η = 50 (60, 75)"),
+        ([sap(60.0)], "frozen, η = 45", "no η = 45 (60)"),
+        ([sap(60.0)], "trainable, η = 60", "no trainable"),
+        (
+            [sap(60.0), sap(50.0, "trainable")],
+            "trainable, η = 60",
+            "each of its values was measured, but not all of them together",
+        ),
+        (
+            [sap(60.0).model_copy(update={"leaks": [leak(0.4, "eia-map")], "utility": None})],
+            "frozen, η = 60",
+            "no records of sst2",
+        ),
+    ],
+)
+def test_a_row_that_was_not_measured_says_why(mine, setting, why):
+    row = row_of(laid("SAP", "Table 3", mine=mine), setting=setting)
+    assert row["where"] == f"not measured: {why}"
+    assert (row["utility here"], row["utility apart"]) == ("–", "–")
 
-    pairs = [
-        pair(0.5, 0.7, 0.01),
-        pair(0.3, 0.4, 0.01),
-        pair(0.2, 0.405, 0.01),
-        pair(0.1, 0.9, 0.01),
-    ]
-    (line,) = shapes(pd.DataFrame(pairs))
-    assert line == (
-        "sst2, EP against inversion (SAP, Table 3, roberta-large): ours less printed is +0.100 to +0.800 at "
-        "4 settings; of 6 pairs of settings 2 stand in the printed order (2 with intervals apart) and 4 in the "
-        "other (3 with intervals apart)"
+
+def test_a_cut_that_the_model_does_not_have_is_told():
+    row = row_of(laid("SAP", "Table 4", mine=[sap(50.0, cut=4)]), setting="η = 50, cut = 8")
+    assert row["where"] == "not measured: no cut after block 8: minilm has 6"
+    row = row_of(laid("SAP", "Table 4", mine=[sap(50.0, cut=4)]), setting="η = 50, cut = 2")
+    assert row["where"] == "not measured: no cut after block 2"
+
+
+def test_every_printed_row_is_there_whatever_was_measured():
+    one = laid("SAP", "Table 4", mine=[sap(50.0, cut=4)])
+    assert (len(worded(one)), len(one.measured)) == (28, 1)
+
+
+def test_what_the_paper_does_not_state_is_as_in_the_suite_that_mirrors_it():
+    (own,) = [r.defense for r in load_suite("p3eft-figure4").defenses if r.defense.name == "p3eft"]
+    found = [leak(0.5, "prior", Goal.LABEL, 0.5, channel=None)]
+    same = {"success": None, "more": found, **SST2}
+    other = cell("p3eft", params={**own.params, "weight": 0.3}, utility=0.6, **same)
+    one = laid("P3EFT", "later submission table", mine=[other])
+    told = row_of(one, task="sst2", defense="p3eft")["where"]
+    assert told == "not measured: only with other values of what the paper does not state"
+    mine = [other, cell("p3eft", params=own.params, utility=0.7, **same)]
+    row = row_of(laid("P3EFT", "later submission table", mine=mine), task="sst2", defense="p3eft")
+    assert row["utility here"].startswith("0.700")
+
+
+def test_of_several_folders_the_suite_speaks_then_most_of_the_table_then_most_seeds():
+    few = [sap(60.0, limit=1000, utility=0.6)]
+    more = [sap(60.0, limit=3000, seed=s, utility=0.7) for s in (0, 1)]
+    both = [sap(60.0, limit=500, utility=0.5), sap(50.0, limit=500, utility=0.5)]
+
+    def told(**folders):
+        row = row_of(laid("SAP", "Table 3", **folders), setting="frozen, η = 60")
+        return row["where"].split("(")[1]
+
+    assert told(few=few, more=more) == "more)"
+    assert told(few=few, more=more, both=both) == "both)"
+    assert told(**{"sap-table3": few}, more=more, both=both) == "sap-table3)"
+
+
+def test_exposure_and_perplexity_stand_beside_what_jft_prints():
+    def own(copies, bits):
+        planted = record("none", {}, 0, 0.3, [], "wikitext2", undefended=True)
+        seen = leak(
+            bits,
+            "canary-exposure",
+            Goal.MEMORISATION,
+            channel=Channel.MODEL,
+            view=f"planted {copies} times",
+        ).model_copy(update={"metric": "exposure"})
+        plant = Plant.model_validate({"canaries": ("a {digits}",), "copies": (copies,), "each": 1})
+        made = planted.cell.model_copy(update={"plant": plant})
+        measures = {"perplexity per token": estimate(14.0, 512.0, 1.0)}
+        update = {"cell": made, "key": made.key, "leaks": [seen], "measures": measures}
+        return planted.model_copy(update=update)
+
+    one = laid("JFT", "released result files", mine=[own(10, 9.0), own(3, 2.0)])
+    row = row_of(one, defense="none")
+    assert (row["exposure printed"], row["exposure apart"]) == ("8.030", "+0.970")
+    assert (row["perplexity printed"], row["perplexity here"]) == (
+        "20.080",
+        "14.000 [13.000, 15.000]",
     )
+    assert "utility printed" not in row
 
 
 def test_the_command_lays_ours_beside_the_papers(tmp_path, leakboard, monkeypatch):
     store = Store(tmp_path / "sap-figure4")
-    store.write(
-        cell("sap", success=0.4, params={"eta": 50.0, "bottom": "frozen"}, cut=4, task="sst2")
-    )
+    store.write(sap(50.0, cut=4))
     monkeypatch.setenv("COLUMNS", "200")
     code, out, _ = leakboard("board", str(store.folder), "--question", "papers")
     assert code == 0
     assert "0.385" in out
     assert "0.600" in out
+    assert "no η = 30 (50)" in out
+
+
+def test_the_command_says_where_nothing_of_a_table_was_measured(tmp_path, leakboard):
+    store = Store(tmp_path / "sap-figure4")
+    store.write(sap(75.0, cut=3))
+    code, out, _ = leakboard("board", str(store.folder), "--question", "papers")
+    assert code == 0
+    assert "SAP, Table 4, roberta-large: none of the printed settings was measured" in out

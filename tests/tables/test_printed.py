@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bench.contracts.errors import LeakboardError
-from leaderboards.tables.printed import TABLE, printed
+from leaderboards.tables.printed import AS_PRINTED, MEASURES, TABLE, artefacts, printed
 
 pytestmark = pytest.mark.usefixtures("few_methods")
 
@@ -44,10 +44,22 @@ def test_an_unknown_name_is_told_the_known_ones(
 
 def test_no_printed_share_is_above_one() -> None:
     table = pd.read_csv(TABLE)
-    for paper, rows in table[table["metric"] != "exposure"].groupby("paper"):
+    for paper, rows in table[~table["metric"].isin(AS_PRINTED)].groupby("paper"):
         numbers = printed(paper, list(rows["artefact"].unique()))[["utility", "ep"]].to_numpy()
         assert np.nanmax(numbers) <= 1
         assert np.nanmin(numbers) >= 0
+
+
+def test_every_printed_number_is_read_as_some_measure() -> None:
+    table = pd.read_csv(TABLE)
+    found = pd.concat([printed(paper, [artefact]) for paper, artefact in artefacts()])
+    assert found[[*MEASURES]].notna().sum().sum() == len(table)
+
+
+def test_perplexities_and_exposures_stand_as_they_are_printed_in_one_row() -> None:
+    rows = printed("JFT", ["released result files"]).set_index(["defense", "params"])
+    assert rows["perplexity"].tolist() == [20.08, 26.18, 27.35, 23.91, 23.91, 22.72, 22.73, 24.64]
+    assert rows["exposure"].tolist() == [8.03, 1.36, 1.96, 0.34, 5.6, 0.55, 2.79, 0.75]
 
 
 def test_printed_label_leak_is_read_as_ep_of_the_label_goal() -> None:

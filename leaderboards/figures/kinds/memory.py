@@ -28,8 +28,8 @@ from leaderboards.tables import (
     average,
     counted,
     distinct,
-    exposures,
     frame,
+    mirrored,
     settings,
     standing,
     varying,
@@ -47,7 +47,7 @@ LINE, LEAST = 0.145, 0.36
 def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
     """Exposure of canaries under every defense, beside what the paper prints."""
     paper = found.suite.paper if found.suite else None
-    theirs = exposures(paper) if paper else None
+    theirs = mirrored(paper) if paper else None
     title = f"{found.name}: what the model remembers"
     return memory(found.records, out / f"{found.name}-memory", title, theirs)
 
@@ -62,12 +62,13 @@ def memory(
     that differ in how often canaries were planted share a row.
 
     Args:
-        printed: as `leaderboards.tables.printed.exposures` gives them; drawn hollow in the rows of the
-            settings that agree in all that they state.
+        printed: as `leaderboards.tables.printed.printed` builds it; its exposures are drawn hollow in the rows
+            of the settings that agree in all that they state.
 
     Raises:
         LeakboardError: no record holds an exposure.
     """
+    printed = None if printed is None else printed.dropna(subset=["exposure"])
     rows = frame(records)
     rows = rows[rows["metric"].isin(["exposure", GAINED]) & (rows["status"] == "ok")]
     gained = _is_gain(rows)
@@ -184,7 +185,7 @@ def _hollow(
             marker = COPIES[min(signs[copies], len(COPIES) - 1)]
             colour = SHADES[min(signs[copies], len(COPIES) - 1)]
             at = y + _apart(copies, signs)
-            ax.plot([theirs["value"]], [at], marker, mfc="white", mec=colour, ms=5.5, zorder=4)
+            ax.plot([theirs["exposure"]], [at], marker, mfc="white", mec=colour, ms=5.5, zorder=4)
 
 
 def _apart(copies: int, signs: Mapping[int, int]) -> float:
