@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -177,7 +178,10 @@ def findings(
     form: Annotated[str, typer.Option("--format", help="table, json or markdown.")] = "table",
     into: Annotated[
         Path | None,
-        typer.Option(help="Write them into the blocks '<!-- findings: RULE -->' of this file."),
+        typer.Option(
+            help="Write them into the blocks '<!-- findings: RULE -->' of this file, and papers' tables beside "
+            "ours into those '<!-- papers: PAPER \"TABLE\" -->'."
+        ),
     ] = None,
 ) -> None:
     """Show what records show: claims, each from a rule, with its numbers and the records behind it.
@@ -189,15 +193,16 @@ def findings(
     leakboard findings --into README.md
     """
     from bench.records import replacing
-    from leaderboards.findings import document, listing, quoted
+    from leaderboards.findings import document, listing, papers, quoted
     from leaderboards.terminal import findings_text
 
     if form not in FORMS:
         raise LeakboardError(f"--format: unknown '{form}'. {did_you_mean(form, FORMS)}")
     text = "" if into is None else document(into)  # before the records are looked through
-    found = results_of(*(sources or ())).findings(rule)
+    results = results_of(*(sources or ()))
+    found = results.findings(rule)
     if into is not None:
-        text = quoted(text, found)
+        text = quoted(text, found, partial(papers, found=results))
         with replacing(into) as file:
             file.write_text(text, "utf-8")
         console.print(str(into), highlight=False)

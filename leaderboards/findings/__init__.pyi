@@ -5,6 +5,7 @@ from .finding import listed as listed
 from .finding import protects as protects
 from .headlines import headlines as headlines
 from .overview import offers as offers
+from .papers import papers as papers
 from .quoting import chosen as chosen
 from .quoting import document as document
 from .quoting import listing as listing

@@ -3,24 +3,29 @@
 <!-- findings: elsewhere variants task=sst2 -->
 - a claim
 <!-- /findings -->
+
+A block may name a table of a paper instead, beside which ours stand: <!-- papers: SAP "Table 3" -->.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.contracts import LeakboardError, did_you_mean
 from leaderboards.findings.every import RULES
 from leaderboards.findings.finding import Finding
 
-BLOCK = re.compile(r"(<!-- findings: ([^\n]*?) -->\n).*?(<!-- /findings -->)", re.DOTALL)
+BLOCK = re.compile(
+    r"(<!-- (findings|papers): ([^\n]*?) -->\n).*?(<!-- /\2 -->)",
+    re.DOTALL,
+)
 ABOUT = ("task", "model", "metric")
 """What a block may be about alone."""
 BLOCKS = (
     "claims are written into a document between a line '<!-- findings: elsewhere -->' and a line "
-    "'<!-- /findings -->'"
+    "'<!-- /findings -->', papers' tables between '<!-- papers: SAP \"Table 3\" -->' and '<!-- /papers -->'"
 )
 
 
@@ -42,17 +47,22 @@ def document(path: Path) -> str:
     return text
 
 
-def quoted(text: str, found: Sequence[Finding]) -> str:
+def quoted(text: str, found: Sequence[Finding], papers: Callable[[str], str]) -> str:
     """The text with the claims of today in each of its blocks.
 
     A block names rules, and with `task=`, `model=` or `metric=` what alone it is about.
 
+    Args:
+        papers: gives what stands in a block about papers, by the words that it names.
+
     Raises:
-        LeakboardError: a block names no rule.
+        LeakboardError: a block names no rule, or no table of a paper.
     """
 
     def filled(block: re.Match[str]) -> str:
-        return f"{block[1]}\n{listing(chosen(found, block[2].split()))}\n{block[3]}"
+        about = block[3]
+        own = papers(about) if block[2] == "papers" else listing(chosen(found, about.split()))
+        return f"{block[1]}\n{own}\n{block[4]}"
 
     return BLOCK.sub(filled, text)
 
