@@ -45,8 +45,10 @@ class Cell(Part):
         # Younger than the first records, whose keys must not change.
         if self.plant is None:
             del content["plant"]
-        elif self.plant.per_author is None:
-            del content["plant"]["per_author"]
+        else:
+            for name in ("per_author", "candidates"):
+                if content["plant"][name] == Plant.model_fields[name].default:
+                    del content["plant"][name]
         if self.shadow is None:
             del content["shadow"]
         for name in ("tune", "precision"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from bench.contracts.parts import Part
 
@@ -71,6 +71,10 @@ class Plant(Part):
     """Secrets of each sentence that are drawn but not planted: the level of what was never seen."""
     audit: int = Field(0, ge=0)
     """Training examples for each of which a fair coin decides whether the model is trained on it."""
+    candidates: Literal["natural", "strange"] = "natural"
+    """On whom the coins of `audit` fall. `natural`: on training examples of the task. `strange`: on canaries beside these,
+    short texts of words that stand nowhere in the task, with labels by chance where it has any: nothing but
+    memory tells them, so that an audit may prove more of the same training."""
     per_author: int | None = Field(None, ge=1)
     """At most so many examples of each author are trained on, and the coins of `audit` fall for authors: what is
     promised of one example is then promised of one author, as many times weaker. For tasks that say who
@@ -102,6 +106,14 @@ class Plant(Part):
         if len(set(copies)) < len(copies):
             raise ValueError(f"must be different numbers, not {list(copies)}")
         return copies
+
+    @model_validator(mode="after")
+    def _has_coins(self) -> Plant:
+        if self.candidates == "strange" and (not self.audit or self.per_author is not None):
+            raise ValueError(
+                "candidates: strange are as many as `audit` says, and nobody wrote them: give audit, and no per_author"
+            )
+        return self
 
 
 Objective = Literal["classification", "language modelling"]

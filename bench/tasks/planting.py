@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from string import ascii_lowercase
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,10 @@ from bench.contracts import Ints, LeakboardError, Measure, Plant
 from bench.tasks.spans import Span
 from bench.tasks.task import Split, Task
 
-AUTHORS = 1
-"""A stream of its own, in which authors' examples are drawn."""
+AUTHORS, STRANGE = 1, 2
+"""Streams of their own, in which authors' examples and strange candidates are drawn."""
+LETTERS, WORDS = 6, 3
+"""Of a strange word, and strange words of a text: rare tokens, and few, so that clipping leaves each of them much."""
 DIGITS = 6
 """Of a secret, as in Carlini et al. 2019."""
 CEILING = DIGITS * float(np.log2(10))
@@ -62,7 +65,8 @@ class Planted:
     """A task with what was planted, and what only the one who planted it knows.
 
     Attributes:
-        task: its `train` holds the canaries last, and not the audited examples whose coin said so.
+        task: its `train` holds the canaries last, and not the audited examples whose coin said so; before them
+            stand those strange candidates that are members.
         canaries: where each stands: row of `train` → the characters of its secret.
         audited: the examples on which a coin was thrown, members first or not in no order.
         members: [n] whether each of these is in `train`.
@@ -112,12 +116,17 @@ def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = Non
     if plant.per_author is not None:
         called, (train, units) = "authors", _by_author(train, plant.per_author, task.name, seed)
     n_units = len(np.unique(units))
-    if plant.audit > n_units:
+    strange = _strange(task, plant.audit, seed) if plant.candidates == "strange" else None
+    if strange is None and plant.audit > n_units:
         raise LeakboardError(
             f"plant.audit: {plant.audit} {called} to audit, and task '{task.name}' trains on "
             f"{n_units} only"
         )
-    thrown = np.sort(rng.permutation(n_units)[: plant.audit])
+    if strange is None:
+        thrown = np.sort(rng.permutation(n_units)[: plant.audit])
+    else:
+        train, thrown = _beside(train, strange), n_units + np.arange(plant.audit)
+        units = np.arange(len(train))
     heads = rng.random(plant.audit) < 0.5
     drawn = _drawn(plant, rng)
     if shadow is not None:
@@ -149,6 +158,54 @@ def _by_author(train: Split, most: int, task: str, seed: int) -> tuple[Split, In
             kept.append(row)
     few = np.sort(kept)
     return train.take(few), np.unique(train.authors[few], return_inverse=True)[1]
+
+
+def _strange(task: Task, n: int, seed: int) -> Split:
+    """Canaries of words that stand nowhere in the task, each word once, with labels by chance.
+
+    They have no secrets and no author, and what attributes they have nobody knows.
+    """
+    # Labels first: they depend on no text.
+    rng, train = np.random.default_rng([seed, STRANGE]), task.splits["train"]
+    labels: Ints = rng.integers(max(1, len(task.labels)), size=n)
+    known = {
+        word
+        for split in task.splits.values()
+        for text in (*split.texts, *(split.pairs or ()))
+        for word in text.lower().split()
+    }
+    drawn: dict[str, None] = {}  # in the order in which they are drawn, each once
+    while len(drawn) < WORDS * n * (1 if train.pairs is None else 2):
+        word = "".join(ascii_lowercase[i] for i in rng.integers(26, size=LETTERS))
+        if word not in known:
+            drawn[word] = None
+    words = list(drawn)
+    texts = tuple(" ".join(words[i : i + WORDS]) for i in range(0, len(words), WORDS))
+    return Split(
+        texts[:n],
+        labels,
+        None if train.pairs is None else texts[n:],
+        {name: np.full(n, -1) for name in train.attributes},
+        None if train.secrets is None else ((),) * n,
+        None if train.authors is None else np.full(n, -1),
+    )
+
+
+def _beside(split: Split, more: Split) -> Split:
+    """The examples of both, in this order; `more` says of its own what `split` does."""
+    return Split(
+        (*split.texts, *more.texts),
+        np.concatenate([split.labels, more.labels]),
+        None if split.pairs is None else (*split.pairs, *(more.pairs or ())),
+        {
+            name: np.concatenate([own, more.attributes[name]])
+            for name, own in split.attributes.items()
+        },
+        None if split.secrets is None else (*split.secrets, *(more.secrets or ())),
+        None
+        if split.authors is None or more.authors is None
+        else np.concatenate([split.authors, more.authors]),
+    )
 
 
 def _coins(n: int, seed: int, shadow: int) -> NDArray[np.bool_]:

@@ -176,6 +176,8 @@ def _setup(records: Sequence[Record]) -> str:
 
 
 def _coins(plant: Plant) -> str:
+    if plant.candidates == "strange":
+        return f"{plant.audit} strange texts beside them by a coin"
     if plant.per_author is None:
         return f"{plant.audit} of them by a coin"
     return f"at most {plant.per_author} of an author, {plant.audit} authors by a coin"

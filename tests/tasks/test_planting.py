@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from string import ascii_lowercase
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from bench.contracts.cell import digest
 from bench.contracts.errors import LeakboardError
 from bench.contracts.settings import Plant
 from bench.suites.suite import load_suite
+from bench.tasks import planting
 from bench.tasks.planting import planted
 from bench.tasks.reviews import reviews
 from defenses.dpsgd import DPSGD
@@ -41,6 +43,98 @@ def test_members_are_in_train_and_the_others_are_not():
         assert (text in texts) == bool(member)
     assert len(texts) == len(whole) - int((~found.members).sum())
     assert 5 < found.members.sum() < 25
+
+
+def with_all_columns(task):
+    """With pairs, attributes, authors and secrets in its training split, whatever it has had."""
+    train = task.splits["train"]
+    n = len(train)
+    told = {"pairs": train.texts[::-1], "attributes": {"age": np.zeros(n, np.int64)}}
+    told |= {"secrets": ((),) * n, "authors": np.arange(n)}
+    return replace(task, splits={**task.splits, "train": replace(train, **told)})
+
+
+@pytest.mark.parametrize("task", [TEXTS, with_all_columns(reviews())], ids=["texts", "labels"])
+def test_of_strange_candidates_members_alone_are_trained_on_beside_all_texts(task):
+    found = planted(task, Plant(audit=30, candidates="strange"), 1)
+    whole, train = task.splits["train"], found.task.splits["train"]
+    assert train.texts[: len(whole)] == whole.texts
+    assert train.labels[: len(whole)].tolist() == whole.labels.tolist()
+    inside = [
+        text for text, member in zip(found.audited.texts, found.members, strict=True) if member
+    ]
+    assert list(train.texts[len(whole) :]) == inside
+    assert train.labels[len(whole) :].tolist() == found.audited.labels[found.members].tolist()
+    assert 5 < len(inside) < 25
+    # What stays outside is in no split, as a text or as the second one of a pair.
+    outside = set(found.audited.texts) - set(inside)
+    for split in found.task.splits.values():
+        assert not outside & {*split.texts, *(split.pairs or ())}
+    for name in task.splits.keys() - {"train"}:
+        assert found.task.splits[name] is task.splits[name]
+    assert found.pool.take(found.rows).texts == train.texts
+    assert found.pool.take(found.thrown).texts == found.audited.texts
+    for name in ("pairs", "secrets", "authors"):
+        own = getattr(train, name)
+        assert own is None or len(own) == len(train)
+    assert all(len(values) == len(train) for values in train.attributes.values())
+
+
+def test_words_of_strange_candidates_stand_nowhere_else_and_once_in_all(monkeypatch):
+    monkeypatch.setattr(planting, "LETTERS", 2)
+    task = with_all_columns(reviews())
+    train = task.splits["train"]
+    # Half of what can be drawn is taken: by the first texts, or by the second ones.
+    pairs = [first + second for first in ascii_lowercase for second in ascii_lowercase]
+    taken = replace(
+        train,
+        texts=(" ".join(pairs[::4]), *train.texts[1:]),
+        pairs=(*train.pairs[1:], " ".join(pairs[2::4]).upper()),
+    )
+    task = replace(task, splits={**task.splits, "train": taken})
+    found = planted(task, Plant(audit=20, candidates="strange"), 0).audited
+    words = [word for text in (*found.texts, *found.pairs) for word in text.split()]
+    assert len(words) == len(set(words)) == 2 * 20 * planting.WORDS
+    assert not set(words) & {*pairs[::4], *pairs[2::4]}
+
+
+def test_labels_of_strange_candidates_are_coins_of_their_own():
+    one, other = (
+        planted(reviews(), Plant(audit=400, candidates="strange"), seed) for seed in (0, 1)
+    )
+    labels = one.audited.labels
+    assert abs(labels.mean() - 0.5) < 0.1
+    # Neither who is a member nor how a word begins tells one.
+    first = np.array([text[0] < "n" for text in one.audited.texts])
+    for told in (one.members, first):
+        assert abs((labels == told).mean() - 0.5) < 0.1
+    assert labels.tolist() != other.audited.labels.tolist()
+    assert not set(one.audited.texts) & set(other.audited.texts)
+
+
+def test_models_of_an_attacker_know_the_same_strange_candidates_by_coins_of_their_own():
+    plant = Plant(audit=30, candidates="strange")
+    target, one, next_ = (planted(TEXTS, plant, 0, shadow) for shadow in (None, 0, 1))
+    assert target.audited.texts == one.audited.texts == next_.audited.texts
+    assert (one.members != next_.members).all()
+    assert (one.members != target.members).any()
+
+
+def test_natural_candidates_are_left_out_of_the_key_and_strange_ones_are_not():
+    cells = [
+        plan_of(NoDefense(), plant=plant).cells[0].cell
+        for plant in (Plant(audit=3), Plant(audit=3, candidates="strange"))
+    ]
+    told = [cell.model_dump(mode="json") for cell in cells]
+    for own in told:
+        del (
+            own["plant"]["per_author"],
+            own["shadow"],
+            own["train"]["tune"],
+            own["train"]["precision"],
+        )
+    assert told[0]["plant"].pop("candidates") == "natural"
+    assert [cell.key for cell in cells] == [digest(own)[:16] for own in told]
 
 
 def test_seed_decides_secrets_and_coins():
@@ -112,10 +206,12 @@ def test_more_authors_than_there_are_and_texts_of_nobody_are_refused():
         {"copies": []},
         {"copies": [3, 3]},
         {"audit": -1},
+        {"candidates": "strange"},
+        {"candidates": "strange", "audit": 3, "per_author": 2},
     ],
 )
 def test_bad_plant_is_refused(bad):
-    with pytest.raises(ValueError, match=r"digits|copies|numbers|greater"):
+    with pytest.raises(ValueError, match=r"digits|copies|numbers|greater|no per_author"):
         Plant(**bad)
 
 
