@@ -74,7 +74,7 @@ class Plant(Part):
     candidates: Literal["natural", "strange"] = "natural"
     """On whom the coins of `audit` fall. `natural`: on training examples of the task. `strange`: on canaries beside these,
     short texts of words that stand nowhere in the task, with labels by chance where it has any: nothing but
-    memory tells them, so that an audit may prove more of the same training."""
+    memory tells them."""
     per_author: int | None = Field(None, ge=1)
     """At most so many examples of each author are trained on, and the coins of `audit` fall for authors: what is
     promised of one example is then promised of one author, as many times weaker. For tasks that say who
