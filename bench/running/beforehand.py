@@ -29,7 +29,9 @@ def _of_cell(planned: Planned, task: Task) -> Iterator[str]:
     if plant is None:
         return
     texts = min(texts, planned.cell.limit or texts)
-    lines = len(plant.canaries) * plant.each * sum(plant.copies)
+    # Each coin keeps an example out half of the time: of the texts, or of canaries beside them.
+    heads, strange = plant.audit // 2, plant.candidates == "strange"
+    lines = len(plant.canaries) * plant.each * sum(plant.copies) + (heads if strange else 0)
     if lines > texts:
         yield (
             f"planted: {lines:,} lines of canaries beside {texts:,} texts of {task.name}: the model sees more of "
@@ -37,9 +39,8 @@ def _of_cell(planned: Planned, task: Task) -> Iterator[str]:
         )
     asked = any(Goal.MEMBERSHIP in pairing.goals for pairing in planned.pairings)
     if asked and plant.audit > 1 and plant.per_author is None:
-        # Each coin keeps an example out half of the time.
         with suppress(LeakboardError):  # which the cell tells as it is run
-            yield from _audit(planned, plant.audit, texts - plant.audit // 2 + lines)
+            yield from _audit(planned, plant.audit, texts + lines - (0 if strange else heads))
 
 
 def _audit(planned: Planned, coins: int, examples: int) -> Iterator[str]:

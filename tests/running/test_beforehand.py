@@ -47,6 +47,16 @@ def test_an_audit_that_could_contradict_nothing_is_told_before_it_is_run(asked):
     assert set(asked) == {(8.0, 0.1 / 38, 16 / 38, 6)}
 
 
+def test_strange_candidates_are_counted_beside_all_texts(asked):
+    assert len(of_audit(DPSGD(epsilon=8.0), candidates="strange")) == 1
+    # 48 examples, and ten of the canaries.
+    assert set(asked) == {(8.0, 0.1 / 58, 16 / 58, 8)}
+    few, many = (Plant(audit=coins, candidates="strange") for coins in (96, 98))
+    assert notes(make(NoDefense(), plant=few, attacks=())) == []
+    (line,) = notes(make(NoDefense(), plant=many, attacks=()))
+    assert line.startswith("planted: 49 lines of canaries beside 48 texts of reviews: ")
+
+
 def test_the_whole_profile_is_asked_for_only_where_its_first_pair_is_not_enough(asked, monkeypatch):
     assert of_audit(DPSGD(epsilon=0.1)) == []
     assert not asked
