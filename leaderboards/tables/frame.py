@@ -283,4 +283,7 @@ def shared(cell: Cell) -> str:
     How a model is trained belongs to its defense: each is compared at its best.
     """
     rest = cell.model_dump(mode="json", exclude=FREE)
+    if cell.plant is not None and cell.plant.candidates == "natural":
+        # Younger than names and addresses that were made of these digits.
+        del rest["plant"]["candidates"]
     return digest(rest | {"train": cell.train.model_dump(mode="json", include=set(ALIKE))})[:8]
