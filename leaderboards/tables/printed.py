@@ -71,9 +71,7 @@ def paper_of(suite: str) -> Printed | None:
 
 def mirrored(paper: Printed) -> pd.DataFrame:
     """What the paper that a suite mirrors prints, its tasks by the names that the suite has for them."""
-    known = printed(paper.paper, paper.artefact, paper.model)
-    ours = {theirs: name for name, theirs in paper.task.items()}
-    return known.assign(task=known["task"].replace(ours))
+    return _as_ours(printed(paper.paper, paper.artefact, paper.model), [paper])
 
 
 def artefacts() -> list[tuple[str, str]]:
@@ -84,9 +82,8 @@ def artefacts() -> list[tuple[str, str]]:
 
 def table(paper: str, artefact: str) -> pd.DataFrame:
     """What one table of a paper prints, its tasks by the names that suites have for them."""
-    ours = {theirs: name for one in mirroring(paper, artefact) for name, theirs in _tasks(one)}
-    known = printed(paper, [artefact])
-    return known.assign(task=known["task"].replace(ours))
+    papers = [one.paper for one in mirroring(paper, artefact) if one.paper]
+    return _as_ours(printed(paper, [artefact]), papers)
 
 
 @cache
@@ -99,8 +96,10 @@ def mirroring(paper: str, artefact: str) -> tuple[Suite, ...]:
     return tuple(own or every)
 
 
-def _tasks(suite: Suite) -> list[tuple[str, str]]:
-    return list(suite.paper.task.items()) if suite.paper else []
+def _as_ours(known: pd.DataFrame, papers: Sequence[Printed]) -> pd.DataFrame:
+    """Printed points, their tasks by the names that suites have for them."""
+    ours = {theirs: name for paper in papers for name, theirs in paper.task.items()}
+    return known.assign(task=known["task"].replace(ours))
 
 
 def _only(rows: pd.DataFrame, column: str, wanted: Sequence[str]) -> pd.DataFrame:
