@@ -81,7 +81,8 @@ def tune(
 
     Every row has the same budget in passes over the data, at most `MOST` times what the suite's own training
     costs: a list of trials with the first seed, then the better half of them with one more seed, until
-    one is left or the budget is spent. A trial is a cell that is evaluated on `held-out`, without attacks and
+    the budget is spent or the seeds are; the last one left goes on alone, so that more is known of what it comes to,
+    by which settings of several defenses are matched. A trial is a cell that is evaluated on `held-out`, without attacks and
     without anything planted. Run again, it goes on where it stopped.
 
     Args:
@@ -159,7 +160,7 @@ class _Race:
         if number:
             self.alive = best(self.alive)
             half = self.alive[: math.ceil(len(self.alive) / 2)]
-            if len(self.alive) < 2 or sum(trial.cost for trial in half) > self.left:
+            if sum(trial.cost for trial in half) > self.left:
                 return []
             self.alive = half
         self.left -= sum(trial.cost for trial in self.alive)

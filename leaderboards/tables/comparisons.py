@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.contracts import Plant, Record
+from bench.contracts import Cell, Plant, Record, digest
 from bench.scoring import UNTUNED, gain
-from bench.tasks import planted_view
+from bench.tasks import HELD_OUT, planted_view
 from leaderboards.tables.deciding import PAPER, STRONGEST, Decided, deciding
 from leaderboards.tables.frame import Row, frame, rows_of, shared
 from leaderboards.tables.means import SETTING, average, interval, setting_of
@@ -26,6 +26,8 @@ CELL = [
     *["epoch_bytes_up", "epoch_bytes_down"],
 ]
 """What is asked of a cell, whatever was found on it."""
+APART_FROM_TRAINING = {"evaluate", "plant", "record", "seed"}
+"""What of a cell does not say how it is trained."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class Comparison:
         settings: a row for each, with the columns of `SETTING`, `label` and `undefended`; the `points`
             of utility that it loses against no protection, with `low`, `high` and `seeds`;
             `sent`, the megabytes that cross the trust boundary per epoch of fine-tuning, both ways; and
-            `held_out`, the utility of the trials of its own training on held-out training examples, by
-            their seed; empty where no such trials are at hand.
+            `held_out`, the utility on held-out training examples of what was trained like it, by the
+            seed; empty where no such records are at hand.
     """
 
     task: str
@@ -204,7 +206,7 @@ def _settings(rows: pd.DataFrame, by_key: Mapping[str, Record]) -> pd.DataFrame:
     # `none` where it ran: other methods with their protection off may still cost something.
     plain = open_[open_["defense"] == "none"]
     plain = _at_its_best(open_ if plain.empty else plain)
-    reference = _by_seed(plain, by_key)
+    reference, held_out = _by_seed(plain, by_key), _held_out(by_key.values())
     found = []
     for _, same in cells.groupby(SETTING, sort=False, dropna=False):
         points, low, high, seeds = paired(reference, _by_seed(same, by_key))
@@ -212,20 +214,24 @@ def _settings(rows: pd.DataFrame, by_key: Mapping[str, Record]) -> pd.DataFrame:
         row = {name: first[name] for name in [*SETTING, "utility_metric"]}
         row |= {"points": 100 * points, "low": 100 * low, "high": 100 * high, "seeds": seeds}
         row["sent"] = (same["epoch_bytes_up"] + same["epoch_bytes_down"]).mean() / 1e6
-        row["held_out"] = _held_out([by_key[key] for key in same["key"]], by_key)
+        like = {_trained(by_key[key].cell) for key in same["key"]}
+        row["held_out"] = {seed: u for one in like for seed, u in held_out.get(one, {}).items()}
         found.append(row | {"undefended": bool(first["undefended"])})
     return told_apart(labelled(pd.DataFrame(found)))
 
 
-def _held_out(records: Sequence[Record], known: Mapping[str, Record]) -> dict[int, float]:
-    """Utility of the trials that chose how these were trained, of those trained like them, by seed."""
-    trials = [
-        known[key]
-        for record in records
-        for key in record.provenance.trials
-        if key in known and known[key].cell.train == record.cell.train
-    ]
-    return {trial.cell.seed: trial.utility.value for trial in trials if trial.utility}
+def _held_out(records: Iterable[Record]) -> dict[str, dict[int, float]]:
+    """Of what was judged on held-out training examples the utility, by what was trained and by the seed."""
+    found = dict[str, dict[int, float]]()
+    for record in records:
+        if record.cell.evaluate == HELD_OUT and record.utility:
+            found.setdefault(_trained(record.cell), {})[record.cell.seed] = record.utility.value
+    return found
+
+
+def _trained(cell: Cell) -> str:
+    """Tells what is trained apart, whatever is planted, recorded and reported, with any seed."""
+    return digest(cell.model_dump(mode="json", exclude=APART_FROM_TRAINING))
 
 
 def _at_its_best(cells: pd.DataFrame) -> pd.DataFrame:

@@ -94,6 +94,13 @@ def test_of_a_race_those_go_on_that_did_best():
     assert [trial.utility for trial in race.next(1)] == [0.9, 0.7]
 
 
+def test_the_last_one_goes_on_alone_while_the_budget_lasts():
+    row = SuiteRow(defense=SAP())
+    race = _Race([Trial(row, TrainSettings(epochs=epochs)) for epochs in (1, 2)], 4.1)
+    runs = [[trial.settings.epochs for trial in race.next(number)] for number in range(4)]
+    assert runs == [[1, 2], [1], [1], []]
+
+
 def test_all_trials_of_a_row_cost_at_most_four_times_its_training(tmp_path):
     base = suite(SAP(eta=75), seeds=[0])
     for choice in tune(base, tmp_path).choices:
