@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.contracts import (
     Claim,
@@ -94,6 +95,16 @@ def rescored(record: Record) -> Rescored:
             unchecked.add(f"moments of {leak.attack.name} but the one that counts")
             found += _beside_its_curve(record.key, leak, leak.success)
     return Rescored(found, numbers, unchecked)
+
+
+def proven(leak: Leak, claim: Claim) -> float | None:
+    """The lower bound on ε that the guesses of an audit come to by some claim, such as that of another model.
+
+    None where a leak is no audit, or keeps no guesses.
+    """
+    if leak.epsilon is None or not leak.raw:
+        return None
+    return one_run.audit(*_coins(leak.raw), *one_run.promised(claim))
 
 
 def _all(record: Record) -> Iterator[tuple[str, Numbers, Callable[[], Numbers]]]:
@@ -221,16 +232,21 @@ def _labels(raw: Raw, measure: Measure) -> Numbers:
 
 
 def _members(raw: Raw, metric: str, claim: Claim | None) -> Numbers:
-    kept = {name: values for name, values in raw.items() if name != "millionths"}
-    ranks, member = _ints(kept, "twice_rank", "member")
-    if not np.array_equal(np.unique(member), [0, 1]):
-        raise Impossible("membership is 0 or 1, and both occur")
-    scores, inside = ranks / 2, member.astype(bool)
-    units = {"units": float(len(member))}
+    scores, inside = _coins(raw)
+    units = {"units": float(len(inside))}
     if metric == FEW_WRONG:
         return _plain(one_run.tpr_at(memory.LOW, scores, inside)) | units
     epsilon = one_run.audit(scores, inside, *one_run.promised(claim))
     return _plain(one_run.auc(scores, inside)) | units | {"epsilon": epsilon}
+
+
+def _coins(raw: Raw) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Scores [m] of an audit, and whether each was trained on."""
+    kept = {name: values for name, values in raw.items() if name != "millionths"}
+    ranks, member = _ints(kept, "twice_rank", "member")
+    if not np.array_equal(np.unique(member), [0, 1]):
+        raise Impossible("membership is 0 or 1, and both occur")
+    return ranks / 2, member.astype(bool)
 
 
 def _canaries(raw: Raw, metric: str) -> Numbers:

@@ -7,37 +7,56 @@ from statistics import fmean
 
 import numpy as np
 
-from bench.contracts import Leak, Record
-from bench.scoring import provable
+from bench.contracts import Leak, Record, attack_id
+from bench.scoring import UNTUNED, provable, proven
 from leaderboards.findings.finding import Finding, listed
 from leaderboards.tables import Comparison, counted, interval
 
+Audited = tuple[Record, Leak]
+
 
 def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
-    """The bounds at each claimed ε, means over seeds; the claim of which most is proven speaks."""
+    """The bounds at each claimed ε, means over seeds; the claim of which most is proven speaks.
+
+    One attack audits all: that which proves most of a model without protection, so that it is not chosen by what it
+    proves of the others.
+    """
     for comparison in compared:
-        by_claim: dict[tuple[str, float], list[tuple[Record, Leak]]] = {}
-        for record in comparison.records:
-            claimed = record.claim.epsilon_of_members if record.claim else None
-            for leak in record.leaks:
-                if leak.epsilon is not None and claimed is not None:
-                    by_claim.setdefault((record.cell.defense.name, claimed), []).append(
+        audits = [
+            (r, leak) for r in comparison.records for leak in r.leaks if leak.epsilon is not None
+        ]
+        open_ = [(r, k) for r, k in audits if r.undefended and r.cell.defense.name != UNTUNED]
+        claimed = [(r, k) for r, k in audits if r.claim and r.claim.epsilon_of_members is not None]
+        for defense in dict.fromkeys(record.cell.defense.name for record, _ in claimed):
+            own = [(r, k) for r, k in claimed if r.cell.defense.name == defense]
+            attack = _strongest(open_ or own)
+            by_claim: dict[float, list[Audited]] = {}
+            for record, leak in own:
+                if record.claim and attack_id(leak.attack) == attack:
+                    by_claim.setdefault(record.claim.epsilon_of_members or 0.0, []).append(
                         (record, leak)
                     )
-        for defense in dict.fromkeys(name for name, _ in by_claim):
-            own = {claim: seen for (name, claim), seen in by_claim.items() if name == defense}
-            if len(own) > 1:
-                yield _finding(comparison, defense, own)
+            if len(by_claim) > 1:
+                same = [(r, k) for r, k in open_ if attack_id(k.attack) == attack]
+                yield _finding(comparison, defense, by_claim, same)
+
+
+def _strongest(audits: Sequence[Audited]) -> str:
+    """The attack by which most is proven on average, of equal ones the first."""
+    bounds: dict[str, list[float]] = {}
+    for _, leak in audits:
+        bounds.setdefault(attack_id(leak.attack), []).append(leak.epsilon or 0.0)
+    return max(bounds, key=lambda attack: fmean(bounds[attack]))
 
 
 def _finding(
-    comparison: Comparison, defense: str, own: dict[float, list[tuple[Record, Leak]]]
+    comparison: Comparison,
+    defense: str,
+    own: dict[float, list[Audited]],
+    open_: Sequence[Audited],
 ) -> Finding:
     bounds = {claim: fmean(leak.epsilon or 0.0 for _, leak in seen) for claim, seen in own.items()}
     worst = max(bounds, key=lambda claim: bounds[claim] / claim)
-    told = listed(
-        [f"{bounds[claim]:.2f} at ε = {claim:g}" for claim in sorted(bounds, reverse=True)]
-    )
     above = [claim for claim in bounds if bounds[claim] > claim]
     verdict = "above the claim: a fault in the defense" if above else "below every claim"
     ceilings = {claim: fmean(_provable(*one) for one in seen) for claim, seen in own.items()}
@@ -51,7 +70,8 @@ def _finding(
     return Finding(
         rule="audits",
         claim=f"On {comparison.task} with {comparison.model}, what {seen[0][1].attack.name} proves about the ε of "
-        f"{defense}{_unit(seen[0][0])} is {told} (means over {counted(seeds, 'seed')}): {verdict}.",
+        f"{defense}{_unit(seen[0][0])} is {_at(bounds)} (means over {counted(seeds, 'seed')}): {verdict}."
+        + _without_noise(own, open_),
         task=comparison.task,
         model=comparison.model,
         settings=tuple(f"{defense} ε={claim:g}" for claim in sorted(own, reverse=True)),
@@ -61,7 +81,34 @@ def _finding(
         n=seen[0][1].units,
         seeds=seeds,
         attack=seen[0][1].attack.name,
-        keys=tuple(dict.fromkeys(record.key for seen in own.values() for record, _ in seen)),
+        keys=tuple(
+            dict.fromkeys(record.key for seen in [*own.values(), open_] for record, _ in seen)
+        ),
+    )
+
+
+def _without_noise(own: dict[float, list[Audited]], open_: Sequence[Audited]) -> str:
+    """What the same attack proves by each claim of models without protection, and so whether it would notice."""
+    found = dict[float, float]()
+    for claim, seen in own.items():
+        promised = seen[0][0].claim
+        assert promised
+        bounds = [bound for _, leak in open_ if (bound := proven(leak, promised)) is not None]
+        if not bounds:
+            return ""
+        found[claim] = fmean(bounds)
+    missed = [f"{claim:g}" for claim in sorted(found, reverse=True) if found[claim] <= claim]
+    told = f" Of a model that is not protected at all it proves {_at(found)}: "
+    if not missed:
+        return f"{told}missing noise would be noticed."
+    if len(missed) == len(found):
+        return f"{told}not even missing noise would be noticed."
+    return f"{told}missing noise would not be noticed at ε = {listed(missed)}."
+
+
+def _at(bounds: dict[float, float]) -> str:
+    return listed(
+        [f"{bounds[claim]:.2f} at ε = {claim:g}" for claim in sorted(bounds, reverse=True)]
     )
 
 

@@ -258,6 +258,40 @@ def test_bounds_on_epsilon_stand_beside_the_claims():
     assert "above the claim: a fault in the defense" in one.claim
 
 
+def test_what_audits_is_what_proves_most_without_protection_and_whether_it_would_notice_is_told():
+    def audited(params, bounds, right, claim=None):
+        """Two attacks on 200 coins; of the ranking of each, whose guesses are right for so many of all."""
+        member = [n % 2 for n in range(200)]
+        leaks = []
+        for (name, bound), share in zip(bounds.items(), right, strict=True):
+            ranks = [
+                2 * n + (1000 if told == (n % 100 < share) else 0) for n, told in enumerate(member)
+            ]
+            audit = {"epsilon": bound, "epsilon_ceiling": 9.0}
+            audit["raw"] = {"twice_rank": ranks, "member": member}
+            goal = (Goal.MEMBERSHIP, 0.5)
+            leaks.append(leak(0.6, name, *goal, channel=Channel.MODEL, **audit))
+        return cells("dpsgd", params, leaks, claim=claim, undefended=claim is None)
+
+    def claiming(epsilon, rmia):
+        given = {"parameters": {"epsilon": epsilon}, "covers": "all", "unit": "example"}
+        claim = Claim(guarantee="dp", **given)
+        bounds = {"membership": 0.2, "rmia": rmia}
+        return audited({"epsilon": epsilon}, bounds, (50, 50), claim)
+
+    def told(right):
+        open_ = audited({"epsilon": None}, {"membership": 0.3, "rmia": 2.5}, (50, right))
+        (one,) = found("audits", PLAIN, open_, claiming(8.0, 0.0), claiming(1.0, 0.1))
+        assert one.attack == "rmia"
+        assert "is 0.00 at ε = 8 and 0.10 at ε = 1 (means" in one.claim
+        assert {r.key for r in open_} <= set(one.keys)
+        return one.claim.split("Of a model that is not protected at all it proves ")[1]
+
+    assert told(100).endswith(": missing noise would not be noticed at ε = 8.")
+    # Half of its guesses are right.
+    assert told(50) == "0.00 at ε = 8 and 0.00 at ε = 1: not even missing noise would be noticed."
+
+
 def test_where_no_attack_works_without_protection_that_is_the_finding():
     def member(success):
         return leak(success, "membership", Goal.MEMBERSHIP, 0.5, channel=Channel.MODEL)
