@@ -130,6 +130,11 @@ def test_what_a_row_sets_itself_stays():
     # A language model has no head of its own.
     assert {t.settings.tune for t in trials_of(SuiteRow(defense=DPSGD()), base, 100, 0)} == {"lora"}
     assert free[0].settings == base
+    # All weights stay all weights, at rates that they bear and in batches that noise does not drown.
+    every = trials_of(SuiteRow(defense=DPSGD()), TrainSettings(tune="full"), 400, 0)[1:]
+    assert {t.settings.tune for t in every} == {"full"}
+    assert {t.settings.batch_size for t in every} == {100, 400}
+    assert {t.settings.learning_rate for t in every} == {base.learning_rate, 3 * base.learning_rate}
     heads = SuiteRow(defense=DPSGD(), train=TrainSettings(tune="head"))
     tried = trials_of(heads, base, 100, 2)[1:]
     assert {trial.settings.learning_rate for trial in tried} == {0.1, 0.03, 0.3}
