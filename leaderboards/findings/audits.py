@@ -29,24 +29,25 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
         claimed = [(r, k) for r, k in audits if r.claim and r.claim.epsilon_of_members is not None]
         for defense in dict.fromkeys(record.cell.defense.name for record, _ in claimed):
             own = [(r, k) for r, k in claimed if r.cell.defense.name == defense]
-            attack = _strongest(open_ or own)
+            attack = _auditor(open_, own)
             by_claim: dict[float, list[Audited]] = {}
-            for record, leak in own:
-                if record.claim and attack_id(leak.attack) == attack:
-                    by_claim.setdefault(record.claim.epsilon_of_members or 0.0, []).append(
-                        (record, leak)
-                    )
+            for record, leak in _by(attack, own):
+                claim = record.claim.epsilon_of_members if record.claim else None
+                by_claim.setdefault(claim or 0.0, []).append((record, leak))
             if len(by_claim) > 1:
-                same = [(r, k) for r, k in open_ if attack_id(k.attack) == attack]
-                yield _finding(comparison, defense, by_claim, same)
+                yield _finding(comparison, defense, by_claim, _by(attack, open_))
 
 
-def _strongest(audits: Sequence[Audited]) -> str:
-    """The attack by which most is proven on average, of equal ones the first."""
-    bounds: dict[str, list[float]] = {}
-    for _, leak in audits:
-        bounds.setdefault(attack_id(leak.attack), []).append(leak.epsilon or 0.0)
-    return max(bounds, key=lambda attack: fmean(bounds[attack]))
+def _auditor(open_: Sequence[Audited], own: Sequence[Audited]) -> str:
+    """Of the attacks on a defense that which proves most without protection, of equal ones the first."""
+    bounds: dict[str, list[float]] = {attack_id(leak.attack): [] for _, leak in own}
+    for _, leak in open_:
+        bounds.get(attack_id(leak.attack), []).append(leak.epsilon or 0.0)
+    return max(bounds, key=lambda attack: fmean(bounds[attack] or [0.0]))
+
+
+def _by(attack: str, audits: Sequence[Audited]) -> list[Audited]:
+    return [(record, leak) for record, leak in audits if attack_id(leak.attack) == attack]
 
 
 def _finding(
