@@ -103,7 +103,7 @@ def tradeoff(
     theirs = printed_curves(_comparable(known, drawn)) if known is not None else []
     tasks = list(dict.fromkeys(drawn["task"]))
     with styled():
-        columns = min(len(tasks), 3)
+        columns = 2 if len(tasks) == 4 else min(len(tasks), 3)
         width, rows = WIDTHS[columns], -(-len(tasks) // columns)
         parts = [
             keys([*curves, *theirs]),
