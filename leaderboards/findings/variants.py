@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.contracts import Goal, Record
+from bench.contracts import Goal, Record, TrainSettings
 from bench.methods import Defense, registry
 from leaderboards.findings.finding import Finding, listed
 from leaderboards.tables import (
@@ -26,6 +26,8 @@ from leaderboards.tables import (
 
 Pair = tuple[dict[int, Record], dict[int, Record]]
 """Records of the plain and of the refined setting, by seed."""
+Trained = dict[TrainSettings, dict[int, Record]]
+"""Records of one setting by how they were trained, and by seed."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,12 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
 
 
 def _gains(comparison: Comparison, name: str, base: type[Defense]) -> list[Gain]:
-    """One for each setting that both have in at least two seeds, along the knob.
+    """One for each setting that both have in at least two seeds, trained alike where they were, along the knob.
 
     What only the refined one can be set to tells its settings apart where it varies.
     """
-    plain: dict[str, dict[int, Record]] = {}
-    refined: dict[str, dict[str, dict[int, Record]]] = {}
+    plain: dict[str, Trained] = {}
+    refined: dict[str, dict[str, Trained]] = {}
     for record in comparison.records:
         of = record.cell.defense
         if of.name in (name, base.name) and record.utility and not record.undefended:
@@ -83,19 +85,30 @@ def _gains(comparison: Comparison, name: str, base: type[Defense]) -> list[Gain]
             }
             own = {key: value for key, value in of.params.items() if key not in shared}
             mine = plain if of.name == base.name else refined.setdefault(canonical(own), {})
-            mine.setdefault(canonical(shared), {})[record.cell.seed] = record
+            trained = mine.setdefault(canonical(shared), {})
+            trained.setdefault(record.cell.train, {})[record.cell.seed] = record
     told = varying(refined)
     found = []
     for alone, by_shared in sorted(refined.items()):
         pairs: list[tuple[Any, Pair]] = [
-            (json.loads(text).get(base.knob), (plain.get(text, {}), records))
-            for text, records in by_shared.items()
+            (json.loads(text).get(base.knob), (_like(train, plain.get(text, {})), records))
+            for text, trained in by_shared.items()
+            for train, records in trained.items()
         ]
         for knob, pair in pairs:
             for gain in gains_of([(knob, pair)], base):
                 at = ", ".join(filter(None, [gain.at, settings(alone, told)]))
                 found.append((knob or 0.0, replace(gain, at=at, paid=_paid(*pair))))
     return [gain for _, gain in sorted(found, key=lambda one: -one[0])]
+
+
+def _like(train: TrainSettings, plain: Trained) -> dict[int, Record]:
+    """Of what was trained in several ways that which was trained alike, and else that of the highest utility."""
+    return plain.get(train) or max(plain.values(), key=_utility, default={})
+
+
+def _utility(records: Mapping[int, Record]) -> float:
+    return fmean(record.utility.value for record in records.values() if record.utility)
 
 
 def _paid(plain: Mapping[int, Record], refined: Mapping[int, Record]) -> str:

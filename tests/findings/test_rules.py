@@ -201,6 +201,18 @@ def test_a_refined_defense_is_compared_seed_by_seed_at_equal_parameters():
     assert found("variants", PLAIN, once) == []
 
 
+def test_a_refined_defense_is_compared_with_what_was_trained_alike_else_with_the_plain_one_at_its_best():
+    def sap(utility, epochs):
+        return cells("sap", {"eta": 75.0}, [], (utility, utility), epochs=epochs)
+
+    refined = cells("sap-cti", {"eta": 75.0, "share": 0.01}, [], (0.8, 0.8), epochs=2)
+    (one,) = found("variants", PLAIN, sap(0.7, 2), sap(0.9, 9), sap(0.6, 1), refined)
+    assert one.figure == pytest.approx(10.0)
+    assert len(one.keys) == 4
+    (one,) = found("variants", PLAIN, sap(0.9, 9), sap(0.6, 1), refined)
+    assert one.figure == pytest.approx(-10.0)
+
+
 def test_settings_of_a_refined_defense_that_the_plain_one_lacks_are_told_apart():
     def refined(share, utilities):
         reads = [leak(0.5 + share / 10), leak(0.4, "eia-map")]
