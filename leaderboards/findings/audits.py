@@ -7,7 +7,7 @@ from statistics import fmean
 
 import numpy as np
 
-from bench.contracts import Leak, Record, attack_id
+from bench.contracts import Leak, Record, TrainSettings, attack_id
 from bench.scoring import UNTUNED, provable, proven
 from leaderboards.findings.finding import Finding, listed
 from leaderboards.tables import Comparison, counted, interval
@@ -35,7 +35,7 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
                 claim = record.claim.epsilon_of_members if record.claim else None
                 by_claim.setdefault(claim or 0.0, []).append((record, leak))
             if len(by_claim) > 1:
-                yield _finding(comparison, defense, by_claim, _by(attack, open_))
+                yield _finding(comparison, defense, by_claim, _most(_by(attack, open_)))
 
 
 def _auditor(open_: Sequence[Audited], own: Sequence[Audited]) -> str:
@@ -44,6 +44,17 @@ def _auditor(open_: Sequence[Audited], own: Sequence[Audited]) -> str:
     for _, leak in open_:
         bounds.get(attack_id(leak.attack), []).append(leak.epsilon or 0.0)
     return max(bounds, key=lambda attack: fmean(bounds[attack] or [0.0]))
+
+
+def _most(audits: Sequence[Audited]) -> list[Audited]:
+    """Those of the one setting of which most is proven on average."""
+    groups: dict[tuple[str, TrainSettings], list[Audited]] = {}
+    for record, leak in audits:
+        group = (attack_id(record.cell.defense), record.cell.train)
+        groups.setdefault(group, []).append((record, leak))
+    return max(
+        groups.values(), key=lambda own: fmean(leak.epsilon or 0.0 for _, leak in own), default=[]
+    )
 
 
 def _by(attack: str, audits: Sequence[Audited]) -> list[Audited]:

@@ -293,7 +293,11 @@ def test_what_audits_is_what_proves_most_without_protection_and_whether_it_would
 
     def told(right):
         open_ = audited({"epsilon": None}, {"membership": 0.3, "rmia": 2.5}, (50, right))
-        (one,) = found("audits", PLAIN, open_, claiming(8.0, 0.0), claiming(1.0, 0.1))
+        claims = [claiming(8.0, 0.0), claiming(1.0, 0.1)]
+        (one,) = found("audits", PLAIN, open_, *claims)
+        # Another that is not protected either, of which less is proven, changes nothing.
+        less = audited({"epsilon": None, "clip": 2}, {"membership": 0.3, "rmia": 2.4}, (50, 50))
+        assert found("audits", PLAIN, open_, less, *claims) == [one]
         assert one.attack == "rmia"
         assert "is 0.00 at ε = 8 and 0.10 at ε = 1 (means" in one.claim
         assert {r.key for r in open_} <= set(one.keys)
