@@ -46,25 +46,29 @@ def at_same_utility(settings: Sequence[Setting]) -> Matched | None:
     """Of each defense the setting that keeps most at the same utility; None without any, or without `none`.
 
     Utility is the same within `FREE_LOSS` points of no protection and of each other: that of the trials on
-    held-out training examples, seed by seed, where all settings share seeds with no protection, else the one
-    that is reported. Of all such ranges the one is taken that holds settings of most defenses; of as many the
-    one nearest to no protection.
+    held-out training examples, seed by seed, where some setting of every defense shares seeds with no protection,
+    else the one that is reported. A setting of which no trial tells is then left out. Of all such ranges the one
+    is taken that holds settings of most defenses; of as many the one nearest to no protection.
     """
-    plain = next((o for o in settings if o.row["undefended"] and o.row["defense"] == "none"), None)
+    plains = [one for one in settings if one.row["undefended"] and one.row["defense"] == "none"]
+    plain = next((one for one in plains if one.lost["held_out"]), plains[0] if plains else None)
     others = [one for one in settings if not one.row["undefended"]]
     if plain is None or not others:
         return None
-    trials = [_lost_in_trials(plain, one) for one in others]
-    by = REPORTED if any(map(isnan, trials)) else HELD_OUT
-    points = trials if by == HELD_OUT else [float(one.lost["points"]) for one in others]
-    lost = {id(one): value for one, value in zip(others, points, strict=True)}
+    trials = {id(one): _lost_in_trials(plain, one) for one in others}
+    tried = [one for one in others if not isnan(trials[id(one)])]
+    by = HELD_OUT if _defenses(tried) == _defenses(others) else REPORTED
+    others = tried if by == HELD_OUT else others
+    lost = {
+        id(one): trials[id(one)] if by == HELD_OUT else float(one.lost["points"]) for one in others
+    }
     # Each range ends at a setting, or at no protection itself.
     starts = {0.0, -FREE_LOSS, *lost.values()}
     starts |= {start - FREE_LOSS for start in starts}
     ranges = [start for start in starts if -FREE_LOSS <= start <= 0.0]
     low = max(
         ranges,
-        key=lambda at: (len({o.row["defense"] for o in _inside(others, lost, at)}), -abs(at)),
+        key=lambda at: (len(_defenses(_inside(others, lost, at))), -abs(at)),
     )
     inside = sorted(_inside(others, lost, low), key=_keeps, reverse=True)
     chosen = _first_of_each(inside)
@@ -72,6 +76,10 @@ def at_same_utility(settings: Sequence[Setting]) -> Matched | None:
     apart = [one for name, one in nearest.items() if name not in chosen]
     held_out = {**lost, id(plain): 0.0} if by == HELD_OUT else {}
     return Matched([*chosen.values()], apart, plain, by, held_out)
+
+
+def _defenses(settings: Sequence[Setting]) -> set[str]:
+    return {str(one.row["defense"]) for one in settings}
 
 
 def _lost_in_trials(plain: Setting, one: Setting) -> float:

@@ -203,8 +203,13 @@ def test_settings_are_matched_on_held_out_trials_where_the_records_tell_of_all()
     assert {row["matched on"] for row in found.values()} == {"held-out trials"}
     costs = {name: row["held-out cost"] for name, row in found.items()}
     assert costs == {"none": "0.00", "sap": "0.50", "dc": "0.50"}
-    # One that does not tell of its trials, and all are matched on what is reported.
-    untold = [one for own in settings[:-1] for one in own] + at("dc", 5.0, 0.9, weight=0.7)
+    # A setting of which no trial tells is left out.
+    short = [cell("none", seed, 0.8 + seed / 1000, 0.9, epochs=1) for seed in (0, 1, 2)]
+    more = board(short, *settings, at("dc", 0.1, 0.95, weight=0.2))
+    assert [more[name] for name in ("sap", "dc")] == [found[name] for name in ("sap", "dc")]
+    # A defense of which none tells, and all are matched on what is reported.
+    untold = [one for own in settings[:-2] for one in own]
+    untold += at("dc", 0.5, 0.3, weight=0.1) + at("dc", 5.0, 0.9, weight=0.7)
     found = board(untold)
     assert (found["sap"]["setting"], found["dc"]["setting"]) == ("η = 0.1", "weight = 0.1")
     assert {row["matched on"] for row in found.values()} == {"the reported figure"}
