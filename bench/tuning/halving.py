@@ -81,9 +81,9 @@ def tune(
 
     Every row has the same budget in passes over the data, at most `MOST` times what the suite's own training
     costs: a list of trials with the first seed, then the better half of them with one more seed, until
-    the budget is spent or the seeds are; the last one left goes on alone, so that more is known of what it comes to,
-    by which settings of several defenses are matched. A trial is a cell that is evaluated on `held-out`, without attacks and
-    without anything planted. Run again, it goes on where it stopped.
+    the budget is spent or the seeds are; the last one left goes on alone, so that more is known of what
+    it comes to, by which settings of several defenses are matched. A trial is a cell that is evaluated on
+    `held-out`, without attacks and without anything planted. Run again, it goes on where it stopped.
 
     Args:
         folder: of the records of the trials.

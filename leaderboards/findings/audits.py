@@ -10,7 +10,7 @@ import numpy as np
 from bench.contracts import Leak, Record, TrainSettings, attack_id
 from bench.scoring import UNTUNED, provable, proven
 from leaderboards.findings.finding import Finding, listed
-from leaderboards.tables import Comparison, counted, interval
+from leaderboards.tables import Comparison, canonical, counted, interval
 
 Audited = tuple[Record, Leak]
 
@@ -40,21 +40,23 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
 
 def _auditor(open_: Sequence[Audited], own: Sequence[Audited]) -> str:
     """Of the attacks on a defense that which proves most without protection, of equal ones the first."""
-    bounds: dict[str, list[float]] = {attack_id(leak.attack): [] for _, leak in own}
-    for _, leak in open_:
-        bounds.get(attack_id(leak.attack), []).append(leak.epsilon or 0.0)
-    return max(bounds, key=lambda attack: fmean(bounds[attack] or [0.0]))
+    attacks = dict.fromkeys(attack_id(leak.attack) for _, leak in own)
+    return max(attacks, key=lambda attack: _bound(_by(attack, open_)))
 
 
 def _most(audits: Sequence[Audited]) -> list[Audited]:
     """Those of the one setting of which most is proven on average."""
-    groups: dict[tuple[str, TrainSettings], list[Audited]] = {}
+    settings: dict[tuple[str, str, TrainSettings], list[Audited]] = {}
     for record, leak in audits:
-        group = (attack_id(record.cell.defense), record.cell.train)
-        groups.setdefault(group, []).append((record, leak))
-    return max(
-        groups.values(), key=lambda own: fmean(leak.epsilon or 0.0 for _, leak in own), default=[]
-    )
+        of = record.cell.defense
+        mine = settings.setdefault((of.name, canonical(of.params), record.cell.train), [])
+        mine.append((record, leak))
+    return max(settings.values(), key=_bound, default=[])
+
+
+def _bound(audits: Sequence[Audited]) -> float:
+    """The ε that is proven on average; 0 where there is no audit."""
+    return fmean([leak.epsilon or 0.0 for _, leak in audits] or [0.0])
 
 
 def _by(attack: str, audits: Sequence[Audited]) -> list[Audited]:
@@ -67,7 +69,7 @@ def _finding(
     own: dict[float, list[Audited]],
     open_: Sequence[Audited],
 ) -> Finding:
-    bounds = {claim: fmean(leak.epsilon or 0.0 for _, leak in seen) for claim, seen in own.items()}
+    bounds = {claim: _bound(seen) for claim, seen in own.items()}
     worst = max(bounds, key=lambda claim: bounds[claim] / claim)
     above = [claim for claim in bounds if bounds[claim] > claim]
     verdict = "above the claim: a fault in the defense" if above else "below every claim"

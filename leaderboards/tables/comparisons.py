@@ -28,6 +28,8 @@ CELL = [
 """What is asked of a cell, whatever was found on it."""
 APART_FROM_TRAINING = {"evaluate", "plant", "record", "seed"}
 """What of a cell does not say how it is trained."""
+HeldOut = dict[str, dict[int, float]]
+"""Of what was judged on held-out training examples the utility, by what was trained and by the seed."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,10 @@ def comparisons(records: Sequence[Record], whole: Decided | None = None) -> list
     groups = alike(records)
     words = setups(groups)
     known = {record.key: record for record in records}
-    found = [_comparison(own, words[digits], whole, known) for digits, own in groups.items()]
+    held_out = _held_out(records)
+    found = [
+        _comparison(own, words[digits], whole, known, held_out) for digits, own in groups.items()
+    ]
     held = [one for one in found if len(one.settings)]
     return sorted(held, key=lambda one: -one.rows["defense"].nunique())
 
@@ -191,14 +196,19 @@ def _canaries(copies: Sequence[int]) -> str:
 
 
 def _comparison(
-    records: Sequence[Record], words: str, whole: Decided, known: Mapping[str, Record]
+    records: Sequence[Record],
+    words: str,
+    whole: Decided,
+    known: Mapping[str, Record],
+    held_out: HeldOut,
 ) -> Comparison:
     cell, table = records[0].cell, whole.table
     rows = table[table["key"].isin({record.key for record in records})]
-    return Comparison(cell.task, cell.model, words, records, rows, whole, _settings(rows, known))
+    told = _settings(rows, known, held_out)
+    return Comparison(cell.task, cell.model, words, records, rows, whole, told)
 
 
-def _settings(rows: pd.DataFrame, by_key: Mapping[str, Record]) -> pd.DataFrame:
+def _settings(rows: pd.DataFrame, by_key: Mapping[str, Record], held_out: HeldOut) -> pd.DataFrame:
     cells = rows[CELL].drop_duplicates("key").dropna(subset=["utility"])
     open_ = cells[cells["undefended"]]
     if open_.empty:
@@ -206,7 +216,7 @@ def _settings(rows: pd.DataFrame, by_key: Mapping[str, Record]) -> pd.DataFrame:
     # `none` where it ran: other methods with their protection off may still cost something.
     plain = open_[open_["defense"] == "none"]
     plain = _at_its_best(open_ if plain.empty else plain)
-    reference, held_out = _by_seed(plain, by_key), _held_out(by_key.values())
+    reference = _by_seed(plain, by_key)
     found = []
     for _, same in cells.groupby(SETTING, sort=False, dropna=False):
         points, low, high, seeds = paired(reference, _by_seed(same, by_key))
@@ -220,9 +230,8 @@ def _settings(rows: pd.DataFrame, by_key: Mapping[str, Record]) -> pd.DataFrame:
     return told_apart(labelled(pd.DataFrame(found)))
 
 
-def _held_out(records: Iterable[Record]) -> dict[str, dict[int, float]]:
-    """Of what was judged on held-out training examples the utility, by what was trained and by the seed."""
-    found = dict[str, dict[int, float]]()
+def _held_out(records: Iterable[Record]) -> HeldOut:
+    found: HeldOut = {}
     for record in records:
         if record.cell.evaluate == HELD_OUT and record.utility:
             found.setdefault(_trained(record.cell), {})[record.cell.seed] = record.utility.value

@@ -55,13 +55,11 @@ def at_same_utility(settings: Sequence[Setting]) -> Matched | None:
     others = [one for one in settings if not one.row["undefended"]]
     if plain is None or not others:
         return None
-    trials = {id(one): _lost_in_trials(plain, one) for one in others}
-    tried = [one for one in others if not isnan(trials[id(one)])]
-    by = HELD_OUT if _defenses(tried) == _defenses(others) else REPORTED
-    others = tried if by == HELD_OUT else others
-    lost = {
-        id(one): trials[id(one)] if by == HELD_OUT else float(one.lost["points"]) for one in others
-    }
+    by, lost = REPORTED, {id(one): float(one.lost["points"]) for one in others}
+    trials = {id(o): points for o in others if not isnan(points := _lost_in_trials(plain, o))}
+    tried = [one for one in others if id(one) in trials]
+    if _defenses(tried) == _defenses(others):
+        by, lost, others = HELD_OUT, trials, tried
     # Each range ends at a setting, or at no protection itself.
     starts = {0.0, -FREE_LOSS, *lost.values()}
     starts |= {start - FREE_LOSS for start in starts}

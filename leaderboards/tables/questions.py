@@ -190,8 +190,9 @@ QUESTIONS = (
         "Of each defense the setting that keeps most whose mean utility lies within a point of no protection's "
         "and of that of the others here. 'Not matched': none does; its nearest setting stands there and is "
         "not compared. Which settings are matched is decided on held-out trials where each defense has some, "
-        "without the settings that have none, else on the very figure that is reported; 'matched on' says which, and 'held-out cost' what a "
-        "setting loses on those trials: below 0 it is better than no protection. " + RANKED,
+        "without the settings that have none, else on the very figure that is reported; 'matched on' says "
+        "which, and 'held-out cost' what a setting loses on those trials: below 0 it is better than no protection. "
+        + RANKED,
     ),
     (
         "front",
