@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from attacks.spectral import Spectral
-from bench.attacking import against_untrained
-from bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
-from bench.methods import Attack, Knowledge, Source
+from leakboard.attacks.spectral import Spectral
+from leakboard.bench.attacking import against_untrained
+from leakboard.bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
+from leakboard.bench.methods import Attack, Knowledge, Source
 
 
 class ActivationDelta(Attack):

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from bench.attacking import against_untrained
-from bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
-from bench.methods import Attack, Knowledge, Source
+from leakboard.bench.attacking import against_untrained
+from leakboard.bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
+from leakboard.bench.methods import Attack, Knowledge, Source
 
 Floats = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from attacks.spectral import Spectral
-from bench.attacking import Matrix, matrices
-from bench.contracts import Channel, Goal, Guess, Measure, ThreatModel, Transcript
-from bench.methods import Attack, Knowledge, Silent, Source
+from leakboard.attacks.spectral import Spectral
+from leakboard.bench.attacking import Matrix, matrices
+from leakboard.bench.contracts import Channel, Goal, Guess, Measure, ThreatModel, Transcript
+from leakboard.bench.methods import Attack, Knowledge, Silent, Source
 
 CHANNELS = (Channel.ACTIVATIONS, Channel.RECOMPUTED)
 

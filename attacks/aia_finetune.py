@@ -10,8 +10,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import Network, Ragged, by_length
-from bench.contracts import (
+from leakboard.bench.backbones import Network, Ragged, by_length
+from leakboard.bench.contracts import (
     Channel,
     Goal,
     Guess,
@@ -21,8 +21,8 @@ from bench.contracts import (
     TrainSettings,
     Transcript,
 )
-from bench.exchange import Loop
-from bench.methods import Attack, Knowledge, Labelled, Source
+from leakboard.bench.exchange import Loop
+from leakboard.bench.methods import Attack, Knowledge, Labelled, Source
 
 CHANNELS = (Channel.REPRESENTATIONS, Channel.TOKENS)
 """In the order of preference; pooled activations leave no blocks to fine-tune."""

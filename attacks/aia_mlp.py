@@ -11,9 +11,9 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import one_thread
-from bench.contracts import Channel, Collected, Goal, Guess, Ints, Knows, ThreatModel, Transcript
-from bench.methods import Attack, Knowledge, Source
+from leakboard.bench.backbones import one_thread
+from leakboard.bench.contracts import Channel, Collected, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from leakboard.bench.methods import Attack, Knowledge, Source
 
 HIDDEN = 768
 """Hidden units, as in the paper."""

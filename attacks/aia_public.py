@@ -11,11 +11,11 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from attacks.aia_mlp import CHANNELS, guessed, mean_vectors, standardised
-from bench.backbones import Ragged, Tokens
-from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from bench.defending import Pooling, one_each
-from bench.methods import Attack, Knowledge, Silent, Source, spec_of
+from leakboard.attacks.aia_mlp import CHANNELS, guessed, mean_vectors, standardised
+from leakboard.bench.backbones import Ragged, Tokens
+from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from leakboard.bench.defending import Pooling, one_each
+from leakboard.bench.methods import Attack, Knowledge, Silent, Source, spec_of
 
 
 class PublicAttributes(Attack):

@@ -12,10 +12,10 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from attacks.token_gradient import cosines, lengths_of
-from bench.attacking import Arrived, inverting
-from bench.backbones import NO_LABEL, Backbone, Ragged, Tokens, next_tokens, pieces
-from bench.contracts import (
+from leakboard.attacks.token_gradient import cosines, lengths_of
+from leakboard.bench.attacking import Arrived, inverting
+from leakboard.bench.backbones import NO_LABEL, Backbone, Ragged, Tokens, next_tokens, pieces
+from leakboard.bench.contracts import (
     Channel,
     Collected,
     Goal,
@@ -25,9 +25,9 @@ from bench.contracts import (
     TrainSettings,
     Transcript,
 )
-from bench.exchange import Loop
-from bench.methods import Attack, Knowledge, Silent, Source, spec_of
-from bench.tasks import OWN, PublicText
+from leakboard.bench.exchange import Loop
+from leakboard.bench.methods import Attack, Knowledge, Silent, Source, spec_of
+from leakboard.bench.tasks import OWN, PublicText
 
 BATCH, PLACES = 16, 256
 """Texts of a batch, and places of it that are trained on: each has a score for every word."""

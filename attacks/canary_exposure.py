@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bench.attacking import about_canaries, candidates, number_in, printed
-from bench.backbones import Backbone, LanguageModel, computing
-from bench.contracts import (
+from leakboard.bench.attacking import about_canaries, candidates, number_in, printed
+from leakboard.bench.backbones import Backbone, LanguageModel, computing
+from leakboard.bench.contracts import (
     Channel,
     Goal,
     Guess,
@@ -22,9 +22,9 @@ from bench.contracts import (
     ThreatModel,
     Transcript,
 )
-from bench.exchange import restored
-from bench.methods import Attack, Knowledge, Source
-from bench.tasks import DIGITS, SLOT, TRIES, UNTUNED
+from leakboard.bench.exchange import restored
+from leakboard.bench.methods import Attack, Knowledge, Source
+from leakboard.bench.tasks import DIGITS, SLOT, TRIES, UNTUNED
 
 PRINTED: tuple[Measure, ...] = ("extraction", "beam extraction")
 """How secrets are printed here; `extraction` draws them at random, too."""

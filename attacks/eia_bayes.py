@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.attacking import Arrived, Posterior, Reader, Stated, inverting, posterior_bound
-from bench.backbones import Ragged, Tokens
-from bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
-from bench.defending import Substituting
-from bench.methods import Attack, Knowledge, Source, spec_of
-from bench.tasks import OWN, PublicText
+from leakboard.bench.attacking import Arrived, Posterior, Reader, Stated, inverting, posterior_bound
+from leakboard.bench.backbones import Ragged, Tokens
+from leakboard.bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from leakboard.bench.defending import Substituting
+from leakboard.bench.methods import Attack, Knowledge, Source, spec_of
+from leakboard.bench.tasks import OWN, PublicText
 
 PAIRS, HELD_OUT = 1000, 1500
 """Public tokens from which a likelihood that is not stated is fitted, five numbers, and on which it is tried."""

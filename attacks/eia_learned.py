@@ -11,11 +11,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bench.attacking import Inverter, Reader, inverting
-from bench.backbones import Ragged, Tokens, by_length
-from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, TrainSettings, Transcript
-from bench.methods import Attack, Knowledge, Query, Source, spec_of
-from bench.tasks import OWN, PublicText
+from leakboard.bench.attacking import Inverter, Reader, inverting
+from leakboard.bench.backbones import Ragged, Tokens, by_length
+from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, TrainSettings, Transcript
+from leakboard.bench.methods import Attack, Knowledge, Query, Source, spec_of
+from leakboard.bench.tasks import OWN, PublicText
 
 BATCH = 16
 LEARNING_RATE = 1e-3

@@ -12,10 +12,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from bench.attacking import Choice, Discriminant, Logits, Vectors
-from bench.backbones import Backbone, Ragged, by_length
-from bench.contracts import Channel, Collected, Goal, Guess, Ints, Knows, ThreatModel, Transcript
-from bench.methods import Attack, Knowledge, Source
+from leakboard.bench.attacking import Choice, Discriminant, Logits, Vectors
+from leakboard.bench.backbones import Backbone, Ragged, by_length
+from leakboard.bench.contracts import Channel, Collected, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from leakboard.bench.methods import Attack, Knowledge, Source
 
 RATE = {"logits": 0.1, "embeddings": 0.2}
 """Of Adam. For `logits`, published values run from 0.005 to 0.09, with 300 to 72,000 steps; at 0.1

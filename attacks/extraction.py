@@ -10,9 +10,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from bench.attacking import Writer, about_canaries, digits_drawn, number_in
-from bench.backbones import Backbone, LanguageModel, computing
-from bench.contracts import (
+from leakboard.bench.attacking import Writer, about_canaries, digits_drawn, number_in
+from leakboard.bench.backbones import Backbone, LanguageModel, computing
+from leakboard.bench.contracts import (
     Channel,
     Goal,
     Guess,
@@ -23,9 +23,9 @@ from bench.contracts import (
     ThreatModel,
     Transcript,
 )
-from bench.exchange import restored
-from bench.methods import Attack, Knowledge, Source
-from bench.tasks import CONTINUED, DIGITS, SAMPLES, SLOT, UNTUNED
+from leakboard.bench.exchange import restored
+from leakboard.bench.methods import Attack, Knowledge, Source
+from leakboard.bench.tasks import CONTINUED, DIGITS, SAMPLES, SLOT, UNTUNED
 
 MOST = 4096
 """Tokens of a sentence before its digits, at most, where nothing else bounds them."""

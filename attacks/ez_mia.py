@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from bench.attacking import MembershipAttack
-from bench.backbones import LanguageModel, Tokens
-from bench.exchange import Trainee
-from bench.methods import Knowledge, Silent, Source
+from leakboard.bench.attacking import MembershipAttack
+from leakboard.bench.backbones import LanguageModel, Tokens
+from leakboard.bench.exchange import Trainee
+from leakboard.bench.methods import Knowledge, Silent, Source
 
 
 class ErrorZone(MembershipAttack):

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from bench.methods import Attack, Knowledge, Silent, Source
+from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from leakboard.bench.methods import Attack, Knowledge, Silent, Source
 
 
 class KeepEmulator(Attack):

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.attacking import LabelAttack
-from bench.contracts import Measure
-from bench.methods import Source
+from leakboard.bench.attacking import LabelAttack
+from leakboard.bench.contracts import Measure
+from leakboard.bench.methods import Source
 
 
 class Clusters(LabelAttack):

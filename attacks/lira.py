@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from attacks.membership import Membership
-from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from bench.methods import Attack, Knowledge, Shadows, Source
+from leakboard.attacks.membership import Membership
+from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from leakboard.bench.methods import Attack, Knowledge, Shadows, Source
 
 OWN = 64
 """From so many shadow models on each candidate has variances of its own (section VI-C of the paper)."""

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.contracts import Channel, Goal, Guess, ThreatModel, Transcript
-from bench.methods import Attack, Knowledge, Source
+from leakboard.bench.contracts import Channel, Goal, Guess, ThreatModel, Transcript
+from leakboard.bench.methods import Attack, Knowledge, Source
 
 
 class LogitGradient(Attack):

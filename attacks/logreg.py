@@ -6,9 +6,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.attacking import ToldLabelAttack
-from bench.contracts import Channel, Ints
-from bench.methods import Source
+from leakboard.bench.attacking import ToldLabelAttack
+from leakboard.bench.contracts import Channel, Ints
+from leakboard.bench.methods import Source
 
 
 class LogReg(ToldLabelAttack):

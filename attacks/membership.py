@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.attacking import MembershipAttack
-from bench.exchange import Trainee, confidences
-from bench.methods import Knowledge, Source
+from leakboard.bench.attacking import MembershipAttack
+from leakboard.bench.exchange import Trainee, confidences
+from leakboard.bench.methods import Knowledge, Source
 
 
 class Membership(MembershipAttack):

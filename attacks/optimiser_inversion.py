@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attacks.spectral import Spectral
-from bench.attacking import Matrix, adapter_of, features, few
-from bench.backbones import Network
-from bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
-from bench.exchange import Batch, batches
-from bench.methods import Attack, Knowledge, Source
+from leakboard.attacks.spectral import Spectral
+from leakboard.bench.attacking import Matrix, adapter_of, features, few
+from leakboard.bench.backbones import Network
+from leakboard.bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
+from leakboard.bench.exchange import Batch, batches
+from leakboard.bench.methods import Attack, Knowledge, Source
 
 MOMENTS = 5
 """At which it looks: each costs a forward and a backward pass for the one way, two forward for the

@@ -13,12 +13,12 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from bench.attacking import inverting
-from bench.backbones import Tokens
-from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from bench.defending import Pooling, rescaled
-from bench.methods import Attack, Knowledge, Silent, Source, spec_of
-from bench.tasks import OWN, PublicText
+from leakboard.bench.attacking import inverting
+from leakboard.bench.backbones import Tokens
+from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from leakboard.bench.defending import Pooling, rescaled
+from leakboard.bench.methods import Attack, Knowledge, Silent, Source, spec_of
+from leakboard.bench.tasks import OWN, PublicText
 
 RIDGE = 1e-2
 """Relative to the mean variance: keeps the covariance invertible where public vectors do not span."""

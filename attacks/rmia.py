@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.special import expit
 
-from attacks.membership import Membership
-from bench.attacking import MembershipAttack
-from bench.contracts import Channel, Goal, Knows, ThreatModel
-from bench.exchange import Trainee
-from bench.methods import Attack, Auxiliary, Knowledge, Shadows, Source
+from leakboard.attacks.membership import Membership
+from leakboard.bench.attacking import MembershipAttack
+from leakboard.bench.contracts import Channel, Goal, Knows, ThreatModel
+from leakboard.bench.exchange import Trainee
+from leakboard.bench.methods import Attack, Auxiliary, Knowledge, Shadows, Source
 
 TRIED = tuple(round(0.1 * i, 1) for i in range(11))
 """Values of a, from 0 to 1 as in the paper."""

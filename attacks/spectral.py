@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.attacking import LabelAttack, principal
-from bench.contracts import Measure
-from bench.methods import Source
+from leakboard.bench.attacking import LabelAttack, principal
+from leakboard.bench.contracts import Measure
+from leakboard.bench.methods import Source
 
 
 class Spectral(LabelAttack):

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.attacking import token_mixture
-from bench.backbones import NO_LABEL, pieces
-from bench.contracts import Channel, Collected, Goal, Guess, Ints, Knows, ThreatModel, Transcript
-from bench.methods import Attack, Knowledge, Silent, Source
+from leakboard.bench.attacking import token_mixture
+from leakboard.bench.backbones import NO_LABEL, pieces
+from leakboard.bench.contracts import Channel, Collected, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from leakboard.bench.methods import Attack, Knowledge, Silent, Source
 
 TINY = 1e-30
 """Below this a squared length counts as this: behind the last token there is no gradient, and no direction."""
@@ -28,7 +28,7 @@ class TokenGradient(Attack):
 
     The first pass over the examples is read; a later one says the same. Noise in the inputs does not matter.
     Where one server received P³EFT's vectors for the gradients of two adapters, it takes the mixture apart
-    (`bench.attacking.token_mixture`); what several servers received is read as it came.
+    (`leakboard.bench.attacking.token_mixture`); what several servers received is read as it came.
     """
 
     name: ClassVar[str] = "token-gradient"

@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from attacks.spectral import Spectral
-from bench.attacking import Matrix
-from bench.contracts import Channel, Goal, Guess, Measure, ThreatModel, Transcript
-from bench.exchange import batches
-from bench.methods import Attack, Knowledge, Source
+from leakboard.attacks.spectral import Spectral
+from leakboard.bench.attacking import Matrix
+from leakboard.bench.contracts import Channel, Goal, Guess, Measure, ThreatModel, Transcript
+from leakboard.bench.exchange import batches
+from leakboard.bench.methods import Attack, Knowledge, Source
 
 ROUNDS = 100
 """Steps of the power iteration; it converges cubically once near."""

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.attacking import ToldLabelAttack, principal
-from bench.contracts import Ints, MissingExtra
-from bench.methods import Source
+from leakboard.bench.attacking import ToldLabelAttack, principal
+from leakboard.bench.contracts import Ints, MissingExtra
+from leakboard.bench.methods import Source
 
 BINS = 64
 """Of a feature; 256 in the library."""

@@ -6,10 +6,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from bench.backbones import Ragged, Tokens, pieces
-from bench.contracts import Channel, Envelope, Objective, TrainSettings
-from bench.exchange import Predictor, Session, Tuned, released
-from bench.methods import Defense, Source
+from leakboard.bench.backbones import Ragged, Tokens, pieces
+from leakboard.bench.contracts import Channel, Envelope, Objective, TrainSettings
+from leakboard.bench.exchange import Predictor, Session, Tuned, released
+from leakboard.bench.methods import Defense, Source
 
 NOISE = 0.01
 """Standard deviation of the noise on released weights."""

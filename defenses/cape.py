@@ -11,11 +11,11 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
 
-from bench.backbones import Backbone, Network, Ragged, Tokens, by_length
-from bench.contracts import Channel, Envelope, Goal, Objective
-from bench.defending import Pooling, Served, laplace, rescaled
-from bench.exchange import Session, Tuned
-from bench.methods import Defense, Source
+from leakboard.bench.backbones import Backbone, Network, Ragged, Tokens, by_length
+from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
+from leakboard.bench.defending import Pooling, Served, laplace, rescaled
+from leakboard.bench.exchange import Session, Tuned
+from leakboard.bench.methods import Defense, Source
 
 HIDDEN = 256
 """Units of every dense layer: two of them make the features, one stands before each output."""

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import torch
 
-from bench.contracts import Objective
-from bench.defending import Private, Redacting, first_of_each
-from bench.exchange import Session, Tuned, released
-from bench.methods import Defense, Source
-from defenses.dpsgd import unprotected
+from leakboard.bench.contracts import Objective
+from leakboard.bench.defending import Private, Redacting, first_of_each
+from leakboard.bench.exchange import Session, Tuned, released
+from leakboard.bench.methods import Defense, Source
+from leakboard.defenses.dpsgd import unprotected
 
 
 class CRT(Redacting, Private):

@@ -11,10 +11,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from bench.backbones import Backbone, Neighbours
-from bench.contracts import Claim
-from bench.defending import Epsilon, Substituting, drawn_words, words_of
-from bench.methods import Source
+from leakboard.bench.backbones import Backbone, Neighbours
+from leakboard.bench.contracts import Claim
+from leakboard.bench.defending import Epsilon, Substituting, drawn_words, words_of
+from leakboard.bench.methods import Source
 
 MARKS = "Ġ▁"
 """Before the tokens with which words begin, in some vocabularies."""

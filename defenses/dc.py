@@ -10,10 +10,10 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from bench.contracts import Channel, Goal, Objective
-from bench.exchange import Session, Tuned, api
-from bench.methods import Defense, Source
-from defenses.none import NoDefense
+from leakboard.bench.contracts import Channel, Goal, Objective
+from leakboard.bench.exchange import Session, Tuned, api
+from leakboard.bench.methods import Defense, Source
+from leakboard.defenses.none import NoDefense
 
 TINY = 1e-12
 """Below this, a squared distance covariance counts as this: its logarithm has to stay finite."""

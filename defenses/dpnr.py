@@ -11,11 +11,11 @@ from pydantic import Field, model_validator
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from bench.backbones import Backbone, Network, Tokens, by_length
-from bench.contracts import Channel, Claim, Envelope, Goal, Objective
-from bench.defending import Pooling, Served, laplace, rescaled, without_words
-from bench.exchange import Predictor, Session, Tuned
-from bench.methods import Defense, Source
+from leakboard.bench.backbones import Backbone, Network, Tokens, by_length
+from leakboard.bench.contracts import Channel, Claim, Envelope, Goal, Objective
+from leakboard.bench.defending import Pooling, Served, laplace, rescaled, without_words
+from leakboard.bench.exchange import Predictor, Session, Tuned
+from leakboard.bench.methods import Defense, Source
 
 
 class DPNR(Pooling):

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import torch
 
-from bench.contracts import Claim, Objective, TrainSettings
-from bench.defending import Private
-from bench.exchange import Session, Tuned, released
-from bench.methods import Defense, Source
-from defenses.none import NoDefense
+from leakboard.bench.contracts import Claim, Objective, TrainSettings
+from leakboard.bench.defending import Private
+from leakboard.bench.exchange import Session, Tuned, released
+from leakboard.bench.methods import Defense, Source
+from leakboard.defenses.none import NoDefense
 
 
 class DPSGD(Private):

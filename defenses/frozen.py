@@ -5,11 +5,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from bench.backbones import Ragged, Tokens, adapted, by_length, label_loss, next_tokens, read_by
-from bench.contracts import Channel, Envelope, Goal, Objective
-from bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned
-from bench.methods import Defense, Source
-from defenses.none import NoDefense
+from leakboard.bench.backbones import Ragged, Tokens, adapted, by_length, label_loss, next_tokens, read_by
+from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
+from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned
+from leakboard.bench.methods import Defense, Source
+from leakboard.defenses.none import NoDefense
 
 
 class Frozen(Defense):

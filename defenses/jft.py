@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from bench.contracts import LeakboardError, Objective
-from bench.defending import (
+from leakboard.bench.contracts import LeakboardError, Objective
+from leakboard.bench.defending import (
     Private,
     Redacting,
     Spans,
@@ -18,9 +18,9 @@ from bench.defending import (
     private,
     sgd,
 )
-from bench.exchange import Session, Tuned, released
-from bench.methods import Defense, Source
-from defenses.dpsgd import unprotected
+from leakboard.bench.exchange import Session, Tuned, released
+from leakboard.bench.methods import Defense, Source
+from leakboard.defenses.dpsgd import unprotected
 
 UNKNOWN = (
     "jft: a budget for what the detector misses says nothing without a miss rate, and the task "

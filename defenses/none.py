@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from bench.contracts import Channel, Head, Objective
-from bench.exchange import Session, Tuned, api, released
-from bench.methods import Defense, Source
+from leakboard.bench.contracts import Channel, Head, Objective
+from leakboard.bench.exchange import Session, Tuned, api, released
+from leakboard.bench.methods import Defense, Source
 
 
 class NoDefense(Defense):

@@ -14,10 +14,10 @@ from pydantic import BeforeValidator, Field
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from bench.backbones import Backbone, Network, Tokens
-from bench.contracts import Channel, Envelope, Goal, LeakboardError, Objective
-from bench.exchange import Predictor, Session, Tuned, released
-from bench.methods import Defense, Source
+from leakboard.bench.backbones import Backbone, Network, Tokens
+from leakboard.bench.contracts import Channel, Envelope, Goal, LeakboardError, Objective
+from leakboard.bench.exchange import Predictor, Session, Tuned, released
+from leakboard.bench.methods import Defense, Source
 
 BATCH = 32
 """Public texts per step of the distillation."""

@@ -12,11 +12,11 @@ from pydantic import Field, ValidationInfo, field_serializer, field_validator
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from bench.backbones import Tokens, label_loss, next_tokens, read_by
-from bench.contracts import Channel, Envelope, Goal, Objective
-from bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned, api
-from bench.methods import Defense, Source
-from defenses.none import NoDefense
+from leakboard.bench.backbones import Tokens, label_loss, next_tokens, read_by
+from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
+from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned, api
+from leakboard.bench.methods import Defense, Source
+from leakboard.defenses.none import NoDefense
 
 
 class P3EFT(Defense):

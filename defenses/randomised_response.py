@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from bench.contracts import Channel, Claim, Goal, Objective
-from bench.exchange import Session, Tuned, api
-from bench.methods import Defense, Source
-from defenses.none import NoDefense
+from leakboard.bench.contracts import Channel, Claim, Goal, Objective
+from leakboard.bench.exchange import Session, Tuned, api
+from leakboard.bench.methods import Defense, Source
+from leakboard.defenses.none import NoDefense
 
 
 class RandomisedResponse(Defense):

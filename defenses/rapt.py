@@ -12,11 +12,11 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
 
-from bench.backbones import Backbone, Prompted, Ragged, Tokens
-from bench.contracts import Channel, Claim, Envelope, Goal, LeakboardError
-from bench.defending import Eta, privatise_tokens
-from bench.exchange import Predictor, Session, Tuned
-from bench.methods import Defense, Source
+from leakboard.bench.backbones import Backbone, Prompted, Ragged, Tokens
+from leakboard.bench.contracts import Channel, Claim, Envelope, Goal, LeakboardError
+from leakboard.bench.defending import Eta, privatise_tokens
+from leakboard.bench.exchange import Predictor, Session, Tuned
+from leakboard.bench.methods import Defense, Source
 
 LENGTHS = {"prompt": 150, "prefix": 10}
 """Vectors in front of a text, as in the paper."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bench.contracts import Objective
-from bench.defending import Redacting
-from bench.exchange import Session, Tuned, released
-from bench.methods import Defense, Source
-from defenses.dpsgd import unprotected
+from leakboard.bench.contracts import Objective
+from leakboard.bench.defending import Redacting
+from leakboard.bench.exchange import Session, Tuned, released
+from leakboard.bench.methods import Defense, Source
+from leakboard.defenses.dpsgd import unprotected
 
 
 class Redacted(Redacting):

@@ -11,9 +11,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from bench.backbones import Backbone
-from bench.contracts import Claim
-from bench.defending import (
+from leakboard.bench.backbones import Backbone
+from leakboard.bench.contracts import Claim
+from leakboard.bench.defending import (
     SEARCHED,
     Epsilon,
     Substituting,
@@ -22,7 +22,7 @@ from bench.defending import (
     exponential_weights,
     words_of,
 )
-from bench.methods import Source
+from leakboard.bench.methods import Source
 
 
 class SanTextPlus(Substituting):

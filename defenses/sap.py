@@ -12,11 +12,11 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from bench.backbones import Backbone, Neighbours, Network, Ragged, Tokens
-from bench.contracts import Channel, Claim, Envelope, Goal, Head, Objective
-from bench.defending import Eta, dx_noise, fit_once_sent, predictor, privatise_tokens
-from bench.exchange import OutputLayer, Session, Tuned, api
-from bench.methods import Defense, Source
+from leakboard.bench.backbones import Backbone, Neighbours, Network, Ragged, Tokens
+from leakboard.bench.contracts import Channel, Claim, Envelope, Goal, Head, Objective
+from leakboard.bench.defending import Eta, dx_noise, fit_once_sent, predictor, privatise_tokens
+from leakboard.bench.exchange import OutputLayer, Session, Tuned, api
+from leakboard.bench.methods import Defense, Source
 
 
 class SAP(Defense):

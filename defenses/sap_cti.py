@@ -9,10 +9,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from bench.contracts import Ints, Objective
-from bench.exchange import Session
-from bench.methods import Defense, Source
-from defenses.sap import SAP
+from leakboard.bench.contracts import Ints, Objective
+from leakboard.bench.exchange import Session
+from leakboard.bench.methods import Defense, Source
+from leakboard.defenses.sap import SAP
 
 SMOOTHING = 1.0
 """Added to every count of a token that occurs at all; the paper does not say what it does with

@@ -4,10 +4,10 @@ from typing import ClassVar
 
 import torch
 
-from bench.backbones import Tokens
-from bench.contracts import Channel, Objective, TrainSettings
-from bench.exchange import Predictor, Session, Tuned, released
-from bench.methods import Defense, Source
+from leakboard.bench.backbones import Tokens
+from leakboard.bench.contracts import Channel, Objective, TrainSettings
+from leakboard.bench.exchange import Predictor, Session, Tuned, released
+from leakboard.bench.methods import Defense, Source
 
 
 class Untuned(Defense):

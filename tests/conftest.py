@@ -17,14 +17,14 @@ from matplotlib.figure import Figure
 from paths import DATA
 from secret_texts import saved_pipelines
 
-from bench import cli
-from bench.backbones.backbone import Backbone
-from bench.backbones.network import Network
-from bench.contracts.arrays import Ints
-from bench.contracts.record import Record
-from bench.contracts.transcript import Transcript
-from bench.methods import registry
-from defenses.none import NoDefense
+from leakboard.bench import cli
+from leakboard.bench.backbones.backbone import Backbone
+from leakboard.bench.backbones.network import Network
+from leakboard.bench.contracts.arrays import Ints
+from leakboard.bench.contracts.record import Record
+from leakboard.bench.contracts.transcript import Transcript
+from leakboard.bench.methods import registry
+from leakboard.defenses.none import NoDefense
 
 # A loaded machine must not fail a test, and a failure must come back when the test is run again.
 settings.register_profile("leakboard", deadline=None, derandomize=True)
@@ -118,12 +118,12 @@ def certified(monkeypatch) -> None:
         places = ((r.key, i, leak) for r in records for i, leak in enumerate(r.leaks))
         return {(key, i): 1.0 for key, i, leak in places if leak.channel}
 
-    monkeypatch.setattr(importlib.import_module("leaderboards.tables.frame"), "strengths", sure)
+    monkeypatch.setattr(importlib.import_module("leakboard.leaderboards.tables.frame"), "strengths", sure)
 
 
 @pytest.fixture
 def saved_by(monkeypatch) -> Callable[[str], list[Figure]]:
-    """Catches the figures that a module of `leaderboards.figures` would write, laid out."""
+    """Catches the figures that a module of `leakboard.leaderboards.figures` would write, laid out."""
 
     def caught(name: str) -> list[Figure]:
         figures: list[Figure] = []
@@ -133,7 +133,7 @@ def saved_by(monkeypatch) -> Callable[[str], list[Figure]]:
             figures.append(figure)
             return []
 
-        module = importlib.import_module(f"leaderboards.figures.{name}")
+        module = importlib.import_module(f"leakboard.leaderboards.figures.{name}")
         monkeypatch.setattr(module, "save", kept)
         return figures
 

@@ -24,15 +24,15 @@ from hostile import models, submissions, suites, transcripts
 from model_folders import tiny_folder
 from submitted import RECORDS, raw
 
-from bench.backbones.loading import load_backbone
-from bench.contracts.channels import Channel
-from bench.contracts.errors import LeakboardError
-from bench.contracts.transcript import Message, Transcript
-from bench.exchange.transcripts import write_transcript
-from bench.foreign.audit import Request, attack_folder
-from bench.running.plan import make_plan
-from bench.submissions.verifying import verify
-from bench.suites.suite import load_suite
+from leakboard.bench.backbones.loading import load_backbone
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.exchange.transcripts import write_transcript
+from leakboard.bench.foreign.audit import Request, attack_folder
+from leakboard.bench.running.plan import make_plan
+from leakboard.bench.submissions.verifying import verify
+from leakboard.bench.suites.suite import load_suite
 
 FULL = os.environ.get("LEAKBOARD_FUZZ") == "full"
 MOST_SECONDS, MOST_MEMORY = 10, 2**30

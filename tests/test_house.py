@@ -74,7 +74,7 @@ def imports() -> list[tuple[Path, int, str, str | None]]:
                 assert not node.level, f"{path}:{node.lineno}: a relative import"
                 for alias in node.names:
                     name = f"{node.module}.{alias.name}"
-                    # `from bench import scoring` is an import of the room.
+                    # `from leakboard.bench import scoring` is an import of the room.
                     own = (name, None) if name in faces() else (node.module or "", alias.name)
                     found.append((path, node.lineno, *own))
     return [one for one in found if one[2].split(".")[0] in HOUSE]
@@ -162,7 +162,7 @@ def test_no_room_uses_its_own_face():
 
 
 def test_every_room_has_a_face_unless_it_is_entered_by_a_command():
-    doors = {"bench.cli", "bench.speed"}
+    doors = {"leakboard.bench.cli", "leakboard.bench.speed"}
     assert {dotted(room) for room in ROOMS} - faces().keys() == doors
 
 

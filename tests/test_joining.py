@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bench import __version__
-from bench.contracts.threat import Goal
+from leakboard.bench import __version__
+from leakboard.bench.contracts.threat import Goal
 
 ROOT = Path(__file__).parent.parent
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))

@@ -14,10 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from bench.attacking.label_leakage import few
-from bench.backbones import Network, Ragged
-from bench.contracts import Channel, Message, Transcript
-from bench.exchange import Batch, batches
+from leakboard.bench.attacking.label_leakage import few
+from leakboard.bench.backbones import Network, Ragged
+from leakboard.bench.contracts import Channel, Message, Transcript
+from leakboard.bench.exchange import Batch, batches
 
 MOMENTS = 2
 """Moments of training at which this is done, the first and the last: it costs a forward and a backward

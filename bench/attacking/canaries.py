@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bench.attacking.prefix_tree import MEMORY, Tree, Walk
-from bench.backbones import chunks, opening
-from bench.contracts import Channel, Goal, Guess, LeakboardError, Measure
+from leakboard.bench.attacking.prefix_tree import MEMORY, Tree, Walk
+from leakboard.bench.backbones import chunks, opening
+from leakboard.bench.contracts import Channel, Goal, Guess, LeakboardError, Measure
 
 SLAB = 50_000
 """Texts that are tokenised at a time."""

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.backbones import chunks
-from bench.contracts import Ints, LeakboardError
+from leakboard.bench.backbones import chunks
+from leakboard.bench.contracts import Ints, LeakboardError
 
 GoingOn = Callable[[list[list[int]], list[int]], list[int]]
 """Different continuations, and how often each was drawn → the numbers of those that go on."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from bench.backbones import Backbone, Ragged
+from leakboard.bench.backbones import Backbone, Ragged
 
 PER_DIMENSION = 32
 """Random words to fit on, for each coordinate of a vector."""

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
 
-from bench.backbones import Backbone, Ragged, Tokens, by_length
-from bench.contracts import Channel, Goal, Guess, LeakboardError, TrainSettings, Transcript
-from bench.exchange import Loop
-from bench.methods import Auxiliary, Defense, Knowledge, Query
-from bench.tasks import Split, public_rows
+from leakboard.bench.backbones import Backbone, Ragged, Tokens, by_length
+from leakboard.bench.contracts import Channel, Goal, Guess, LeakboardError, TrainSettings, Transcript
+from leakboard.bench.exchange import Loop
+from leakboard.bench.methods import Auxiliary, Defense, Knowledge, Query
+from leakboard.bench.tasks import Split, public_rows
 
 HELD_OUT = 0.1
 """Share of the auxiliary texts on which readers are compared; nothing is trained on their sources."""
@@ -142,7 +142,7 @@ def divided(public: Tokens, sentences: int, rng: np.random.Generator) -> tuple[T
 def apart(tokens: Tokens, share: float) -> NDArray[np.bool_]:
     """[n] examples of about this share of the sources.
 
-    The others are to them as the customers' texts are to public ones (`bench.tasks.public_rows`), so that what
+    The others are to them as the customers' texts are to public ones (`leakboard.bench.tasks.public_rows`), so that what
     is found on the others holds for the customers'. All are meant where they are of one source.
     """
     sizes = tokens.lengths.tolist()

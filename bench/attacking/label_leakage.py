@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from bench.contracts import (
+from leakboard.bench.contracts import (
     Channel,
     Collected,
     Goal,
@@ -26,7 +26,7 @@ from bench.contracts import (
     ThreatModel,
     Transcript,
 )
-from bench.methods import Attack, Knowledge
+from leakboard.bench.methods import Attack, Knowledge
 
 CHANNELS = (
     Channel.ACTIVATIONS,

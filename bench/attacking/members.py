@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bench.backbones import Tokens, by_length
-from bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from bench.exchange import Trainee, losses, restored, vector_of
-from bench.methods import Attack, Auxiliary, Knowledge
+from leakboard.bench.backbones import Tokens, by_length
+from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from leakboard.bench.exchange import Trainee, losses, restored, vector_of
+from leakboard.bench.methods import Attack, Auxiliary, Knowledge
 
 Measured = Callable[[Trainee, Tokens, Tensor], Tensor]
 """Of a model, examples and their labels: [B] a number of each example."""

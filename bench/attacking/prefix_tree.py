@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bench.backbones import computed_in, shortened
-from bench.contracts import Ints, LeakboardError
+from leakboard.bench.backbones import computed_in, shortened
+from leakboard.bench.contracts import Ints, LeakboardError
 
 MEMORY = 64 * 2**20
 """Bytes of keys, values and scores that a walk holds at a time, by default."""

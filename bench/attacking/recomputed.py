@@ -15,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bench.attacking.adapter_gradients import adapter_of, load
-from bench.attacking.label_leakage import Matrix, few, matrices
-from bench.backbones import Network, Ragged, Tokens, by_length
-from bench.contracts import Channel, Ints, Message, Transcript
-from bench.methods import Silent
+from leakboard.bench.attacking.adapter_gradients import adapter_of, load
+from leakboard.bench.attacking.label_leakage import Matrix, few, matrices
+from leakboard.bench.backbones import Network, Ragged, Tokens, by_length
+from leakboard.bench.contracts import Channel, Ints, Message, Transcript
+from leakboard.bench.methods import Silent
 
 TEXTS = 2000
 """At most so many texts of a server are computed anew, for the untrained model and for the last θ."""

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.contracts import Channel, Ints, Message, Transcript
+from leakboard.bench.contracts import Channel, Ints, Message, Transcript
 
 TRIED = 64
 """Tokens of one step by which a ratio is judged."""

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.backbones.batches import by_length
-from bench.backbones.family import Family
-from bench.backbones.neighbours import Neighbours
-from bench.backbones.ragged import Ragged, Tokens
-from bench.contracts import LeakboardError, Memory
+from leakboard.bench.backbones.batches import by_length
+from leakboard.bench.backbones.family import Family
+from leakboard.bench.backbones.neighbours import Neighbours
+from leakboard.bench.backbones.ragged import Ragged, Tokens
+from leakboard.bench.contracts import LeakboardError, Memory
 
 
 def opening(tokenizer: Any, ids: Sequence[int]) -> list[int]:

@@ -7,9 +7,9 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.backbones.backbone import Backbone
-from bench.backbones.ragged import Ragged
-from bench.contracts import BottomCost
+from leakboard.bench.backbones.backbone import Backbone
+from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.contracts import BottomCost
 
 
 def bottom_cost(backbone: Backbone, cut: int, lengths: Tensor, batch_size: int) -> BottomCost:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError
 
 
 def device_of(name: str) -> str:

@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from bench.backbones.batches import length_bucketed
-from bench.backbones.device import one_thread
-from bench.backbones.kept import kept
-from bench.tasks import GENERATORS
+from leakboard.bench.backbones.batches import length_bucketed
+from leakboard.bench.backbones.device import one_thread
+from leakboard.bench.backbones.kept import kept
+from leakboard.bench.tasks import GENERATORS
 
 BEGIN = "<|endoftext|>"
 """Stands before and after each text, as in GPT-2."""

@@ -12,7 +12,7 @@ from torch.nn import functional as fn
 from torch.nn.functional import pad
 from torch.overrides import TorchFunctionMode
 
-from bench.backbones.device import random_state, set_random_state
+from leakboard.bench.backbones.device import random_state, set_random_state
 
 
 class Unstackable(Exception):

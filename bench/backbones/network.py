@@ -9,10 +9,10 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from bench.backbones import lora
-from bench.backbones.backbone import Backbone
-from bench.backbones.ragged import Ragged
-from bench.contracts import TrainSettings
+from leakboard.bench.backbones import lora
+from leakboard.bench.backbones.backbone import Backbone
+from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.contracts import TrainSettings
 
 
 class Seat(Protocol):

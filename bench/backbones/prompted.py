@@ -7,10 +7,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from bench.backbones.network import Network
-from bench.backbones.prefix import Prefix
-from bench.backbones.ragged import Ragged
-from bench.contracts import LeakboardError
+from leakboard.bench.backbones.network import Network
+from leakboard.bench.backbones.prefix import Prefix
+from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.contracts import LeakboardError
 
 Kind = Literal["prefix", "prompt"]
 SCALE = 0.02

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from bench.backbones.folders import CONFIG
-from bench.backbones.kept import kept
-from bench.backbones.sizes import too_large
-from bench.contracts import LeakboardError, MissingExtra, plain
+from leakboard.bench.backbones.folders import CONFIG
+from leakboard.bench.backbones.kept import kept
+from leakboard.bench.backbones.sizes import too_large
+from leakboard.bench.contracts import LeakboardError, MissingExtra, plain
 
 SUFFIX = ".gguf"
 ARCHITECTURES = ("gemma3", "llama", "qwen2", "qwen3")

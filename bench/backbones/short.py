@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from bench.contracts import Precision
+from leakboard.bench.contracts import Precision
 
 _State = tuple[torch.dtype, int, int]
 _CAST: MutableMapping[Tensor, tuple[_State, Tensor]] = WeakTensorKeyDictionary()

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-from bench.backbones.device import random_state
-from bench.backbones.draws import Draws, Unstackable
-from bench.backbones.family import Family
-from bench.backbones.network import Network
-from bench.backbones.ragged import Ragged
+from leakboard.bench.backbones.device import random_state
+from leakboard.bench.backbones.draws import Draws, Unstackable
+from leakboard.bench.backbones.family import Family
+from leakboard.bench.backbones.network import Network
+from leakboard.bench.backbones.ragged import Ragged
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from bench.backbones.embedded import EMBEDDED
-from bench.contracts import LeakboardError, did_you_mean
-from bench.tasks import GENERATORS
+from leakboard.bench.backbones.embedded import EMBEDDED
+from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.bench.tasks import GENERATORS
 
 WIDTH, HEADS = 32, 4
 

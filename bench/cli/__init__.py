@@ -5,7 +5,7 @@ Out go tables, bars and errors in a sentence; the exit code is 0, 1 where someth
 """
 
 # In the order in which --help shows their commands.
-from bench.cli import running, tuning, attacking, reading, sharing, methods, submissions  # noqa: F401, I001
-from bench.cli.app import app, complaints, console, main
+from leakboard.bench.cli import running, tuning, attacking, reading, sharing, methods, submissions  # noqa: F401, I001
+from leakboard.bench.cli.app import app, complaints, console, main
 
 __all__ = ["app", "complaints", "console", "main"]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from bench import __version__
-from bench.contracts import LeakboardError, plain
+from leakboard.bench import __version__
+from leakboard.bench.contracts import LeakboardError, plain
 
 if TYPE_CHECKING:
     from rich.text import Text

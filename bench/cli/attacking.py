@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bench.cli.app import Data, Device, Limit, app, console
-from bench.contracts import LeakboardError
+from leakboard.bench.cli.app import Data, Device, Limit, app, console
+from leakboard.bench.contracts import LeakboardError
 
 Attribute = Annotated[
     list[str] | None, typer.Option(help="A column of the truth with a private attribute.")
@@ -169,7 +169,7 @@ def detect(
     `results/README.md` explains the measures. Example: leakboard detect presidio_synth wnut17
     --data ~/datasets
     """
-    from bench.scoring import compare_detectors, measure_detector
+    from leakboard.bench.scoring import compare_detectors, measure_detector
 
     if detector is None:
         for part in compare_detectors(texts, spacy, split, limit, data):

@@ -13,13 +13,13 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.backbones import EMBEDDED
-from bench.contracts import LeakboardError, Record, did_you_mean
-from bench.methods import Method, registry
-from bench.records import Corrupt, Store
-from bench.running import Plan, Planned, lacking, notes
-from bench.suites import load_suite, suite_names
-from bench.tasks import listing
+from leakboard.bench.backbones import EMBEDDED
+from leakboard.bench.contracts import LeakboardError, Record, did_you_mean
+from leakboard.bench.methods import Method, registry
+from leakboard.bench.records import Corrupt, Store
+from leakboard.bench.running import Plan, Planned, lacking, notes
+from leakboard.bench.suites import load_suite, suite_names
+from leakboard.bench.tasks import listing
 
 
 def known() -> dict[str, dict[str, str]]:

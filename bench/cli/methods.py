@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from bench.cli.app import app, console
+from leakboard.bench.cli.app import app, console
 
 
 @app.command()
@@ -58,7 +58,7 @@ def new_attack(name: Name, to: Where = None) -> None:
 
 
 def _new(kind: Literal["defense", "attack"], name: str, to: Path | None) -> None:
-    from bench.conformance import write_skeleton
+    from leakboard.bench.conformance import write_skeleton
 
     for path in write_skeleton(kind, name, to):
         console.print(f"wrote {path}", highlight=False)

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from bench.cli.app import PUBLISHED, Deciding, Source, app, console, results_of
-from bench.contracts import LeakboardError, did_you_mean
+from leakboard.bench.cli.app import PUBLISHED, Deciding, Source, app, console, results_of
+from leakboard.bench.contracts import LeakboardError, did_you_mean
 
 FORMS = ("table", "json", "markdown")
 
@@ -32,8 +32,8 @@ def show(
 
     leakboard show smoke --attacks
     """
-    from leaderboards.tables import deciding
-    from leaderboards.terminal import best_tables, summary_tables
+    from leakboard.leaderboards.tables import deciding
+    from leakboard.leaderboards.terminal import best_tables, summary_tables
 
     rows = results_of(source).frame()
     if attack is not None:
@@ -95,8 +95,8 @@ def plot(
 
     leakboard plot training p3eft-figure4
     """
-    from bench.contracts import Goal
-    from leaderboards.figures import PLOTS
+    from leakboard.bench.contracts import Goal
+    from leakboard.leaderboards.figures import PLOTS
 
     kind, source = what if len(what) == 2 else (PLOTS[0], what[0])
     if len(what) > 2 or kind not in PLOTS:
@@ -130,8 +130,8 @@ def board(
 
     leakboard board sap-figure2 --question best-privacy
     """
-    from leaderboards.tables import PAPERS, QUESTIONS, boards, matrices
-    from leaderboards.terminal import board_tables, matrix_tables, paper_tables
+    from leakboard.leaderboards.tables import PAPERS, QUESTIONS, boards, matrices
+    from leakboard.leaderboards.terminal import board_tables, matrix_tables, paper_tables
 
     names = [*[name for name, *_ in QUESTIONS], PAPERS]
     if question is not None and question not in names:
@@ -192,9 +192,9 @@ def findings(
 
     leakboard findings --into README.md
     """
-    from bench.records import replacing
-    from leaderboards.findings import document, listing, papers, quoted
-    from leaderboards.terminal import findings_text
+    from leakboard.bench.records import replacing
+    from leakboard.leaderboards.findings import document, listing, papers, quoted
+    from leakboard.leaderboards.terminal import findings_text
 
     if form not in FORMS:
         raise LeakboardError(f"--format: unknown '{form}'. {did_you_mean(form, FORMS)}")
@@ -240,8 +240,8 @@ def publish(
 
     leakboard publish --docs build/docs
     """
-    from leaderboards.results import folder_of
-    from leaderboards.site import publish as build
+    from leakboard.leaderboards.results import folder_of
+    from leakboard.leaderboards.site import publish as build
 
     folders = [folder_of(source) for source in sources or []]
     if not folders:

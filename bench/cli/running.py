@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.cli.app import (
+from leakboard.bench.cli.app import (
     PUBLISHED,
     Data,
     Device,
@@ -25,10 +25,10 @@ from bench.cli.app import (
     numbers,
     styled,
 )
-from bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
-    from bench.contracts import Record
+    from leakboard.bench.contracts import Record
 
 
 @app.command("list")
@@ -50,7 +50,7 @@ def list_(
 
     leakboard list attacks label
     """
-    from bench.cli import listing
+    from leakboard.bench.cli import listing
 
     for part in listing.names() if kind is None else [listing.of_kind(kind, text)]:
         console.print(part)
@@ -71,11 +71,11 @@ def plan(
 
     Example: leakboard plan smoke
     """
-    from bench.cli import listing
-    from bench.records import Store
-    from bench.running import make_plan
-    from bench.suites import load_suite
-    from leaderboards.results import LOCAL
+    from leakboard.bench.cli import listing
+    from leakboard.bench.records import Store
+    from leakboard.bench.running import make_plan
+    from leakboard.bench.suites import load_suite
+    from leakboard.leaderboards.results import LOCAL
 
     loaded = load_suite(suite).override(
         task=task or None,
@@ -167,8 +167,8 @@ def run(
     leakboard run --record 8fbd72273d8adfc8 --data ~/datasets
     """
     import leakboard
-    from bench.running import Engine
-    from leaderboards.terminal import ending
+    from leakboard.bench.running import Engine
+    from leakboard.leaderboards.terminal import ending
 
     engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts, stack)
 
@@ -209,10 +209,10 @@ def _again(
     transcripts: Path | None,
 ) -> None:
     """Runs the cell of a record once more, and tells whether the two agree."""
-    from bench.backbones import device_of
-    from bench.records import Store, compared, find
-    from bench.running import Live, Runner, plan_again
-    from leaderboards.results import LOCAL
+    from leakboard.bench.backbones import device_of
+    from leakboard.bench.records import Store, compared, find
+    from leakboard.bench.running import Live, Runner, plan_again
+    from leakboard.leaderboards.results import LOCAL
 
     before = find(key, [PUBLISHED, LOCAL])
     with console.status("loading data and models"):
@@ -231,7 +231,7 @@ def _ended(records: Sequence[Record], folder: Path, name: str, shown: Sequence[s
         name: by which the commands that read find the folder; '' where they do not.
         shown: what came out.
     """
-    from leaderboards.tables import counted
+    from leakboard.leaderboards.tables import counted
 
     seeds = len({record.cell.seed for record in records})
     methods = len({record.cell.defense.name for record in records})

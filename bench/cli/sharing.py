@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from bench.cli.app import app, console
-from bench.contracts import LeakboardError
+from leakboard.bench.cli.app import app, console
+from leakboard.bench.contracts import LeakboardError
 
 SOURCE = (
     "a folder of records or of such folders, a suite that was run, a snapshot, or hf://OWNER/NAME"
@@ -46,7 +46,7 @@ def diff(
     leakboard diff hf://somebody/records runs/mine --clear --format csv
     """
     import leakboard
-    from leaderboards.terminal import changes_tables
+    from leakboard.leaderboards.terminal import changes_tables
 
     if form not in ("table", "csv", "json"):
         raise LeakboardError(f"--format: expected table, csv or json, got '{form}'")
@@ -78,7 +78,7 @@ def snapshot(
     A release has one of the published records. Example: leakboard snapshot before.parquet smoke
     """
     import leakboard
-    from leaderboards.results import enter as entered
+    from leakboard.leaderboards.results import enter as entered
 
     if enter and sources:
         raise LeakboardError("--enter numbers the published records: leave out the sources")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.cli.app import PUBLISHED, Data, Device, app, console
-from bench.contracts import LeakboardError
+from leakboard.bench.cli.app import PUBLISHED, Data, Device, app, console
+from leakboard.bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
-    from bench.submissions import Report, Submission, Verified
+    from leakboard.bench.submissions import Report, Submission, Verified
 
 
 @app.command()
@@ -37,8 +37,8 @@ def submit(
     It is checked as `verify` does it, but for running cells again. Example: leakboard submit
     my-suite --method "My noise" --link https://example.org/paper
     """
-    from bench.submissions import Report, examine, gather, pack
-    from leaderboards.results import folder_of, name_of
+    from leakboard.bench.submissions import Report, examine, gather, pack
+    from leakboard.leaderboards.results import folder_of, name_of
 
     folders = {name_of(source): folder_of(source) for source in sources}
     if len(folders) < len(sources):
@@ -107,10 +107,10 @@ def verify(
     cell could be run again. Nothing in it is trusted, followed or written, unless it is accepted.
     Example: leakboard verify my-noise.zip --data DIR
     """
-    from bench.backbones import device_of
-    from bench.running import Live
-    from bench.submissions import Again, Here, Verified
-    from bench.submissions import verify as verified
+    from leakboard.bench.backbones import device_of
+    from leakboard.bench.running import Live
+    from leakboard.bench.submissions import Again, Here, Verified
+    from leakboard.bench.submissions import verify as verified
 
     if rerun != "none" and not (rerun.isascii() and rerun.isdigit() and len(rerun) < 10):
         raise LeakboardError(f"--rerun: expected a number of cells or none, got '{rerun}'")
@@ -148,7 +148,7 @@ def unpack(submission: Submission, verified: Verified, root: Path) -> Path:
     Raises:
         LeakboardError: the folder exists, or cannot be written.
     """
-    from bench.records import MANIFEST
+    from leakboard.bench.records import MANIFEST
 
     place = root / submission.manifest.slug
     if place.exists():

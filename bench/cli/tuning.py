@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.cli.app import (
+from leakboard.bench.cli.app import (
     Data,
     Device,
     Evaluate,
@@ -25,7 +25,7 @@ from bench.cli.app import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bench.tuning import Tuning
+    from leakboard.bench.tuning import Tuning
 
 
 @app.command()

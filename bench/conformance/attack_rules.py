@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-from bench.backbones import Backbone
-from bench.conformance.rules import Broken, Rules, Unfit, rule
-from bench.conformance.trial import EXAMPLES, Trial, alike, copied, fingerprint, undefended
-from bench.contracts import (
+from leakboard.bench.backbones import Backbone
+from leakboard.bench.conformance.rules import Broken, Rules, Unfit, rule
+from leakboard.bench.conformance.trial import EXAMPLES, Trial, alike, copied, fingerprint, undefended
+from leakboard.bench.contracts import (
     Channel,
     Goal,
     Guess,
@@ -21,8 +21,8 @@ from bench.contracts import (
     Transcript,
     known_from,
 )
-from bench.methods import Attack, registry
-from bench.scoring import NEEDED, advantage_low
+from leakboard.bench.methods import Attack, registry
+from leakboard.bench.scoring import NEEDED, advantage_low
 
 LARGER: tuple[tuple[str | None, int, int], ...] = ((None, 1000, 3), ("minilm", 400, 1))
 """Further chances of an attack that needs more than the small slice: model, examples, epochs.

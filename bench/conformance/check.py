@@ -19,12 +19,12 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from bench.backbones import load_backbone
-from bench.conformance.attack_rules import AttackRules
-from bench.conformance.defense_rules import DefenseRules
-from bench.conformance.rules import Outcome, Result
-from bench.contracts import LeakboardError, did_you_mean
-from bench.methods import Attack, Defense, Method, registry
+from leakboard.bench.backbones import load_backbone
+from leakboard.bench.conformance.attack_rules import AttackRules
+from leakboard.bench.conformance.defense_rules import DefenseRules
+from leakboard.bench.conformance.rules import Outcome, Result
+from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.bench.methods import Attack, Defense, Method, registry
 
 M = TypeVar("M", bound=Method)
 STYLE: dict[Outcome, str] = {"passed": "green", "failed": "bold red", "not applicable": "dim"}

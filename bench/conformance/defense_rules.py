@@ -6,10 +6,10 @@ from functools import cached_property
 
 import torch
 
-from bench.conformance.rules import Broken, Rules, Unfit, rule
-from bench.conformance.trial import Trained, Trial, alike, fingerprint, variants
-from bench.contracts import Channel, Record, known_from
-from bench.methods import Defense, registry
+from leakboard.bench.conformance.rules import Broken, Rules, Unfit, rule
+from leakboard.bench.conformance.trial import Trained, Trial, alike, fingerprint, variants
+from leakboard.bench.contracts import Channel, Record, known_from
+from leakboard.bench.methods import Defense, registry
 
 TOLERANCE = 1e-3
 """Class scores that differ by less are the same: batches of another shape round differently."""

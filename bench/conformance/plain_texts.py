@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.tasks import OwnTask, Split, load_task
+from leakboard.bench.tasks import OwnTask, Split, load_task
 
 WORDS = {
     "label": ("bad", "good"),

@@ -11,9 +11,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import ValidationError
 
-from bench.contracts import LeakboardError, MissingExtra
-from bench.methods import Method, Source
-from bench.running import told
+from leakboard.bench.contracts import LeakboardError, MissingExtra
+from leakboard.bench.methods import Method, Source
+from leakboard.bench.running import told
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 """Valid names of methods."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from string import Template
 from typing import Literal
 
-from bench.conformance.rules import NAME
-from bench.contracts import LeakboardError
-from bench.methods import registry
+from leakboard.bench.conformance.rules import NAME
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.methods import registry
 
-ROOMS = ("bench.backbones", "bench.contracts", "bench.exchange", "bench.methods")
+ROOMS = ("leakboard.bench.backbones", "leakboard.bench.contracts", "leakboard.bench.exchange", "leakboard.bench.methods")
 """Where the nouns of the skeletons live."""
 TEMPLATES = Path(__file__).with_name("templates")
 ROOT = Path(__file__).parents[2]

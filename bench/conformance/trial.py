@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from bench.backbones import Backbone, Ragged, load_backbone
-from bench.conformance.plain_texts import plain_texts
-from bench.contracts import (
+from leakboard.bench.backbones import Backbone, Ragged, load_backbone
+from leakboard.bench.conformance.plain_texts import plain_texts
+from leakboard.bench.contracts import (
     Channel,
     Envelope,
     Goal,
@@ -32,9 +32,9 @@ from bench.contracts import (
     TrainSettings,
     Transcript,
 )
-from bench.exchange import PLAIN, Payload, Released, Tuned, Wire, restored
-from bench.methods import Attack, Defense, Method, Silent, registry
-from bench.running import (
+from leakboard.bench.exchange import PLAIN, Payload, Released, Tuned, Wire, restored
+from leakboard.bench.methods import Attack, Defense, Method, Silent, registry
+from leakboard.bench.running import (
     Inputs,
     Planned,
     Scene,
@@ -47,8 +47,8 @@ from bench.running import (
     with_shadows,
     worked_out,
 )
-from bench.suites import Suite
-from bench.tasks import Task
+from leakboard.bench.suites import Suite
+from leakboard.bench.tasks import Task
 
 EXAMPLES = 96
 """Of each split, and two thirds of them recorded: enough for every path of the code."""

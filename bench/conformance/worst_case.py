@@ -1,6 +1,6 @@
 """The worst case of DP-SGD: does it keep what it claims there, and would an audit notice if it did not?
 
-    python -m bench.conformance.worst_case
+    python -m leakboard.bench.conformance.worst_case
 
 A head alone is trained on canaries whose features are directions of their own, longer than what clipping
 lets through, so that each adds the largest gradient there is to a place where nobody else adds any. Who
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from bench.defending import PrivateGradients, private
-from bench.scoring import one_run
+from leakboard.bench.defending import PrivateGradients, private
+from leakboard.bench.scoring import one_run
 
 Fault = Literal["intact", "noise halved", "clipping skipped", "batches in order"]
 LONG = 10.0

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.errors import LeakboardError
 
 Ints = NDArray[np.int64]
 HALVES = ("torch.bfloat16", "torch.float16", "float16")

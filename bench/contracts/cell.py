@@ -6,8 +6,8 @@ import hashlib
 import json
 from typing import Any
 
-from bench.contracts.parts import Part
-from bench.contracts.settings import Plant, Recording, TrainSettings
+from leakboard.bench.contracts.parts import Part
+from leakboard.bench.contracts.settings import Plant, Recording, TrainSettings
 
 
 class MethodSpec(Part):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.contracts.parts import Part
+from leakboard.bench.contracts.parts import Part
 
 
 class Estimate(Part):

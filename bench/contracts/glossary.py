@@ -43,7 +43,7 @@ GLOSSARY = {
 HEAD = """# What the words mean
 
 Each word has one meaning: here, in the code, in the records and on the site. This page is written by
-`python -c "from bench.contracts.glossary import page; print(page(), end='')" > docs/glossary.md`.
+`python -c "from leakboard.bench.contracts.glossary import page; print(page(), end='')" > docs/glossary.md`.
 """
 
 

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.contracts.arrays import Ints, as_ints, as_numbers
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Goal
+from leakboard.bench.contracts.arrays import Ints, as_ints, as_numbers
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Goal
 
 Measure = Literal[
     "accuracy",
@@ -41,9 +41,9 @@ class Guess:
 
     A guess about a canary is about its sentence, a row of `Knowledge.canaries`: for each of all
     possible secrets how unlikely the model finds it (exposure, [n, 10^6]), or what it prints there
-    (extraction, [n, R] numbers that the digits spell, −1 for none; R at most `bench.tasks.planting.TRIES`,
+    (extraction, [n, R] numbers that the digits spell, −1 for none; R at most `leakboard.bench.tasks.planting.TRIES`,
     and `SAMPLES` of random ones, whose shares decide). A continuation is about a row of `Knowledge.prompts`: the token
-    ids that follow it ([n, 1 + R, L], the likeliest text first, then random ones; see `bench.tasks.planting.CONTINUED`). A
+    ids that follow it ([n, 1 + R, L], the likeliest text first, then random ones; see `leakboard.bench.tasks.planting.CONTINUED`). A
     guess about membership ranks the rows of `Knowledge.candidates`: larger for those that were trained on.
 
     `rows`, `values` and `lengths` may be given as lists, NumPy arrays or torch tensors; they are NumPy

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from pydantic import model_validator
 
-from bench.contracts.cell import MethodSpec
-from bench.contracts.channels import Channel
-from bench.contracts.estimates import Estimate, Point
-from bench.contracts.parts import Part
-from bench.contracts.threat import Goal
+from leakboard.bench.contracts.cell import MethodSpec
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.estimates import Estimate, Point
+from leakboard.bench.contracts.parts import Part
+from leakboard.bench.contracts.threat import Goal
 
 Status = Literal["ok", "skipped", "failed", "diverged", "out-of-memory"]
 
@@ -42,7 +42,7 @@ class Leak(Part):
     """What a guess about membership proves: the model is not ε-private for a smaller ε (95 %)."""
     epsilon_ceiling: float | None = None
     """The largest `epsilon` that guesses about so many examples could have proven, had all been right. None
-    in older records, too; `bench.scoring.provable` knows it there."""
+    in older records, too; `leakboard.bench.scoring.provable` knows it there."""
     curve: list[Point] = []
     """All moments, where there are several; with the worst one only."""
     undefined: int = 0

@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.errors import LeakboardError
 
 DEEPEST, LONGEST_TEXT = 12, 10_000
 MOST_PARTS = 200_000

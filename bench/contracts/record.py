@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from bench.contracts.cell import Cell, attack_id
-from bench.contracts.channels import Channel
-from bench.contracts.claim import Claim
-from bench.contracts.estimates import Estimate
-from bench.contracts.leak import Leak, Status
-from bench.contracts.parts import Part
+from leakboard.bench.contracts.cell import Cell, attack_id
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.estimates import Estimate
+from leakboard.bench.contracts.leak import Leak, Status
+from leakboard.bench.contracts.parts import Part
 
 SCHEMA = 1
 

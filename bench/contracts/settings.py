@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from bench.contracts.parts import Part
+from leakboard.bench.contracts.parts import Part
 
 
 def _known(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bench.contracts.channels import Channel
+from leakboard.bench.contracts.channels import Channel
 
 
 class Goal(StrEnum):

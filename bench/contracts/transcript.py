@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.contracts.arrays import Ints
-from bench.contracts.channels import Channel, Party
+from leakboard.bench.contracts.arrays import Ints
+from leakboard.bench.contracts.channels import Channel, Party
 
 BLOCK = 2**26
 """Bytes of a block of a transcript that is read piece by piece."""

@@ -13,9 +13,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from bench.contracts import LeakboardError, did_you_mean
-from bench.defending import levels, patterns, presidio
-from bench.tasks import Span, check_spans
+from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.bench.defending import levels, patterns, presidio
+from leakboard.bench.tasks import Span, check_spans
 
 MASK = "<MASK>"
 

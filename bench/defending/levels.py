@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from bench.contracts import LeakboardError, MissingExtra
-from bench.tasks import Span
+from leakboard.bench.contracts import LeakboardError, MissingExtra
+from leakboard.bench.tasks import Span
 
 
 @dataclass(frozen=True)

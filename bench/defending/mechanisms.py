@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 from torch import Tensor
 
-from bench.backbones import CHUNK, Neighbours
+from leakboard.bench.backbones import CHUNK, Neighbours
 
 Eta = Annotated[
     Annotated[float, Field(gt=0)] | None, BeforeValidator(lambda v: None if v == "none" else v)

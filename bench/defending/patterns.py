@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bench.tasks import Span
+from leakboard.bench.tasks import Span
 
 MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.backbones import Backbone, Ragged, Tokens
-from bench.contracts import Claim
-from bench.defending.mechanisms import Epsilon
-from bench.exchange import Predictor
-from bench.methods import Defense
+from leakboard.bench.backbones import Backbone, Ragged, Tokens
+from leakboard.bench.contracts import Claim
+from leakboard.bench.defending.mechanisms import Epsilon
+from leakboard.bench.exchange import Predictor
+from leakboard.bench.methods import Defense
 
 
 def rescaled(vectors: Tensor) -> Tensor:

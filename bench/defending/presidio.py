@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from bench.contracts import MissingExtra
-from bench.defending import levels
-from bench.tasks import Span
+from leakboard.bench.contracts import MissingExtra
+from leakboard.bench.defending import levels
+from leakboard.bench.tasks import Span
 
 LANGUAGE = "en"
 

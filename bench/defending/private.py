@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.contracts import LeakboardError, MissingExtra
+from leakboard.bench.contracts import LeakboardError, MissingExtra
 
 PRECISION = 0.005
 """Relative error of ε that the accountant is allowed."""

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from bench.backbones import Tokens, by_length
-from bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
-from bench.defending import private
-from bench.defending.mechanisms import Epsilon
-from bench.exchange import Session, Trainee, released
-from bench.methods import Defense
+from leakboard.bench.backbones import Tokens, by_length
+from leakboard.bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
+from leakboard.bench.defending import private
+from leakboard.bench.defending.mechanisms import Epsilon
+from leakboard.bench.exchange import Session, Trainee, released
+from leakboard.bench.methods import Defense
 
 AT_ONCE = 256
 """Examples whose gradients are held at once; a batch may be all of the training set."""

@@ -9,13 +9,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from bench.backbones import Backbone, Tokens
-from bench.contracts import Channel, Goal, Objective
-from bench.defending.detectors import EXACT, MASK, Detector, DetectorName, masked
-from bench.defending.levels import PIPELINE
-from bench.exchange import Session
-from bench.methods import Defense
-from bench.tasks import Span, Split
+from leakboard.bench.backbones import Backbone, Tokens
+from leakboard.bench.contracts import Channel, Goal, Objective
+from leakboard.bench.defending.detectors import EXACT, MASK, Detector, DetectorName, masked
+from leakboard.bench.defending.levels import PIPELINE
+from leakboard.bench.exchange import Session
+from leakboard.bench.methods import Defense
+from leakboard.bench.tasks import Span, Split
 
 Spans = list[tuple[Span, ...]]
 

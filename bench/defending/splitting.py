@@ -7,9 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from bench.backbones import Network, Ragged, Tokens, by_length
-from bench.contracts import Channel, Envelope
-from bench.exchange import NextTokens, OutputLayer, Predictor, Session
+from leakboard.bench.backbones import Network, Ragged, Tokens, by_length
+from leakboard.bench.contracts import Channel, Envelope
+from leakboard.bench.exchange import NextTokens, OutputLayer, Predictor, Session
 
 Sends = Callable[[Tokens], Ragged]
 """What the customer makes of texts: vectors [T, d] at the cut."""

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from bench.backbones import Backbone, Ragged, Tokens
-from bench.contracts import Channel, Goal
-from bench.defending.mechanisms import Epsilon
-from bench.defending.splitting import fit_once_sent, predictor
-from bench.exchange import OutputLayer, Session, Tuned
-from bench.methods import Defense
+from leakboard.bench.backbones import Backbone, Ragged, Tokens
+from leakboard.bench.contracts import Channel, Goal
+from leakboard.bench.defending.mechanisms import Epsilon
+from leakboard.bench.defending.splitting import fit_once_sent, predictor
+from leakboard.bench.exchange import OutputLayer, Session, Tuned
+from leakboard.bench.methods import Defense
 
 
 class Substituting(Defense):

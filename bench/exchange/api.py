@@ -16,13 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import Tokens, random_state
-from bench.contracts import Channel, Envelope, Head, LeakboardError
-from bench.exchange.language import NextTokens, OutputLayer
-from bench.exchange.predictor import Predictor
-from bench.exchange.server import Adapter, Call, Server
-from bench.exchange.session import Session
-from bench.exchange.tuned import Tuned
+from leakboard.bench.backbones import Tokens, random_state
+from leakboard.bench.contracts import Channel, Envelope, Head, LeakboardError
+from leakboard.bench.exchange.language import NextTokens, OutputLayer
+from leakboard.bench.exchange.predictor import Predictor
+from leakboard.bench.exchange.server import Adapter, Call, Server
+from leakboard.bench.exchange.session import Session
+from leakboard.bench.exchange.tuned import Tuned
 
 CHANNELS = frozenset(
     {

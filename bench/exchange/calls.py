@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.contracts import Channel, Ints, Message, Transcript
+from leakboard.bench.contracts import Channel, Ints, Message, Transcript
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import (
+from leakboard.bench.backbones import (
     NO_LABEL,
     Ragged,
     Tokens,
@@ -26,9 +26,9 @@ from bench.backbones import (
     read_by,
     readings,
 )
-from bench.contracts import Channel, Envelope, Head
-from bench.exchange.session import Session
-from bench.exchange.tuned import Tuned
+from leakboard.bench.contracts import Channel, Envelope, Head
+from leakboard.bench.exchange.session import Session
+from leakboard.bench.exchange.tuned import Tuned
 
 BATCH = 32
 """Texts that are predicted together."""

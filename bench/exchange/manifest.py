@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from bench.backbones import Backbone
-from bench.contracts import Channel, Part, Party, TrainSettings, visible
+from leakboard.bench.backbones import Backbone
+from leakboard.bench.contracts import Channel, Part, Party, TrainSettings, visible
 
 FORMAT = 3
 """2 knows of models that are not named, of names for the labels, and of what was left out; 3 of language

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from bench.backbones import Tokens, by_length
-from bench.exchange.tuned import Tuned
+from leakboard.bench.backbones import Tokens, by_length
+from leakboard.bench.exchange.tuned import Tuned
 
 
 class Predictor(Tuned):

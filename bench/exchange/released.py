@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import LanguageModel, Network, Ragged, Tokens, by_length, chunks, per_token
-from bench.exchange.predictor import Predictor
-from bench.exchange.session import Session
-from bench.exchange.tuned import Tuned
+from leakboard.bench.backbones import LanguageModel, Network, Ragged, Tokens, by_length, chunks, per_token
+from leakboard.bench.exchange.predictor import Predictor
+from leakboard.bench.exchange.session import Session
+from leakboard.bench.exchange.tuned import Tuned
 
 Trainee = Network | LanguageModel
 

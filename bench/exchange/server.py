@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from bench.backbones import Network, Tokens, random_state, set_random_state
-from bench.contracts import Envelope
-from bench.exchange.wire import PLAIN
+from leakboard.bench.backbones import Network, Tokens, random_state, set_random_state
+from leakboard.bench.contracts import Envelope
+from leakboard.bench.exchange.wire import PLAIN
 
 Adapter = Mapping[str, Tensor]
 """The trainable parameters θ of one adapter, by their names in the model."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import (
+from leakboard.bench.backbones import (
     Backbone,
     LanguageModel,
     Neighbours,
@@ -22,10 +22,10 @@ from bench.backbones import (
     computing,
     next_tokens,
 )
-from bench.contracts import Channel, Claim, Envelope, Progress, Seeds, TrainSettings
-from bench.exchange.training import Loop
-from bench.exchange.wire import Wire
-from bench.tasks import Span, Split
+from leakboard.bench.contracts import Channel, Claim, Envelope, Progress, Seeds, TrainSettings
+from leakboard.bench.exchange.training import Loop
+from leakboard.bench.exchange.wire import Wire
+from leakboard.bench.tasks import Span, Split
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError
 
 ROOMY = Path("/var/tmp")
 """For large temporary files: /tmp itself is often held in memory."""

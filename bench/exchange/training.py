@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.backbones import length_bucketed
-from bench.contracts import Progress, TrainSettings, quietly
+from leakboard.bench.backbones import length_bucketed
+from leakboard.bench.contracts import Progress, TrainSettings, quietly
 
 MOMENTS = 20
 """How many points of the loss curve a record keeps, and how many windows of training are recorded in

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from bench.backbones import Backbone
-from bench.contracts import (
+from leakboard.bench.backbones import Backbone
+from leakboard.bench.contracts import (
     LeakboardError,
     Message,
     Refused,
@@ -27,7 +27,7 @@ from bench.contracts import (
     place,
     plain,
 )
-from bench.exchange.manifest import (
+from leakboard.bench.exchange.manifest import (
     FORMAT,
     MANIFEST,
     MOST_MESSAGES,
@@ -36,7 +36,7 @@ from bench.exchange.manifest import (
     PublicModel,
     Sent,
 )
-from bench.exchange.wellformed import as_arrays, check
+from leakboard.bench.exchange.wellformed import as_arrays, check
 
 FILE_BYTES = 2**26
 """Messages are gathered in files of about this size: so much memory does writing take."""

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
-    from bench.backbones import Ragged, Tokens
+    from leakboard.bench.backbones import Ragged, Tokens
 
 
 class Tuned(ABC):

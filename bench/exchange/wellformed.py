@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.contracts import (
+from leakboard.bench.contracts import (
     Channel,
     Ints,
     LeakboardError,

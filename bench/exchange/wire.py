@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.backbones import Ragged
-from bench.contracts import Channel, Envelope, Ints, LeakboardError, Message, Party, Transcript
-from bench.exchange.spill import Spill
+from leakboard.bench.backbones import Ragged
+from leakboard.bench.contracts import Channel, Envelope, Ints, LeakboardError, Message, Party, Transcript
+from leakboard.bench.exchange.spill import Spill
 
 Payload = TypeVar("Payload", Tensor, Ragged)
 PLAIN = Envelope()

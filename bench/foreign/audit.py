@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench.backbones import Backbone
-from bench.contracts import (
+from leakboard.bench.backbones import Backbone
+from leakboard.bench.contracts import (
     Cell,
     Channel,
     Goal,
@@ -22,12 +22,12 @@ from bench.contracts import (
     Transcript,
     quietly,
 )
-from bench.exchange import Manifest, Session, Tuned, read_transcript
-from bench.foreign.outcome import Audit
-from bench.foreign.pairing import grant
-from bench.foreign.truth import Known, TruthTable, read_truth, tokens_sent
-from bench.methods import Attack, Auxiliary, Defense, Silent, Source, spec_of
-from bench.running import (
+from leakboard.bench.exchange import Manifest, Session, Tuned, read_transcript
+from leakboard.bench.foreign.outcome import Audit
+from leakboard.bench.foreign.pairing import grant
+from leakboard.bench.foreign.truth import Known, TruthTable, read_truth, tokens_sent
+from leakboard.bench.methods import Attack, Auxiliary, Defense, Silent, Source, spec_of
+from leakboard.bench.running import (
     Inputs,
     Pairing,
     Planned,
@@ -40,8 +40,8 @@ from bench.running import (
     told,
     worked_out,
 )
-from bench.suites import methods_named
-from bench.tasks import OWN, Planted, Task, load_task
+from leakboard.bench.suites import methods_named
+from leakboard.bench.tasks import OWN, Planted, Task, load_task
 
 
 class Unknown(Defense):

@@ -15,7 +15,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.contracts import (
+from leakboard.bench.contracts import (
     Estimate,
     Guess,
     Leak,
@@ -23,7 +23,7 @@ from bench.contracts import (
     Refused,
     parsed,
 )
-from bench.methods import Attack, spec_of
+from leakboard.bench.methods import Attack, spec_of
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench.contracts import Channel, Goal, Knows, Transcript, known_from
-from bench.exchange import Manifest
-from bench.foreign.truth import Known
-from bench.methods import Attack, Auxiliary, Defense
-from bench.running import Pairing
-from bench.tasks import OWN
+from leakboard.bench.contracts import Channel, Goal, Knows, Transcript, known_from
+from leakboard.bench.exchange import Manifest
+from leakboard.bench.foreign.truth import Known
+from leakboard.bench.methods import Attack, Auxiliary, Defense
+from leakboard.bench.running import Pairing
+from leakboard.bench.tasks import OWN
 
 ASKED = {
     Knows.BASE_WEIGHTS: "the public model, which the transcript does not name",

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
-from bench.backbones import Ragged
-from bench.contracts import Channel, Ints, LeakboardError, form
+from leakboard.bench.backbones import Ragged
+from leakboard.bench.contracts import Channel, Ints, LeakboardError, form
 
 Edge: TypeAlias = "tuple[Node, int]"
 """A node of the graph, and which of the gradients that come to it."""

@@ -13,12 +13,12 @@ from weakref import WeakSet
 
 from torch import nn
 
-from bench.backbones import load_backbone
-from bench.contracts import LeakboardError, Recording, form
-from bench.exchange import Manifest, PublicModel, write_transcript
-from bench.foreign.rows import IDS, keys_of_examples
-from bench.foreign.tape import Tape
-from bench.foreign.watching import Place, Watch
+from leakboard.bench.backbones import load_backbone
+from leakboard.bench.contracts import LeakboardError, Recording, form
+from leakboard.bench.exchange import Manifest, PublicModel, write_transcript
+from leakboard.bench.foreign.rows import IDS, keys_of_examples
+from leakboard.bench.foreign.tape import Tape
+from leakboard.bench.foreign.watching import Place, Watch
 
 PLACEHOLDER = re.compile(r"LABEL_\d+")
 """What transformers calls a class that nobody has named."""

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bench.backbones import Ragged
-from bench.contracts import (
+from leakboard.bench.backbones import Ragged
+from leakboard.bench.contracts import (
     Channel,
     Envelope,
     Ints,
@@ -22,9 +22,9 @@ from bench.contracts import (
     Transcript,
     as_ints,
 )
-from bench.exchange import Missing, Wire
-from bench.foreign.passes import Pass, Where
-from bench.foreign.rows import UNKNOWN, Rows, keys_of, whole_rounds
+from leakboard.bench.exchange import Missing, Wire
+from leakboard.bench.foreign.passes import Pass, Where
+from leakboard.bench.foreign.rows import UNKNOWN, Rows, keys_of, whole_rounds
 
 UNFINISHED = "examples in rounds that were not finished"
 EVALUATION = "passes in evaluation mode or without gradients"

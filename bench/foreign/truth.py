@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import torch
 
-from bench.backbones import Backbone, Tokens
-from bench.contracts import Channel, Goal, Ints, LeakboardError, Transcript, as_ints, form
-from bench.tasks import Split, Table, Task, read_table
+from leakboard.bench.backbones import Backbone, Tokens
+from leakboard.bench.contracts import Channel, Goal, Ints, LeakboardError, Transcript, as_ints, form
+from leakboard.bench.tasks import Split, Table, Task, read_table
 
 if TYPE_CHECKING:
     import pandas as pd

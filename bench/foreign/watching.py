@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from bench.backbones import Backbone, family_of
-from bench.contracts import LeakboardError
-from bench.foreign.passes import Pass
-from bench.foreign.rows import IDS, MASK
+from leakboard.bench.backbones import Backbone, family_of
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.foreign.passes import Pass
+from leakboard.bench.foreign.rows import IDS, MASK
 
 EMBEDS = "inputs_embeds"
 

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bench.contracts import Channel, Guess, Knows, ThreatModel, Transcript
-from bench.methods.knowledge import Knowledge
-from bench.methods.method import Method
+from leakboard.bench.contracts import Channel, Guess, Knows, ThreatModel, Transcript
+from leakboard.bench.methods.knowledge import Knowledge
+from leakboard.bench.methods.method import Method
 
 
 class Silent(Exception):

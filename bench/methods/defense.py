@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
-from bench.exchange import Tuned
-from bench.methods.method import Method
+from leakboard.bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
+from leakboard.bench.exchange import Tuned
+from leakboard.bench.methods.method import Method
 
 if TYPE_CHECKING:
-    from bench.backbones import Backbone, Ragged, Tokens
-    from bench.exchange import Session
-    from bench.tasks import Split
+    from leakboard.bench.backbones import Backbone, Ragged, Tokens
+    from leakboard.bench.exchange import Session
+    from leakboard.bench.tasks import Split
 
 
 HEADS: Sequence[Mapping[str, Any]] = [

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.contracts import Ints, Memory
-from bench.methods.defense import Defense
+from leakboard.bench.contracts import Ints, Memory
+from leakboard.bench.methods.defense import Defense
 
 if TYPE_CHECKING:
-    from bench.backbones import Backbone, Ragged, Tokens
-    from bench.exchange import Trainee
+    from leakboard.bench.backbones import Backbone, Ragged, Tokens
+    from leakboard.bench.exchange import Trainee
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from bench.contracts import MethodSpec
+from leakboard.bench.contracts import MethodSpec
 
 
 @dataclass(frozen=True)

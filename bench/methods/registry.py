@@ -19,10 +19,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from bench.contracts import LeakboardError, did_you_mean
-from bench.methods.attack import Attack
-from bench.methods.defense import Defense
-from bench.methods.method import Method
+from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.bench.methods.attack import Attack
+from leakboard.bench.methods.defense import Defense
+from leakboard.bench.methods.method import Method
 
 M = TypeVar("M", bound=Method)
 

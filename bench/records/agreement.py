@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from bench.contracts import Estimate, Leak, Record, attack_id, name_of
+from leakboard.bench.contracts import Estimate, Leak, Record, attack_id, name_of
 
 
 def compared(stated: Record, again: Record) -> tuple[Outcome, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.contracts import Record, attack_id
+from leakboard.bench.contracts import Record, attack_id
 
 
 def differing(first: Record, second: Record) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError
 
 LOCKS = ".locks"
 """Folder of the lock files, inside that of the records. They are empty and may stay."""

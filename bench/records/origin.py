@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 
-from bench import __version__
-from bench.contracts import Provenance
+from leakboard.bench import __version__
+from leakboard.bench.contracts import Provenance
 
 PACKAGES = ("torch", "transformers", "peft", "numpy", "faiss-cpu", "faiss-gpu-cu12", "scipy")
 """Those whose version can change a number."""

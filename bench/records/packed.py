@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bench.contracts import Record
+    from leakboard.bench.contracts import Record
 
 COLUMNS = ("folder", "key", "record")
 LEVEL = 12
@@ -50,7 +50,7 @@ def packed_folders(file: Path) -> list[str]:
     """
     from pyarrow import ArrowInvalid, parquet
 
-    from bench.records.store import Corrupt
+    from leakboard.bench.records.store import Corrupt
 
     try:
         if tuple(parquet.read_schema(file).names) != COLUMNS:
@@ -62,7 +62,7 @@ def packed_folders(file: Path) -> list[str]:
 
 def packed_print(file: Path, folder: str) -> str:
     """What `folder_print` is of that folder, before it was packed."""
-    from bench.records.versions import print_of
+    from leakboard.bench.records.versions import print_of
 
     rows = _rows(file, folder)
     return print_of({f"{key}.json": hashlib.sha256(raw).hexdigest() for key, raw in rows})
@@ -74,7 +74,7 @@ def unpacked(file: Path, folder: str) -> list[Record]:
     Raises:
         Corrupt: one of them is no whole and unchanged record.
     """
-    from bench.records.store import MANIFEST, from_bytes
+    from leakboard.bench.records.store import MANIFEST, from_bytes
 
     where = f"{file}: {folder}"
     return [

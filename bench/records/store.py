@@ -15,8 +15,8 @@ from uuid import uuid4
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from bench.contracts import SCHEMA, LeakboardError, Record, did_you_mean, digest
-from bench.records.locks import claimed, locks_of
+from leakboard.bench.contracts import SCHEMA, LeakboardError, Record, did_you_mean, digest
+from leakboard.bench.records.locks import claimed, locks_of
 
 MANIFEST = "submission.json"
 """Beside records that came from outside: who sent them. It is no record."""

@@ -13,8 +13,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from bench.contracts import LeakboardError, digest
-from bench.records.replacing import replacing
+from leakboard.bench.contracts import LeakboardError, digest
+from leakboard.bench.records.replacing import replacing
 
 VERSIONS = Path(__file__).with_name("versions.json")
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bench.contracts import LeakboardError, MethodSpec, Record, fingerprint
-from bench.methods import Attack, Defense, Method, registry, spec_of
-from bench.running.plan import Plan, make_plan
-from bench.running.secrecy import own_secret
-from bench.suites import Suite
-from bench.tasks import listing
+from leakboard.bench.contracts import LeakboardError, MethodSpec, Record, fingerprint
+from leakboard.bench.methods import Attack, Defense, Method, registry, spec_of
+from leakboard.bench.running.plan import Plan, make_plan
+from leakboard.bench.running.secrecy import own_secret
+from leakboard.bench.suites import Suite
+from leakboard.bench.tasks import listing
 
 
 def plan_again(

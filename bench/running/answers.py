@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from bench.backbones import Backbone, Ragged, Tokens, by_length
-from bench.exchange import Tuned
+from leakboard.bench.backbones import Backbone, Ragged, Tokens, by_length
+from leakboard.bench.exchange import Tuned
 
 BATCH = 32
 """Prompts that are answered together."""

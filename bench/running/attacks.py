@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from bench.attacking import before_training
-from bench.contracts import (
+from leakboard.bench.attacking import before_training
+from leakboard.bench.contracts import (
     Channel,
     Claim,
     Goal,
@@ -25,13 +25,13 @@ from bench.contracts import (
     Transcript,
     digest,
 )
-from bench.exchange import Diverged
-from bench.methods import Attack, Knowledge, Labelled, Silent, spec_of
-from bench.running.failures import failed, isolated, out_of_memory, told
-from bench.running.grants import knowledge_for
-from bench.running.pairing import Pairing
-from bench.running.scene import Scene
-from bench.scoring import (
+from leakboard.bench.exchange import Diverged
+from leakboard.bench.methods import Attack, Knowledge, Labelled, Silent, spec_of
+from leakboard.bench.running.failures import failed, isolated, out_of_memory, told
+from leakboard.bench.running.grants import knowledge_for
+from leakboard.bench.running.pairing import Pairing
+from leakboard.bench.running.scene import Scene
+from leakboard.bench.scoring import (
     Truth,
     score,
     score_canaries,

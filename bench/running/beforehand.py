@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from bench.contracts import Goal, LeakboardError
-from bench.running.plan import Plan, Planned
-from bench.scoring import cannot_fail, one_run
-from bench.tasks import Task
+from leakboard.bench.contracts import Goal, LeakboardError
+from leakboard.bench.running.plan import Plan, Planned
+from leakboard.bench.scoring import cannot_fail, one_run
+from leakboard.bench.tasks import Task
 
 
 def notes(plan: Plan) -> list[str]:

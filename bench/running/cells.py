@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.backbones import bottom_cost
-from bench.contracts import (
+from leakboard.bench.backbones import bottom_cost
+from leakboard.bench.contracts import (
     BottomCost,
     Channel,
     Cost,
@@ -21,15 +21,15 @@ from bench.contracts import (
     Status,
     fingerprint,
 )
-from bench.exchange import Diverged, Session, Tuned, Wire, write_transcript
-from bench.records import peak_megabytes, provenance
-from bench.running.answers import answers
-from bench.running.attacks import attack_all
-from bench.running.failures import give_back, out_of_memory, told
-from bench.running.grants import recomputed, worked_out
-from bench.running.plan import Planned
-from bench.running.scene import Scene
-from bench.scoring import answered, judged, metrics, projections
+from leakboard.bench.exchange import Diverged, Session, Tuned, Wire, write_transcript
+from leakboard.bench.records import peak_megabytes, provenance
+from leakboard.bench.running.answers import answers
+from leakboard.bench.running.attacks import attack_all
+from leakboard.bench.running.failures import give_back, out_of_memory, told
+from leakboard.bench.running.grants import recomputed, worked_out
+from leakboard.bench.running.plan import Planned
+from leakboard.bench.running.scene import Scene
+from leakboard.bench.scoring import answered, judged, metrics, projections
 
 
 def run_cell(scene: Scene, transcripts: Path | None = None) -> Record:

@@ -11,13 +11,13 @@ import socket
 from functools import lru_cache
 from typing import Any
 
-from bench.contracts import LeakboardError, MissingExtra, Record
-from bench.records import Store, has_locks
-from bench.running.cells import ended
-from bench.running.job import Job
-from bench.running.plan import Plan, Planned
-from bench.running.reporting import Reporter
-from bench.running.runner import Runner
+from leakboard.bench.contracts import LeakboardError, MissingExtra, Record
+from leakboard.bench.records import Store, has_locks
+from leakboard.bench.running.cells import ended
+from leakboard.bench.running.job import Job
+from leakboard.bench.running.plan import Plan, Planned
+from leakboard.bench.running.reporting import Reporter
+from leakboard.bench.running.runner import Runner
 
 ANSWERS = 5.0
 """Seconds in which the head of a cluster has to answer."""

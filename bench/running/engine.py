@@ -6,15 +6,15 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.contracts import LeakboardError, Record
-from bench.records import Store, check_locks
-from bench.running.cluster import run_on_ray
-from bench.running.job import Job, keys_of, made_of
-from bench.running.plan import Plan
-from bench.running.reporting import Reporter
-from bench.running.runner import Runner
-from bench.running.secrecy import secret_of
-from bench.running.workers import run_together
+from leakboard.bench.contracts import LeakboardError, Record
+from leakboard.bench.records import Store, check_locks
+from leakboard.bench.running.cluster import run_on_ray
+from leakboard.bench.running.job import Job, keys_of, made_of
+from leakboard.bench.running.plan import Plan
+from leakboard.bench.running.reporting import Reporter
+from leakboard.bench.running.runner import Runner
+from leakboard.bench.running.secrecy import secret_of
+from leakboard.bench.running.workers import run_together
 
 
 @dataclass(frozen=True)

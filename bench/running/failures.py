@@ -10,14 +10,14 @@ from typing import TypeVar
 
 import torch
 
-from bench.contracts import (
+from leakboard.bench.contracts import (
     Leak,
     LeakboardError,
     Status,
 )
-from bench.methods import spec_of
-from bench.running.pairing import Pairing
-from bench.scoring import BadGuess
+from leakboard.bench.methods import spec_of
+from leakboard.bench.running.pairing import Pairing
+from leakboard.bench.scoring import BadGuess
 
 T = TypeVar("T")
 EXHAUSTED = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 import torch
 
-from bench.attacking import received, with_adapter_gradients, with_recomputed
-from bench.backbones import Backbone, LanguageModel, Network, Ragged, Tokens
-from bench.contracts import (
+from leakboard.bench.attacking import received, with_adapter_gradients, with_recomputed
+from leakboard.bench.backbones import Backbone, LanguageModel, Network, Ragged, Tokens
+from leakboard.bench.contracts import (
     Channel,
     Goal,
     Knows,
@@ -18,11 +18,11 @@ from bench.contracts import (
     TrainSettings,
     Transcript,
 )
-from bench.exchange import Trainee
-from bench.methods import Auxiliary, Held, Knowledge, Labelled, Query
-from bench.running.pairing import Pairing
-from bench.running.scene import Scene
-from bench.tasks import OWN
+from leakboard.bench.exchange import Trainee
+from leakboard.bench.methods import Auxiliary, Held, Knowledge, Labelled, Query
+from leakboard.bench.running.pairing import Pairing
+from leakboard.bench.running.scene import Scene
+from leakboard.bench.tasks import OWN
 
 LABELLED = 0.1
 """Share of the recorded training examples that is granted where an attack names none."""

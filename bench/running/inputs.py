@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.attacking import Known
-from bench.backbones import Backbone, Tokens
-from bench.contracts import Cell, Ints, Seeds
-from bench.methods import Auxiliary, Defense
-from bench.running.prompts import PROMPTS, Prompts, prompts_of
-from bench.tasks import HELD_OUT, OWN, Planted, Split, Task, held_out, planted, shared
+from leakboard.bench.attacking import Known
+from leakboard.bench.backbones import Backbone, Tokens
+from leakboard.bench.contracts import Cell, Ints, Seeds
+from leakboard.bench.methods import Auxiliary, Defense
+from leakboard.bench.running.prompts import PROMPTS, Prompts, prompts_of
+from leakboard.bench.tasks import HELD_OUT, OWN, Planted, Split, Task, held_out, planted, shared
 
 Public = Mapping[str, Auxiliary]
 """By name the public texts that an attack may ask for: `OWN`, or another task's."""

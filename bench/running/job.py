@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from bench import __version__
-from bench.contracts import LeakboardError
-from bench.records import Store
-from bench.running.plan import Plan, make_plan
-from bench.suites import Suite
+from leakboard.bench import __version__
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.records import Store
+from leakboard.bench.running.plan import Plan, make_plan
+from leakboard.bench.suites import Suite
 
 FROM_FILE = "leakboard_file_"
 """Modules that were read from a single file are called so; no other process can import them by name."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bench.contracts import Channel, Goal, Knows, Leak, Plant, known_from
-from bench.methods import Attack, Defense, spec_of
-from bench.tasks import OWN, Task
+from leakboard.bench.contracts import Channel, Goal, Knows, Leak, Plant, known_from
+from leakboard.bench.methods import Attack, Defense, spec_of
+from leakboard.bench.tasks import OWN, Task
 
 
 @dataclass(frozen=True)

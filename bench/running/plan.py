@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
-from bench.backbones import Backbone, load_backbone
-from bench.contracts import Cell, Channel, LeakboardError, Plant, TrainSettings
-from bench.methods import Attack, Defense, Shadows, registry, spec_of
-from bench.running.pairing import Pairing, either, pair
-from bench.scoring import UNTUNED
-from bench.suites import Suite, SuiteRow, in_words
-from bench.tasks import HELD_OUT, OWN, Task, load_task
+from leakboard.bench.backbones import Backbone, load_backbone
+from leakboard.bench.contracts import Cell, Channel, LeakboardError, Plant, TrainSettings
+from leakboard.bench.methods import Attack, Defense, Shadows, registry, spec_of
+from leakboard.bench.running.pairing import Pairing, either, pair
+from leakboard.bench.scoring import UNTUNED
+from leakboard.bench.suites import Suite, SuiteRow, in_words
+from leakboard.bench.tasks import HELD_OUT, OWN, Task, load_task
 
 
 @dataclass(frozen=True)

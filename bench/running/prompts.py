@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from bench.backbones import Backbone, Ragged, Tokens, covered, offsets
-from bench.contracts import Ints
-from bench.tasks import CONTINUED, Split
+from leakboard.bench.backbones import Backbone, Ragged, Tokens, covered, offsets
+from leakboard.bench.contracts import Ints
+from leakboard.bench.tasks import CONTINUED, Split
 
 PROMPTS = 50
 """So many secrets are asked for, drawn from those of the recorded texts."""

@@ -19,9 +19,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from bench.contracts import LeakboardError, Record
-from bench.running.pairing import Pairing
-from bench.running.plan import Planned
+from leakboard.bench.contracts import LeakboardError, Record
+from leakboard.bench.running.pairing import Pairing
+from leakboard.bench.running.plan import Planned
 
 PARTS = {"fine-tuning": (0.0, 0.6), "attacking": (0.75, 1.0)}
 """Where in a cell its long parts begin and end, about, as in the published records; what is before and

@@ -10,22 +10,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.contracts import (
+from leakboard.bench.contracts import (
     Leak,
     Record,
     Status,
     attack_id,
 )
-from bench.methods import spec_of
-from bench.records import Corrupt, Store
-from bench.running.failures import failed
-from bench.running.inputs import Inputs, Public, public_of
-from bench.running.pairing import Pairing
-from bench.running.plan import Plan, Planned
-from bench.running.reporting import Reporter
-from bench.running.scene import Scene
-from bench.running.shadows import with_shadows
-from bench.running.together import fitting, run_together
+from leakboard.bench.methods import spec_of
+from leakboard.bench.records import Corrupt, Store
+from leakboard.bench.running.failures import failed
+from leakboard.bench.running.inputs import Inputs, Public, public_of
+from leakboard.bench.running.pairing import Pairing
+from leakboard.bench.running.plan import Plan, Planned
+from leakboard.bench.running.reporting import Reporter
+from leakboard.bench.running.scene import Scene
+from leakboard.bench.running.shadows import with_shadows
+from leakboard.bench.running.together import fitting, run_together
 
 FINAL = {"ok", "diverged", "skipped"}
 """Statuses that running again would not change; other cells are tried again."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import torch
 
-from bench.backbones import Backbone
-from bench.contracts import Cell, Progress, Seeds, quietly
-from bench.exchange import Session, Tuned, Wire
-from bench.running.inputs import Inputs, public_of
-from bench.running.plan import Plan, Planned
-from bench.running.stack import Place
-from bench.tasks import OWN
+from leakboard.bench.backbones import Backbone
+from leakboard.bench.contracts import Cell, Progress, Seeds, quietly
+from leakboard.bench.exchange import Session, Tuned, Wire
+from leakboard.bench.running.inputs import Inputs, public_of
+from leakboard.bench.running.plan import Plan, Planned
+from leakboard.bench.running.stack import Place
+from leakboard.bench.tasks import OWN
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from bench.contracts import LeakboardError, fingerprint
-from bench.records import Store
-from bench.running.reporting import Reporter
+from leakboard.bench.contracts import LeakboardError, fingerprint
+from leakboard.bench.records import Store
+from leakboard.bench.running.reporting import Reporter
 
 VARIABLE = "LEAKBOARD_SECRET"
 SHORTEST = 8

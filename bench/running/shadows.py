@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.contracts import Cell, Leak, Record, attack_id
-from bench.methods import Attack, Shadows, spec_of
-from bench.records import Corrupt
-from bench.running.failures import failed
-from bench.running.plan import Planned
+from leakboard.bench.contracts import Cell, Leak, Record, attack_id
+from leakboard.bench.methods import Attack, Shadows, spec_of
+from leakboard.bench.records import Corrupt
+from leakboard.bench.running.failures import failed
+from leakboard.bench.running.plan import Planned
 
 MILLION = 1_000_000
 """Scores stand in records as whole numbers: millionths."""

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bench.backbones import (
+from leakboard.bench.backbones import (
     Joined,
     Network,
     Part,
@@ -26,8 +26,8 @@ from bench.backbones import (
     set_random_state,
     weights_of,
 )
-from bench.contracts import Progress, Record
-from bench.running.failures import give_back, told
+from leakboard.bench.contracts import Progress, Record
+from leakboard.bench.running.failures import give_back, told
 
 PATIENCE = 10.0
 """Seconds that a cell has to end when the run is stopped."""

@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.contracts import Record
-from bench.running.cells import run_cell
-from bench.running.plan import Planned
-from bench.running.scene import Scene
-from bench.running.stack import Place, Stack
+from leakboard.bench.contracts import Record
+from leakboard.bench.running.cells import run_cell
+from leakboard.bench.running.plan import Planned
+from leakboard.bench.running.scene import Scene
+from leakboard.bench.running.stack import Place, Stack
 
 
 def fitting(planned: Planned, others: Sequence[Planned]) -> list[Planned]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import yaml
 
-from bench.contracts import LeakboardError, MissingExtra, Record, did_you_mean, digest, plain
-from bench.records import to_text
-from bench.running.plan import Planned
-from bench.running.reporting import Reporter
+from leakboard.bench.contracts import LeakboardError, MissingExtra, Record, did_you_mean, digest, plain
+from leakboard.bench.records import to_text
+from leakboard.bench.running.plan import Planned
+from leakboard.bench.running.reporting import Reporter
 
 TRACKERS = ("mlflow",)
 ODD = re.compile(r"[^\w\-./ ]")

@@ -20,12 +20,12 @@ from typing import Any
 
 import psutil
 
-from bench.contracts import LeakboardError, Record
-from bench.running.cells import ended
-from bench.running.job import Job
-from bench.running.plan import Planned
-from bench.running.reporting import Reporter
-from bench.running.runner import Runner
+from leakboard.bench.contracts import LeakboardError, Record
+from leakboard.bench.running.cells import ended
+from leakboard.bench.running.job import Job
+from leakboard.bench.running.plan import Planned
+from leakboard.bench.running.reporting import Reporter
+from leakboard.bench.running.runner import Runner
 
 OFTEN = 0.1
 """Seconds between two messages about a bar."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.contracts import Estimate, Ints
-from bench.scoring import metrics
+from leakboard.bench.contracts import Estimate, Ints
+from leakboard.bench.scoring import metrics
 
 WORD = re.compile(r"[^\W_]+")
 PARTS = 10_000

@@ -13,8 +13,8 @@ from functools import cache
 from statistics import fmean
 from typing import get_args
 
-from bench.contracts import Leak, Objective, Record, attack_id
-from bench.methods import Defense, registry
+from leakboard.bench.contracts import Leak, Objective, Record, attack_id
+from leakboard.bench.methods import Defense, registry
 
 NEEDED = 0.2
 """The strength from which on a certificate is one."""

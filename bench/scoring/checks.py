@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench.contracts import Claim, Goal, Leak, Record
-from bench.scoring.certificates import NEEDED, Strengths, advantage_low, strengths
-from bench.scoring.gains import not_above
+from leakboard.bench.contracts import Claim, Goal, Leak, Record
+from leakboard.bench.scoring.certificates import NEEDED, Strengths, advantage_low, strengths
+from leakboard.bench.scoring.gains import not_above
 
 FLAGS = {
     "uncertified-attack": "the attack found nothing clear, and no record shows that it works on this task, "
@@ -97,7 +97,7 @@ def provable(record: Record, leak: Leak) -> float | None:
         return leak.epsilon_ceiling
     if leak.epsilon is None or not 2 <= leak.units <= MOST:
         return None
-    from bench.scoring import one_run  # longer to load than a figure takes to draw
+    from leakboard.bench.scoring import one_run  # longer to load than a figure takes to draw
 
     return one_run.ceiling(leak.units, *one_run.promised(record.claim))
 

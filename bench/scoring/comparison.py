@@ -10,10 +10,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.contracts import Estimate, LeakboardError
-from bench.defending import DETECTORS, EXACT, LEVELS, Detector
-from bench.scoring.detection import Score, chosen_split, load_texts, score
-from bench.tasks import Span, Split
+from leakboard.bench.contracts import Estimate, LeakboardError
+from leakboard.bench.defending import DETECTORS, EXACT, LEVELS, Detector
+from leakboard.bench.scoring.detection import Score, chosen_split, load_texts, score
+from leakboard.bench.tasks import Span, Split
 
 COLUMNS = ("detector", "miss-rate", "precision", "masked words", "in the paper")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.contracts import Channel, Ints, Projection, Transcript
+from leakboard.bench.contracts import Channel, Ints, Projection, Transcript
 
 CHANNELS = (Channel.ACTIVATIONS, Channel.GRADIENTS)
 MOMENTS = 4

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bench.contracts import Estimate, Guess, Ints, Transcript
-from bench.scoring import metrics
-from bench.scoring.guesses import BadGuess, Truth
-from bench.tasks import CONTINUED, UNTUNED
+from leakboard.bench.contracts import Estimate, Guess, Ints, Transcript
+from leakboard.bench.scoring import metrics
+from leakboard.bench.scoring.guesses import BadGuess, Truth
+from leakboard.bench.tasks import CONTINUED, UNTUNED
 
 PRINTED = ("personal data printed", f"personal data printed in {CONTINUED[1]} tries")
 """The metric of the greedy continuation, and of those that were drawn."""

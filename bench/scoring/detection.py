@@ -15,10 +15,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.contracts import Estimate, LeakboardError, did_you_mean
-from bench.defending import Detector, runs
-from bench.scoring.metrics import share
-from bench.tasks import (
+from leakboard.bench.contracts import Estimate, LeakboardError, did_you_mean
+from leakboard.bench.defending import Detector, runs
+from leakboard.bench.scoring.metrics import share
+from leakboard.bench.tasks import (
     ANNOTATED,
     SPANS,
     SUFFIXES,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.contracts import Record
+from leakboard.bench.contracts import Record
 
 UNTUNED = "untuned"
 """The defense that is the model before any tuning: a row of every suite."""

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bench.backbones import NO_LABEL, Ragged, Tokens, next_tokens
-from bench.contracts import Claim, Goal, Guess, Ints, Transcript
-from bench.scoring import metrics, moments
-from bench.tasks import Planted, Split
+from leakboard.bench.backbones import NO_LABEL, Ragged, Tokens, next_tokens
+from leakboard.bench.contracts import Claim, Goal, Guess, Ints, Transcript
+from leakboard.bench.scoring import metrics, moments
+from leakboard.bench.tasks import Planted, Split
 
 
 class BadGuess(Exception):
@@ -40,7 +40,7 @@ class Truth:
 
     @cached_property
     def permuted(self) -> Any:
-        """The labels of `train` in other orders, see `bench.scoring.moments.permuted`."""
+        """The labels of `train` in other orders, see `leakboard.bench.scoring.moments.permuted`."""
         return moments.permuted(self.splits["train"].labels)
 
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from bench.attacking import expected_unseen, exposure
-from bench.contracts import Estimate, Guess, Measure, Point, Transcript
-from bench.scoring import metrics, one_run
-from bench.scoring.guesses import BadGuess, Truth
-from bench.scoring.metrics import GAINED
-from bench.tasks import (
+from leakboard.bench.attacking import expected_unseen, exposure
+from leakboard.bench.contracts import Estimate, Guess, Measure, Point, Transcript
+from leakboard.bench.scoring import metrics, one_run
+from leakboard.bench.scoring.guesses import BadGuess, Truth
+from leakboard.bench.scoring.metrics import GAINED
+from leakboard.bench.tasks import (
     CEILING,
     DIGITS,
     LIKELY,
@@ -113,7 +113,7 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
     """The fields of the leaks that one ranking of the audited examples decides.
 
     Where a coin decided on all examples of an author, authors are ranked, by the mean of their examples.
-    AUC, with a bootstrap over examples, and what the ranking proves about ε (see `bench.scoring.one_run`);
+    AUC, with a bootstrap over examples, and what the ranking proves about ε (see `leakboard.bench.scoring.one_run`);
     then the share of members that are found while hardly anyone is wrongly taken for one.
 
     Raises:

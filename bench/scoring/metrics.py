@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.contracts import Estimate, Ints
+from leakboard.bench.contracts import Estimate, Ints
 
 Floats: TypeAlias = NDArray[np.float64]
 RESAMPLES = 1000

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from bench.contracts import Estimate, Guess, Ints, Measure, Point
-from bench.scoring.metrics import resampled, wilson
+from leakboard.bench.contracts import Estimate, Guess, Ints, Measure, Point
+from leakboard.bench.scoring.metrics import resampled, wilson
 
 PERMUTATIONS = 200
 Floats = NDArray[np.float64]

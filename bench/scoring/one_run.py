@@ -1,7 +1,7 @@
 """What guesses about membership say: a lower bound on ε from one training run, and scores of an attack.
 
 Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1) training run"; where a claim comes with
-its profile, `bench.scoring.trade_off`.
+its profile, `leakboard.bench.scoring.trade_off`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc, expit
 
-from bench.contracts import Claim, Estimate, Ints, LeakboardError
-from bench.scoring import trade_off
-from bench.scoring.metrics import RESAMPLES, wilson
-from bench.scoring.trade_off import LARGEST, Profile
+from leakboard.bench.contracts import Claim, Estimate, Ints, LeakboardError
+from leakboard.bench.scoring import trade_off
+from leakboard.bench.scoring.metrics import RESAMPLES, wilson
+from leakboard.bench.scoring.trade_off import LARGEST, Profile
 
 Floats = NDArray[np.float64]
 

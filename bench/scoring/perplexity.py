@@ -9,10 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bench.backbones import NO_LABEL, Backbone, Ragged, Tokens, covered, next_tokens, offsets
-from bench.contracts import Estimate, Ints
-from bench.scoring import metrics
-from bench.tasks import Split
+from leakboard.bench.backbones import NO_LABEL, Backbone, Ragged, Tokens, covered, next_tokens, offsets
+from leakboard.bench.contracts import Estimate, Ints
+from leakboard.bench.scoring import metrics
+from leakboard.bench.tasks import Split
 
 
 def judged(

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.contracts import (
+from leakboard.bench.contracts import (
     Claim,
     Estimate,
     Goal,
@@ -25,8 +25,8 @@ from bench.contracts import (
     Record,
     name_of,
 )
-from bench.scoring import continuations, memory, metrics, moments, one_run
-from bench.tasks import CEILING, DIGITS, SAMPLES
+from leakboard.bench.scoring import continuations, memory, metrics, moments, one_run
+from leakboard.bench.tasks import CEILING, DIGITS, SAMPLES
 
 TOLERANCE = 1e-6
 """Between what two machines make of the same guesses; a difference that a table shows is larger."""

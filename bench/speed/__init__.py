@@ -1,4 +1,4 @@
-"""Speed as ratios measured in one run: `python -m bench.speed [NAME …]`, see `__main__`.
+"""Speed as ratios measured in one run: `python -m leakboard.bench.speed [NAME …]`, see `__main__`.
 
 The names of comparisons come in, or none for all but the long ones.
 Out goes one table of figures with goals, limits and verdicts. Machines are shared and noisy, so most are

@@ -10,18 +10,18 @@ from collections.abc import Callable, Sequence
 import torch
 from rich.console import Console
 
-from bench.contracts import did_you_mean
-from bench.speed.attacks import attacks, exposure, inversion, label_attacks
-from bench.speed.figures import Figure, table
-from bench.speed.gpu import gpu
-from bench.speed.precision import language, precision
-from bench.speed.publishing import publishing
-from bench.speed.sending import recording, snap
-from bench.speed.stacks import stacks
-from bench.speed.starting import start
-from bench.speed.steps import dpsgd, p3eft, rapt, training
-from bench.speed.tuning import tuning
-from bench.speed.workers import workers
+from leakboard.bench.contracts import did_you_mean
+from leakboard.bench.speed.attacks import attacks, exposure, inversion, label_attacks
+from leakboard.bench.speed.figures import Figure, table
+from leakboard.bench.speed.gpu import gpu
+from leakboard.bench.speed.precision import language, precision
+from leakboard.bench.speed.publishing import publishing
+from leakboard.bench.speed.sending import recording, snap
+from leakboard.bench.speed.stacks import stacks
+from leakboard.bench.speed.starting import start
+from leakboard.bench.speed.steps import dpsgd, p3eft, rapt, training
+from leakboard.bench.speed.tuning import tuning
+from leakboard.bench.speed.workers import workers
 
 KNOWN: dict[str, Callable[[], Sequence[Figure]]] = {
     "start": start,

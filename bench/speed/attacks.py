@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from attacks.canary_exposure import CanaryExposure
-from attacks.eia_optimise import Optimise
-from bench.backbones import LanguageModel, Tokens, load_backbone
-from bench.contracts import Channel, Cost, Goal, Ints, Message, Plant, TrainSettings, Transcript
-from bench.exchange import vector_of
-from bench.methods import Knowledge, registry
-from bench.running import Planned, make_plan, run_cell, scene_of
-from bench.scoring import Truth, score_canaries
-from bench.speed.figures import Figure
-from bench.suites import Suite, load_suite
-from bench.tasks import load_task, planted
-from defenses.sap import SAP
+from leakboard.attacks.canary_exposure import CanaryExposure
+from leakboard.attacks.eia_optimise import Optimise
+from leakboard.bench.backbones import LanguageModel, Tokens, load_backbone
+from leakboard.bench.contracts import Channel, Cost, Goal, Ints, Message, Plant, TrainSettings, Transcript
+from leakboard.bench.exchange import vector_of
+from leakboard.bench.methods import Knowledge, registry
+from leakboard.bench.running import Planned, make_plan, run_cell, scene_of
+from leakboard.bench.scoring import Truth, score_canaries
+from leakboard.bench.speed.figures import Figure
+from leakboard.bench.suites import Suite, load_suite
+from leakboard.bench.tasks import load_task, planted
+from leakboard.defenses.sap import SAP
 
 ETA = 75.0
 

@@ -13,19 +13,19 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from bench.backbones import load_backbone
-from bench.defending import privatise_tokens
-from bench.exchange import Wire
-from bench.methods import Defense
-from bench.speed import interleaved
-from bench.speed.figures import Figure
-from bench.speed.precision import session_of, threads
-from bench.speed.stacks import stacks
-from bench.tasks import Task, load_task
-from defenses.dpsgd import DPSGD
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT
-from defenses.sap import SAP
+from leakboard.bench.backbones import load_backbone
+from leakboard.bench.defending import privatise_tokens
+from leakboard.bench.exchange import Wire
+from leakboard.bench.methods import Defense
+from leakboard.bench.speed import interleaved
+from leakboard.bench.speed.figures import Figure
+from leakboard.bench.speed.precision import session_of, threads
+from leakboard.bench.speed.stacks import stacks
+from leakboard.bench.tasks import Task, load_task
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.sap import SAP
 
 CORES = 2
 ETA = 75.0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from bench.backbones import (
+from leakboard.bench.backbones import (
     Backbone,
     LanguageModel,
     Ragged,
@@ -18,15 +18,15 @@ from bench.backbones import (
     length_bucketed,
     load_backbone,
 )
-from bench.contracts import MissingExtra, Seeds, TrainSettings, quietly
-from bench.exchange import Session, Wire
-from bench.methods import Defense
-from bench.speed import seconds
-from bench.speed.figures import Figure
-from bench.tasks import Task, load_task
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT
-from defenses.sap import SAP
+from leakboard.bench.contracts import MissingExtra, Seeds, TrainSettings, quietly
+from leakboard.bench.exchange import Session, Wire
+from leakboard.bench.methods import Defense
+from leakboard.bench.speed import seconds
+from leakboard.bench.speed.figures import Figure
+from leakboard.bench.tasks import Task, load_task
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.sap import SAP
 
 DEFENSES: tuple[Defense, ...] = (NoDefense(), SAP(), P3EFT(backprop="combined"))
 

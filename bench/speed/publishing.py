@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.records import MANIFEST, Store
-from bench.speed.figures import Figure
+from leakboard.bench.records import MANIFEST, Store
+from leakboard.bench.speed.figures import Figure
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
 RECORDS = 600
@@ -56,7 +56,7 @@ def publishing() -> list[Figure]:
 
 def _published(folders: Sequence[Path], site: Path) -> float:
     """Seconds of the command."""
-    words = ["-c", "from bench.cli import main; main()", "publish", *folders, "--to", site]
+    words = ["-c", "from leakboard.bench.cli import main; main()", "publish", *folders, "--to", site]
     start = time.perf_counter()
     subprocess.run([sys.executable, *map(str, words)], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start

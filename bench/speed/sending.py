@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from attacks.aia_mlp import mean_vectors
-from attacks.eia_nn import NearestNeighbour
-from bench.backbones import Neighbours, Ragged, load_backbone
-from bench.contracts import Channel
-from bench.defending import dx_noise, privatise_tokens
-from bench.exchange import MEMORY, Wire
-from bench.methods import Knowledge
-from bench.speed import interleaved
-from bench.speed.figures import Figure
+from leakboard.attacks.aia_mlp import mean_vectors
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.bench.backbones import Neighbours, Ragged, load_backbone
+from leakboard.bench.contracts import Channel
+from leakboard.bench.defending import dx_noise, privatise_tokens
+from leakboard.bench.exchange import MEMORY, Wire
+from leakboard.bench.methods import Knowledge
+from leakboard.bench.speed import interleaved
+from leakboard.bench.speed.figures import Figure
 
 ETA = 75.0
 

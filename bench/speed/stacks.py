@@ -1,4 +1,4 @@
-"""Cells stacked over one model against the same cells one after the other: `python -m bench.speed stacks`."""
+"""Cells stacked over one model against the same cells one after the other: `python -m leakboard.bench.speed stacks`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.backbones import device_of
-from bench.contracts import TrainSettings
-from bench.methods import Defense
-from bench.records import Store
-from bench.running import Plan, Runner, make_plan
-from bench.speed import interleaved
-from bench.speed.figures import Figure
-from bench.suites import Suite
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT
-from defenses.sap import SAP
+from leakboard.bench.backbones import device_of
+from leakboard.bench.contracts import TrainSettings
+from leakboard.bench.methods import Defense
+from leakboard.bench.records import Store
+from leakboard.bench.running import Plan, Runner, make_plan
+from leakboard.bench.speed import interleaved
+from leakboard.bench.speed.figures import Figure
+from leakboard.bench.suites import Suite
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.sap import SAP
 
 
 def stacks(cells: int = 4, model: str = "minilm", limit: int = 256) -> list[Figure]:

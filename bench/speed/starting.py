@@ -6,12 +6,12 @@ import subprocess
 import sys
 from functools import partial
 
-from bench.speed import interleaved
-from bench.speed.figures import Figure
+from leakboard.bench.speed import interleaved
+from leakboard.bench.speed.figures import Figure
 
 WAYS = {
     "import leakboard": ["-c", "import leakboard"],
-    "leakboard --help": ["-c", "from bench.cli import main; main()", "--help"],
+    "leakboard --help": ["-c", "from leakboard.bench.cli import main; main()", "--help"],
     "import torch": ["-c", "import torch"],
 }
 

@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench.backbones import Network, Ragged, Tokens, length_bucketed, load_backbone
-from bench.contracts import Seeds, TrainSettings, quietly
-from bench.defending import ALIKE, PrivateGradients, passes, private
-from bench.exchange import CHANNELS, Api, Call, Server, Session, Wire, losses
-from bench.methods import Defense
-from bench.speed import interleaved, seconds
-from bench.speed.figures import Figure
-from bench.tasks import load_task
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT, adversarial
-from defenses.rapt import RAPT
+from leakboard.bench.backbones import Network, Ragged, Tokens, length_bucketed, load_backbone
+from leakboard.bench.contracts import Seeds, TrainSettings, quietly
+from leakboard.bench.defending import ALIKE, PrivateGradients, passes, private
+from leakboard.bench.exchange import CHANNELS, Api, Call, Server, Session, Wire, losses
+from leakboard.bench.methods import Defense
+from leakboard.bench.speed import interleaved, seconds
+from leakboard.bench.speed.figures import Figure
+from leakboard.bench.tasks import load_task
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT, adversarial
+from leakboard.defenses.rapt import RAPT
 
 
 def training(examples: int = 256, padded_to: int = 64) -> list[Figure]:

@@ -1,4 +1,4 @@
-"""What choosing settings costs, against the suite that it tunes: `python -m bench.speed tune`."""
+"""What choosing settings costs, against the suite that it tunes: `python -m leakboard.bench.speed tune`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench.contracts import Record, TrainSettings
-from bench.records import Store
-from bench.running import Engine, Reporter, make_plan
-from bench.speed.figures import Figure
-from bench.suites import Suite
-from bench.tuning import tune
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.bench.contracts import Record, TrainSettings
+from leakboard.bench.records import Store
+from leakboard.bench.running import Engine, Reporter, make_plan
+from leakboard.bench.speed.figures import Figure
+from leakboard.bench.suites import Suite
+from leakboard.bench.tuning import tune
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 
 def tuning(model: str = "tiny-bert", limit: int = 320, seeds: int = 2) -> list[Figure]:

@@ -1,4 +1,4 @@
-"""Several workers against one: cells that mostly sleep, and real ones. `python -m bench.speed workers`.
+"""Several workers against one: cells that mostly sleep, and real ones. `python -m leakboard.bench.speed workers`.
 
 Cells that sleep show what the engine loses to starting, claiming and waiting, on a machine that has fewer
 processors than workers. The real ones show that two workers with a thread each are no slower than one
@@ -17,16 +17,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attacks.eia_nn import NearestNeighbour
-from bench.backbones import Tokens
-from bench.contracts import Channel, TrainSettings
-from bench.exchange import Predictor, Session, Tuned
-from bench.methods import Defense, Source
-from bench.records import Store
-from bench.running import Engine, Reporter, make_plan
-from bench.speed.figures import Figure
-from bench.suites import Suite
-from defenses.sap import SAP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.bench.backbones import Tokens
+from leakboard.bench.contracts import Channel, TrainSettings
+from leakboard.bench.exchange import Predictor, Session, Tuned
+from leakboard.bench.methods import Defense, Source
+from leakboard.bench.records import Store
+from leakboard.bench.running import Engine, Reporter, make_plan
+from leakboard.bench.speed.figures import Figure
+from leakboard.bench.suites import Suite
+from leakboard.defenses.sap import SAP
 
 CELLS, SHORTEST, LONGEST = 48, 54.0, 66.0
 """Cells that sleep, and their seconds: a fixed schedule, about as long as real cells."""

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from pydantic import ValidationError
 
-from bench.contracts import LeakboardError, Record
-from bench.records import from_bytes, to_text
-from bench.running import Reporter, plan_again, run_cell, scene_of, with_shadows
+from leakboard.bench.contracts import LeakboardError, Record
+from leakboard.bench.records import from_bytes, to_text
+from leakboard.bench.running import Reporter, plan_again, run_cell, scene_of, with_shadows
 
 
 class NotRun(Exception):

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import get_args
 
-from bench.contracts import Leak, Objective, Record, name_of
-from bench.methods import Attack, registry
-from bench.running import Pairing, pair
-from bench.submissions.here import Here, applying
-from bench.suites import Suite, load_suite, suite_names
+from leakboard.bench.contracts import Leak, Objective, Record, name_of
+from leakboard.bench.methods import Attack, registry
+from leakboard.bench.running import Pairing, pair
+from leakboard.bench.submissions.here import Here, applying
+from leakboard.bench.suites import Suite, load_suite, suite_names
 
 
 def gaps(suite: str, records: Sequence[Record]) -> Iterator[str]:

@@ -6,8 +6,8 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
-from bench.contracts import Leak, Record, name_of, visible
-from bench.methods import registry
+from leakboard.bench.contracts import Leak, Record, name_of, visible
+from leakboard.bench.methods import registry
 
 METHOD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9_.-]+)?")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bench.backbones import EMBEDDED, load_backbone
-from bench.contracts import LeakboardError, Record, did_you_mean, plain
-from bench.methods import registry
-from bench.running import methods_again
-from bench.tasks import GENERATED, Task, data_folder, listing, load_task
+from leakboard.bench.backbones import EMBEDDED, load_backbone
+from leakboard.bench.contracts import LeakboardError, Record, did_you_mean, plain
+from leakboard.bench.methods import registry
+from leakboard.bench.running import methods_again
+from leakboard.bench.tasks import GENERATED, Task, data_folder, listing, load_task
 
 
 class Here:

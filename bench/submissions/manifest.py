@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from bench import __version__
-from bench.contracts import LeakboardError, Part, Refused, parsed, plain, visible
-from bench.records import MANIFEST
+from leakboard.bench import __version__
+from leakboard.bench.contracts import LeakboardError, Part, Refused, parsed, plain, visible
+from leakboard.bench.records import MANIFEST
 
 MOST_RECORDS = 2000
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]

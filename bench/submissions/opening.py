@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.contracts import LeakboardError, Refused, place, plain
-from bench.records import MANIFEST
-from bench.submissions.manifest import MOST_RECORDS, Submission, manifest_of
+from leakboard.bench.contracts import LeakboardError, Refused, place, plain
+from leakboard.bench.records import MANIFEST
+from leakboard.bench.submissions.manifest import MOST_RECORDS, Submission, manifest_of
 
 MIB = 2**20
 FILE, MEMBER, WHOLE = 32 * MIB, 16 * MIB, 128 * MIB

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from bench.contracts import Record, plain
-from bench.records import Outcome, compared, from_bytes
-from bench.running import Reporter
-from bench.submissions.apart import NotRun, Order, run_apart
-from bench.submissions.here import Here
-from bench.submissions.manifest import Submission, Verified
+from leakboard.bench.contracts import Record, plain
+from leakboard.bench.records import Outcome, compared, from_bytes
+from leakboard.bench.running import Reporter
+from leakboard.bench.submissions.apart import NotRun, Order, run_apart
+from leakboard.bench.submissions.here import Here
+from leakboard.bench.submissions.manifest import Submission, Verified
 
 MOST_REASONS = 50
 

@@ -13,14 +13,14 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bench.contracts import LeakboardError, Record, Refused, parsed, plain
-from bench.records import Corrupt, Outcome, from_bytes
-from bench.scoring import FLAGS, flags, rescored
-from bench.submissions.completeness import gaps, missing_attacks
-from bench.submissions.consistency import Labels, badly_named, contradictions
-from bench.submissions.here import Here
-from bench.submissions.manifest import Submission, Verified
-from bench.submissions.opening import opened
+from leakboard.bench.contracts import LeakboardError, Record, Refused, parsed, plain
+from leakboard.bench.records import Corrupt, Outcome, from_bytes
+from leakboard.bench.scoring import FLAGS, flags, rescored
+from leakboard.bench.submissions.completeness import gaps, missing_attacks
+from leakboard.bench.submissions.consistency import Labels, badly_named, contradictions
+from leakboard.bench.submissions.here import Here
+from leakboard.bench.submissions.manifest import Submission, Verified
+from leakboard.bench.submissions.opening import opened
 
 MOST_LINES, MOST_KEPT = 50, 1000
 """Lines shown of one kind, and those that are looked for at all."""
@@ -105,7 +105,7 @@ def verify(path: Path, again: Again | None = None, here: Here | None = None) -> 
 
     Args:
         path: a file that `leakboard submit` wrote, or a folder into which one was accepted.
-        again: runs some of the cells once more, see `bench.submissions.rerunning`.
+        again: runs some of the cells once more, see `leakboard.bench.submissions.rerunning`.
         here: the data and models of the one who verifies.
 
     Raises:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from bench.contracts import LeakboardError, place, plain, visible
+from leakboard.bench.contracts import LeakboardError, place, plain, visible
 
 MOST_BYTES = 2**18
 """Of a file; YAML takes seconds for a megabyte."""

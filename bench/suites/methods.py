@@ -14,11 +14,11 @@ from itertools import product
 from math import isfinite, prod
 from typing import Any, Literal, TypeVar
 
-from bench.contracts import LeakboardError, TrainSettings, plain
-from bench.methods import Attack, Defense, Method, registry
-from bench.suites.composing import composed
-from bench.suites.page import Loc, Page, shown
-from bench.suites.row import SuiteRow
+from leakboard.bench.contracts import LeakboardError, TrainSettings, plain
+from leakboard.bench.methods import Attack, Defense, Method, registry
+from leakboard.bench.suites.composing import composed
+from leakboard.bench.suites.page import Loc, Page, shown
+from leakboard.bench.suites.row import SuiteRow
 
 ALL = "all"
 MOST_SETTINGS = 1000

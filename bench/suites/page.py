@@ -14,9 +14,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from bench.contracts import LeakboardError, did_you_mean, plain
-from bench.methods import Method
-from bench.suites.composing import composed_file, fault, scalar
+from leakboard.bench.contracts import LeakboardError, did_you_mean, plain
+from leakboard.bench.methods import Method
+from leakboard.bench.suites.composing import composed_file, fault, scalar
 
 M = TypeVar("M", bound=BaseModel)
 Loc = tuple[str | int, ...]

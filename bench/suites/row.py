@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
-from bench.contracts import TrainSettings
-from bench.methods import Defense
+from leakboard.bench.contracts import TrainSettings
+from leakboard.bench.methods import Defense
 
 
 class SuiteRow(BaseModel):

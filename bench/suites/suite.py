@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from bench.contracts import (
+from leakboard.bench.contracts import (
     LeakboardError,
     Plant,
     Recording,
@@ -28,11 +28,11 @@ from bench.contracts import (
     place,
     plain,
 )
-from bench.methods import Attack
-from bench.suites.methods import ALL, listed, unfolded, with_all
-from bench.suites.page import Page, shown
-from bench.suites.row import SuiteRow, as_row
-from bench.tasks import HELD_OUT, OwnTask, SplitFiles, known_task
+from leakboard.bench.methods import Attack
+from leakboard.bench.suites.methods import ALL, listed, unfolded, with_all
+from leakboard.bench.suites.page import Page, shown
+from leakboard.bench.suites.row import SuiteRow, as_row
+from leakboard.bench.tasks import HELD_OUT, OwnTask, SplitFiles, known_task
 
 SUITES = Path(__file__).parent
 T = TypeVar("T")

@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from bench.methods import Method
-from bench.suites.composing import scalar
-from bench.suites.row import SuiteRow
-from bench.suites.suite import Suite
+from leakboard.bench.methods import Method
+from leakboard.bench.suites.composing import scalar
+from leakboard.bench.suites.row import SuiteRow
+from leakboard.bench.suites.suite import Suite
 
 LISTS = ("defenses", "attacks")
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from bench.contracts import LeakboardError
-from bench.tasks.content import content
-from bench.tasks.spans import Span
-from bench.tasks.task import Split, Task
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.tasks.content import content
+from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Split, Task
 
 FILES = ("abcd_v1.1.json", "abcd_v1.1.json.gz")
 """The authors' file, unpacked or not."""

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationError
 
-from bench.contracts import LeakboardError
-from bench.tasks.loading import VARIABLE, data_folder
-from bench.tasks.own import read_folder
-from bench.tasks.spans import Span, check_spans
-from bench.tasks.table import Table, read_table
-from bench.tasks.task import Split, Task
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.tasks.loading import VARIABLE, data_folder
+from leakboard.bench.tasks.own import read_folder
+from leakboard.bench.tasks.spans import Span, check_spans
+from leakboard.bench.tasks.table import Table, read_table
+from leakboard.bench.tasks.task import Split, Task
 
 TEXT, SPANS = "text", "spans"
 """Columns of the user's file."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bench.contracts import Ints, LeakboardError, did_you_mean, plain
-from bench.tasks.sources import RUN, public_rows, shared
-from bench.tasks.table import Table
-from bench.tasks.task import Split, Task
+from leakboard.bench.contracts import Ints, LeakboardError, did_you_mean, plain
+from leakboard.bench.tasks.sources import RUN, public_rows, shared
+from leakboard.bench.tasks.table import Table
+from leakboard.bench.tasks.task import Split, Task
 
 AUXILIARY_SHARE = 0.2
 """Of the sources of training examples, which become public text."""

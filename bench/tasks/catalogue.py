@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from bench.contracts import did_you_mean
-from bench.tasks.assemble import Attribute, Layout
+from leakboard.bench.contracts import did_you_mean
+from leakboard.bench.tasks.assemble import Attribute, Layout
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import gzip
 import zlib
 from pathlib import Path
 
-from bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError
 
 MOST_BYTES = 2**30
 """Of a file that is not packed; all of it is held in memory."""

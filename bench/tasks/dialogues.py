@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench.tasks.reviews import SLOT, Dice
-from bench.tasks.spans import Span
-from bench.tasks.table import fingerprint
-from bench.tasks.task import Split, Task
+from leakboard.bench.tasks.reviews import SLOT, Dice
+from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.table import fingerprint
+from leakboard.bench.tasks.task import Split, Task
 
 if TYPE_CHECKING:
     from faker import Faker

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.contracts import LeakboardError
-from bench.tasks.sources import public_rows
-from bench.tasks.task import Task
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.tasks.sources import public_rows
+from leakboard.bench.tasks.task import Task
 
 HELD_OUT = "held-out"
 """The name of that part, where a suite evaluates on it."""

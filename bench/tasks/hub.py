@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bench.contracts import LeakboardError, MissingExtra
-from bench.tasks.assemble import assemble
-from bench.tasks.catalogue import Entry, Hub
-from bench.tasks.table import Table
-from bench.tasks.task import Task
+from leakboard.bench.contracts import LeakboardError, MissingExtra
+from leakboard.bench.tasks.assemble import assemble
+from leakboard.bench.tasks.catalogue import Entry, Hub
+from leakboard.bench.tasks.table import Table
+from leakboard.bench.tasks.task import Task
 
 REMEDY = "put its files into a folder DIR/{name} and name it with --data DIR or LEAKBOARD_DATA"
 

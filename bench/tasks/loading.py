@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bench.contracts import LeakboardError, did_you_mean, place, plain
-from bench.tasks.abcd import abcd
-from bench.tasks.assemble import assemble
-from bench.tasks.catalogue import CATALOGUE, GENERATED
-from bench.tasks.dialogues import dialogues
-from bench.tasks.hub import load_hub
-from bench.tasks.own import OwnTask, load_own, read_folder
-from bench.tasks.replies import replies
-from bench.tasks.reviews import reviews
-from bench.tasks.task import Task
+from leakboard.bench.contracts import LeakboardError, did_you_mean, place, plain
+from leakboard.bench.tasks.abcd import abcd
+from leakboard.bench.tasks.assemble import assemble
+from leakboard.bench.tasks.catalogue import CATALOGUE, GENERATED
+from leakboard.bench.tasks.dialogues import dialogues
+from leakboard.bench.tasks.hub import load_hub
+from leakboard.bench.tasks.own import OwnTask, load_own, read_folder
+from leakboard.bench.tasks.replies import replies
+from leakboard.bench.tasks.reviews import reviews
+from leakboard.bench.tasks.task import Task
 
 VARIABLE = "LEAKBOARD_DATA"
 GENERATORS = {"reviews": reviews, "dialogues": dialogues, "replies": replies}

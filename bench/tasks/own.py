@@ -8,11 +8,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from bench.contracts import LeakboardError, did_you_mean, place, plain
-from bench.tasks.assemble import Attribute, Layout, assemble
-from bench.tasks.catalogue import CATALOGUE, GENERATED
-from bench.tasks.table import SUFFIXES, Table, find, read_table
-from bench.tasks.task import Task
+from leakboard.bench.contracts import LeakboardError, did_you_mean, place, plain
+from leakboard.bench.tasks.assemble import Attribute, Layout, assemble
+from leakboard.bench.tasks.catalogue import CATALOGUE, GENERATED
+from leakboard.bench.tasks.table import SUFFIXES, Table, find, read_table
+from leakboard.bench.tasks.task import Task
 
 TENTHS = {0: "test", 1: "dev"}
 """A single file is cut 80/10/10 by the hash of the text, so that equal texts stay together."""

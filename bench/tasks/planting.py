@@ -9,9 +9,9 @@ from string import ascii_lowercase
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.contracts import Ints, LeakboardError, Measure, Plant
-from bench.tasks.spans import Span
-from bench.tasks.task import Split, Task
+from leakboard.bench.contracts import Ints, LeakboardError, Measure, Plant
+from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Split, Task
 
 AUTHORS, STRANGE = 1, 2
 """Streams of their own, in which authors' examples and strange candidates are drawn."""

@@ -10,8 +10,8 @@ from functools import cache
 
 import numpy as np
 
-from bench.tasks.dialogues import SPEAKERS, dialogues
-from bench.tasks.task import Split, Task
+from leakboard.bench.tasks.dialogues import SPEAKERS, dialogues
+from leakboard.bench.tasks.task import Split, Task
 
 CUSTOMER, AGENT = (f" {speaker}:" for speaker in SPEAKERS)
 

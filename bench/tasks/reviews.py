@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Split, Task
 
 SEED = 20240817
 SIZES = {"train": 6000, "dev": 1000, "test": 1000, "auxiliary": 2000}

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from bench.contracts import Ints
-from bench.tasks.table import fingerprint, normal
-from bench.tasks.task import Split
+from leakboard.bench.contracts import Ints
+from leakboard.bench.tasks.table import fingerprint, normal
+from leakboard.bench.tasks.task import Split
 
 RUN = 8
 """Words in a row that two texts hardly share by chance: one was cut from the other, or both from a third."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError
 
 
 @dataclass(frozen=True)

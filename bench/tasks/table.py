@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.contracts import LeakboardError, did_you_mean, place, plain, visible
-from bench.tasks.content import allowed, check_size, content, too_large
+from leakboard.bench.contracts import LeakboardError, did_you_mean, place, plain, visible
+from leakboard.bench.tasks.content import allowed, check_size, content, too_large
 
 BOM = b"\xef\xbb\xbf"
 CHECKED = 10_000

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from bench.contracts import Ints, LeakboardError, Objective
-from bench.tasks.spans import Span
+from leakboard.bench.contracts import Ints, LeakboardError, Objective
+from leakboard.bench.tasks.spans import Span
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import Any
 
 from rich.console import Console
 
-from bench.contracts import LeakboardError, Record, Recording, TrainSettings
-from bench.records import Store
-from bench.running import Engine, make_plan, shown_on
-from bench.suites import NOT_REPORTED, SELECTED_ON, Suite, SuiteRow
-from bench.tasks import HELD_OUT
-from bench.tuning.trials import Trial, affordable, best, trials_of
+from leakboard.bench.contracts import LeakboardError, Record, Recording, TrainSettings
+from leakboard.bench.records import Store
+from leakboard.bench.running import Engine, make_plan, shown_on
+from leakboard.bench.suites import NOT_REPORTED, SELECTED_ON, Suite, SuiteRow
+from leakboard.bench.tasks import HELD_OUT
+from leakboard.bench.tuning.trials import Trial, affordable, best, trials_of
 
 MOST = 4.0
 """The budget of a row, in times what its training costs in the suite; attacks, which trials do without,

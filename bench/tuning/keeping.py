@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.contracts import LeakboardError
-from bench.records import replacing
-from bench.suites import Suite, written
-from bench.tasks import OwnTask
-from bench.tuning.halving import Tuning
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.records import replacing
+from leakboard.bench.suites import Suite, written
+from leakboard.bench.tasks import OwnTask
+from leakboard.bench.tuning.halving import Tuning
 
 ABOVE = """The suite `{name}`, each row trained as was chosen for it by `leakboard tune`: on a fifth of the
 training split that was held out, never on what is reported. Below each row stand the keys of the

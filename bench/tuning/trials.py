@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from bench.contracts import Record, TrainSettings
-from bench.suites import SuiteRow
-from bench.tasks import SHARE
+from leakboard.bench.contracts import Record, TrainSettings
+from leakboard.bench.suites import SuiteRow
+from leakboard.bench.tasks import SHARE
 
 HEAD = 0.5
 """What a head alone costs, in passes over the training split: its features are computed once, and forward."""

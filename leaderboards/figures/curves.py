@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leaderboards.tables import (
+from leakboard.leaderboards.tables import (
     SETTING,
     Look,
     canonical,

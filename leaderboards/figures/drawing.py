@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from bench.contracts import LeakboardError, did_you_mean
-from leaderboards.tables import STRONGEST, RecordSet
+from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.leaderboards.tables import STRONGEST, RecordSet
 
 KINDS = Path(__file__).with_name("kinds")
 FIRST = "tradeoff"
@@ -40,5 +40,5 @@ def draw(found: RecordSet, out: Path, kind: str, asked: Asked) -> list[Path]:
     """
     if kind not in PLOTS:
         raise LeakboardError(f"kind: unknown '{kind}'. {did_you_mean(str(kind), PLOTS)}")
-    files: list[Path] = import_module(f"leaderboards.figures.kinds.{kind}").plot(found, out, asked)
+    files: list[Path] = import_module(f"leakboard.leaderboards.figures.kinds.{kind}").plot(found, out, asked)
     return files

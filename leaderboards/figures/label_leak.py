@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 
 import pandas as pd
 
-from bench.contracts import Channel, Goal, LeakboardError, Record
-from leaderboards.tables import (
+from leakboard.bench.contracts import Channel, Goal, LeakboardError, Record
+from leakboard.leaderboards.tables import (
     NOT_SHOWN,
     PROVEN,
     SETTING,
@@ -41,7 +41,7 @@ def leaks(frame: pd.DataFrame) -> pd.DataFrame:
     """Leak (`success`) and utility of every setting, as means over its seeds.
 
     Returns:
-        As `leaderboards.tables.points.points` does, in order of appearance; no `success` where the
+        As `leakboard.leaderboards.tables.points.points` does, in order of appearance; no `success` where the
         `standing` is 'not shown', and a `label` that begins with '≥' where more may leak.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 
-from leaderboards.figures.curves import Curve
+from leakboard.leaderboards.figures.curves import Curve
 
 GREY = "#6b6b6b"
 UNDEFENDED: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "linestyle": (0, (5, 3))}

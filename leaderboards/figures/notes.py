@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from leaderboards.tables import NOT_SHOWN, PROVEN, counted, distinct, examples
+from leakboard.leaderboards.tables import NOT_SHOWN, PROVEN, counted, distinct, examples
 
 AGAINST = {
     "attribute": "attribute inference",

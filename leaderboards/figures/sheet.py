@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.transforms import Bbox
 
-from leaderboards.figures.legend import GREY
+from leakboard.leaderboards.figures.legend import GREY
 
 SMALL = 6.5
 """Points; the size of labels and notes."""

@@ -18,11 +18,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from bench.contracts import LeakboardError
-from leaderboards.figures.legend import CHANCE, GREY, LINE, drawn, per_row
-from leaderboards.figures.notes import AGAINST, note
-from leaderboards.figures.sheet import SMALL, WIDTHS, save, styled
-from leaderboards.tables import NOT_SHOWN, OF_CELL, distinct, look, printed_sweep, setting
+from leakboard.bench.contracts import LeakboardError
+from leakboard.leaderboards.figures.legend import CHANCE, GREY, LINE, drawn, per_row
+from leakboard.leaderboards.figures.notes import AGAINST, note
+from leakboard.leaderboards.figures.sheet import SMALL, WIDTHS, save, styled
+from leakboard.leaderboards.tables import NOT_SHOWN, OF_CELL, distinct, look, printed_sweep, setting
 
 AXES = {
     "cut": "Blocks below the cut, k",
@@ -69,7 +69,7 @@ def sweep(
     Args:
         means: as `swept` builds them, for `against`.
         out: where to write; .png, .svg and .pdf take the place of its suffix.
-        printed: what a paper prints, as `leaderboards.tables.printed.printed` builds it.
+        printed: what a paper prints, as `leakboard.leaderboards.tables.printed.printed` builds it.
         more: what else differs between its numbers and ours.
 
     Returns:

@@ -7,10 +7,10 @@ from statistics import fmean
 
 import numpy as np
 
-from bench.contracts import Leak, Record, TrainSettings, attack_id
-from bench.scoring import UNTUNED, provable, proven
-from leaderboards.findings.finding import Finding, listed
-from leaderboards.tables import Comparison, canonical, counted, interval
+from leakboard.bench.contracts import Leak, Record, TrainSettings, attack_id
+from leakboard.bench.scoring import UNTUNED, provable, proven
+from leakboard.leaderboards.findings.finding import Finding, listed
+from leakboard.leaderboards.tables import Comparison, canonical, counted, interval
 
 Audited = tuple[Record, Leak]
 

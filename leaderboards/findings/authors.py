@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.contracts import Goal
-from leaderboards.findings.finding import Finding, called
-from leaderboards.tables import PAPER, Comparison, Evidence, evidence
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.findings.finding import Finding, called
+from leakboard.leaderboards.tables import PAPER, Comparison, Evidence, evidence
 
 
 def found(compared: Sequence[Comparison]) -> Iterator[Finding]:

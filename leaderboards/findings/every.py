@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from leaderboards.findings import (
+from leakboard.leaderboards.findings import (
     audits,
     authors,
     depth,
@@ -26,8 +26,8 @@ from leaderboards.findings import (
     twice,
     variants,
 )
-from leaderboards.findings.finding import Finding
-from leaderboards.tables import Comparison
+from leakboard.leaderboards.findings.finding import Finding
+from leakboard.leaderboards.tables import Comparison
 
 Rule = Callable[[Sequence[Comparison]], Iterator[Finding]]
 RULES: Mapping[str, tuple[Rule, str]] = {

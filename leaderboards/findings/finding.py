@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench.contracts import Goal
-from bench.methods import registry
-from leaderboards.tables import HIDES, Comparison, Evidence, Row, setting_of
+from leakboard.bench.contracts import Goal
+from leakboard.bench.methods import registry
+from leakboard.leaderboards.tables import HIDES, Comparison, Evidence, Row, setting_of
 
 CALLED = {goal: name for name, goal in HIDES.items()} | {Goal.MODEL: "the model"}
 """What each goal looks for, as a sentence names it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leaderboards.findings.finding import Finding
+from leakboard.leaderboards.findings.finding import Finding
 
 MOST = 5
 LONGEST = 320

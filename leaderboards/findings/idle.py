@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.contracts import Goal
-from leaderboards.findings.finding import Finding, called, keys_of, measured
-from leaderboards.tables import IDLE, NOTHING_WORKS, Comparison, ranged
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.findings.finding import Finding, called, keys_of, measured
+from leakboard.leaderboards.tables import IDLE, NOTHING_WORKS, Comparison, ranged
 
 
 def found(compared: Sequence[Comparison]) -> Iterator[Finding]:

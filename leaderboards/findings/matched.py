@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
-from bench.contracts import Goal
-from leaderboards.findings.finding import Finding, called, keys_of, listed, protects
-from leaderboards.tables import (
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.findings.finding import Finding, called, keys_of, listed, protects
+from leakboard.leaderboards.tables import (
     CERTIFIED,
     FREE_LOSS,
     NOT_SHOWN,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.contracts import Cell, digest
-from bench.scoring import GAINED, UNTUNED
-from bench.tasks import CEILING
-from leaderboards.findings.finding import Finding, keys_of, listed, measured
-from leaderboards.tables import (
+from leakboard.bench.contracts import Cell, digest
+from leakboard.bench.scoring import GAINED, UNTUNED
+from leakboard.bench.tasks import CEILING
+from leakboard.leaderboards.findings.finding import Finding, keys_of, listed, measured
+from leakboard.leaderboards.tables import (
     SETTING,
     Comparison,
     Row,

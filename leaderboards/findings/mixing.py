@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from leaderboards.findings.finding import Finding
-from leaderboards.findings.servers import along
-from leaderboards.tables import Comparison, setting
+from leakboard.leaderboards.findings.finding import Finding
+from leakboard.leaderboards.findings.servers import along
+from leakboard.leaderboards.tables import Comparison, setting
 
 MIXED = ("adapters", "sigma")
 """The parameters of a secret mixture."""

@@ -8,9 +8,9 @@ from statistics import fmean
 
 import numpy as np
 
-from bench.contracts import Estimate, Goal, Leak, Record
-from leaderboards.findings.finding import Finding
-from leaderboards.tables import Comparison, counted, interval, ranged, setting_named, setting_of
+from leakboard.bench.contracts import Estimate, Goal, Leak, Record
+from leakboard.leaderboards.findings.finding import Finding
+from leakboard.leaderboards.tables import Comparison, counted, interval, ranged, setting_named, setting_of
 
 PLAIN = "none"
 

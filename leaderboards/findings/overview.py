@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.contracts import Goal
-from bench.methods import registry
-from bench.scoring import NEEDED
-from leaderboards.findings.finding import Finding, called
-from leaderboards.tables import (
+from leakboard.bench.contracts import Goal
+from leakboard.bench.methods import registry
+from leakboard.bench.scoring import NEEDED
+from leakboard.leaderboards.findings.finding import Finding, called
+from leakboard.leaderboards.tables import (
     PRAISE,
     Comparison,
     Evidence,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from bench.contracts import LeakboardError, did_you_mean
-from leaderboards.tables import (
+from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.leaderboards.tables import (
     Laid,
     RecordSet,
     artefacts,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from bench.contracts import Claim, Goal
-from leaderboards.findings.finding import Finding, called, keys_of, listed, measured
-from leaderboards.tables import NOT_SHOWN, Comparison, Row, ranged, setting_of, standing
+from leakboard.bench.contracts import Claim, Goal
+from leakboard.leaderboards.findings.finding import Finding, called, keys_of, listed, measured
+from leakboard.leaderboards.tables import NOT_SHOWN, Comparison, Row, ranged, setting_of, standing
 
 READS = "pooled-inversion"
 """What reads words where a text is one vector."""

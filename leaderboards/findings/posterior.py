@@ -8,9 +8,9 @@ from statistics import fmean
 
 import numpy as np
 
-from bench.contracts import Leak, Record
-from leaderboards.findings.finding import Finding, listed
-from leaderboards.tables import Comparison, counted, interval, setting_named, setting_of
+from leakboard.bench.contracts import Leak, Record
+from leakboard.leaderboards.findings.finding import Finding, listed
+from leakboard.leaderboards.tables import Comparison, counted, interval, setting_named, setting_of
 
 PLAIN, KNOWS = "eia-nn", "eia-bayes"
 Pair = tuple[Record, Leak, Leak]

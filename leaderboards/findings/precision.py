@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.contracts import Leak, Record, attack_id
-from bench.scoring import UNTUNED
-from leaderboards.findings.finding import Finding
-from leaderboards.tables import Comparison, counted, interval, knob, paired, ranged, setting
+from leakboard.bench.contracts import Leak, Record, attack_id
+from leakboard.bench.scoring import UNTUNED
+from leakboard.leaderboards.findings.finding import Finding
+from leakboard.leaderboards.tables import Comparison, counted, interval, knob, paired, ranged, setting
 
 PLAIN = "float32"
 Pair = tuple[Record, Record]

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bench.contracts import Record
-from bench.methods import registry
-from leaderboards.findings.finding import Finding
-from leaderboards.findings.variants import Pair, either_way, gains_of, of_gains
-from leaderboards.tables import Comparison
+from leakboard.bench.contracts import Record
+from leakboard.bench.methods import registry
+from leakboard.leaderboards.findings.finding import Finding
+from leakboard.leaderboards.findings.variants import Pair, either_way, gains_of, of_gains
+from leakboard.leaderboards.tables import Comparison
 
 RECONSTRUCTION, RATE = "reconstruction", "rate"
 

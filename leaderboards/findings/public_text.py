@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import Goal
-from bench.tasks import OWN
-from leaderboards.findings.finding import Finding, listed
-from leaderboards.tables import SETTING, Comparison, counted, interval, settings, varying
+from leakboard.bench.contracts import Goal
+from leakboard.bench.tasks import OWN
+from leakboard.leaderboards.findings.finding import Finding, listed
+from leakboard.leaderboards.tables import SETTING, Comparison, counted, interval, settings, varying
 
 PLAIN = "eia-nn"
 """What learns nothing."""

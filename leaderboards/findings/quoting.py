@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.contracts import LeakboardError, did_you_mean
-from leaderboards.findings.every import RULES
-from leaderboards.findings.finding import Finding
+from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.leaderboards.findings.every import RULES
+from leakboard.leaderboards.findings.finding import Finding
 
 BLOCK = re.compile(
     r"(<!-- (findings|papers): ([^\n]*?) -->\n).*?(<!-- /\2 -->)",

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.contracts import Channel, Goal
-from leaderboards.findings.finding import Finding, keys_of, listed, measured
-from leaderboards.tables import SETTING, Comparison, average, deciding, ranged, settings, varying
+from leakboard.bench.contracts import Channel, Goal
+from leakboard.leaderboards.findings.finding import Finding, keys_of, listed, measured
+from leakboard.leaderboards.tables import SETTING, Comparison, average, deciding, ranged, settings, varying
 
 READ = frozenset({Channel.ACTIVATIONS, Channel.RECOMPUTED})
 """Gradients tell labels by other ways, which servers apart may close."""

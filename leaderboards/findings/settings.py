@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.contracts import Goal
-from leaderboards.findings.finding import Finding, called, protects
-from leaderboards.tables import Comparison, Evidence, evidence
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.findings.finding import Finding, called, protects
+from leakboard.leaderboards.tables import Comparison, Evidence, evidence
 
 
 def found(compared: Sequence[Comparison]) -> Iterator[Finding]:

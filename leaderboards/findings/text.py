@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from bench.contracts import Channel, Goal
-from leaderboards.findings.finding import Finding, keys_of, listed, measured
-from leaderboards.tables import SETTING, Comparison, Row, counted, means_of, ranged, setting_of
+from leakboard.bench.contracts import Channel, Goal
+from leakboard.leaderboards.findings.finding import Finding, keys_of, listed, measured
+from leakboard.leaderboards.tables import SETTING, Comparison, Row, counted, means_of, ranged, setting_of
 
 READS, BESIDE = "token-gradient", "eia-nn"
 """Reads labels, which are the text; reads the input, which is what a defense makes of it."""

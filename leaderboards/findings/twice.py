@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bench.contracts import Record
-from bench.defending import DETECTORS, Private
-from bench.methods import registry
-from leaderboards.findings.finding import Finding
-from leaderboards.findings.variants import Pair, either_way, gains_of, of_gains
-from leaderboards.tables import Comparison, setting
+from leakboard.bench.contracts import Record
+from leakboard.bench.defending import DETECTORS, Private
+from leakboard.bench.methods import registry
+from leakboard.leaderboards.findings.finding import Finding
+from leakboard.leaderboards.findings.variants import Pair, either_way, gains_of, of_gains
+from leakboard.leaderboards.tables import Comparison, setting
 
 WEIGHTS = {"lora": "", "full": "all weights", "head": "a head alone"}
 """Words for what is trained."""

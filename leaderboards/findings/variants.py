@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from bench.contracts import Goal, Record, TrainSettings
-from bench.methods import Defense, registry
-from leaderboards.findings.finding import Finding, listed
-from leaderboards.tables import (
+from leakboard.bench.contracts import Goal, Record, TrainSettings
+from leakboard.bench.methods import Defense, registry
+from leakboard.leaderboards.findings.finding import Finding, listed
+from leakboard.leaderboards.tables import (
     Comparison,
     canonical,
     counted,

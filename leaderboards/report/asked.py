@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.contracts import LeakboardError, did_you_mean
-from leaderboards.tables import Comparison, check_cost
+from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.leaderboards.tables import Comparison, check_cost
 
 FIRST = "sst2"
 """The task that most others measure on, too."""

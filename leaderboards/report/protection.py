@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
 
-from bench.contracts import Goal
-from leaderboards.report.asked import Asked
-from leaderboards.report.readings import SHARES, SUBJECTS
-from leaderboards.site import Cell, Column, Table
-from leaderboards.tables import HIDES, Choice, Comparison, Evidence, Range, choose, look
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.report.asked import Asked
+from leakboard.leaderboards.report.readings import SHARES, SUBJECTS
+from leakboard.leaderboards.site import Cell, Column, Table
+from leakboard.leaderboards.tables import HIDES, Choice, Comparison, Evidence, Range, choose, look
 
 MOST = 3
 """Settings for each thing; the front has the rest."""

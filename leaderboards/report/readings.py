@@ -8,8 +8,8 @@ from math import isnan
 
 import pandas as pd
 
-from bench.contracts import Channel, Goal
-from leaderboards.tables import (
+from leakboard.bench.contracts import Channel, Goal
+from leakboard.leaderboards.tables import (
     IDLE,
     NOT_SHOWN,
     PROVEN,
@@ -169,7 +169,7 @@ def of_transcript(leaks: pd.DataFrame) -> list[Reading]:
     """What attacks read in a transcript, of each thing the attack that is furthest above guessing.
 
     Args:
-        leaks: as `leaderboards.tables.leaks_frame` builds them. Nothing certifies an attack there: what
+        leaks: as `leakboard.leaderboards.tables.leaks_frame` builds them. Nothing certifies an attack there: what
             finds nothing clear shows nothing.
     """
     rows = leaks.dropna(subset=["success"])

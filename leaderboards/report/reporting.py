@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.contracts import LeakboardError, path_of
-from bench.exchange import MANIFEST
-from leaderboards.report.asked import asked
-from leaderboards.report.writing import write
-from leaderboards.results import Attacked, Results, attack, load, published
+from leakboard.bench.contracts import LeakboardError, path_of
+from leakboard.bench.exchange import MANIFEST
+from leakboard.leaderboards.report.asked import asked
+from leakboard.leaderboards.report.writing import write
+from leakboard.leaderboards.results import Attacked, Results, attack, load, published
 
 
 def report(

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from bench.scoring import FLAGS
-from leaderboards.report.protection import Protection
-from leaderboards.report.readings import SUBJECTS, Reading
-from leaderboards.tables import NOT_SHOWN, counted
+from leakboard.bench.scoring import FLAGS
+from leakboard.leaderboards.report.protection import Protection
+from leakboard.leaderboards.report.readings import SUBJECTS, Reading
+from leakboard.leaderboards.tables import NOT_SHOWN, counted
 
 
 def sureness(

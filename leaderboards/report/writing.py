@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench import __version__
-from bench.contracts import Goal, LeakboardError
-from bench.records import replacing
-from leaderboards.figures import tradeoff
-from leaderboards.report.asked import Asked
-from leaderboards.report.protection import Protection, protection
-from leaderboards.report.readings import SUBJECTS, Reading, of_transcript, unprotected
-from leaderboards.report.sureness import sureness
-from leaderboards.results import Attacked, Results
-from leaderboards.site import environment
-from leaderboards.tables import NOT_SHOWN, Comparison, counted, points
+from leakboard.bench import __version__
+from leakboard.bench.contracts import Goal, LeakboardError
+from leakboard.bench.records import replacing
+from leakboard.leaderboards.figures import tradeoff
+from leakboard.leaderboards.report.asked import Asked
+from leakboard.leaderboards.report.protection import Protection, protection
+from leakboard.leaderboards.report.readings import SUBJECTS, Reading, of_transcript, unprotected
+from leakboard.leaderboards.report.sureness import sureness
+from leakboard.leaderboards.results import Attacked, Results
+from leakboard.leaderboards.site import environment
+from leakboard.leaderboards.tables import NOT_SHOWN, Comparison, counted, points
 
 FIGURES = 2
 """Most of them: with more, a report would have more than four pages."""
@@ -159,9 +159,9 @@ def _page(
     lead: str,
     cut_short: str,
 ) -> str:
-    style = (files("leaderboards.site") / "assets" / "style.css").read_text("utf-8")
+    style = (files("leakboard.leaderboards.site") / "assets" / "style.css").read_text("utf-8")
     return (
-        environment("leaderboards.report")
+        environment("leakboard.leaderboards.report")
         .get_template("report.html")
         .render(
             title=TITLE,

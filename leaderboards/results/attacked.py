@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from bench.contracts import Guess, Leak
-from bench.foreign import Audit
-from bench.methods import Attack
-from leaderboards.tables import NOT_SHOWN, PROVEN, leaks_frame
+from leakboard.bench.contracts import Guess, Leak
+from leakboard.bench.foreign import Audit
+from leakboard.bench.methods import Attack
+from leakboard.leaderboards.tables import NOT_SHOWN, PROVEN, leaks_frame
 
 if TYPE_CHECKING:
     import pandas as pd

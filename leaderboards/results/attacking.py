@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import track
 
-from bench.backbones import device_of, load_backbone
-from bench.contracts import LeakboardError, path_of
-from bench.foreign import Request, attack_folder
-from bench.running import console_of
-from leaderboards.results.attacked import Attacked
+from leakboard.bench.backbones import device_of, load_backbone
+from leakboard.bench.contracts import LeakboardError, path_of
+from leakboard.bench.foreign import Request, attack_folder
+from leakboard.bench.running import console_of
+from leakboard.leaderboards.results.attacked import Attacked
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leaderboards.results.results import Results
-from leaderboards.results.sources import load, published
-from leaderboards.tables import Changes, changes
+from leakboard.leaderboards.results.results import Results
+from leakboard.leaderboards.results.sources import load, published
+from leakboard.leaderboards.tables import Changes, changes
 
 
 def diff(old: Results | str | Path, new: Results | str | Path | None = None) -> Changes:

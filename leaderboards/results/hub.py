@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench import __version__
-from bench.contracts import LeakboardError, MissingExtra, plain
-from leaderboards.tables import RecordSet, export
+from leakboard.bench import __version__
+from leakboard.bench.contracts import LeakboardError, MissingExtra, plain
+from leakboard.leaderboards.tables import RecordSet, export
 
 SCHEME = "hf://"
 ADDRESS = re.compile(r"hf://(?:datasets/)?([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")

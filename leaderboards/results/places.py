@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.contracts import LeakboardError
-from bench.suites import Suite, load_suite, suite_names
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.suites import Suite, load_suite, suite_names
 
 LOCAL = Path("results/local")
 """Where runs are kept, each in a folder of its suite's name."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from bench.contracts import LeakboardError
-from bench.records import DataVersion
-from leaderboards.figures import Asked, draw
-from leaderboards.findings import Finding, chosen, findings
-from leaderboards.tables import STRONGEST, Best, RecordSet, export, strongest
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.records import DataVersion
+from leakboard.leaderboards.figures import Asked, draw
+from leakboard.leaderboards.findings import Finding, chosen, findings
+from leakboard.leaderboards.tables import STRONGEST, Best, RecordSet, export, strongest
 
 
 @dataclass(frozen=True, repr=False, eq=False)

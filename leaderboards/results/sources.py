@@ -9,9 +9,9 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from bench import __version__
-from bench.contracts import LeakboardError, did_you_mean, path_of
-from bench.records import (
+from leakboard.bench import __version__
+from leakboard.bench.contracts import LeakboardError, did_you_mean, path_of
+from leakboard.bench.records import (
     Corrupt,
     DataVersion,
     Store,
@@ -24,10 +24,10 @@ from bench.records import (
     replacing,
     unpacked,
 )
-from bench.suites import load_suite, suite_names
-from leaderboards.results.hub import SCHEME, fetched, upload
-from leaderboards.results.places import folders_of, name_of, suite_of
-from leaderboards.results.results import Results
+from leakboard.bench.suites import load_suite, suite_names
+from leakboard.leaderboards.results.hub import SCHEME, fetched, upload
+from leakboard.leaderboards.results.places import folders_of, name_of, suite_of
+from leakboard.leaderboards.results.results import Results
 
 ROOT = Path(__file__).parents[2]
 CHECKOUT, SHIPPED = ROOT / "results" / "published", ROOT / "bench" / "records" / "published.parquet"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leaderboards.findings import offers
-from leaderboards.site.front import Answer, Told, answer
-from leaderboards.site.links import Links
-from leaderboards.tables import Line, Matrix
+from leakboard.leaderboards.findings import offers
+from leakboard.leaderboards.site.front import Answer, Told, answer
+from leakboard.leaderboards.site.links import Links
+from leakboard.leaderboards.tables import Line, Matrix
 
 
 @dataclass(frozen=True)

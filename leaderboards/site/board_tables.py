@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from leaderboards.site.cells import Cell, Column, Table, number, of_attack, of_defense, wordy
-from leaderboards.site.links import Links
-from leaderboards.tables import (
+from leakboard.leaderboards.site.cells import Cell, Column, Table, number, of_attack, of_defense, wordy
+from leakboard.leaderboards.site.links import Links
+from leakboard.leaderboards.tables import (
     NOT_SHOWN,
     NOTHING_WORKS,
     Board,

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.contracts import LeakboardError
-from leaderboards.site.draft import Draft
-from leaderboards.site.drawing import start
-from leaderboards.site.inputs import inputs
-from leaderboards.site.previous import Previous, check_place
+from leakboard.bench.contracts import LeakboardError
+from leakboard.leaderboards.site.draft import Draft
+from leakboard.leaderboards.site.drawing import start
+from leakboard.leaderboards.site.inputs import inputs
+from leakboard.leaderboards.site.previous import Previous, check_place
 
 
 class Published(NamedTuple):
@@ -41,7 +41,7 @@ def publish(folders: Sequence[Path], to: Path, docs: Path | None = None) -> Publ
     if previous.shows(given):
         return Published(previous.pages, 0)
     start()  # processes that draw, which load while this one does
-    from leaderboards.site.making import make
+    from leakboard.leaderboards.site.making import make
 
     with _nothing_collected():
         try:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import Estimate
-from leaderboards.site.links import Links
-from leaderboards.tables import Look, look
+from leakboard.bench.contracts import Estimate
+from leakboard.leaderboards.site.links import Links
+from leakboard.leaderboards.tables import Look, look
 
 FEW = 24
 """Letters that stand in one line; for more a column makes room, and has several lines."""

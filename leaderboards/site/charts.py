@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.contracts import Record
-from leaderboards.figures import Curve, measured_curves
-from leaderboards.site.links import Links
-from leaderboards.site.record_tables import ONE_SEED
-from leaderboards.tables import (
+from leakboard.bench.contracts import Record
+from leakboard.leaderboards.figures import Curve, measured_curves
+from leakboard.leaderboards.site.links import Links
+from leakboard.leaderboards.site.record_tables import ONE_SEED
+from leakboard.leaderboards.tables import (
     SETTING,
     Look,
     Row,
@@ -87,7 +87,7 @@ def chart(points: pd.DataFrame, keys: Mapping[tuple[Any, ...], str], links: Link
     """The figure of one task, goal and attribute.
 
     Args:
-        points: as `leaderboards.tables.points.points` builds them, all with both numbers.
+        points: as `leakboard.leaderboards.tables.points.points` builds them, all with both numbers.
         keys: for each setting the key of the record to which a click on its point leads.
         links: of the page on which it stands.
     """

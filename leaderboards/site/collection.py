@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from bench.contracts import LeakboardError, Record
-from bench.records import Store, differing
-from bench.submissions import Manifest, accepted
-from leaderboards.tables import in_order
+from leakboard.bench.contracts import LeakboardError, Record
+from leakboard.bench.records import Store, differing
+from leakboard.bench.submissions import Manifest, accepted
+from leakboard.leaderboards.tables import in_order
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Collection:
     """What a site is built from.
 
     Attributes:
-        records: each cell once, in the order of `leaderboards.tables.frame.in_order`; without the models that
+        records: each cell once, in the order of `leakboard.leaderboards.tables.frame.in_order`; without the models that
             attackers train themselves, which are no results.
         files: by key, the files in which the cell stands.
         submitted: by key, what others said when they submitted it.

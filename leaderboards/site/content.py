@@ -8,14 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import Record
-from bench.methods import registry
-from bench.scoring import Flags, Strengths, flags, strengths
-from leaderboards.findings import Finding, findings
-from leaderboards.site.collection import Collection
-from leaderboards.site.panels import Panel, panels
-from leaderboards.site.pictures import Picture, of_matrices, of_suites
-from leaderboards.tables import (
+from leakboard.bench.contracts import Record
+from leakboard.bench.methods import registry
+from leakboard.bench.scoring import Flags, Strengths, flags, strengths
+from leakboard.leaderboards.findings import Finding, findings
+from leakboard.leaderboards.site.collection import Collection
+from leakboard.leaderboards.site.panels import Panel, panels
+from leakboard.leaderboards.site.pictures import Picture, of_matrices, of_suites
+from leakboard.leaderboards.tables import (
     SETTING,
     Comparison,
     Decided,
@@ -42,7 +42,7 @@ class Content:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """All results, as `leaderboards.tables.frame.frame` builds them."""
+        """All results, as `leakboard.leaderboards.tables.frame.frame` builds them."""
         return frame(self.records, self.strengths, self.flags)
 
     @cached_property
@@ -52,7 +52,7 @@ class Content:
 
     @cached_property
     def settings(self) -> pd.DataFrame:
-        """All settings, as `leaderboards.tables.points.per_setting` builds them."""
+        """All settings, as `leakboard.leaderboards.tables.points.per_setting` builds them."""
         return per_setting(self.frame, self.decided)
 
     @cached_property

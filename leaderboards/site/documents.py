@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError
 
 FOLDER = "docs"
 """Of the documentation in a site."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from markupsafe import escape
 
-from leaderboards.site.inputs import Inputs
-from leaderboards.site.previous import MANIFEST, Previous, sha256
+from leakboard.leaderboards.site.inputs import Inputs
+from leakboard.leaderboards.site.previous import MANIFEST, Previous, sha256
 
 FOOT, END = "<span data-records>", "</span>"
 """Around what a page says at its foot of the records."""

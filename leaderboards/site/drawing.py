@@ -18,13 +18,13 @@ from typing import Self
 import cloudpickle
 from loky import cpu_count
 
-from bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError
 
 MOST = 4
 """Processes."""
 DRAW = [
-    "leaderboards.site.pictures",
-    *(f"leaderboards.figures.kinds.{kind}" for kind in ("goals", "memory", "tradeoff", "training")),
+    "leakboard.leaderboards.site.pictures",
+    *(f"leakboard.leaderboards.figures.kinds.{kind}" for kind in ("goals", "memory", "tradeoff", "training")),
 ]
 """What they load."""
 
@@ -49,7 +49,7 @@ class Drawing:
     """
 
     def __init__(self) -> None:
-        from leaderboards.tables import declared
+        from leakboard.leaderboards.tables import declared
 
         # All methods are loaded here: to load them in each process would take longer than to draw.
         self._looks = declared()
@@ -111,7 +111,7 @@ def _end_with_maker() -> None:
 
 
 def _draw(packed: bytes) -> list[Path]:
-    from leaderboards.tables import given
+    from leakboard.leaderboards.tables import given
 
     looks, draw, out = cloudpickle.loads(packed)
     with given(looks):

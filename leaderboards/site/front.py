@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.contracts import Goal
-from leaderboards.findings import listed, offers, protects
-from leaderboards.site.links import Links
-from leaderboards.site.scatter import Dot
-from leaderboards.tables import (
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.findings import listed, offers, protects
+from leakboard.leaderboards.site.links import Links
+from leakboard.leaderboards.site.scatter import Dot
+from leakboard.leaderboards.tables import (
     NOT_SHOWN,
     PROVEN,
     Line,

@@ -11,9 +11,9 @@ from importlib.metadata import entry_points, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.contracts import LeakboardError, digest
-from bench.records import data_version, print_of
-from leaderboards.site.documents import FOLDER, Documents
+from leakboard.bench.contracts import LeakboardError, digest
+from leakboard.bench.records import data_version, print_of
+from leakboard.leaderboards.site.documents import FOLDER, Documents
 
 PLUG_INS = ("leakboard.attacks", "leakboard.defenses")
 PROJECT = ("attacks", "bench", "defenses", "leaderboards")

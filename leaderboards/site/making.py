@@ -11,17 +11,17 @@ from pathlib import Path
 import pandas as pd
 from plotly.offline import get_plotlyjs
 
-from bench.contracts import digest
-from leaderboards.site import pictures
-from leaderboards.site.collection import collect
-from leaderboards.site.content import Content
-from leaderboards.site.documents import FOLDER, Documents
-from leaderboards.site.draft import Draft
-from leaderboards.site.drawing import Drawing
-from leaderboards.site.inputs import Inputs
-from leaderboards.site.pages import Pages
-from leaderboards.site.prints import Prints
-from leaderboards.tables import export
+from leakboard.bench.contracts import digest
+from leakboard.leaderboards.site import pictures
+from leakboard.leaderboards.site.collection import collect
+from leakboard.leaderboards.site.content import Content
+from leakboard.leaderboards.site.documents import FOLDER, Documents
+from leakboard.leaderboards.site.draft import Draft
+from leakboard.leaderboards.site.drawing import Drawing
+from leakboard.leaderboards.site.inputs import Inputs
+from leakboard.leaderboards.site.pages import Pages
+from leakboard.leaderboards.site.prints import Prints
+from leakboard.leaderboards.tables import export
 
 KINDS = ("pdf", "png", "svg")
 
@@ -101,7 +101,7 @@ def _documents(given: Documents, prints: Prints, draft: Draft) -> None:
 
 
 def _assets(prints: Prints, draft: Draft) -> None:
-    with as_file(files("leaderboards.site") / "assets") as assets:
+    with as_file(files("leakboard.leaderboards.site") / "assets") as assets:
         for asset in sorted(assets.iterdir()):
             path = f"assets/{asset.name}"
             if not draft.carries(prints.code, [path]):

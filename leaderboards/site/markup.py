@@ -11,11 +11,11 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from bench import __version__
-from leaderboards.site.cells import Cell, Column, Table
-from leaderboards.site.charts import outline
-from leaderboards.site.links import slug
-from leaderboards.tables import Look, look
+from leakboard.bench import __version__
+from leakboard.leaderboards.site.cells import Cell, Column, Table
+from leakboard.leaderboards.site.charts import outline
+from leakboard.leaderboards.site.links import slug
+from leakboard.leaderboards.tables import Look, look
 
 CLASSES = {
     (False, False): "<td",
@@ -26,7 +26,7 @@ CLASSES = {
 """The start of an entry, by whether it is a number, and whether what is in it is not shown."""
 
 
-def environment(package: str = "leaderboards.site") -> Environment:
+def environment(package: str = "leakboard.leaderboards.site") -> Environment:
     """That of the templates of a package; what is put into them is escaped, and what is missing an error."""
     made = Environment(
         loader=PackageLoader(package),

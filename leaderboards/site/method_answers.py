@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import Goal
-from leaderboards.findings import listed, protects
-from leaderboards.site.cells import Cell, Column, Table, aim, number, of_defense
-from leaderboards.site.front import Answer, Told
-from leaderboards.site.links import Links
-from leaderboards.site.scatter import Dot
-from leaderboards.tables import (
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.findings import listed, protects
+from leakboard.leaderboards.site.cells import Cell, Column, Table, aim, number, of_defense
+from leakboard.leaderboards.site.front import Answer, Told
+from leakboard.leaderboards.site.links import Links
+from leakboard.leaderboards.site.scatter import Dot
+from leakboard.leaderboards.tables import (
     NOT_SHOWN,
     PROVEN,
     SETTING,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from bench.methods import Attack, Defense, Method
+from leakboard.bench.methods import Attack, Defense, Method
 
 
 def facts(cls: type[Method]) -> dict[str, Any]:

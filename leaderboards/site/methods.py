@@ -8,18 +8,18 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import Record
-from bench.methods import registry
-from bench.scoring import FLAGS, NEEDED, Strengths
-from leaderboards.site.cells import Table, aim
-from leaderboards.site.content import KINDS, Content
-from leaderboards.site.front import Answer, about, answer
-from leaderboards.site.links import Links
-from leaderboards.site.method_answers import Standing, dots_of, reach, standings_of
-from leaderboards.site.method_facts import facts
-from leaderboards.site.record_tables import records_table, settings_table
-from leaderboards.site.scatter import Dot
-from leaderboards.tables import Matrix
+from leakboard.bench.contracts import Record
+from leakboard.bench.methods import registry
+from leakboard.bench.scoring import FLAGS, NEEDED, Strengths
+from leakboard.leaderboards.site.cells import Table, aim
+from leakboard.leaderboards.site.content import KINDS, Content
+from leakboard.leaderboards.site.front import Answer, about, answer
+from leakboard.leaderboards.site.links import Links
+from leakboard.leaderboards.site.method_answers import Standing, dots_of, reach, standings_of
+from leakboard.leaderboards.site.method_facts import facts
+from leakboard.leaderboards.site.record_tables import records_table, settings_table
+from leakboard.leaderboards.site.scatter import Dot
+from leakboard.leaderboards.tables import Matrix
 
 Verdict = tuple[list[Standing], list[Dot]]
 """Where a defense stands, and the chart of its settings."""

@@ -11,25 +11,25 @@ from typing import Any
 import yaml
 from jinja2 import Environment
 
-from bench.contracts import GLOSSARY, Record, explained
-from bench.scoring import FLAGS
-from bench.submissions import Manifest
-from bench.tasks import listing
-from leaderboards.findings import RULES, Finding, headlines
-from leaderboards.site import charts
-from leaderboards.site.beside import beside as side_by_side
-from leaderboards.site.board_tables import board_table, matrix_table, papers_table
-from leaderboards.site.cells import Table
-from leaderboards.site.content import Content
-from leaderboards.site.front import SYMBOLS, answer, first_of
-from leaderboards.site.links import Links
-from leaderboards.site.markup import environment
-from leaderboards.site.methods import Methods
-from leaderboards.site.panels import by_task
-from leaderboards.site.prints import Prints
-from leaderboards.site.record_tables import leaks_table, records_table, settings_table
-from leaderboards.site.scatter import scatter
-from leaderboards.tables import (
+from leakboard.bench.contracts import GLOSSARY, Record, explained
+from leakboard.bench.scoring import FLAGS
+from leakboard.bench.submissions import Manifest
+from leakboard.bench.tasks import listing
+from leakboard.leaderboards.findings import RULES, Finding, headlines
+from leakboard.leaderboards.site import charts
+from leakboard.leaderboards.site.beside import beside as side_by_side
+from leakboard.leaderboards.site.board_tables import board_table, matrix_table, papers_table
+from leakboard.leaderboards.site.cells import Table
+from leakboard.leaderboards.site.content import Content
+from leakboard.leaderboards.site.front import SYMBOLS, answer, first_of
+from leakboard.leaderboards.site.links import Links
+from leakboard.leaderboards.site.markup import environment
+from leakboard.leaderboards.site.methods import Methods
+from leakboard.leaderboards.site.panels import by_task
+from leakboard.leaderboards.site.prints import Prints
+from leakboard.leaderboards.site.record_tables import leaks_table, records_table, settings_table
+from leakboard.leaderboards.site.scatter import scatter
+from leakboard.leaderboards.tables import (
     BUDGET,
     Board,
     artefacts,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import Goal, Record
-from leaderboards.site.cells import aim
-from leaderboards.site.links import slug
-from leaderboards.tables import alike, rows_of, setting_of, setups
+from leakboard.bench.contracts import Goal, Record
+from leakboard.leaderboards.site.cells import aim
+from leakboard.leaderboards.site.links import slug
+from leakboard.leaderboards.tables import alike, rows_of, setting_of, setups
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Panel:
     Attributes:
         name: of its files.
         about: model, data and training, in words.
-        rows: its points, as `leaderboards.tables.points.points` builds them.
+        rows: its points, as `leakboard.leaderboards.tables.points.points` builds them.
     """
 
     name: str
@@ -43,7 +43,7 @@ def panels(
     """A panel for what may be compared of some records, and for each goal and attribute.
 
     Args:
-        settings: theirs, as `leaderboards.tables.points.per_setting` builds them.
+        settings: theirs, as `leakboard.leaderboards.tables.points.per_setting` builds them.
         keys: for each setting the key of one of the records.
     """
     groups = alike(records)

@@ -9,11 +9,11 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from bench.contracts import Leak, Record
-from leaderboards.figures import ATTACKS, CHANNEL
-from leaderboards.site.links import slug
-from leaderboards.site.panels import Panel
-from leaderboards.tables import Matrix, mirrored, paper_of
+from leakboard.bench.contracts import Leak, Record
+from leakboard.leaderboards.figures import ATTACKS, CHANNEL
+from leakboard.leaderboards.site.links import slug
+from leakboard.leaderboards.site.panels import Panel
+from leakboard.leaderboards.tables import Matrix, mirrored, paper_of
 
 CROWDED = 6
 """Settings beyond which the lines of a figure over training cannot be followed."""
@@ -39,13 +39,13 @@ class Picture:
 
 @dataclass(frozen=True)
 class Drawn:
-    """One of `leaderboards.figures`, by its name, loaded where it draws: the process that writes the pages
+    """One of `leakboard.leaderboards.figures`, by its name, loaded where it draws: the process that writes the pages
     never does."""
 
     name: str
 
     def __call__(self, *drawn: Any, **told: Any) -> list[Path]:
-        from leaderboards.figures import goals, memory, tradeoff, training
+        from leakboard.leaderboards.figures import goals, memory, tradeoff, training
 
         every: dict[str, Callable[..., list[Path]]] = {
             "goals": goals,

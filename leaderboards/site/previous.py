@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from bench.contracts import LeakboardError
-from leaderboards.site.documents import FOLDER
-from leaderboards.site.inputs import Inputs
+from leakboard.bench.contracts import LeakboardError
+from leakboard.leaderboards.site.documents import FOLDER
+from leakboard.leaderboards.site.inputs import Inputs
 
 MANIFEST = "leakboard-site.json"
 """Tells of each file of a site what it was made from; a folder without it was not built here and is

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from bench.contracts import Record, digest
-from leaderboards.site.content import Content
-from leaderboards.site.documents import FOLDER, INDEX
-from leaderboards.site.inputs import Inputs
-from leaderboards.site.panels import Panel
-from leaderboards.site.pictures import Picture
-from leaderboards.tables import rows_of, setting_of
+from leakboard.bench.contracts import Record, digest
+from leakboard.leaderboards.site.content import Content
+from leakboard.leaderboards.site.documents import FOLDER, INDEX
+from leakboard.leaderboards.site.inputs import Inputs
+from leakboard.leaderboards.site.panels import Panel
+from leakboard.leaderboards.site.pictures import Picture
+from leakboard.leaderboards.tables import rows_of, setting_of
 
 
 class Prints:

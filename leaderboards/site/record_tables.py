@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import Record
-from bench.scoring import NEEDED, provable
-from leaderboards.site.cells import (
+from leakboard.bench.contracts import Record
+from leakboard.bench.scoring import NEEDED, provable
+from leakboard.leaderboards.site.cells import (
     Cell,
     Column,
     Table,
@@ -22,14 +22,14 @@ from leaderboards.site.cells import (
     of_defense,
     wordy,
 )
-from leaderboards.site.links import Links
-from leaderboards.tables import NOT_SHOWN, Row, distinct, rows_of, setting_of, told
+from leakboard.leaderboards.site.links import Links
+from leakboard.leaderboards.tables import NOT_SHOWN, Row, distinct, rows_of, setting_of, told
 
 ONE_SEED = "one seed: interval inside the cell"
 
 
 def settings_table(rows: pd.DataFrame, keys: Mapping[tuple[Any, ...], str], links: Links) -> Table:
-    """The table of `leaderboards.tables.points.per_setting`; `keys` has the first record of each setting."""
+    """The table of `leakboard.leaderboards.tables.points.per_setting`; `keys` has the first record of each setting."""
     columns = [
         Column("defense", choose=True),
         Column("setting", about="parameters that vary; the link leads to a record"),

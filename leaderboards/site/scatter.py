@@ -10,8 +10,8 @@ from typing import Self
 
 from markupsafe import Markup
 
-from leaderboards.site.charts import outline
-from leaderboards.tables import Look
+from leakboard.leaderboards.site.charts import outline
+from leakboard.leaderboards.tables import Look
 
 WIDTH, HEIGHT = 440, 330
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 12, 40

@@ -7,9 +7,9 @@ from itertools import combinations
 
 import pandas as pd
 
-from leaderboards.tables.beside import NAMES, Laid
-from leaderboards.tables.frame import Row, rows_of
-from leaderboards.tables.parameters import counted
+from leakboard.leaderboards.tables.beside import NAMES, Laid
+from leakboard.leaderboards.tables.frame import Row, rows_of
+from leakboard.leaderboards.tables.parameters import counted
 
 AGREE, DIFFER = "the shapes agree", "the shapes differ"
 NOT_TOLD = "not told: intervals overlap"

@@ -9,15 +9,15 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import Record
-from bench.suites import Suite
-from leaderboards.tables.frame import Row, rows_of
-from leaderboards.tables.here import NOTHING, Here, settings_here
-from leaderboards.tables.looks import look
-from leaderboards.tables.parameters import counted, examples, settings, varying
-from leaderboards.tables.printed import MEASURES, mirroring, table
-from leaderboards.tables.strongest import number, ranged
-from leaderboards.tables.unmeasured import why_not
+from leakboard.bench.contracts import Record
+from leakboard.bench.suites import Suite
+from leakboard.leaderboards.tables.frame import Row, rows_of
+from leakboard.leaderboards.tables.here import NOTHING, Here, settings_here
+from leakboard.leaderboards.tables.looks import look
+from leakboard.leaderboards.tables.parameters import counted, examples, settings, varying
+from leakboard.leaderboards.tables.printed import MEASURES, mirroring, table
+from leakboard.leaderboards.tables.strongest import number, ranged
+from leakboard.leaderboards.tables.unmeasured import why_not
 
 NAMES = {
     "utility": "utility",
@@ -81,7 +81,7 @@ def beside(
     The models differ, so the numbers need not agree.
 
     Args:
-        frame: of the records, as `leaderboards.tables.frame.frame` builds it.
+        frame: of the records, as `leakboard.leaderboards.tables.frame.frame` builds it.
         folders: the keys of the records of each folder.
     """
     suites, known = mirroring(paper, artefact), table(paper, artefact)

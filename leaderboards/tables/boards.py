@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from leaderboards.tables.comparisons import Comparison
-from leaderboards.tables.deciding import STRONGEST
-from leaderboards.tables.measured import Setting, measured_settings
-from leaderboards.tables.questions import QUESTIONS
+from leakboard.leaderboards.tables.comparisons import Comparison
+from leakboard.leaderboards.tables.deciding import STRONGEST
+from leakboard.leaderboards.tables.measured import Setting, measured_settings
+from leakboard.leaderboards.tables.questions import QUESTIONS
 
 PAPERS = "papers"
-"""The board that stands apart: ours beside what a paper prints, see `leaderboards.tables.beside`."""
+"""The board that stands apart: ours beside what a paper prints, see `leakboard.leaderboards.tables.beside`."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def boards(compared: Sequence[Comparison], attack: str = STRONGEST) -> list[Boar
     """All boards that these comparisons can answer, one by one and goal by goal.
 
     Args:
-        attack: the one that decides, as for `leaderboards.tables.deciding.deciding`.
+        attack: the one that decides, as for `leakboard.leaderboards.tables.deciding.deciding`.
     """
     return [
         board

@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from bench.contracts import Record
-from leaderboards.tables.changed_cells import reasons, reasons_of_attack, resembling
-from leaderboards.tables.deciding import deciding
-from leaderboards.tables.evidence import Range
-from leaderboards.tables.frame import Row
-from leaderboards.tables.means import SETTING, average, interval, setting_of
-from leaderboards.tables.parameters import settings, varying
-from leaderboards.tables.record_set import RecordSet
-from leaderboards.tables.strongest import setting_named
+from leakboard.bench.contracts import Record
+from leakboard.leaderboards.tables.changed_cells import reasons, reasons_of_attack, resembling
+from leakboard.leaderboards.tables.deciding import deciding
+from leakboard.leaderboards.tables.evidence import Range
+from leakboard.leaderboards.tables.frame import Row
+from leakboard.leaderboards.tables.means import SETTING, average, interval, setting_of
+from leakboard.leaderboards.tables.parameters import settings, varying
+from leakboard.leaderboards.tables.record_set import RecordSet
+from leakboard.leaderboards.tables.strongest import setting_named
 
 Kind = Literal["new", "gone", "changed"]
 SMALLEST = 1e-9

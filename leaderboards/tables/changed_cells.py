@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from bench.contracts import Cell, Record
-from leaderboards.tables.frame import Row
-from leaderboards.tables.parameters import setting
+from leakboard.bench.contracts import Cell, Record
+from leakboard.leaderboards.tables.frame import Row
+from leakboard.leaderboards.tables.parameters import setting
 
 Name = TypeVar("Name", bound=Hashable)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.contracts import Goal, LeakboardError, did_you_mean
-from leaderboards.tables.comparisons import Comparison
-from leaderboards.tables.evidence import Evidence, evidence
+from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
+from leakboard.leaderboards.tables.comparisons import Comparison
+from leakboard.leaderboards.tables.evidence import Evidence, evidence
 
 HIDES = {
     "inputs": Goal.INVERSION,

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.contracts import Cell, Plant, Record, digest
-from bench.scoring import UNTUNED, gain
-from bench.tasks import HELD_OUT, planted_view
-from leaderboards.tables.deciding import PAPER, STRONGEST, Decided, deciding
-from leaderboards.tables.frame import Row, frame, rows_of, shared
-from leaderboards.tables.means import SETTING, average, interval, setting_of
-from leaderboards.tables.parameters import counted, examples, settings, setup, varying
-from leaderboards.tables.points import labelled
+from leakboard.bench.contracts import Cell, Plant, Record, digest
+from leakboard.bench.scoring import UNTUNED, gain
+from leakboard.bench.tasks import HELD_OUT, planted_view
+from leakboard.leaderboards.tables.deciding import PAPER, STRONGEST, Decided, deciding
+from leakboard.leaderboards.tables.frame import Row, frame, rows_of, shared
+from leakboard.leaderboards.tables.means import SETTING, average, interval, setting_of
+from leakboard.leaderboards.tables.parameters import counted, examples, settings, setup, varying
+from leakboard.leaderboards.tables.points import labelled
 
 EVERYWHERE = (STRONGEST, PAPER)
 """What may decide in any setting."""
@@ -37,7 +37,7 @@ class Comparison:
     """Records that share task, model and data, and their table.
 
     Attributes:
-        rows: as `leaderboards.tables.frame.frame` builds it.
+        rows: as `leakboard.leaderboards.tables.frame.frame` builds it.
         whole: what decides in each setting of a table that holds these rows, and may hold others.
         settings: a row for each, with the columns of `SETTING`, `label` and `undefended`; the `points`
             of utility that it loses against no protection, with `low`, `high` and `seeds`;
@@ -56,7 +56,7 @@ class Comparison:
 
     def deciding(self, attack: str = STRONGEST) -> pd.DataFrame:
         """Means over seeds of the attack that decides, for each setting, goal and attribute; see
-        `leaderboards.tables.deciding.deciding`."""
+        `leakboard.leaderboards.tables.deciding.deciding`."""
         if attack not in self._known:
             self._known[attack] = (
                 self._own(self.whole.means(attack)).reset_index(drop=True)

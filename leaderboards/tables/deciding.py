@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.contracts import LeakboardError, did_you_mean
-from leaderboards.tables.frame import Row, rows_of
-from leaderboards.tables.looks import look
-from leaderboards.tables.means import SETTING, average, numbered
-from leaderboards.tables.standing import counting
+from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.leaderboards.tables.frame import Row, rows_of
+from leakboard.leaderboards.tables.looks import look
+from leakboard.leaderboards.tables.means import SETTING, average, numbered
+from leakboard.leaderboards.tables.standing import counting
 
 PAPER, STRONGEST = "paper", "strongest"
 """What may decide, besides an attack by its name."""
@@ -36,7 +36,7 @@ def deciding(
 
     The strongest: The attack furthest above the level, on the mean over the seeds on which it ran, of those
     that read something and are certified or find something; where there is none, of all that read something.
-    That an attack fails says nothing where it is not shown to work (see `leaderboards.tables.standing`), and
+    That an attack fails says nothing where it is not shown to work (see `leakboard.leaderboards.tables.standing`), and
     EPs of attacks whose levels differ cannot be compared. To take the strongest of each seed
     would pick what luck favours there, and so understate EP. One that ran on fewer seeds competes
     with the mean of those: what leaks there leaks, and `n_seeds` says how often it was seen.
@@ -84,7 +84,7 @@ class Decided:
     """What decides in each setting of a table, found once for all who ask for parts of it.
 
     Attributes:
-        table: as `leaderboards.tables.frame.frame` builds it.
+        table: as `leakboard.leaderboards.tables.frame.frame` builds it.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import Goal
-from bench.scoring import FLAGS, NEEDED
-from leaderboards.tables.comparisons import Comparison
-from leaderboards.tables.deciding import STRONGEST
-from leaderboards.tables.frame import Row, flags_of
-from leaderboards.tables.means import setting_of
-from leaderboards.tables.parameters import choices
-from leaderboards.tables.strongest import ranged, setting_named
+from leakboard.bench.contracts import Goal
+from leakboard.bench.scoring import FLAGS, NEEDED
+from leakboard.leaderboards.tables.comparisons import Comparison
+from leakboard.leaderboards.tables.deciding import STRONGEST
+from leakboard.leaderboards.tables.frame import Row, flags_of
+from leakboard.leaderboards.tables.means import setting_of
+from leakboard.leaderboards.tables.parameters import choices
+from leakboard.leaderboards.tables.strongest import ranged, setting_named
 
 DOUBTS = frozenset(FLAGS) - {
     "below-chance",
@@ -126,7 +126,7 @@ def evidence(compared: Iterable[Comparison], goal: Goal, attack: str = STRONGEST
     protection off are left out, and those whose cost is unknown.
 
     Args:
-        attack: the one that decides, as for `leaderboards.tables.deciding.deciding`.
+        attack: the one that decides, as for `leakboard.leaderboards.tables.deciding.deciding`.
     """
     offers: dict[tuple[Any, ...], list[Evidence]] = {}
     for comparison in compared:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import LeakboardError
-from bench.records import replacing
-from leaderboards.tables.frame import COLUMNS, TEXT, TRUTH
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.records import replacing
+from leakboard.leaderboards.tables.frame import COLUMNS, TEXT, TRUTH
 
 
 def export(table: pd.DataFrame, path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import (
+from leakboard.bench.contracts import (
     BottomCost,
     Cell,
     Estimate,
@@ -18,7 +18,7 @@ from bench.contracts import (
     Record,
     digest,
 )
-from bench.scoring import Flags, Strengths, advantage_low, flags, provable, strengths
+from leakboard.bench.scoring import Flags, Strengths, advantage_low, flags, provable, strengths
 
 Row = Mapping[Hashable, Any]
 """A row of a table, by column."""

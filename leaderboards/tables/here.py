@@ -10,13 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import Channel, Goal, Record
-from bench.tasks import copies_of
-from leaderboards.tables.deciding import deciding
-from leaderboards.tables.frame import Row, rows_of
-from leaderboards.tables.looks import look
-from leaderboards.tables.means import SETTING, average, interval, setting_of
-from leaderboards.tables.points import points
+from leakboard.bench.contracts import Channel, Goal, Record
+from leakboard.bench.tasks import copies_of
+from leakboard.leaderboards.tables.deciding import deciding
+from leakboard.leaderboards.tables.frame import Row, rows_of
+from leakboard.leaderboards.tables.looks import look
+from leakboard.leaderboards.tables.means import SETTING, average, interval, setting_of
+from leakboard.leaderboards.tables.points import points
 
 PERPLEXITY = "perplexity per token"
 """The measure of a record that papers print."""
@@ -62,8 +62,8 @@ def settings_here(
     which nothing attacks, are left out.
 
     Args:
-        frame: of the records, as `leaderboards.tables.frame.frame` builds it.
-        known: as `leaderboards.tables.printed.printed` returns it.
+        frame: of the records, as `leakboard.leaderboards.tables.frame.frame` builds it.
+        known: as `leakboard.leaderboards.tables.printed.printed` returns it.
     """
     about = frame["task"].isin(known["task"]) & frame["defense"].isin(known["defense"])
     rows = frame[about & (frame["status"] == "ok") & (frame["attack"] != "")]

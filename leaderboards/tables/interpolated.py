@@ -15,14 +15,14 @@ from typing import Any
 
 import pandas as pd
 
-from leaderboards.tables.beside import Laid
-from leaderboards.tables.frame import Row, rows_of
-from leaderboards.tables.here import Here
-from leaderboards.tables.looks import look
-from leaderboards.tables.means import interval
-from leaderboards.tables.parameters import counted, setting
-from leaderboards.tables.printed import printed
-from leaderboards.tables.unmeasured import BLOCKS
+from leakboard.leaderboards.tables.beside import Laid
+from leakboard.leaderboards.tables.frame import Row, rows_of
+from leakboard.leaderboards.tables.here import Here
+from leakboard.leaderboards.tables.looks import look
+from leakboard.leaderboards.tables.means import interval
+from leakboard.leaderboards.tables.parameters import counted, setting
+from leakboard.leaderboards.tables.printed import printed
+from leakboard.leaderboards.tables.unmeasured import BLOCKS
 
 PLAIN = {"SAP": "Table 2"}
 """Where a paper prints utility without protection, if in another table."""

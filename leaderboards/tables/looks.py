@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from bench.contracts import Goal
-from bench.methods import Defense, registry
+from leakboard.bench.contracts import Goal
+from leakboard.bench.methods import Defense, registry
 
 PALETTE = (
     "#332288",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isnan, nan
 from statistics import fmean
 
-from leaderboards.tables.measured import Setting
-from leaderboards.tables.standing import CERTIFIED
+from leakboard.leaderboards.tables.measured import Setting
+from leakboard.leaderboards.tables.standing import CERTIFIED
 
 FREE_LOSS = 1.0
 """Points of utility that the question of the best privacy grants, and within which utility is matched."""

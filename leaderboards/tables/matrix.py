@@ -8,16 +8,16 @@ from typing import Any
 
 import pandas as pd
 
-from bench.contracts import Channel, Claim, Goal, Record, known_from
-from bench.methods import registry
-from bench.scoring import FLAGS
-from leaderboards.tables.comparisons import Comparison
-from leaderboards.tables.evidence import Found, found_by, unprotected
-from leaderboards.tables.frame import Row, rows_of
-from leaderboards.tables.looks import look
-from leaderboards.tables.means import SETTING, by_setting, setting_of
-from leaderboards.tables.parameters import SYMBOLS, choices
-from leaderboards.tables.standing import (
+from leakboard.bench.contracts import Channel, Claim, Goal, Record, known_from
+from leakboard.bench.methods import registry
+from leakboard.bench.scoring import FLAGS
+from leakboard.leaderboards.tables.comparisons import Comparison
+from leakboard.leaderboards.tables.evidence import Found, found_by, unprotected
+from leakboard.leaderboards.tables.frame import Row, rows_of
+from leakboard.leaderboards.tables.looks import look
+from leakboard.leaderboards.tables.means import SETTING, by_setting, setting_of
+from leakboard.leaderboards.tables.parameters import SYMBOLS, choices
+from leakboard.leaderboards.tables.standing import (
     CERTIFIED,
     IDLE,
     NOT_SHOWN,
@@ -26,7 +26,7 @@ from leaderboards.tables.standing import (
     standing,
     told,
 )
-from leaderboards.tables.verdicts import Verdict, verdict
+from leakboard.leaderboards.tables.verdicts import Verdict, verdict
 
 BUDGET = 3.0
 """Points of utility that a defense may lose by default."""

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.scoring import GAINED
-from bench.tasks import CEILING
-from leaderboards.tables.frame import COLUMNS, TEXT, WHOLE, Row, flags_of, rows_of
+from leakboard.bench.scoring import GAINED
+from leakboard.bench.tasks import CEILING
+from leakboard.leaderboards.tables.frame import COLUMNS, TEXT, WHOLE, Row, flags_of, rows_of
 
 TRAINED = ["limit", "train", "copies"]
 """What a setup is told by, where these tell setups apart."""

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leaderboards.tables.comparisons import Comparison
-from leaderboards.tables.deciding import STRONGEST
-from leaderboards.tables.frame import Row, rows_of
-from leaderboards.tables.means import SETTING, means_of, setting_of
-from leaderboards.tables.parameters import choices
-from leaderboards.tables.ranks import Contender
-from leaderboards.tables.standing import Standing, standing
+from leakboard.leaderboards.tables.comparisons import Comparison
+from leakboard.leaderboards.tables.deciding import STRONGEST
+from leakboard.leaderboards.tables.frame import Row, rows_of
+from leakboard.leaderboards.tables.means import SETTING, means_of, setting_of
+from leakboard.leaderboards.tables.parameters import choices
+from leakboard.leaderboards.tables.ranks import Contender
+from leakboard.leaderboards.tables.standing import Standing, standing
 
 AIM = ["goal", "attribute"]
 

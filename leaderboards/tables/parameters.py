@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from bench.methods import registry
-from bench.tasks import OWN
-from leaderboards.tables.frame import ALIKE, Row, canonical
-from leaderboards.tables.looks import look
-from leaderboards.tables.means import TRAINED
+from leakboard.bench.methods import registry
+from leakboard.bench.tasks import OWN
+from leakboard.leaderboards.tables.frame import ALIKE, Row, canonical
+from leakboard.leaderboards.tables.looks import look
+from leakboard.leaderboards.tables.means import TRAINED
 
 SYMBOLS = {
     "eta": "η",

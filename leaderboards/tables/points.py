@@ -11,14 +11,14 @@ from operator import itemgetter
 import numpy as np
 import pandas as pd
 
-from bench.contracts import Goal
-from bench.scoring import UNTUNED
-from leaderboards.tables.deciding import PAPER, STRONGEST, Decided, deciding
-from leaderboards.tables.frame import rows_of
-from leaderboards.tables.looks import look
-from leaderboards.tables.means import SETTING, average
-from leaderboards.tables.parameters import knob, setting, settings, setup, varying
-from leaderboards.tables.standing import CERTIFIED, PROVEN, shown
+from leakboard.bench.contracts import Goal
+from leakboard.bench.scoring import UNTUNED
+from leakboard.leaderboards.tables.deciding import PAPER, STRONGEST, Decided, deciding
+from leakboard.leaderboards.tables.frame import rows_of
+from leakboard.leaderboards.tables.looks import look
+from leakboard.leaderboards.tables.means import SETTING, average
+from leakboard.leaderboards.tables.parameters import knob, setting, settings, setup, varying
+from leakboard.leaderboards.tables.standing import CERTIFIED, PROVEN, shown
 
 ALIKE = ["task", "model", "shared"]
 """What settings share that stand on the same data."""
@@ -32,7 +32,7 @@ def points(frame: pd.DataFrame, goal: str, attack: str = STRONGEST) -> pd.DataFr
     """Utility and empirical privacy of every setting, as means over its seeds.
 
     Args:
-        frame: as `leaderboards.tables.frame.frame` builds it.
+        frame: as `leakboard.leaderboards.tables.frame.frame` builds it.
         goal: what the attacks guess, such as 'inversion'.
         attack: the attack that decides, as for `deciding`.
 
@@ -92,7 +92,7 @@ def per_setting(frame: pd.DataFrame, whole: Decided | None = None) -> pd.DataFra
     """One row per setting, goal and attribute: utility, and EP by the strongest attack and the paper's.
 
     Args:
-        frame: as `leaderboards.tables.frame.frame` builds it.
+        frame: as `leakboard.leaderboards.tables.frame.frame` builds it.
         whole: what decides in each setting of it, where it is at hand.
 
     Returns:

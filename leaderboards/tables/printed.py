@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from bench.contracts import LeakboardError, did_you_mean
-from bench.suites import Printed, Suite, load_suite, suite_names
-from leaderboards.tables.frame import canonical
+from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.bench.suites import Printed, Suite, load_suite, suite_names
+from leakboard.leaderboards.tables.frame import canonical
 
 TABLE = Path(__file__).with_name("printed.csv")
 METRICS = {

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.contracts import GLOSSARY
-from leaderboards.tables.comparisons import points_lost
-from leaderboards.tables.matching import FREE_LOSS, at_same_utility
-from leaderboards.tables.measured import Setting
-from leaderboards.tables.ranks import Contender, clearly_better, ranks, spelled
-from leaderboards.tables.standing import CERTIFIED, NOT_SHOWN, levels, told
+from leakboard.bench.contracts import GLOSSARY
+from leakboard.leaderboards.tables.comparisons import points_lost
+from leakboard.leaderboards.tables.matching import FREE_LOSS, at_same_utility
+from leakboard.leaderboards.tables.measured import Setting
+from leakboard.leaderboards.tables.ranks import Contender, clearly_better, ranks, spelled
+from leakboard.leaderboards.tables.standing import CERTIFIED, NOT_SHOWN, levels, told
 
 Entry = dict[str, Any]
 

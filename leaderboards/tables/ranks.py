@@ -9,7 +9,7 @@ from math import fsum
 
 import numpy as np
 
-from leaderboards.tables.means import interval
+from leakboard.leaderboards.tables.means import interval
 
 
 @dataclass(frozen=True)

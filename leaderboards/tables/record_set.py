@@ -8,17 +8,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from bench.contracts import Record
-from bench.records import differing
-from leaderboards.tables.comparisons import Comparison, comparisons
-from leaderboards.tables.deciding import Decided
-from leaderboards.tables.frame import frame, in_order
-from leaderboards.tables.printed import mirrored
+from leakboard.bench.contracts import Record
+from leakboard.bench.records import differing
+from leakboard.leaderboards.tables.comparisons import Comparison, comparisons
+from leakboard.leaderboards.tables.deciding import Decided
+from leakboard.leaderboards.tables.frame import frame, in_order
+from leakboard.leaderboards.tables.printed import mirrored
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench.suites import Suite
+    from leakboard.bench.suites import Suite
 
 
 @dataclass(frozen=True, repr=False, eq=False)

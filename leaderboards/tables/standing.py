@@ -6,8 +6,8 @@ from typing import Literal
 
 import pandas as pd
 
-from bench.scoring import NEEDED
-from leaderboards.tables.frame import Row
+from leakboard.bench.scoring import NEEDED
+from leakboard.leaderboards.tables.frame import Row
 
 Standing = Literal["certified", "proven", "not shown"]
 CERTIFIED: Standing = "certified"
@@ -44,7 +44,7 @@ def counting(rows: pd.DataFrame, group: pd.Series) -> pd.Series:
     """Whether each row's attack is certified or finds something, on the mean of its group.
 
     Args:
-        group: the number of each row's, see `leaderboards.tables.means.numbered`.
+        group: the number of each row's, see `leakboard.leaderboards.tables.means.numbered`.
     """
     means = rows[LOWS].groupby(group, sort=False).transform("mean")
     return standings(means.assign(channel=rows["channel"])) != NOT_SHOWN

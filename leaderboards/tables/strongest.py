@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.contracts import Goal
-from leaderboards.tables.comparisons import Comparison, told_apart
-from leaderboards.tables.deciding import NOTHING, deciding
-from leaderboards.tables.frame import Row
-from leaderboards.tables.means import SETTING, average, setting_of
-from leaderboards.tables.points import labelled
-from leaderboards.tables.standing import NOT_SHOWN, standings, told
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.tables.comparisons import Comparison, told_apart
+from leakboard.leaderboards.tables.deciding import NOTHING, deciding
+from leakboard.leaderboards.tables.frame import Row
+from leakboard.leaderboards.tables.means import SETTING, average, setting_of
+from leakboard.leaderboards.tables.points import labelled
+from leakboard.leaderboards.tables.standing import NOT_SHOWN, standings, told
 
 PLACE = ["task", "model", "cut"]
 COLUMNS = [
@@ -31,7 +31,7 @@ class Best(pd.DataFrame):
     """A row for each setting and goal; printed, it is a table for people.
 
     Columns: `task`, `model`, `cut`, `defense`, `setting` (in words), `goal`, `attribute`; the `attack`
-    that was strongest, as `leaderboards.tables.deciding.deciding` says; `success` with `_low` and
+    that was strongest, as `leakboard.leaderboards.tables.deciding.deciding` says; `success` with `_low` and
     `_high` (95 %), `chance`, `ep`; `utility` with its interval; `cost`, the utility lost against no
     protection, from 0 to 1, with its interval, where there is such a cell; `megabytes` that cross the
     trust boundary per epoch of fine-tuning; `seeds`; the strength of the attack's `certificate`; its
@@ -57,7 +57,7 @@ def strongest(rows: pd.DataFrame, compared: Sequence[Comparison]) -> Best:
     """For each setting and goal the strongest attack, as means over seeds.
 
     Args:
-        rows: as `leaderboards.tables.frame.frame` builds it.
+        rows: as `leakboard.leaderboards.tables.frame.frame` builds it.
         compared: its records in comparable groups, which tell what utility each setting lost.
     """
     by = [*SETTING, "goal", "attribute"]

@@ -8,13 +8,13 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from bench.contracts import LeakboardError, did_you_mean
-from leaderboards.tables.deciding import PAPER, STRONGEST, deciding
-from leaderboards.tables.frame import Row
-from leaderboards.tables.looks import PALETTE, look
-from leaderboards.tables.means import SETTING, average
-from leaderboards.tables.parameters import knob, settings, setup, varying
-from leaderboards.tables.standing import shown
+from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.leaderboards.tables.deciding import PAPER, STRONGEST, deciding
+from leakboard.leaderboards.tables.frame import Row
+from leakboard.leaderboards.tables.looks import PALETTE, look
+from leakboard.leaderboards.tables.means import SETTING, average
+from leakboard.leaderboards.tables.parameters import knob, settings, setup, varying
+from leakboard.leaderboards.tables.standing import shown
 
 OF_CELL = ("cut", "limit", "epochs")
 """What can be swept besides the parameters of defenses and attacks."""
@@ -25,16 +25,16 @@ def swept(frame: pd.DataFrame, goal: str, against: str, attack: str = STRONGEST)
     """Means over seeds of every setting, for each value of one parameter.
 
     Args:
-        frame: as `leaderboards.tables.frame.frame` builds it.
+        frame: as `leakboard.leaderboards.tables.frame.frame` builds it.
         goal: what the attacks guess.
         against: 'cut', 'limit', 'epochs', or a parameter of defenses or of attacks. Of an attack's
             parameter, the deciding attack is chosen among those that have it, for each value; the
             strongest of the others is a level line beside it.
-        attack: the attack that decides, as for `leaderboards.tables.deciding.deciding`. Of one by its
+        attack: the attack that decides, as for `leakboard.leaderboards.tables.deciding.deciding`. Of one by its
             name, other parameters than the swept one tell lines apart.
 
     Returns:
-        As `leaderboards.tables.means.average`, with the `standing` of each, of which those that are not
+        As `leakboard.leaderboards.tables.means.average`, with the `standing` of each, of which those that are not
         shown have neither `ep` nor `success`; with `x`, the value of the parameter; `line`, what the
         points of one line share, in words; and `value`, that of the defense's knob.
 

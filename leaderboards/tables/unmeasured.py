@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from leaderboards.tables.frame import Row
-from leaderboards.tables.here import Here
-from leaderboards.tables.parameters import setting
+from leakboard.leaderboards.tables.frame import Row
+from leakboard.leaderboards.tables.here import Here
+from leakboard.leaderboards.tables.parameters import setting
 
 BLOCKS = {"minilm": 6, "roberta-large": 24}
 """Of models that are cut after one."""
@@ -17,7 +17,7 @@ def why_not(theirs: Row, every: Sequence[Here]) -> str:
     """Why none of the settings that were measured is the printed one, in words.
 
     Args:
-        theirs: a row of `leaderboards.tables.printed.printed`.
+        theirs: a row of `leakboard.leaderboards.tables.printed.printed`.
         every: all settings that were measured of its tasks and defenses.
     """
     task, defense = theirs["task"], theirs["defense"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from bench.scoring import NEEDED
-from leaderboards.tables.evidence import DOUBTS, Found
-from leaderboards.tables.frame import Row, flags_of
-from leaderboards.tables.standing import CERTIFIED, IDLE, NOT_SHOWN, PROVEN, Standing
+from leakboard.bench.scoring import NEEDED
+from leakboard.leaderboards.tables.evidence import DOUBTS, Found
+from leakboard.leaderboards.tables.frame import Row, flags_of
+from leakboard.leaderboards.tables.standing import CERTIFIED, IDLE, NOT_SHOWN, PROVEN, Standing
 
 
 class Verdict(StrEnum):
@@ -36,7 +36,7 @@ def verdict(leak: Found, open_: Found | None, how: Standing, row: Row) -> Verdic
 
     Args:
         leak: what it finds here, and `open_` where nothing is protected, if that ran.
-        how: where its result stands, see `leaderboards.tables.standing`.
+        how: where its result stands, see `leakboard.leaderboards.tables.standing`.
         row: its flags: some of them take the word of an attack that fails away.
     """
     if how == NOT_SHOWN:

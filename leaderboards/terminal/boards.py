@@ -6,8 +6,8 @@ import pandas as pd
 from rich.console import RenderableType
 from rich.text import Text
 
-from bench.contracts import GLOSSARY
-from leaderboards.tables import (
+from leakboard.bench.contracts import GLOSSARY
+from leakboard.leaderboards.tables import (
     NOTHING_WORKS,
     PROVEN,
     Board,
@@ -20,7 +20,7 @@ from leaderboards.tables import (
     shapes,
     worded,
 )
-from leaderboards.terminal.layout import Fitting, titled
+from leakboard.leaderboards.terminal.layout import Fitting, titled
 
 SHADES = ((0.2, "red"), (0.8, "yellow"), (1.0, "green"))
 """Privacy up to which a cell has which colour."""

@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leaderboards.tables import Change, Changes, Range, ranged
-from leaderboards.terminal.layout import titled
+from leakboard.leaderboards.tables import Change, Changes, Range, ranged
+from leakboard.leaderboards.terminal.layout import titled
 
 
 def changes_tables(found: Changes) -> Iterator[RenderableType]:

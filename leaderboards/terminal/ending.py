@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.methods import registry
-from leaderboards.tables import HIDES, Comparison, Evidence, choose, counted
+from leakboard.bench.methods import registry
+from leakboard.leaderboards.tables import HIDES, Comparison, Evidence, choose, counted
 
 BUDGET = 0.05
 """Of utility, what hiding something may cost here; `leakboard.choose` takes any."""

@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from leaderboards.findings import RULES, Finding
-from leaderboards.tables import counted
+from leakboard.leaderboards.findings import RULES, Finding
+from leakboard.leaderboards.tables import counted
 
 
 def findings_text(found: Sequence[Finding]) -> Iterator[RenderableType]:

@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bench.scoring import FLAGS
-from leaderboards.tables import (
+from leakboard.bench.scoring import FLAGS
+from leakboard.leaderboards.tables import (
     NOTHING,
     PAPER,
     SETTING,
@@ -28,7 +28,7 @@ from leaderboards.tables import (
     told,
     varying,
 )
-from leaderboards.terminal.layout import titled
+from leakboard.leaderboards.terminal.layout import titled
 
 LEAK = ["attack", "attack_params", "goal", "channel", "view", "attribute"]
 BELOW = (0, 0, 0, 2)
@@ -67,7 +67,7 @@ def best_tables(frame: pd.DataFrame) -> list[RenderableType]:
     """For each task, model and cut a table: below each setting, with its utility, a row per goal and attribute.
 
     A row holds the EP that the attack of the defense's authors leaves, the EP that the strongest
-    attack leaves, and which one that was; both are chosen as `leaderboards.tables.deciding.deciding` says.
+    attack leaves, and which one that was; both are chosen as `leakboard.leaderboards.tables.deciding.deciding` says.
     What failed is a numbered note, with its reason; what nobody measured is named once.
     """
     shown, frame = _shown(frame), frame.sort_values("cut", kind="stable")

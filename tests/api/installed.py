@@ -32,7 +32,7 @@ def use(unpacked: str) -> None:
 
 def listed() -> str:
     """What `leakboard list` prints."""
-    from bench.cli import console, main
+    from leakboard.bench.cli import console, main
 
     sys.argv, console._width = ["leakboard", "list"], 200
     with redirect_stdout(io.StringIO()) as out, suppress(SystemExit):

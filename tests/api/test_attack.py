@@ -11,11 +11,11 @@ import pytest
 import torch
 
 import leakboard as lb
-from attacks.eia_nn import NearestNeighbour
-from attacks.norm import Norm
-from bench.contracts.seeds import Seeds
-from bench.tasks.loading import load_task
-from defenses.sap import SAP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.norm import Norm
+from leakboard.bench.contracts.seeds import Seeds
+from leakboard.bench.tasks.loading import load_task
+from leakboard.defenses.sap import SAP
 
 ATTACKS = ["eia-nn", "logit-gradient", "prior"]
 

@@ -6,7 +6,7 @@ import pytest
 from paths import ROOT
 
 import leakboard as lb
-from attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.eia_nn import NearestNeighbour
 
 SAMPLE = ROOT / "tests" / "plugin" / "leakboard_sample"
 

@@ -9,7 +9,7 @@ import sys
 from paths import ROOT
 
 import leakboard as lb
-from bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.errors import LeakboardError
 
 SOURCE = ast.parse((ROOT / "leakboard.py").read_text("utf-8"))
 
@@ -61,7 +61,7 @@ def test_errors_a_user_can_mend_are_one_class():
 def test_it_stands_below_the_commands():
     # A single module cannot be a root of the import contracts, which look at who imports it.
     modules = {node.module for node in ast.walk(SOURCE) if isinstance(node, ast.ImportFrom)}
-    assert not [module for module in modules if module and module.startswith("bench.cli")]
+    assert not [module for module in modules if module and module.startswith("leakboard.bench.cli")]
 
 
 def test_its_docstring_shows_every_verb_in_a_few_lines():

@@ -9,9 +9,9 @@ from paths import PUBLISHED
 from records import leak
 
 import leakboard as lb
-from bench.records.packed import pack
-from bench.records.store import Store
-from leaderboards.results import sources
+from leakboard.bench.records.packed import pack
+from leakboard.bench.records.store import Store
+from leakboard.leaderboards.results import sources
 
 pytestmark = pytest.mark.usefixtures("certified")
 

@@ -8,8 +8,8 @@ import pytest
 from paths import ROOT
 
 import leakboard as lb
-from bench.methods import registry
-from defenses.none import NoDefense
+from leakboard.bench.methods import registry
+from leakboard.defenses.none import NoDefense
 
 SAMPLE = ROOT / "tests" / "plugin" / "leakboard_sample"
 TINY = {"task": "reviews", "model": "tiny-bert", "limit": 48, "train": {"epochs": 1}}

@@ -10,9 +10,9 @@ import torch
 from label_attacks import split, success
 from numpy.testing import assert_allclose
 
-from attacks.spectral import Spectral
-from bench.attacking import adapter_gradients
-from bench.attacking.adapter_gradients import (
+from leakboard.attacks.spectral import Spectral
+from leakboard.bench.attacking import adapter_gradients
+from leakboard.bench.attacking.adapter_gradients import (
     MOMENTS,
     adapter_of,
     features,
@@ -21,9 +21,9 @@ from bench.attacking.adapter_gradients import (
     principal,
     with_adapter_gradients,
 )
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Transcript
-from bench.exchange.calls import batches
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Transcript
+from leakboard.bench.exchange.calls import batches
 
 
 def test_gradients_of_single_examples_are_those_that_one_pass_each_gives(trained):

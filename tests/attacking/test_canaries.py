@@ -10,9 +10,9 @@ from digit_models import FORM, WORDS, model_of, tokenizer_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.attacking import canaries as exposures
-from bench.attacking.canaries import candidates, expected_unseen, exposure
-from bench.contracts.errors import LeakboardError
+from leakboard.bench.attacking import canaries as exposures
+from leakboard.bench.attacking.canaries import candidates, expected_unseen, exposure
+from leakboard.bench.contracts.errors import LeakboardError
 
 
 def test_the_first_rank_is_worth_all_bits_and_the_last_none():

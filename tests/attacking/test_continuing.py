@@ -9,8 +9,8 @@ import pytest
 import torch
 from cells import load_tiny
 
-from bench.attacking.continuing import Writer, digits_drawn
-from bench.contracts.errors import LeakboardError
+from leakboard.bench.attacking.continuing import Writer, digits_drawn
+from leakboard.bench.contracts.errors import LeakboardError
 
 
 def drawing(seed=0):

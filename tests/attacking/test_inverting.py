@@ -9,8 +9,8 @@ import pytest
 import torch
 from cells import load_tiny
 
-from bench.attacking import inverting
-from bench.contracts.errors import LeakboardError
+from leakboard.bench.attacking import inverting
+from leakboard.bench.contracts.errors import LeakboardError
 
 
 def test_a_reader_that_is_no_better_than_the_first_is_not_taken():

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from label_attacks import looks_of, planted, sent, success
 
-from attacks.kmeans import Clusters
-from attacks.logreg import LogReg
-from attacks.norm import Norm
-from attacks.spectral import Spectral
-from attacks.xgboost import XGBoost
-from bench.attacking.label_leakage import ToldLabelAttack, matrices, principal
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Transcript
-from bench.scoring.moments import scored
+from leakboard.attacks.kmeans import Clusters
+from leakboard.attacks.logreg import LogReg
+from leakboard.attacks.norm import Norm
+from leakboard.attacks.spectral import Spectral
+from leakboard.attacks.xgboost import XGBoost
+from leakboard.bench.attacking.label_leakage import ToldLabelAttack, matrices, principal
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Transcript
+from leakboard.bench.scoring.moments import scored
 
 BLIND = [Spectral(), Norm(), Clusters()]
 TOLD = [LogReg(), XGBoost()]

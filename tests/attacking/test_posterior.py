@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.stats import laplace
 
-from bench.attacking.posterior import Posterior, Stated, posterior_bound
+from leakboard.bench.attacking.posterior import Posterior, Stated, posterior_bound
 
 
 def on_a_line(points: list[float], eta: float) -> np.ndarray:
@@ -64,7 +64,7 @@ def test_randomised_response_among_equally_distant_tokens_meets_the_bound(eta):
 
 def test_tokens_beyond_the_most_frequent_ones_can_only_raise_the_bound(monkeypatch):
     whole = bound_of(POINTS, COUNTS, 1.0)
-    monkeypatch.setattr("bench.attacking.posterior.MOST", 3)
+    monkeypatch.setattr("leakboard.bench.attacking.posterior.MOST", 3)
     assert whole < bound_of(POINTS, COUNTS, 1.0) < 1
     assert bound_of(POINTS, COUNTS, 1000.0) == pytest.approx(1.0)
 

@@ -14,9 +14,9 @@ from cells import load_tiny
 from digit_models import FORM, model_of, tokenizer_of
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from bench.attacking.canaries import candidates, exposure, printed, token_ids
-from bench.attacking.prefix_tree import Tree, Walk
-from bench.backbones.short import computing
+from leakboard.bench.attacking.canaries import candidates, exposure, printed, token_ids
+from leakboard.bench.attacking.prefix_tree import Tree, Walk
+from leakboard.bench.backbones.short import computing
 
 
 def chunks(rows: list[int], size: int) -> list[list[int]]:

@@ -11,18 +11,18 @@ from cells import fine_tuned, session_of
 from label_attacks import sent
 from numpy.testing import assert_allclose
 
-from bench.attacking.recomputed import (
+from leakboard.bench.attacking.recomputed import (
     BETWEEN,
     MOMENTS,
     UNTRAINED,
     before_training,
     with_recomputed,
 )
-from bench.backbones.ragged import Ragged
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Transcript
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT
+from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Transcript
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_before_training_the_same_texts_stand_at_the_same_moments_once():
 
 
 def test_defense_without_adapters_is_all_floor():
-    from defenses.frozen import Frozen
+    from leakboard.defenses.frozen import Frozen
 
     session, _, _ = fine_tuned(Frozen(), limit=24)
     seen = session.wire.transcript()

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from attacks.token_gradient import explained
-from bench.attacking.token_mixture import read, steps_of
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Message, Transcript
-from defenses.p3eft import mixing_weights, obfuscated
+from leakboard.attacks.token_gradient import explained
+from leakboard.bench.attacking.token_mixture import read, steps_of
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.defenses.p3eft import mixing_weights, obfuscated
 
 V, WIDTH, LONG, BATCHES = 300, 48, 60, 3
 

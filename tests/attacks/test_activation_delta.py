@@ -7,11 +7,11 @@ import pytest
 from label_attacks import looks_of, sent, success
 from moving_labels import agree, along, beside_the_large_directions, computed, start
 
-from attacks.activation_delta import ActivationDelta
-from attacks.spectral import Spectral
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Transcript
-from bench.methods.attack import Silent
+from leakboard.attacks.activation_delta import ActivationDelta
+from leakboard.attacks.spectral import Spectral
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Transcript
+from leakboard.bench.methods.attack import Silent
 
 
 def test_label_is_read_from_the_change_where_the_activations_themselves_show_other_things():

@@ -15,10 +15,10 @@ from moving_labels import (
 )
 from scipy.stats import rankdata
 
-from attacks.activation_delta import ActivationDelta
-from attacks.activation_drift import DIRECTIONS, SHRINK, ActivationDrift, components, drift
-from attacks.spectral import Spectral
-from bench.contracts.channels import Channel
+from leakboard.attacks.activation_delta import ActivationDelta
+from leakboard.attacks.activation_drift import DIRECTIONS, SHRINK, ActivationDrift, components, drift
+from leakboard.attacks.spectral import Spectral
+from leakboard.bench.contracts.channels import Channel
 
 
 def auc(values, y):

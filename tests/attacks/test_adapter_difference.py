@@ -7,11 +7,11 @@ import pytest
 from label_attacks import looks_of, sent, success
 from moving_labels import agree, along, computed, start
 
-from attacks.adapter_difference import AdapterDifference
-from attacks.spectral import Spectral
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Transcript
-from bench.methods.attack import Silent
+from leakboard.attacks.adapter_difference import AdapterDifference
+from leakboard.attacks.spectral import Spectral
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Transcript
+from leakboard.bench.methods.attack import Silent
 
 
 def mixed(channel=Channel.ACTIVATIONS, adapters=2, recipients=("vendor",) * 3, moment=0):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from attacks.aia_finetune import sequences
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Knowledge
+from leakboard.attacks.aia_finetune import sequences
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Knowledge
 
 
 def heard(channel, *rounds, lengths=(1, 2)):

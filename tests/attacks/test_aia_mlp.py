@@ -10,20 +10,20 @@ import torch
 from cells import first_scene, make, run
 from sklearn.neural_network import MLPClassifier
 
-from attacks.aia_finetune import FineTune
-from attacks.aia_mlp import HIDDEN, MeanMLP, guessed, mean_vectors, standardised
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Goal
-from bench.contracts.transcript import Message, Transcript
-from bench.exchange.wire import Wire
-from bench.methods.knowledge import Knowledge, Labelled
-from bench.running.attacks import attack_all
-from bench.running.pairing import pair
-from bench.scoring import NEEDED, advantage_low
-from bench.tasks.task import Task
-from defenses.blackout import Blackout
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.attacks.aia_finetune import FineTune
+from leakboard.attacks.aia_mlp import HIDDEN, MeanMLP, guessed, mean_vectors, standardised
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.exchange.wire import Wire
+from leakboard.bench.methods.knowledge import Knowledge, Labelled
+from leakboard.bench.running.attacks import attack_all
+from leakboard.bench.running.pairing import pair
+from leakboard.bench.scoring import NEEDED, advantage_low
+from leakboard.bench.tasks.task import Task
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 SENT = Channel.REPRESENTATIONS
 RNG = np.random.default_rng

@@ -9,17 +9,17 @@ import pytest
 import torch
 from cells import load_tiny
 
-from attacks.aia_public import PublicAttributes
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Knows
-from bench.contracts.transcript import Message, Transcript
-from bench.defending.pooled import one_each
-from bench.methods.attack import Silent
-from bench.methods.knowledge import Auxiliary, Knowledge
-from defenses.cape import CAPE
-from defenses.dpnr import DPNR
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.attacks.aia_public import PublicAttributes
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Knows
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.defending.pooled import one_each
+from leakboard.bench.methods.attack import Silent
+from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
+from leakboard.defenses.cape import CAPE
+from leakboard.defenses.dpnr import DPNR
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 WORDS = ("good", "food", "service", "staff", "room")
 

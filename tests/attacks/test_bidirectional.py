@@ -8,20 +8,20 @@ import torch
 from cells import leak_of, load_tiny, run
 from torch.nn.functional import cross_entropy
 
-from attacks.bidirectional import Bidirectional, behind, gradients
-from attacks.eia_nn import NearestNeighbour
-from attacks.token_gradient import TokenGradient
-from bench.backbones.labelling import NO_LABEL, next_tokens
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Goal
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Auxiliary, Knowledge
-from bench.scoring import NEEDED, advantage_low
-from bench.tasks.dialogues import dialogues
-from defenses.blackout import Blackout
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT
-from defenses.sap import SAP
+from leakboard.attacks.bidirectional import Bidirectional, behind, gradients
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.token_gradient import TokenGradient
+from leakboard.bench.backbones.labelling import NO_LABEL, next_tokens
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
+from leakboard.bench.scoring import NEEDED, advantage_low
+from leakboard.bench.tasks.dialogues import dialogues
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.sap import SAP
 
 BASE = load_tiny("tiny-gpt2")
 TALK = {

@@ -11,17 +11,17 @@ import torch
 from cells import load_tiny
 from released import plan_of, run
 
-from attacks import canary_exposure
-from attacks.canary_exposure import CanaryExposure
-from bench.attacking.canaries import expected_unseen
-from bench.backbones.language import LanguageModel
-from bench.contracts.channels import Channel
-from bench.contracts.memory import Memory
-from bench.contracts.settings import Plant, TrainSettings
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Knowledge
-from bench.tasks.planting import UNTUNED
-from defenses.none import NoDefense
+from leakboard.attacks import canary_exposure
+from leakboard.attacks.canary_exposure import CanaryExposure
+from leakboard.bench.attacking.canaries import expected_unseen
+from leakboard.bench.backbones.language import LanguageModel
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.memory import Memory
+from leakboard.bench.contracts.settings import Plant, TrainSettings
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Knowledge
+from leakboard.bench.tasks.planting import UNTUNED
+from leakboard.defenses.none import NoDefense
 
 
 def test_attack_on_canaries_finds_what_was_planted_often_and_not_what_was_not():

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from cells import session_of
 
-from attacks.clear_label import ClearLabel
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Knowledge
-from defenses.blackout import Blackout
+from leakboard.attacks.clear_label import ClearLabel
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Knowledge
+from leakboard.defenses.blackout import Blackout
 
 
 def guessed(seen, classes=2):

@@ -7,20 +7,20 @@ import pytest
 import torch
 from cells import NOISY, first_scene, leak_of, run
 
-from attacks import eia_bayes
-from attacks.eia_bayes import BayesInversion, parts, right
-from attacks.eia_nn import NearestNeighbour
-from bench.attacking import inverting, posterior_bound
-from bench.backbones.ragged import Ragged, Tokens
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Message, Transcript
-from bench.running.grants import knowledge_for
-from defenses.blackout import Blackout
-from defenses.custext_plus import CusTextPlus
-from defenses.none import NoDefense
-from defenses.rapt import RAPT
-from defenses.santext_plus import SanTextPlus
-from defenses.sap import SAP
+from leakboard.attacks import eia_bayes
+from leakboard.attacks.eia_bayes import BayesInversion, parts, right
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.bench.attacking import inverting, posterior_bound
+from leakboard.bench.backbones.ragged import Ragged, Tokens
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.running.grants import knowledge_for
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.custext_plus import CusTextPlus
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.rapt import RAPT
+from leakboard.defenses.santext_plus import SanTextPlus
+from leakboard.defenses.sap import SAP
 
 ATTACKS = (BayesInversion(), NearestNeighbour())
 SMALL = {"plain": 4, "length": 2, "width": 4, "targets": 20, "reconstruction": False}

@@ -7,14 +7,14 @@ import pytest
 import torch
 from cells import load_tiny
 
-from attacks.eia_learned import Learned, Vectorwise, codebook, framed
-from attacks.eia_map import ContextualDenoiser
-from bench.attacking import inverting
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Knows
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Auxiliary, Knowledge
-from defenses.sap import SAP
+from leakboard.attacks.eia_learned import Learned, Vectorwise, codebook, framed
+from leakboard.attacks.eia_map import ContextualDenoiser
+from leakboard.bench.attacking import inverting
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Knows
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
+from leakboard.defenses.sap import SAP
 
 
 def test_plain_readers_find_all_tokens_of_minilm(minilm):

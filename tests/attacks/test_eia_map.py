@@ -9,18 +9,18 @@ import pytest
 import torch
 from cells import NOISY, leak_of, load_tiny, run
 
-from attacks.eia_learned import Learned
-from attacks.eia_map import ContextualDenoiser, Denoiser
-from attacks.eia_nn import NearestNeighbour
-from bench.attacking import inverting
-from bench.contracts.channels import Channel
-from bench.contracts.memory import KEPT, Memory
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Auxiliary, Knowledge
-from bench.scoring import advantage_low
-from defenses.blackout import Blackout
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.attacks.eia_learned import Learned
+from leakboard.attacks.eia_map import ContextualDenoiser, Denoiser
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.bench.attacking import inverting
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.memory import KEPT, Memory
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
+from leakboard.bench.scoring import advantage_low
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 SENT = Channel.REPRESENTATIONS
 MAP = ContextualDenoiser(sentences=48)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from cells import NOISY, fine_tuned, ids_of, leak_of, run
 
-from attacks.eia_nn import NearestNeighbour
-from bench.methods.knowledge import Knowledge
-from bench.scoring import advantage_low
-from defenses.sap import SAP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.bench.methods.knowledge import Knowledge
+from leakboard.bench.scoring import advantage_low
+from leakboard.defenses.sap import SAP
 
 
 def test_nearest_neighbour_reads_everything_without_noise_and_less_the_more_noise(tmp_path):

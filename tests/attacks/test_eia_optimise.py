@@ -7,21 +7,21 @@ import pytest
 import torch
 from cells import DEEP, leak_of, load_tiny, run
 
-from attacks import eia_optimise
-from attacks.eia_nn import NearestNeighbour
-from attacks.eia_optimise import Optimise
-from attacks.logit_gradient import LogitGradient
-from bench.attacking.discriminant import Discriminant
-from bench.attacking.relaxation import Choice, Logits, Vectors
-from bench.backbones.backbone import Backbone
-from bench.backbones.ragged import Tokens
-from bench.contracts.arrays import Ints
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Knowledge
-from bench.scoring import NEEDED, advantage_low
-from defenses.blackout import Blackout
-from defenses.sap import SAP
+from leakboard.attacks import eia_optimise
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.eia_optimise import Optimise
+from leakboard.attacks.logit_gradient import LogitGradient
+from leakboard.bench.attacking.discriminant import Discriminant
+from leakboard.bench.attacking.relaxation import Choice, Logits, Vectors
+from leakboard.bench.backbones.backbone import Backbone
+from leakboard.bench.backbones.ragged import Tokens
+from leakboard.bench.contracts.arrays import Ints
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Knowledge
+from leakboard.bench.scoring import NEEDED, advantage_low
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.sap import SAP
 
 SENT = Channel.REPRESENTATIONS
 QUICK = (NearestNeighbour(), LogitGradient(), Optimise())

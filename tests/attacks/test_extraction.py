@@ -10,21 +10,21 @@ import torch
 from cells import load_tiny
 from released import TEXTS, plan_of, run
 
-from attacks import extraction
-from attacks.extraction import Extraction
-from bench.backbones.language import LanguageModel
-from bench.contracts.channels import Channel
-from bench.contracts.memory import Memory
-from bench.contracts.settings import Plant, TrainSettings
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Knowledge
-from bench.scoring.continuations import PRINTED
-from bench.scoring.memory import EXTRACTED
-from bench.tasks.planting import CONTINUED, UNTUNED
-from bench.tasks.spans import Span
-from bench.tasks.task import Split, Task
-from defenses.blackout import Blackout
-from defenses.none import NoDefense
+from leakboard.attacks import extraction
+from leakboard.attacks.extraction import Extraction
+from leakboard.bench.backbones.language import LanguageModel
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.memory import Memory
+from leakboard.bench.contracts.settings import Plant, TrainSettings
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Knowledge
+from leakboard.bench.scoring.continuations import PRINTED
+from leakboard.bench.scoring.memory import EXTRACTED
+from leakboard.bench.tasks.planting import CONTINUED, UNTUNED
+from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Split, Task
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.none import NoDefense
 
 OFTEN = Plant(canaries="my id is {digits}", copies=(60,), unseen=20)
 LEARNING = {"tune": "full", "epochs": 12, "learning_rate": 1e-2}

@@ -9,15 +9,15 @@ from cells import load_tiny
 from numbered_texts import numbered
 from released import audited
 
-from attacks.ez_mia import ErrorZone
-from bench.backbones.language import LanguageModel
-from bench.backbones.ragged import Ragged, Tokens
-from bench.contracts.settings import TrainSettings
-from bench.methods.attack import Silent
-from bench.methods.knowledge import Auxiliary, Knowledge
-from bench.scoring import NEEDED, advantage_low
-from defenses.blackout import Blackout
-from defenses.none import NoDefense
+from leakboard.attacks.ez_mia import ErrorZone
+from leakboard.bench.backbones.language import LanguageModel
+from leakboard.bench.backbones.ragged import Ragged, Tokens
+from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.methods.attack import Silent
+from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
+from leakboard.bench.scoring import NEEDED, advantage_low
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.none import NoDefense
 
 
 @torch.no_grad()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn import cluster
 
-from attacks.kmeans import Clusters
+from leakboard.attacks.kmeans import Clusters
 
 
 def read(x, classes, seed=0):

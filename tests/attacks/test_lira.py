@@ -10,24 +10,24 @@ from numbered_texts import numbered
 from released import plan_of
 from scipy.stats import norm
 
-from attacks import membership
-from attacks.lira import Lira, ratios
-from attacks.membership import Membership
-from bench.backbones.network import Network
-from bench.contracts.channels import Channel
-from bench.contracts.claim import Claim
-from bench.contracts.guess import Guess
-from bench.contracts.settings import Plant, TrainSettings
-from bench.contracts.threat import Goal
-from bench.contracts.transcript import Transcript
-from bench.exchange import released
-from bench.exchange.released import confidences, scores
-from bench.methods.knowledge import Knowledge, Shadows
-from bench.records.store import Store
-from bench.running.runner import Runner
-from bench.scoring.one_run import auc
-from defenses.jft import JFT
-from defenses.redacted import Redacted
+from leakboard.attacks import membership
+from leakboard.attacks.lira import Lira, ratios
+from leakboard.attacks.membership import Membership
+from leakboard.bench.backbones.network import Network
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.guess import Guess
+from leakboard.bench.contracts.settings import Plant, TrainSettings
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.transcript import Transcript
+from leakboard.bench.exchange import released
+from leakboard.bench.exchange.released import confidences, scores
+from leakboard.bench.methods.knowledge import Knowledge, Shadows
+from leakboard.bench.records.store import Store
+from leakboard.bench.running.runner import Runner
+from leakboard.bench.scoring.one_run import auc
+from leakboard.defenses.jft import JFT
+from leakboard.defenses.redacted import Redacted
 
 
 class TestRatio:

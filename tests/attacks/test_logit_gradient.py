@@ -8,13 +8,13 @@ import numpy as np
 from cells import leak_of, run
 from label_attacks import sent
 
-from attacks.logit_gradient import LogitGradient
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Transcript
-from bench.methods.knowledge import Knowledge
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.attacks.logit_gradient import LogitGradient
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Transcript
+from leakboard.bench.methods.knowledge import Knowledge
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 
 def test_logit_gradient_reads_every_label_under_sap_and_has_no_channel_elsewhere(tmp_path):

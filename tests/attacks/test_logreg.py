@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from label_attacks import sent, success
 
-from attacks.logreg import LogReg
-from bench.attacking.adapter_gradients import (
+from leakboard.attacks.logreg import LogReg
+from leakboard.bench.attacking.adapter_gradients import (
     principal,
 )
-from bench.contracts.transcript import Transcript
+from leakboard.bench.contracts.transcript import Transcript
 
 
 def test_logistic_regression_learns_from_principal_axes_of_which_most_hold_next_to_nothing():

@@ -9,23 +9,23 @@ from cells import load_tiny
 from numbered_texts import numbered
 from released import audited
 
-from attacks import membership
-from attacks.membership import Membership
-from attacks.min_k import MinK
-from attacks.rmia import Rmia
-from bench.attacking import members
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Knows
-from bench.contracts.transcript import Message, Transcript
-from bench.defending import private
-from bench.methods.knowledge import Auxiliary, Knowledge
-from bench.scoring import NEEDED, advantage_low
-from bench.scoring.checks import flags
-from bench.tasks.reviews import reviews
-from bench.tasks.task import Split, Task
-from defenses.dpsgd import DPSGD
-from defenses.none import NoDefense
-from defenses.redacted import Redacted
+from leakboard.attacks import membership
+from leakboard.attacks.membership import Membership
+from leakboard.attacks.min_k import MinK
+from leakboard.attacks.rmia import Rmia
+from leakboard.bench.attacking import members
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Knows
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.defending import private
+from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
+from leakboard.bench.scoring import NEEDED, advantage_low
+from leakboard.bench.scoring.checks import flags
+from leakboard.bench.tasks.reviews import reviews
+from leakboard.bench.tasks.task import Split, Task
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.redacted import Redacted
 
 
 def test_members_of_a_language_model_that_memorises_are_told_from_the_others():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attacks.norm import Norm
+from leakboard.attacks.norm import Norm
 
 
 def test_rows_are_ranked_by_their_euclidean_norm_as_they_are():

@@ -8,15 +8,15 @@ import torch
 from cells import fine_tuned
 from label_attacks import looks_of, split, success
 
-from attacks.optimiser_inversion import OptimiserInversion, explained, moved, update
-from bench.attacking.adapter_gradients import (
+from leakboard.attacks.optimiser_inversion import OptimiserInversion, explained, moved, update
+from leakboard.bench.attacking.adapter_gradients import (
     adapter_of,
     features,
 )
-from bench.contracts.channels import Channel
-from bench.exchange.calls import batches
-from bench.scoring.moments import scored
-from defenses.none import NoDefense
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.exchange.calls import batches
+from leakboard.bench.scoring.moments import scored
+from leakboard.defenses.none import NoDefense
 
 
 @pytest.mark.parametrize("m", [1, 2, 3])

@@ -9,18 +9,18 @@ import pytest
 import torch
 from cells import fine_tuned, leak_of, load_tiny, run
 
-from attacks.pooled_inversion import Counts, PooledInversion, Reader, hits, pairs
-from bench.backbones.ragged import Ragged, Tokens
-from bench.contracts.channels import Channel
-from bench.contracts.guess import Guess
-from bench.contracts.threat import Goal, Knows
-from bench.methods.knowledge import Auxiliary, Knowledge
-from bench.scoring.guesses import BadGuess, Truth, score
-from bench.scoring.rescoring import rescored
-from bench.tasks.task import Split
-from defenses.blackout import Blackout
-from defenses.dpnr import DPNR
-from defenses.none import NoDefense
+from leakboard.attacks.pooled_inversion import Counts, PooledInversion, Reader, hits, pairs
+from leakboard.bench.backbones.ragged import Ragged, Tokens
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.guess import Guess
+from leakboard.bench.contracts.threat import Goal, Knows
+from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
+from leakboard.bench.scoring.guesses import BadGuess, Truth, score
+from leakboard.bench.scoring.rescoring import rescored
+from leakboard.bench.tasks.task import Split
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.dpnr import DPNR
+from leakboard.defenses.none import NoDefense
 
 SENT = Channel.ACTIVATIONS
 

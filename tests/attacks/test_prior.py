@@ -8,12 +8,12 @@ import torch
 from cells import leak_of, load_tiny, run
 from label_attacks import sent
 
-from attacks.prior import Prior
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Goal
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Auxiliary, Knowledge
-from defenses.blackout import Blackout
+from leakboard.attacks.prior import Prior
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
+from leakboard.defenses.blackout import Blackout
 
 
 def test_prior_reaches_the_chance_level_where_public_frequencies_are_those_of_the_data(tmp_path):

@@ -10,14 +10,14 @@ from numbered_texts import numbered
 from released import audited
 from scipy.special import expit
 
-from attacks.membership import Membership
-from attacks.rmia import Rmia
-from bench.attacking import members
-from bench.contracts.threat import Knows
-from bench.methods.knowledge import Auxiliary, Knowledge, Shadows
-from bench.scoring import NEEDED, advantage_low
-from defenses.blackout import Blackout
-from defenses.none import NoDefense
+from leakboard.attacks.membership import Membership
+from leakboard.attacks.rmia import Rmia
+from leakboard.bench.attacking import members
+from leakboard.bench.contracts.threat import Knows
+from leakboard.bench.methods.knowledge import Auxiliary, Knowledge, Shadows
+from leakboard.bench.scoring import NEEDED, advantage_low
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.none import NoDefense
 
 AFTER, BEFORE = {"x": [0.5, 0.2, 0.9], "z": [0.4, 0.3]}, {"x": [0.4, 0.1, 0.9], "z": [0.4, 0.6]}
 """Probabilities of candidates and of public texts under the released model and the public one."""

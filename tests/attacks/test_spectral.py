@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attacks.spectral import Spectral
+from leakboard.attacks.spectral import Spectral
 
 
 @pytest.mark.parametrize("shape", [(30, 8), (8, 30), (12, 12)])

@@ -10,20 +10,20 @@ import torch
 from cells import first_scene, leak_of, load_tiny, run
 from torch.nn.functional import cross_entropy
 
-from attacks.eia_nn import NearestNeighbour
-from attacks.token_gradient import TokenGradient, explained
-from bench.backbones import labelling
-from bench.backbones.labelling import NO_LABEL, next_tokens
-from bench.contracts.channels import Channel
-from bench.contracts.guess import Guess
-from bench.contracts.threat import Goal
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Knowledge
-from bench.scoring.guesses import BadGuess, Truth, score
-from defenses.blackout import Blackout
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.token_gradient import TokenGradient, explained
+from leakboard.bench.backbones import labelling
+from leakboard.bench.backbones.labelling import NO_LABEL, next_tokens
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.guess import Guess
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Knowledge
+from leakboard.bench.scoring.guesses import BadGuess, Truth, score
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 TALK = {
     "task": "dialogues",

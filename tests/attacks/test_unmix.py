@@ -7,10 +7,10 @@ import pytest
 from label_attacks import looks_of, split, success
 from numpy.testing import assert_allclose
 
-from attacks.spectral import Spectral
-from attacks.unmix import Unmix, concentrated, oriented
-from bench.contracts.channels import Channel
-from bench.scoring.moments import scored
+from leakboard.attacks.spectral import Spectral
+from leakboard.attacks.unmix import Unmix, concentrated, oriented
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.scoring.moments import scored
 
 
 @pytest.mark.parametrize("noise", [1.0, 1e3, 1e6])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from label_attacks import looks_of, planted, sent, success
 
-from attacks.norm import Norm
-from attacks.xgboost import XGBoost
-from bench.attacking.label_leakage import few
-from bench.contracts.errors import MissingExtra
-from bench.contracts.transcript import Transcript
+from leakboard.attacks.norm import Norm
+from leakboard.attacks.xgboost import XGBoost
+from leakboard.bench.attacking.label_leakage import few
+from leakboard.bench.contracts.errors import MissingExtra
+from leakboard.bench.contracts.transcript import Transcript
 
 
 def test_boosted_trees_look_at_few_moments_and_the_others_at_all():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from cells import load_tiny
 
-from bench.backbones.costs import bottom_cost
+from leakboard.bench.backbones.costs import bottom_cost
 
 
 def test_cost_of_the_bottom_is_that_of_its_blocks(tmp_path):

@@ -10,11 +10,11 @@ import torch
 import transformers
 from causal import TEXTS, agrees
 
-from bench.backbones.dialogue_gpt import Recipe, perplexity
-from bench.backbones.loading import dialogue_gpt, load_backbone
-from bench.contracts.errors import LeakboardError
-from bench.tasks import GENERATORS
-from bench.tasks.dialogues import dialogues
+from leakboard.bench.backbones.dialogue_gpt import Recipe, perplexity
+from leakboard.bench.backbones.loading import dialogue_gpt, load_backbone
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.tasks import GENERATORS
+from leakboard.bench.tasks.dialogues import dialogues
 
 SMALL = Recipe(layers=1, width=32, heads=2, vocabulary=400, positions=512, texts=300, epochs=6)
 

@@ -23,17 +23,17 @@ from families import (
 )
 from torch import Tensor
 
-from attacks.eia_optimise import Optimise
-from bench.backbones.backbone import Backbone
-from bench.backbones.loading import load_backbone
-from bench.backbones.network import Network
-from bench.backbones.prefix import Prefix
-from bench.backbones.ragged import Ragged, Tokens
-from bench.contracts.channels import Channel
-from bench.contracts.errors import LeakboardError
-from bench.contracts.settings import TrainSettings
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Knowledge
+from leakboard.attacks.eia_optimise import Optimise
+from leakboard.bench.backbones.backbone import Backbone
+from leakboard.bench.backbones.loading import load_backbone
+from leakboard.bench.backbones.network import Network
+from leakboard.bench.backbones.prefix import Prefix
+from leakboard.bench.backbones.ragged import Ragged, Tokens
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Knowledge
 
 TEXTS = ["the film was good", "bad", "a very bright but slow film and not quite good", "is dull"]
 PAIRS = ["food was bad", "the film is very good and bright", "quite", "not a dull film"]

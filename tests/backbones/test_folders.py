@@ -20,8 +20,8 @@ from model_folders import (
     weights_of,
 )
 
-from bench.backbones.folders import INDEX, WEIGHTS, model_files
-from bench.backbones.loading import load_backbone
+from leakboard.bench.backbones.folders import INDEX, WEIGHTS, model_files
+from leakboard.bench.backbones.loading import load_backbone
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pytest
 import torch
 from model_folders import failure, reconfigured, tiny_folder
 
-from bench.backbones import gemma, next_token, quantised
-from bench.backbones.folders import model_files
-from bench.backbones.loading import EMBEDDED, load_backbone, model_folder, tiny
-from bench.contracts.errors import LeakboardError, MissingExtra
+from leakboard.bench.backbones import gemma, next_token, quantised
+from leakboard.bench.backbones.folders import model_files
+from leakboard.bench.backbones.loading import EMBEDDED, load_backbone, model_folder, tiny
+from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
 
 
 @pytest.fixture

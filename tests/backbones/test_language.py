@@ -8,13 +8,13 @@ import transformers
 from causal import TEXTS, agrees
 from cells import load_tiny
 
-from bench.backbones.dialogue_gpt import byte_pairs
-from bench.backbones.language import LanguageModel, covered, offsets
-from bench.backbones.loading import load_backbone, tiny
-from bench.contracts.errors import LeakboardError
-from bench.contracts.settings import TrainSettings
-from bench.tasks.dialogues import dialogues
-from bench.tasks.spans import Span
+from leakboard.bench.backbones.dialogue_gpt import byte_pairs
+from leakboard.bench.backbones.language import LanguageModel, covered, offsets
+from leakboard.bench.backbones.loading import load_backbone, tiny
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.tasks.dialogues import dialogues
+from leakboard.bench.tasks.spans import Span
 
 
 @pytest.mark.parametrize("tied", [True, False])

@@ -12,10 +12,10 @@ from cells import load_tiny
 from model_folders import failure, tiny_folder
 from torch import nn
 
-from bench.backbones import loading as backbones
-from bench.backbones.folders import MINILM_SHA256, model_files
-from bench.backbones.loading import load_backbone
-from bench.contracts.errors import LeakboardError, MissingExtra
+from leakboard.bench.backbones import loading as backbones
+from leakboard.bench.backbones.folders import MINILM_SHA256, model_files
+from leakboard.bench.backbones.loading import load_backbone
+from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_missing_package_of_minilm_names_the_command(monkeypatch):
 
 
 def test_missing_faiss_names_the_command(monkeypatch):
-    from bench.backbones.neighbours import Neighbours
+    from leakboard.bench.backbones.neighbours import Neighbours
 
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MissingExtra, match=r"pip install 'leakboard\[cpu\]'"):

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.backbones import neighbours
-from bench.backbones.neighbours import Neighbours
+from leakboard.bench.backbones import neighbours
+from leakboard.bench.backbones.neighbours import Neighbours
 
 
 def rng(seed=0):

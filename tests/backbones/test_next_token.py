@@ -7,10 +7,10 @@ import torch
 from cells import load_tiny
 from torch.nn.functional import cross_entropy, linear
 
-from bench.backbones import next_token
-from bench.backbones.language import LanguageModel, per_token
-from bench.contracts.settings import TrainSettings
-from bench.defending.private import PrivateGradients
+from leakboard.bench.backbones import next_token
+from leakboard.bench.backbones.language import LanguageModel, per_token
+from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.defending.private import PrivateGradients
 
 TEXTS = ["call parcel at 3", "the agent will call", "not", "we will call the parcel at 40"]
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from cells import load_tiny, session_of
 
-from bench.backbones.prompted import Prompted
-from bench.backbones.ragged import Ragged
-from bench.contracts.errors import LeakboardError
-from defenses.rapt import RAPT
+from leakboard.bench.backbones.prompted import Prompted
+from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.defenses.rapt import RAPT
 
 IDS = Ragged(torch.tensor([2, 9, 10, 3, 2, 11, 3]), torch.tensor([4, 3]))
 TYPES = torch.zeros(7, dtype=torch.long)

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from bench.backbones import short
-from bench.backbones.language import LanguageModel
-from bench.backbones.loading import load_backbone
-from bench.backbones.short import CastOnce, cast_once
-from bench.contracts.settings import TrainSettings
+from leakboard.bench.backbones import short
+from leakboard.bench.backbones.language import LanguageModel
+from leakboard.bench.backbones.loading import load_backbone
+from leakboard.bench.backbones.short import CastOnce, cast_once
+from leakboard.bench.contracts.settings import TrainSettings
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from cells import load_tiny
 from families import MODELS, WITH_SEGMENTS, saved_family
 from torch import Tensor
 
-from bench.backbones.backbone import Backbone
-from bench.backbones.device import random_state
-from bench.backbones.draws import Unstackable
-from bench.backbones.loading import load_backbone
-from bench.backbones.network import Network
-from bench.backbones.ragged import Ragged
-from bench.backbones.stacked import Part, Pass, Stacked, weights_of
-from bench.contracts.settings import TrainSettings
+from leakboard.bench.backbones.backbone import Backbone
+from leakboard.bench.backbones.device import random_state
+from leakboard.bench.backbones.draws import Unstackable
+from leakboard.bench.backbones.loading import load_backbone
+from leakboard.bench.backbones.network import Network
+from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.backbones.stacked import Part, Pass, Stacked, weights_of
+from leakboard.bench.contracts.settings import TrainSettings
 
 TEXTS = (
     ["the film was good", "bad", "a very bright but slow film and not quite good"],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from records import leak, record
 
-from leaderboards.tables.boards import boards
-from leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.boards import boards
+from leakboard.leaderboards.tables.comparisons import comparisons
 
 CHANCE = 0.2
 

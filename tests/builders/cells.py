@@ -9,26 +9,26 @@ from typing import Any
 
 import torch
 
-from attacks.eia_nn import NearestNeighbour
-from attacks.logit_gradient import LogitGradient
-from attacks.prior import Prior
-from bench.backbones.loading import load_backbone
-from bench.contracts.channels import Channel
-from bench.contracts.record import Record
-from bench.contracts.seeds import Seeds
-from bench.contracts.settings import Recording, TrainSettings
-from bench.exchange.session import Session
-from bench.exchange.tuned import Tuned
-from bench.exchange.wire import Wire
-from bench.methods.attack import Attack
-from bench.methods.defense import Defense
-from bench.records.store import Store
-from bench.running import plan as planning
-from bench.running.inputs import Inputs
-from bench.running.plan import Plan, make_plan
-from bench.running.runner import Runner
-from bench.running.scene import Scene, scene_of
-from bench.suites.suite import Suite
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.logit_gradient import LogitGradient
+from leakboard.attacks.prior import Prior
+from leakboard.bench.backbones.loading import load_backbone
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.record import Record
+from leakboard.bench.contracts.seeds import Seeds
+from leakboard.bench.contracts.settings import Recording, TrainSettings
+from leakboard.bench.exchange.session import Session
+from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.wire import Wire
+from leakboard.bench.methods.attack import Attack
+from leakboard.bench.methods.defense import Defense
+from leakboard.bench.records.store import Store
+from leakboard.bench.running import plan as planning
+from leakboard.bench.running.inputs import Inputs
+from leakboard.bench.running.plan import Plan, make_plan
+from leakboard.bench.running.runner import Runner
+from leakboard.bench.running.scene import Scene, scene_of
+from leakboard.bench.suites.suite import Suite
 
 load_tiny = cache(load_backbone)
 ATTACKS = (NearestNeighbour(), LogitGradient(), Prior())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from records import leak, record
 
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Goal
-from leaderboards.findings.every import findings
-from leaderboards.tables.comparisons import comparisons
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.findings.every import findings
+from leakboard.leaderboards.tables.comparisons import comparisons
 
 CHANCE = 0.2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Goal
 
 BY = {Goal.INVERSION: ("eia-nn", "eia-optimise"), Goal.ATTRIBUTE: ("aia-finetune",)}
 FEW = {

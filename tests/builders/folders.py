@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from paths import DATA
 
-from bench.contracts.errors import LeakboardError
-from bench.tasks.loading import load_task
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.tasks.loading import load_task
 
 needs_data = pytest.mark.skipif(
     not (DATA / "sst2").is_dir(), reason=f"needs the real datasets; there are none in {DATA}"

@@ -9,7 +9,7 @@ import pickle
 import sys
 from functools import cache, partial
 
-from bench.tasks import GENERATORS
+from leakboard.bench.tasks import GENERATORS
 
 MADE = {name: pickle.dumps(make()) for name, make in GENERATORS.items()}
 for module in [name for name in sys.modules if name.split(".")[0] == "bench"]:
@@ -19,6 +19,6 @@ del GENERATORS
 
 def install() -> None:
     """Hands these out in the place of the generators."""
-    from bench.tasks import GENERATORS
+    from leakboard.bench.tasks import GENERATORS
 
     GENERATORS.update({name: cache(partial(pickle.loads, made)) for name, made in MADE.items()})

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Knowledge
-from bench.running.attacks import asked
-from bench.scoring.moments import Look, permuted, scored
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Knowledge
+from leakboard.bench.running.attacks import asked
+from leakboard.bench.scoring.moments import Look, permuted, scored
 
 
 def sent(x, moment=0, part=0, channel=Channel.ACTIVATIONS, rows=None, recipient="vendor", step=0):

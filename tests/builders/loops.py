@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench.contracts.channels import Channel
-from bench.exchange.transcripts import read_transcript
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.exchange.transcripts import read_transcript
 
 VOCABULARY, WIDTH, BLOCKS, PAD = 60, 16, 3, 0
 

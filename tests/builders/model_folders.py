@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
-from bench.backbones.folders import INDEX, WEIGHTS
-from bench.backbones.loading import load_backbone, tiny
-from bench.contracts.errors import LeakboardError
+from leakboard.bench.backbones.folders import INDEX, WEIGHTS
+from leakboard.bench.backbones.loading import load_backbone, tiny
+from leakboard.bench.contracts.errors import LeakboardError
 
 
 def tiny_folder(folder: Path, name: str = "tiny-bert") -> Path:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from label_attacks import sent
 
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Transcript
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Transcript
 
 N, D = 600, 12
 

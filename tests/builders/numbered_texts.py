@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from cells import load_tiny
 
-from bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Split, Task
 
 
 def numbered(seed: int, n: int = 100) -> Task:

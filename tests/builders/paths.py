@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bench.records.store import MANIFEST
+from leakboard.bench.records.store import MANIFEST
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "results" / "README.md"

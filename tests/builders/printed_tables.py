@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from boards import cell
 
-from leaderboards.tables.beside import beside, worded
-from leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.beside import beside, worded
+from leakboard.leaderboards.tables.frame import frame
 
 SST2 = {"task": "sst2"}
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from bench.contracts.cell import Cell, MethodSpec
-from bench.contracts.channels import Channel
-from bench.contracts.estimates import Estimate
-from bench.contracts.leak import Leak
-from bench.contracts.record import BottomCost, Cost, Provenance, Record
-from bench.contracts.settings import Recording, TrainSettings
-from bench.contracts.threat import Goal
+from leakboard.bench.contracts.cell import Cell, MethodSpec
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.estimates import Estimate
+from leakboard.bench.contracts.leak import Leak
+from leakboard.bench.contracts.record import BottomCost, Cost, Provenance, Record
+from leakboard.bench.contracts.settings import Recording, TrainSettings
+from leakboard.bench.contracts.threat import Goal
 
 
 def estimate(value: float, chance: float = 0.05, half: float = 0.01, n: int = 400) -> Estimate:

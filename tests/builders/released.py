@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from cells import load_tiny
 
-from attacks.membership import Membership
-from bench.contracts.settings import Plant, Recording, TrainSettings
-from bench.methods.attack import Attack
-from bench.methods.defense import Defense
-from bench.running import plan as planning
-from bench.running.cells import run_cell
-from bench.running.plan import Plan, make_plan
-from bench.running.scene import scene_of
-from bench.suites.suite import Suite
-from bench.tasks.spans import Span
-from bench.tasks.task import Split, Task
+from leakboard.attacks.membership import Membership
+from leakboard.bench.contracts.settings import Plant, Recording, TrainSettings
+from leakboard.bench.methods.attack import Attack
+from leakboard.bench.methods.defense import Defense
+from leakboard.bench.running import plan as planning
+from leakboard.bench.running.cells import run_cell
+from leakboard.bench.running.plan import Plan, make_plan
+from leakboard.bench.running.scene import scene_of
+from leakboard.bench.suites.suite import Suite
+from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Split, Task
 
 FORM = "My ID is {digits}."
 TEXTS = Task(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
-from bench.conformance.trial import Trial
-from bench.contracts.channels import Channel
+from leakboard.bench.conformance.trial import Trial
+from leakboard.bench.contracts.channels import Channel
 
 WORKED_OUT = {Channel.ADAPTER_GRADIENTS, Channel.RECOMPUTED}
 """Channels that are there only where an attack reads them."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from bench.methods.method import Source
-from defenses.none import NoDefense
+from leakboard.bench.methods.method import Source
+from leakboard.defenses.none import NoDefense
 
 
 def broken(report):

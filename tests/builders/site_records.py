@@ -6,11 +6,11 @@ import hashlib
 
 from records import estimate, leak, record
 
-from bench.contracts.channels import Channel
-from bench.contracts.estimates import Estimate, Point
-from bench.contracts.threat import Goal
-from bench.records.store import Store
-from bench.tasks.planting import CEILING
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.estimates import Estimate, Point
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.records.store import Store
+from leakboard.bench.tasks.planting import CEILING
 
 EVIL = '</script><script>window.hacked=1</script><img src=x onerror="window.hacked=1">\' {{ 7*7 }} $a_{$'
 LINK = "https://example.org/method?a=1"

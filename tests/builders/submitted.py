@@ -13,18 +13,18 @@ import numpy as np
 from records import leak, record
 from rich.console import Console
 
-from bench.contracts.cell import digest
-from bench.contracts.channels import Channel
-from bench.contracts.record import Record
-from bench.contracts.threat import Goal
-from bench.methods import registry
-from bench.methods.method import spec_of
-from bench.records.store import to_text
-from bench.running.pairing import pair
-from bench.scoring import metrics
-from bench.submissions.completeness import standard
-from bench.submissions.verifying import verify
-from bench.tasks.loading import load_task
+from leakboard.bench.contracts.cell import digest
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.record import Record
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.methods import registry
+from leakboard.bench.methods.method import spec_of
+from leakboard.bench.records.store import to_text
+from leakboard.bench.running.pairing import pair
+from leakboard.bench.scoring import metrics
+from leakboard.bench.submissions.completeness import standard
+from leakboard.bench.submissions.verifying import verify
+from leakboard.bench.tasks.loading import load_task
 
 RNG = np.random.default_rng(5)
 TRUTH = [0, 1] * 12
@@ -154,8 +154,8 @@ def really_run(folder):
     """Records of cells that were run here, as from a clean source tree: without a defense, and SAP."""
     import cells
 
-    from defenses.none import NoDefense
-    from defenses.sap import SAP
+    from leakboard.defenses.none import NoDefense
+    from leakboard.defenses.sap import SAP
 
     attacks = tuple(standard().values())
     found = cells.run(folder, NoDefense(), SAP(eta=150), attacks=attacks)

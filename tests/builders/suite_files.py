@@ -7,11 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from bench.contracts.threat import ThreatModel
-from bench.methods.attack import Attack
-from bench.methods.defense import Defense
-from bench.methods.method import Source
-from bench.suites.suite import Suite
+from leakboard.bench.contracts.threat import ThreatModel
+from leakboard.bench.methods.attack import Attack
+from leakboard.bench.methods.defense import Defense
+from leakboard.bench.methods.method import Source
+from leakboard.bench.suites.suite import Suite
 
 HEAD = "name: mine\ntask: sst2\n"
 

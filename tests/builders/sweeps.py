@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from records import leak, record
 
-from bench.contracts.record import Record
-from bench.contracts.threat import Goal
+from leakboard.bench.contracts.record import Record
+from leakboard.bench.contracts.threat import Goal
 
 
 def deep(seeds: int = 2) -> list[Record]:

@@ -10,12 +10,12 @@ import torch
 from cells import load_tiny
 from released import TEXTS, plan_of
 
-from bench.defending import private
-from bench.exchange import released
-from bench.exchange.wire import Wire
-from bench.running.scene import scene_of
-from bench.tasks.spans import Span
-from bench.tasks.task import Split, Task
+from leakboard.bench.defending import private
+from leakboard.bench.exchange import released
+from leakboard.bench.exchange.wire import Wire
+from leakboard.bench.running.scene import scene_of
+from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Split, Task
 
 HIDDEN = ("parcel", "refund")
 """The secrets of the texts."""
@@ -88,7 +88,7 @@ def trainings_of(defense, task: Task = TEXTS, noise_for=noise, **settings):
     session = scene.session(Wire(defense.sends, scene.inputs.recorded))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(released, "train", train)
-        for module in ("bench.defending.private_training", "defenses.jft"):
+        for module in ("leakboard.bench.defending.private_training", "leakboard.defenses.jft"):
             patch.setattr(f"{module}.sgd", sgd)
         patch.setattr(private, "spent", spent)
         patch.setattr(private, "noise_for", noise_for)

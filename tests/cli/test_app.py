@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 import pytest
 from fresh import printed
 
-from bench import cli
+from leakboard.bench import cli
 
 
 def test_the_command_is_registered_as_a_script():
@@ -18,7 +18,7 @@ def test_the_command_is_registered_as_a_script():
 def test_help_does_not_wait_for_torch():
     code = (
         "import sys; sys.argv = ['leakboard', '--help']\n"
-        "from bench.cli import main\n"
+        "from leakboard.bench.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "print('slow:', sorted({'torch', 'transformers', 'pandas', 'faiss'} & set(sys.modules)))"

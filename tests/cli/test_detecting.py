@@ -7,7 +7,7 @@ import re
 import pytest
 from secret_texts import SENTENCE, own_file
 
-from bench.defending.detectors import DETECTORS
+from leakboard.bench.defending.detectors import DETECTORS
 
 
 def lines(out):

@@ -10,21 +10,21 @@ import pytest
 from cells import make, run
 from rich.console import Console
 
-from attacks.eia_nn import NearestNeighbour
-from attacks.logit_gradient import LogitGradient
-from attacks.prior import Prior
-from bench.backbones.embedded import EMBEDDED
-from bench.cli import listing
-from bench.contracts.errors import LeakboardError
-from bench.methods import registry
-from bench.methods.method import Source
-from bench.records.store import Store
-from bench.running.plan import make_plan
-from bench.suites.suite import load_suite, suite_names
-from bench.tasks.catalogue import listing as task_listing
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.logit_gradient import LogitGradient
+from leakboard.attacks.prior import Prior
+from leakboard.bench.backbones.embedded import EMBEDDED
+from leakboard.bench.cli import listing
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.methods import registry
+from leakboard.bench.methods.method import Source
+from leakboard.bench.records.store import Store
+from leakboard.bench.running.plan import make_plan
+from leakboard.bench.suites.suite import load_suite, suite_names
+from leakboard.bench.tasks.catalogue import listing as task_listing
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 
 def shown(*parts, width=100):

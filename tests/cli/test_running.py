@@ -10,7 +10,7 @@ from pathlib import Path
 
 from quick_suite import SUITE
 
-from bench.records import Store
+from leakboard.bench.records import Store
 
 
 def test_a_run_leaves_one_record_per_cell(records):
@@ -33,7 +33,7 @@ def test_a_second_run_trains_nothing(leakboard, records, monkeypatch):
 
 
 def test_a_failed_cell_ends_the_run_with_code_1_and_its_reason(leakboard, tmp_path, monkeypatch):
-    from defenses.frozen import Frozen
+    from leakboard.defenses.frozen import Frozen
 
     def fail(self, session):
         raise ZeroDivisionError("no head")

@@ -7,7 +7,7 @@ import json
 import pytest
 from submitted import RECORDS, raw
 
-from bench.records.store import Store
+from leakboard.bench.records.store import Store
 
 
 @pytest.fixture

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from reports import alone, broken, outcome, rules_of
 
-from attacks.aia_mlp import MeanMLP
-from attacks.eia_nn import NearestNeighbour
-from attacks.logit_gradient import LogitGradient
-from bench.conformance import attack_rules
-from bench.conformance.attack_rules import AttackRules
-from bench.conformance.check import check_attack
-from bench.contracts.channels import Channel
-from bench.contracts.guess import Guess
-from bench.contracts.seeds import Seeds
-from bench.contracts.threat import Goal, ThreatModel
-from bench.methods import registry
-from defenses.sap import SAP, Eta
+from leakboard.attacks.aia_mlp import MeanMLP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.logit_gradient import LogitGradient
+from leakboard.bench.conformance import attack_rules
+from leakboard.bench.conformance.attack_rules import AttackRules
+from leakboard.bench.conformance.check import check_attack
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.guess import Guess
+from leakboard.bench.contracts.seeds import Seeds
+from leakboard.bench.contracts.threat import Goal, ThreatModel
+from leakboard.bench.methods import registry
+from leakboard.defenses.sap import SAP, Eta
 
 
 @pytest.mark.parametrize("attack", [NearestNeighbour, LogitGradient])

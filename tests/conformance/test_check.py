@@ -8,11 +8,11 @@ import pytest
 from reports import NoSource, broken, outcome
 from rich.console import Console
 
-from attacks.eia_nn import NearestNeighbour
-from bench.conformance.check import check_attack, check_defense, check_method
-from bench.contracts.errors import LeakboardError
-from bench.methods import registry
-from defenses.sap import SAP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.bench.conformance.check import check_attack, check_defense, check_method
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.methods import registry
+from leakboard.defenses.sap import SAP
 
 
 @pytest.mark.parametrize("name", registry.defenses())

@@ -11,18 +11,18 @@ import torch
 from pydantic import ConfigDict
 from reports import NoSource, alone, broken, examined, outcome, rules_of
 
-from bench.conformance.check import check_defense
-from bench.conformance.defense_rules import DefenseRules
-from bench.contracts.channels import Channel
-from bench.defending import splitting
-from bench.defending.splitting import sent_once
-from bench.exchange.predictor import Predictor
-from bench.exchange.tuned import Tuned
-from bench.exchange.wire import Wire
-from bench.methods import registry
-from defenses.dpsgd import DPSGD
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.bench.conformance.check import check_defense
+from leakboard.bench.conformance.defense_rules import DefenseRules
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.defending import splitting
+from leakboard.bench.defending.splitting import sent_once
+from leakboard.bench.exchange.predictor import Predictor
+from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.wire import Wire
+from leakboard.bench.methods import registry
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 FEW = ("eia-nn", "logit-gradient", "prior", "spectral")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from bench.conformance import scaffold
-from bench.contracts.errors import LeakboardError
-from bench.methods import registry
+from leakboard.bench.conformance import scaffold
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.methods import registry
 
 KINDS = ("defense", "attack")
 
@@ -49,7 +49,7 @@ def tree(tmp_path_factory):
 
 def test_skeletons_in_a_checkout_are_registered_and_pass_their_tests_and_the_linter(tree):
     code = (
-        "from bench.conformance.scaffold import write_skeleton; from bench.methods import registry; "
+        "from leakboard.bench.conformance.scaffold import write_skeleton; from leakboard.bench.methods import registry; "
         f"print(*[path for kind in {KINDS} for path in write_skeleton(kind, f'my-{{kind}}')]); "
         "registry.defenses.cache_clear(), registry.attacks.cache_clear(); "  # as the next process finds it
         "print(*registry.defenses(), *registry.attacks())"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.conformance.worst_case import SAMPLED, WHOLE
+from leakboard.bench.conformance.worst_case import SAMPLED, WHOLE
 
 
 @pytest.mark.parametrize("trial", [WHOLE, SAMPLED], ids=["whole", "sampled"])

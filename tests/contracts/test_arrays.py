@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from bench.contracts.arrays import as_ints, as_numbers
-from bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.arrays import as_ints, as_numbers
+from leakboard.bench.contracts.errors import LeakboardError
 
 KINDS = {
     "list": [3, 1, 2],
@@ -94,5 +94,5 @@ def test_what_are_no_numbers_is_refused(value):
 
 
 def test_the_converter_does_without_torch():
-    code = "import sys; from bench.contracts import as_ints; as_ints([1], 'x'); assert 'torch' not in sys.modules"
+    code = "import sys; from leakboard.bench.contracts import as_ints; as_ints([1], 'x'); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from paths import ROOT
 
-from bench.contracts.glossary import GLOSSARY, explained, page
-from bench.scoring.certificates import NEEDED
-from leaderboards.figures.kinds.goals import NOTE
-from leaderboards.site.front import SYMBOLS
-from leaderboards.tables.standing import IDLE
-from leaderboards.tables.verdicts import Verdict
+from leakboard.bench.contracts.glossary import GLOSSARY, explained, page
+from leakboard.bench.scoring.certificates import NEEDED
+from leakboard.leaderboards.figures.kinds.goals import NOTE
+from leakboard.leaderboards.site.front import SYMBOLS
+from leakboard.leaderboards.tables.standing import IDLE
+from leakboard.leaderboards.tables.verdicts import Verdict
 
 LEAK, RESULTS = "bench/contracts/leak.py", "results/README.md"
 VERDICTS = "leaderboards/tables/verdicts.py"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from bench.contracts.channels import Channel
-from bench.contracts.errors import LeakboardError
-from bench.contracts.guess import Guess
-from bench.contracts.threat import Goal
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.guess import Guess
+from leakboard.bench.contracts.threat import Goal
 
 
 def guess(rows, values, lengths=None) -> Guess:

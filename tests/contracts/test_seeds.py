@@ -14,11 +14,11 @@ import torch
 from cells import run, session_of
 from paths import ROOT
 
-from bench.contracts.channels import Channel
-from bench.contracts.seeds import Seeds, fingerprint
-from defenses.none import NoDefense
-from defenses.sap import SAP
-from defenses.sap_cti import SAPCTI
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.seeds import Seeds, fingerprint
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
+from leakboard.defenses.sap_cti import SAPCTI
 
 AXES = [field.name for field in fields(Seeds)]
 
@@ -119,8 +119,8 @@ import torch
 torch.set_num_threads(1)
 sys.path.insert(0, {builders!r})
 from cells import run
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 records = run(Path(sys.argv[1]), SAP(eta=180, bottom="trainable"), NoDefense(), limit=32)
 print(json.dumps([r.outcome() for r in records], sort_keys=True))
 """

@@ -10,15 +10,15 @@ from cells import fine_tuned
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attacks.aia_mlp import MeanMLP
-from attacks.eia_nn import NearestNeighbour
-from attacks.prior import Prior
-from bench.conformance.trial import alike
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Message, Transcript
-from bench.methods.knowledge import Auxiliary, Knowledge, Labelled
-from defenses.p3eft import P3EFT
-from defenses.sap import SAP
+from leakboard.attacks.aia_mlp import MeanMLP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.prior import Prior
+from leakboard.bench.conformance.trial import alike
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.knowledge import Auxiliary, Knowledge, Labelled
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.sap import SAP
 
 VECTORS, SENT = Channel.ACTIVATIONS, Channel.REPRESENTATIONS
 

@@ -10,11 +10,11 @@ import torch
 from cells import session_of
 from torch import nn
 
-from bench.conformance.worst_case import LONG, SLOW, Unclipped
-from bench.defending import private
-from bench.exchange import released
-from bench.scoring import one_run
-from defenses.dpsgd import DPSGD
+from leakboard.bench.conformance.worst_case import LONG, SLOW, Unclipped
+from leakboard.bench.defending import private
+from leakboard.bench.exchange import released
+from leakboard.bench.scoring import one_run
+from leakboard.defenses.dpsgd import DPSGD
 
 CANARIES, STEPS = 1000, 4
 

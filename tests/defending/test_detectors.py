@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 from secret_texts import ANNOTATED, RULES, SENTENCE, pieces
 
-from bench.contracts.errors import LeakboardError, MissingExtra
-from bench.defending import levels
-from bench.defending.detectors import Detector, apart, masked
-from bench.tasks.spans import Span
+from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
+from leakboard.bench.defending import levels
+from leakboard.bench.defending.detectors import Detector, apart, masked
+from leakboard.bench.tasks.spans import Span
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ import pytest
 import torch
 from scipy import stats
 
-from attacks.eia_nn import NearestNeighbour
-from bench.backbones.neighbours import Neighbours
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Message, Transcript
-from bench.defending import mechanisms
-from bench.defending.mechanisms import dx_noise, privatise_tokens
-from bench.methods.knowledge import Knowledge
-from bench.tasks.loading import load_task
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.bench.backbones.neighbours import Neighbours
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.defending import mechanisms
+from leakboard.bench.defending.mechanisms import dx_noise, privatise_tokens
+from leakboard.bench.methods.knowledge import Knowledge
+from leakboard.bench.tasks.loading import load_task
 
 REJECTED = 1e-4
 """A p-value below this fails; the seeds are fixed, so a law that holds passes every time."""

@@ -7,9 +7,9 @@ from time import perf_counter
 
 import pytest
 
-from bench.defending.detectors import Detector
-from bench.scoring.detection import score
-from bench.tasks.annotated import load_annotated
+from leakboard.bench.defending.detectors import Detector
+from leakboard.bench.scoring.detection import score
+from leakboard.bench.tasks.annotated import load_annotated
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import torch
 from cells import load_tiny
 from scipy.stats import kstest
 
-from bench.backbones.ragged import Ragged, Tokens
-from bench.defending.pooled import amplified, laplace, rescaled, without_words
+from leakboard.bench.backbones.ragged import Ragged, Tokens
+from leakboard.bench.defending.pooled import amplified, laplace, rescaled, without_words
 
 EPSILON = 0.5
 

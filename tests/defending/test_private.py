@@ -13,7 +13,7 @@ import torch
 from scipy.stats import norm
 from torch import Tensor, nn
 
-from bench.contracts.errors import LeakboardError, MissingExtra
+from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
 
 if importlib.util.find_spec("opacus") is None:
     pytest.skip("needs the extra 'dp' (opacus)", allow_module_level=True)
@@ -21,8 +21,8 @@ if importlib.util.find_spec("opacus") is None:
 import transformers
 from peft import LoraConfig, inject_adapter_in_model
 
-from bench.defending import private
-from bench.defending.private import PrivateGradients, check, noise_for, poisson_batches, spent
+from leakboard.bench.defending import private
+from leakboard.bench.defending.private import PrivateGradients, check, noise_for, poisson_batches, spent
 
 SETTINGS = [
     (1.0, 0.01, 1000, 1e-5),

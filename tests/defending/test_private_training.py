@@ -8,9 +8,9 @@ import pytest
 import torch
 from cells import session_of
 
-from bench.defending import private, private_training
-from bench.exchange import released
-from defenses.dpsgd import DPSGD
+from leakboard.bench.defending import private, private_training
+from leakboard.bench.exchange import released
+from leakboard.defenses.dpsgd import DPSGD
 
 
 @pytest.fixture

@@ -6,15 +6,15 @@ import numpy as np
 from cells import load_tiny, session_of
 from released import FORM, plan_of, run
 
-from bench.contracts.settings import Plant
-from bench.defending.redaction import first_of_each
-from bench.tasks.spans import Span
-from bench.tasks.task import Split
-from defenses.crt import CRT
-from defenses.dpsgd import DPSGD
-from defenses.jft import JFT
-from defenses.none import NoDefense
-from defenses.redacted import Redacted
+from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.defending.redaction import first_of_each
+from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Split
+from leakboard.defenses.crt import CRT
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.jft import JFT
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.redacted import Redacted
 
 
 def test_canary_is_masked_or_missed_as_the_defense_says():

@@ -8,10 +8,10 @@ import torch
 from cells import load_tiny
 from scipy import stats
 
-from bench.defending.mechanisms import drawn_words, exponential_weights
-from bench.defending.substituting import words_of
-from defenses.custext_plus import CusTextPlus, stop_words
-from defenses.santext_plus import SanTextPlus
+from leakboard.bench.defending.mechanisms import drawn_words, exponential_weights
+from leakboard.bench.defending.substituting import words_of
+from leakboard.defenses.custext_plus import CusTextPlus, stop_words
+from leakboard.defenses.santext_plus import SanTextPlus
 
 ROWS = torch.tensor([[0.0, 0.0], [3.0, 4.0], [1.0, 0.0], [0.0, 2.0], [6.0, 8.0]])
 EVERY = torch.arange(5)
@@ -54,7 +54,7 @@ def test_draws_follow_the_chances_of_each_word_and_are_made_anew_for_each_place(
 
 
 def test_words_beyond_one_look_are_drawn_for_too(monkeypatch):
-    monkeypatch.setattr("bench.defending.mechanisms.SEARCHED", 2)
+    monkeypatch.setattr("leakboard.bench.defending.mechanisms.SEARCHED", 2)
     ids = torch.tensor([4, 2, 0, 3, 1, 4])
     drawn = drawn_words(ids, lambda some: (EVERY, torch.eye(5)[some]), np.random.default_rng(0))
     assert drawn.tolist() == ids.tolist()

@@ -8,17 +8,17 @@ import torch
 from cells import fine_tuned, run, session_of
 from scipy.stats import kstest
 
-from attacks.canary_exposure import CanaryExposure
-from attacks.extraction import Extraction
-from attacks.membership import Membership
-from bench.contracts.channels import Channel
-from bench.contracts.settings import Plant
-from bench.scoring import continuations
-from bench.scoring.checks import flags
-from bench.scoring.memory import EXTRACTED
-from bench.scoring.metrics import GAINED
-from defenses.blackout import NOISE, Blackout
-from defenses.none import NoDefense
+from leakboard.attacks.canary_exposure import CanaryExposure
+from leakboard.attacks.extraction import Extraction
+from leakboard.attacks.membership import Membership
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.scoring import continuations
+from leakboard.bench.scoring.checks import flags
+from leakboard.bench.scoring.memory import EXTRACTED
+from leakboard.bench.scoring.metrics import GAINED
+from leakboard.defenses.blackout import NOISE, Blackout
+from leakboard.defenses.none import NoDefense
 
 
 def test_every_attack_fails_on_blackout(tmp_path):

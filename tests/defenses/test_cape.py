@@ -9,10 +9,10 @@ from cells import TRAIN, fine_tuned, leak_of, run, session_of
 from pydantic import ValidationError
 from scipy.stats import kstest
 
-from attacks.pooled_inversion import PooledInversion
-from bench.contracts.channels import Channel
-from bench.defending.pooled import rescaled
-from defenses.cape import CAPE, HIDDEN, Customer, padded_mean
+from leakboard.attacks.pooled_inversion import PooledInversion
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.defending.pooled import rescaled
+from leakboard.defenses.cape import CAPE, HIDDEN, Customer, padded_mean
 
 SENT = Channel.ACTIVATIONS
 

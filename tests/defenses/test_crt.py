@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainings import TWICE, trainings_of
 
-from defenses.crt import CRT
+from leakboard.defenses.crt import CRT
 
 
 def test_it_trains_once_and_privately_on_redacted_texts_of_which_each_is_there_once():

@@ -9,9 +9,9 @@ import pytest
 import torch
 from cells import fine_tuned, ids_of, leak_of, load_tiny, run
 
-from attacks.eia_nn import NearestNeighbour
-from bench.defending.substituting import words_of
-from defenses.custext_plus import CusTextPlus, nearness_weights, sets_of, stop_words
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.bench.defending.substituting import words_of
+from leakboard.defenses.custext_plus import CusTextPlus, nearness_weights, sets_of, stop_words
 
 
 @pytest.fixture(scope="module")

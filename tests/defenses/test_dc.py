@@ -10,9 +10,9 @@ import torch
 from cells import fine_tuned, session_of
 from torch.nn.functional import one_hot
 
-from defenses import dc
-from defenses.dc import DistanceCorrelation, log_dcor2
-from defenses.none import NoDefense
+from leakboard.defenses import dc
+from leakboard.defenses.dc import DistanceCorrelation, log_dcor2
+from leakboard.defenses.none import NoDefense
 
 
 def reference(x, y):

@@ -11,11 +11,11 @@ from cells import TRAIN, fine_tuned, run, session_of
 from pydantic import ValidationError
 from scipy.stats import kstest
 
-from attacks.logit_gradient import LogitGradient
-from bench.contracts.channels import Channel
-from bench.defending.pooled import rescaled
-from defenses import dpnr
-from defenses.dpnr import DPNR
+from leakboard.attacks.logit_gradient import LogitGradient
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.defending.pooled import rescaled
+from leakboard.defenses import dpnr
+from leakboard.defenses.dpnr import DPNR
 
 SENT = Channel.ACTIVATIONS
 

@@ -12,15 +12,15 @@ from cells import load_tiny
 from released import TEXTS, plan_of, run
 from trainings import trainings_of
 
-from attacks.canary_exposure import CanaryExposure
-from attacks.membership import Membership
-from bench.backbones.language import LanguageModel
-from bench.contracts.errors import LeakboardError
-from bench.contracts.settings import Plant, TrainSettings
-from bench.defending import private
-from bench.exchange.released import losses
-from bench.suites.suite import load_suite
-from defenses.dpsgd import DPSGD
+from leakboard.attacks.canary_exposure import CanaryExposure
+from leakboard.attacks.membership import Membership
+from leakboard.bench.backbones.language import LanguageModel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.settings import Plant, TrainSettings
+from leakboard.bench.defending import private
+from leakboard.bench.exchange.released import losses
+from leakboard.bench.suites.suite import load_suite
+from leakboard.defenses.dpsgd import DPSGD
 
 
 def test_epsilon_is_that_of_the_noise_and_less_of_it_is_more_noise():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from cells import fine_tuned
 
-from bench.contracts.channels import Channel
-from defenses.frozen import Frozen
+from leakboard.bench.contracts.channels import Channel
+from leakboard.defenses.frozen import Frozen
 
 LEARNING = {"epochs": 150, "learning_rate": 0.3, "weight_decay": 0.0}
 

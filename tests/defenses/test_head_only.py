@@ -7,16 +7,16 @@ import torch
 from cells import fine_tuned, make, session_of
 from released import plan_of
 
-from attacks.membership import Membership
-from bench.backbones import network as networks
-from bench.contracts.settings import Plant
-from bench.exchange import released
-from bench.records.store import Store
-from bench.running.runner import Runner
-from defenses.dpsgd import DPSGD
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.attacks.membership import Membership
+from leakboard.bench.backbones import network as networks
+from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.exchange import released
+from leakboard.bench.records.store import Store
+from leakboard.bench.running.runner import Runner
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 HEAD = {"tune": "head", "epochs": 30, "batch_size": 48, "learning_rate": 0.1}
 
@@ -62,7 +62,7 @@ def test_all_examples_may_be_one_batch():
 def test_how_many_gradients_are_held_at_once_changes_nothing(monkeypatch):
     vectors = []
     for size in (256, 7):
-        monkeypatch.setattr("bench.defending.private_training.AT_ONCE", size)
+        monkeypatch.setattr("leakboard.bench.defending.private_training.AT_ONCE", size)
         _, _, tuned = fine_tuned(DPSGD(epsilon=3), train=HEAD | {"epochs": 3})
         vectors.append(torch.nn.utils.parameters_to_vector(tuned.network.trained()).detach())
     assert torch.allclose(*vectors, atol=1e-6)

@@ -10,11 +10,11 @@ from cells import make
 from released import TEXTS
 from trainings import spent, trainings_of
 
-from bench.contracts.errors import LeakboardError
-from bench.contracts.settings import Plant
-from bench.defending.redaction import all_secrets, missed_share
-from bench.tasks.spans import Span
-from defenses.jft import JFT, UNKNOWN
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.defending.redaction import all_secrets, missed_share
+from leakboard.bench.tasks.spans import Span
+from leakboard.defenses.jft import JFT, UNKNOWN
 
 
 def test_phase_one_is_shown_redacted_texts_and_hands_out_nothing_and_phase_two_all_as_they_are():

@@ -6,9 +6,9 @@ import pytest
 from cells import DEEP, fine_tuned, leak_of, run
 from trainings import trainings_of
 
-from bench.contracts.channels import Channel
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
+from leakboard.bench.contracts.channels import Channel
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
 
 
 @pytest.mark.parametrize("defense", [NoDefense(), Frozen()])

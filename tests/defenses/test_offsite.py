@@ -8,17 +8,17 @@ import torch
 from cells import fine_tuned, leak_of, load_tiny, run, session_of
 from pydantic import ValidationError
 
-from attacks.eia_nn import NearestNeighbour
-from attacks.keep_emulator import KeepEmulator
-from attacks.prior import Prior
-from bench.contracts.channels import Channel
-from bench.contracts.errors import LeakboardError
-from bench.exchange import released
-from bench.methods.attack import Silent
-from bench.methods.knowledge import Held, Knowledge
-from bench.scoring.certificates import strengths
-from bench.scoring.rescoring import rescored
-from defenses.offsite import OffsiteTuning, emulated, ends
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.keep_emulator import KeepEmulator
+from leakboard.attacks.prior import Prior
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.exchange import released
+from leakboard.bench.methods.attack import Silent
+from leakboard.bench.methods.knowledge import Held, Knowledge
+from leakboard.bench.scoring.certificates import strengths
+from leakboard.bench.scoring.rescoring import rescored
+from leakboard.defenses.offsite import OffsiteTuning, emulated, ends
 
 DEEP = {"model": "tiny-deep-bert"}
 

@@ -8,14 +8,14 @@ import torch
 from cells import fine_tuned, leak_of, run, session_of
 from pydantic import ValidationError
 
-from attacks.optimiser_inversion import OptimiserInversion
-from attacks.spectral import Spectral
-from attacks.unmix import Unmix
-from bench.contracts.channels import Channel
-from bench.exchange.transcripts import read_transcript, write_transcript
-from defenses import p3eft
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT, adversarial, mixing_weights, obfuscated
+from leakboard.attacks.optimiser_inversion import OptimiserInversion
+from leakboard.attacks.spectral import Spectral
+from leakboard.attacks.unmix import Unmix
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.exchange.transcripts import read_transcript, write_transcript
+from leakboard.defenses import p3eft
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT, adversarial, mixing_weights, obfuscated
 
 
 @pytest.mark.parametrize("m", [2, 3, 5])

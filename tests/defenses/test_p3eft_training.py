@@ -7,10 +7,10 @@ import pytest
 import torch
 from cells import fine_tuned
 
-from bench.contracts.channels import Channel
-from bench.exchange.api import Api
-from defenses import p3eft
-from defenses.p3eft import P3EFT, obfuscated
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.exchange.api import Api
+from leakboard.defenses import p3eft
+from leakboard.defenses.p3eft import P3EFT, obfuscated
 
 SHORT = {"limit": 16, "train": {"epochs": 1}}
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from cells import fine_tuned
 
-from defenses.none import NoDefense
-from defenses.randomised_response import RandomisedResponse, randomised
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.randomised_response import RandomisedResponse, randomised
 
 
 @pytest.mark.parametrize(("classes", "epsilon"), [(2, 1.0), (3, 0.5), (5, 3.0)])

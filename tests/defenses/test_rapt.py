@@ -7,15 +7,15 @@ import pytest
 import torch
 from cells import NOISY, fine_tuned, first_scene, leak_of, load_tiny, run, session_of
 
-from attacks.clear_label import ClearLabel
-from attacks.spectral import Spectral
-from bench.backbones.ragged import Ragged
-from bench.contracts.channels import Channel
-from bench.contracts.errors import LeakboardError
-from bench.exchange.session import Session
-from defenses import rapt
-from defenses.rapt import RAPT, Plain, Received, Vendor, joined
-from defenses.sap import SAP
+from leakboard.attacks.clear_label import ClearLabel
+from leakboard.attacks.spectral import Spectral
+from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.exchange.session import Session
+from leakboard.defenses import rapt
+from leakboard.defenses.rapt import RAPT, Plain, Received, Vendor, joined
+from leakboard.defenses.sap import SAP
 
 SMALL = {"plain": 6, "length": 4, "width": 8, "targets": 50}
 

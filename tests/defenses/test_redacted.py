@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainings import trainings_of
 
-from defenses.redacted import Redacted
+from leakboard.defenses.redacted import Redacted
 
 
 def test_it_trains_once_and_not_privately_on_all_texts_without_what_is_found():

@@ -9,10 +9,10 @@ import pytest
 import torch
 from cells import fine_tuned, ids_of, leak_of, load_tiny, run
 
-from attacks.eia_bayes import BayesInversion
-from attacks.eia_nn import NearestNeighbour
-from bench.defending.substituting import words_of
-from defenses.santext_plus import SanTextPlus
+from leakboard.attacks.eia_bayes import BayesInversion
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.bench.defending.substituting import words_of
+from leakboard.defenses.santext_plus import SanTextPlus
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,14 @@ import torch
 from cells import DEEP, NOISY, TRAIN, fine_tuned, ids_of, load_tiny, run, session_of
 from scipy.stats import kstest
 
-from attacks.eia_nn import NearestNeighbour
-from attacks.eia_optimise import Optimise
-from attacks.logit_gradient import LogitGradient
-from bench.contracts.channels import Channel
-from bench.defending import splitting
-from defenses import sap
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.eia_optimise import Optimise
+from leakboard.attacks.logit_gradient import LogitGradient
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.defending import splitting
+from leakboard.defenses import sap
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 SENT = Channel.REPRESENTATIONS
 QUICK = (NearestNeighbour(), LogitGradient(), Optimise())

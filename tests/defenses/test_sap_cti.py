@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from defenses import sap_cti
-from defenses.sap_cti import SAPCTI, contributing
+from leakboard.defenses import sap_cti
+from leakboard.defenses.sap_cti import SAPCTI, contributing
 
 
 def chosen(counts, share):

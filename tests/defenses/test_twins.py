@@ -7,13 +7,13 @@ import pytest
 from cells import fine_tuned
 from released import plan_of, run
 
-from bench.methods import registry
-from defenses.dc import DistanceCorrelation
-from defenses.dpsgd import DPSGD
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT
-from defenses.sap import SAP
-from defenses.sap_cti import SAPCTI
+from leakboard.bench.methods import registry
+from leakboard.defenses.dc import DistanceCorrelation
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.sap import SAP
+from leakboard.defenses.sap_cti import SAPCTI
 
 LEARNING = {"learning_rate": 2e-2}
 

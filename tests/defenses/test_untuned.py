@@ -8,18 +8,18 @@ import torch
 from cells import fine_tuned, load_tiny, make
 from released import plan_of
 
-from attacks.lira import Lira
-from attacks.prior import Prior
-from bench.contracts.channels import Channel
-from bench.contracts.settings import Plant
-from bench.records.store import Store
-from bench.running import plan as planning
-from bench.running.plan import make_plan
-from bench.running.runner import Runner
-from bench.suites.suite import load_suite
-from defenses.dpsgd import DPSGD
-from defenses.none import NoDefense
-from defenses.untuned import Untuned
+from leakboard.attacks.lira import Lira
+from leakboard.attacks.prior import Prior
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.records.store import Store
+from leakboard.bench.running import plan as planning
+from leakboard.bench.running.plan import make_plan
+from leakboard.bench.running.runner import Runner
+from leakboard.bench.suites.suite import load_suite
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.untuned import Untuned
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from paths import ROOT
 from typer.main import get_command
 
 import leakboard
-from bench import cli
+from leakboard.bench import cli
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "results/README.md")),

@@ -9,12 +9,12 @@ import pytest
 import torch
 from cells import fine_tuned, run, session_of
 
-from bench.backbones import random_state
-from bench.contracts import Channel, Envelope
-from bench.exchange.api import Api
-from bench.exchange.server import Call, Server
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
+from leakboard.bench.backbones import random_state
+from leakboard.bench.contracts import Channel, Envelope
+from leakboard.bench.exchange.api import Api
+from leakboard.bench.exchange.server import Call, Server
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
 
 
 @pytest.fixture

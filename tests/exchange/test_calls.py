@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from label_attacks import sent
 
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Transcript
-from bench.exchange.calls import batches
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Transcript
+from leakboard.bench.exchange.calls import batches
 
 
 def test_vectors_of_each_adapter_and_server_are_a_batch_of_their_own():

@@ -11,11 +11,11 @@ import torch
 from safetensors.numpy import load_file, save_file
 from safetensors.torch import save_file as save_tensors
 
-from bench.contracts.channels import Channel
-from bench.contracts.errors import LeakboardError
-from bench.contracts.transcript import Message, Transcript
-from bench.exchange.manifest import MANIFEST, Missing
-from bench.exchange.transcripts import read_transcript, write_transcript
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.exchange.manifest import MANIFEST, Missing
+from leakboard.bench.exchange.transcripts import read_transcript, write_transcript
 
 WHERE = {"sender": "customer", "recipient": "vendor", "part": 0}
 

@@ -8,20 +8,20 @@ import torch
 from cells import load_tiny, make, session_of
 from peft import LoraConfig, inject_adapter_in_model
 
-from bench.backbones import labelling
-from bench.backbones.labelling import NO_LABEL, label_loss, next_tokens, pieces, read_by
-from bench.backbones.language import LanguageModel, per_token
-from bench.backbones.ragged import Ragged, Tokens
-from bench.backbones.tiny import build
-from bench.contracts import Channel, LeakboardError
-from bench.exchange import language
-from bench.exchange.api import AT_CUSTOMER, AT_VENDOR
-from bench.exchange.training import Loop
-from defenses.dc import DistanceCorrelation
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT
-from defenses.sap import SAP
+from leakboard.bench.backbones import labelling
+from leakboard.bench.backbones.labelling import NO_LABEL, label_loss, next_tokens, pieces, read_by
+from leakboard.bench.backbones.language import LanguageModel, per_token
+from leakboard.bench.backbones.ragged import Ragged, Tokens
+from leakboard.bench.backbones.tiny import build
+from leakboard.bench.contracts import Channel, LeakboardError
+from leakboard.bench.exchange import language
+from leakboard.bench.exchange.api import AT_CUSTOMER, AT_VENDOR
+from leakboard.bench.exchange.training import Loop
+from leakboard.defenses.dc import DistanceCorrelation
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.sap import SAP
 
 TALK = {"task": "dialogues", "model": "tiny-llama", "limit": 40}
 TEN = {"train": {"epochs": 2, "batch_size": 8, "learning_rate": 1e-2}}

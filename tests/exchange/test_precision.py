@@ -9,24 +9,24 @@ from cells import fine_tuned, leak_of, load_tiny, make, run, session_of
 from released import plan_of
 from released import run as run_one
 
-from attacks.canary_exposure import CanaryExposure
-from attacks.eia_optimise import Optimise
-from attacks.optimiser_inversion import OptimiserInversion
-from bench.backbones.language import LanguageModel
-from bench.contracts.cell import digest
-from bench.contracts.channels import Channel
-from bench.contracts.errors import LeakboardError
-from bench.contracts.settings import Plant, TrainSettings
-from bench.defending.private import PrivateGradients
-from bench.exchange.api import Api
-from bench.exchange.released import losses
-from bench.exchange.server import Call
-from defenses.dpsgd import DPSGD
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT, obfuscated
-from defenses.redacted import Redacted
-from defenses.sap import SAP
+from leakboard.attacks.canary_exposure import CanaryExposure
+from leakboard.attacks.eia_optimise import Optimise
+from leakboard.attacks.optimiser_inversion import OptimiserInversion
+from leakboard.bench.backbones.language import LanguageModel
+from leakboard.bench.contracts.cell import digest
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.settings import Plant, TrainSettings
+from leakboard.bench.defending.private import PrivateGradients
+from leakboard.bench.exchange.api import Api
+from leakboard.bench.exchange.released import losses
+from leakboard.bench.exchange.server import Call
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT, obfuscated
+from leakboard.defenses.redacted import Redacted
+from leakboard.defenses.sap import SAP
 
 BF16 = {"precision": "bf16"}
 ROUNDING = 2.0**-8

@@ -8,17 +8,17 @@ import torch
 from cells import load_tiny, session_of
 from released import FORM, plan_of, run
 
-from bench.backbones.language import LanguageModel
-from bench.contracts.channels import Channel
-from bench.contracts.settings import Plant, TrainSettings
-from bench.exchange import released as module
-from bench.exchange.released import fit, losses, restored
-from bench.records.store import from_text, to_text
-from defenses.crt import CRT
-from defenses.dpsgd import DPSGD
-from defenses.jft import JFT
-from defenses.none import NoDefense
-from defenses.redacted import Redacted
+from leakboard.bench.backbones.language import LanguageModel
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.settings import Plant, TrainSettings
+from leakboard.bench.exchange import released as module
+from leakboard.bench.exchange.released import fit, losses, restored
+from leakboard.bench.records.store import from_text, to_text
+from leakboard.defenses.crt import CRT
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.jft import JFT
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.redacted import Redacted
 
 
 @pytest.mark.parametrize("tune", ["lora", "full"])
@@ -67,7 +67,7 @@ def test_each_trains_a_language_model_and_its_record_survives_the_disk(defense, 
 
 
 def test_defense_of_an_api_says_that_it_cannot_train_a_language_model():
-    from defenses.sap_cti import SAPCTI
+    from leakboard.defenses.sap_cti import SAPCTI
 
     record = run(plan_of(SAPCTI()))
     assert record.status == "skipped"

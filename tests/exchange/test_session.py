@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from cells import session_of
 
-from bench.contracts.seeds import Seeds
-from defenses.none import NoDefense
+from leakboard.bench.contracts.seeds import Seeds
+from leakboard.defenses.none import NoDefense
 
 SEEDS = Seeds.of(0, secret="of a test")
 

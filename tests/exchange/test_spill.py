@@ -14,20 +14,20 @@ import pytest
 import torch
 from cells import leak_of, make, run
 
-from attacks.aia_mlp import MeanMLP
-from attacks.eia_nn import NearestNeighbour
-from attacks.logit_gradient import LogitGradient
-from attacks.prior import Prior
-from bench.backbones.ragged import Ragged
-from bench.conformance.trial import alike
-from bench.contracts import Channel, Envelope
-from bench.contracts.errors import LeakboardError
-from bench.exchange.spill import Spill
-from bench.exchange.wire import Wire
-from bench.running import cells
-from bench.running.scene import scene_of
-from defenses.p3eft import P3EFT
-from defenses.sap import SAP
+from leakboard.attacks.aia_mlp import MeanMLP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.logit_gradient import LogitGradient
+from leakboard.attacks.prior import Prior
+from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.conformance.trial import alike
+from leakboard.bench.contracts import Channel, Envelope
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.exchange.spill import Spill
+from leakboard.bench.exchange.wire import Wire
+from leakboard.bench.running import cells
+from leakboard.bench.running.scene import scene_of
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.sap import SAP
 
 VECTORS, SENT = Channel.ACTIVATIONS, Channel.REPRESENTATIONS
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
-from bench.contracts.settings import TrainSettings
-from bench.exchange.training import MOMENTS, Diverged, Loop, windows
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.exchange.training import MOMENTS, Diverged, Loop, windows
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 
 @given(

@@ -14,14 +14,14 @@ import torch
 from cells import fine_tuned
 from safetensors.numpy import load_file, save_file
 
-from bench.conformance.trial import alike
-from bench.contracts.channels import Channel
-from bench.contracts.errors import LeakboardError
-from bench.contracts.transcript import Message, Transcript
-from bench.exchange.manifest import FORMAT, MANIFEST, Missing, PublicModel
-from bench.exchange.transcripts import read_transcript, write_transcript
-from defenses.p3eft import P3EFT
-from defenses.sap import SAP
+from leakboard.bench.conformance.trial import alike
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.exchange.manifest import FORMAT, MANIFEST, Missing, PublicModel
+from leakboard.bench.exchange.transcripts import read_transcript, write_transcript
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.sap import SAP
 
 VECTORS, SENT = Channel.ACTIVATIONS, Channel.REPRESENTATIONS
 
@@ -40,7 +40,7 @@ def folder(sent, tiny, tmp_path):
 
 @pytest.mark.parametrize("name", ["sap", "p3eft"])
 def test_a_transcript_comes_back_as_it_was_written(sent, tiny, tmp_path, monkeypatch, name):
-    monkeypatch.setattr("bench.exchange.transcripts.FILE_BYTES", 2**14)
+    monkeypatch.setattr("leakboard.bench.exchange.transcripts.FILE_BYTES", 2**14)
     transcript = replace(sent[name], dropped={Channel.GRADIENTS: 12})
     written = write_transcript(transcript, tmp_path / "a", tiny, 1, 2)
     manifest, back = read_transcript(tmp_path / "a", tiny)

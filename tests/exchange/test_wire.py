@@ -9,13 +9,13 @@ from cells import leak_of, run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.backbones.ragged import Ragged
-from bench.contracts import Channel, Envelope
-from bench.contracts.errors import LeakboardError
-from bench.exchange.wire import Wire
-from bench.scoring.checks import flags
-from defenses.frozen import Frozen
-from defenses.sap import SAP
+from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.contracts import Channel, Envelope
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.exchange.wire import Wire
+from leakboard.bench.scoring.checks import flags
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.sap import SAP
 
 VECTORS, TOKENS = Channel.ACTIVATIONS, Channel.TOKENS
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from bench.methods import registry
+from leakboard.bench.methods import registry
 
 LEAST = 15.0
 """Distance in CIELAB (ΔE of 1976); beside each other 2.3 are just noticed."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from records import record
 
-from leaderboards.figures.curves import measured_curves, printed_curves
-from leaderboards.tables.frame import frame
-from leaderboards.tables.points import points
-from leaderboards.tables.printed import printed
+from leakboard.leaderboards.figures.curves import measured_curves, printed_curves
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.points import points
+from leakboard.leaderboards.tables.printed import printed
 
 pytestmark = pytest.mark.usefixtures("few_methods")
 

@@ -7,14 +7,14 @@ from matplotlib.figure import Figure
 from records import leak, record
 from typer.testing import CliRunner
 
-from bench.cli import app
-from bench.contracts.claim import Claim
-from bench.contracts.errors import LeakboardError
-from bench.contracts.threat import Goal
-from bench.records.store import Store
-from leaderboards.figures.kinds.goals import goals
-from leaderboards.tables.comparisons import comparisons
-from leaderboards.tables.matrix import matrices
+from leakboard.bench.cli import app
+from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.records.store import Store
+from leakboard.leaderboards.figures.kinds.goals import goals
+from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.matrix import matrices
 
 pytestmark = pytest.mark.usefixtures("certified")
 

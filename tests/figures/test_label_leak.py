@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 from records import estimate, leak, record
 
-from bench.contracts.channels import Channel
-from bench.contracts.errors import LeakboardError
-from bench.contracts.estimates import Point
-from bench.contracts.record import Projection
-from bench.contracts.threat import Goal
-from leaderboards.figures.kinds.bars import bars
-from leaderboards.figures.kinds.pca import pca
-from leaderboards.figures.kinds.sensitivity import sensitivity
-from leaderboards.figures.kinds.training import training
-from leaderboards.figures.label_leak import (
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.estimates import Point
+from leakboard.bench.contracts.record import Projection
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.figures.kinds.bars import bars
+from leakboard.leaderboards.figures.kinds.pca import pca
+from leakboard.leaderboards.figures.kinds.sensitivity import sensitivity
+from leakboard.leaderboards.figures.kinds.training import training
+from leakboard.leaderboards.figures.label_leak import (
     ON_ACTIVATIONS,
     leaks,
     records_by_setting,
     strongest_leaks,
 )
-from leaderboards.tables.frame import frame
-from leaderboards.tables.printed import printed
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.printed import printed
 
 
 def found(attack, success, view="worst", channel=Channel.ACTIVATIONS, curve=()):

@@ -10,19 +10,19 @@ from matplotlib.figure import Figure
 from records import leak, record
 from typer.testing import CliRunner
 
-from bench.cli import app
-from bench.contracts.claim import Claim
-from bench.contracts.errors import LeakboardError
-from bench.contracts.estimates import Estimate
-from bench.contracts.leak import Leak
-from bench.contracts.record import Record
-from bench.contracts.settings import Plant
-from bench.contracts.threat import Goal
-from bench.records.store import Store
-from bench.suites.suite import Printed, load_suite
-from bench.tasks.planting import CEILING
-from leaderboards.figures.kinds.memory import memory
-from leaderboards.tables.printed import mirrored
+from leakboard.bench.cli import app
+from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.estimates import Estimate
+from leakboard.bench.contracts.leak import Leak
+from leakboard.bench.contracts.record import Record
+from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.records.store import Store
+from leakboard.bench.suites.suite import Printed, load_suite
+from leakboard.bench.tasks.planting import CEILING
+from leakboard.leaderboards.figures.kinds.memory import memory
+from leakboard.leaderboards.tables.printed import mirrored
 
 
 def exposed(bits: float, view: str, n: int = 1, half: float = 0.0) -> Leak:

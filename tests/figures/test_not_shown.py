@@ -10,24 +10,24 @@ from matplotlib.colors import to_hex
 from records import estimate, leak, record
 from rich.console import Console
 
-from bench.contracts.channels import Channel
-from bench.contracts.errors import LeakboardError
-from bench.contracts.estimates import Point
-from bench.contracts.threat import Goal
-from leaderboards.figures.kinds.bars import bars
-from leaderboards.figures.kinds.goals import MAP, goals
-from leaderboards.figures.kinds.sensitivity import sensitivity
-from leaderboards.figures.kinds.tradeoff import tradeoff
-from leaderboards.figures.kinds.training import training
-from leaderboards.figures.label_leak import leaks
-from leaderboards.figures.legend import GREY
-from leaderboards.figures.notes import note
-from leaderboards.tables.comparisons import comparisons
-from leaderboards.tables.frame import frame
-from leaderboards.tables.looks import look
-from leaderboards.tables.matrix import matrices
-from leaderboards.tables.points import points
-from leaderboards.terminal.boards import matrix_tables
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.estimates import Point
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.figures.kinds.bars import bars
+from leakboard.leaderboards.figures.kinds.goals import MAP, goals
+from leakboard.leaderboards.figures.kinds.sensitivity import sensitivity
+from leakboard.leaderboards.figures.kinds.tradeoff import tradeoff
+from leakboard.leaderboards.figures.kinds.training import training
+from leakboard.leaderboards.figures.label_leak import leaks
+from leakboard.leaderboards.figures.legend import GREY
+from leakboard.leaderboards.figures.notes import note
+from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.looks import look
+from leakboard.leaderboards.tables.matrix import matrices
+from leakboard.leaderboards.tables.points import points
+from leakboard.leaderboards.terminal.boards import matrix_tables
 
 CHANCE = 0.2
 

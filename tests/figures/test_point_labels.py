@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from leaderboards.figures.point_labels import Label, place
+from leakboard.leaderboards.figures.point_labels import Label, place
 
 GRID = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0, float("nan")])
 

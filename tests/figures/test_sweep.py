@@ -9,13 +9,13 @@ import pytest
 from records import leak, record
 from sweeps import deep, told
 
-from bench.contracts.estimates import Estimate
-from bench.contracts.threat import Goal
-from bench.tasks.planting import CEILING
-from leaderboards.figures.sweep import sweep
-from leaderboards.tables.frame import frame
-from leaderboards.tables.printed import printed
-from leaderboards.tables.sweeps import swept
+from leakboard.bench.contracts.estimates import Estimate
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.tasks.planting import CEILING
+from leakboard.leaderboards.figures.sweep import sweep
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.printed import printed
+from leakboard.leaderboards.tables.sweeps import swept
 
 pytestmark = pytest.mark.usefixtures("certified")
 

@@ -9,13 +9,13 @@ import pytest
 from matplotlib.axes import Axes
 from records import record, sweep
 
-from bench.contracts.errors import LeakboardError
-from leaderboards.figures.curves import measured_curves
-from leaderboards.figures.kinds.tradeoff import tradeoff
-from leaderboards.figures.legend import keys
-from leaderboards.tables.frame import frame
-from leaderboards.tables.points import points
-from leaderboards.tables.printed import printed
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.leaderboards.figures.curves import measured_curves
+from leakboard.leaderboards.figures.kinds.tradeoff import tradeoff
+from leakboard.leaderboards.figures.legend import keys
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.points import points
+from leakboard.leaderboards.tables.printed import printed
 
 pytestmark = pytest.mark.usefixtures("few_methods", "certified")
 

@@ -6,15 +6,15 @@ import pytest
 from claims import CHANCE, PLAIN, cells, found, labels
 from records import COST, estimate, leak, record
 
-from bench.contracts.channels import Channel
-from bench.contracts.claim import Claim
-from bench.contracts.settings import Plant
-from bench.contracts.threat import Goal
-from bench.scoring import GAINED
-from bench.tasks.planting import CEILING, planted_view
-from defenses.dpnr import DPNR
-from defenses.offsite import OffsiteTuning
-from defenses.sap import SAP
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.scoring import GAINED
+from leakboard.bench.tasks.planting import CEILING, planted_view
+from leakboard.defenses.dpnr import DPNR
+from leakboard.defenses.offsite import OffsiteTuning
+from leakboard.defenses.sap import SAP
 
 
 def remembering(defense, params, copies, bits, half=1.0, **fields):

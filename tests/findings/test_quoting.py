@@ -9,14 +9,14 @@ from functools import partial
 import pytest
 from paths import ROOT
 
-from bench.contracts.errors import LeakboardError
-from bench.scoring.certificates import NEEDED
-from leaderboards.findings.every import RULES
-from leaderboards.findings.finding import CALLED, Finding
-from leaderboards.findings.papers import papers
-from leaderboards.findings.quoting import chosen, quoted
-from leaderboards.tables.printed import artefacts
-from leaderboards.tables.record_set import RecordSet
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.scoring.certificates import NEEDED
+from leakboard.leaderboards.findings.every import RULES
+from leakboard.leaderboards.findings.finding import CALLED, Finding
+from leakboard.leaderboards.findings.papers import papers
+from leakboard.leaderboards.findings.quoting import chosen, quoted
+from leakboard.leaderboards.tables.printed import artefacts
+from leakboard.leaderboards.tables.record_set import RecordSet
 
 CALLED_GOALS = {name: goal for goal, name in CALLED.items()}
 DOCUMENTS = [

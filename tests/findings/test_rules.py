@@ -8,18 +8,18 @@ import pytest
 from claims import CHANCE, OPEN, PLAIN, TWIN, cells, found, labels
 from records import estimate, leak, record
 
-from bench.contracts.channels import Channel
-from bench.contracts.claim import Claim
-from bench.contracts.threat import Goal
-from defenses.jft import JFT
-from defenses.rapt import RAPT
-from defenses.redacted import Redacted
-from defenses.sap import SAP
-from leaderboards.findings import overview
-from leaderboards.findings.every import RULES, findings
-from leaderboards.findings.finding import listed, protects
-from leaderboards.tables.comparisons import comparisons
-from leaderboards.tables.verdicts import Verdict
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.threat import Goal
+from leakboard.defenses.jft import JFT
+from leakboard.defenses.rapt import RAPT
+from leakboard.defenses.redacted import Redacted
+from leakboard.defenses.sap import SAP
+from leakboard.leaderboards.findings import overview
+from leakboard.leaderboards.findings.every import RULES, findings
+from leakboard.leaderboards.findings.finding import listed, protects
+from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.verdicts import Verdict
 
 
 def test_what_leaks_at_every_setting_of_a_defense_that_is_made_against_something_else_is_told():

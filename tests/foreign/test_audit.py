@@ -12,15 +12,15 @@ import pytest
 from cells import leak_of
 from paths import README
 
-from bench.contracts.channels import Channel
-from bench.contracts.seeds import Seeds
-from bench.contracts.transcript import Message, Transcript
-from bench.exchange.transcripts import write_transcript
-from bench.records.store import Store
-from bench.running.plan import make_plan
-from bench.running.reporting import Reporter
-from bench.running.runner import Runner
-from bench.suites.suite import load_suite
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.seeds import Seeds
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.exchange.transcripts import write_transcript
+from leakboard.bench.records.store import Store
+from leakboard.bench.running.plan import make_plan
+from leakboard.bench.running.reporting import Reporter
+from leakboard.bench.running.runner import Runner
+from leakboard.bench.suites.suite import load_suite
 
 SUITE = """
 name: sent

@@ -16,13 +16,13 @@ from loops import classifier, padded, sentences, train
 from paths import README
 from torch import nn
 
-from bench.backbones.loading import model_folder
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Message, Transcript
-from bench.exchange.transcripts import read_transcript, write_transcript
-from bench.foreign.audit import Request, attack_folder
-from bench.foreign.recorder import Recorder
-from bench.tasks.reviews import reviews
+from leakboard.bench.backbones.loading import model_folder
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.exchange.transcripts import read_transcript, write_transcript
+from leakboard.bench.foreign.audit import Request, attack_folder
+from leakboard.bench.foreign.recorder import Recorder
+from leakboard.bench.tasks.reviews import reviews
 
 N = 48
 NAMES = np.array(["negative", "positive"])

@@ -14,13 +14,13 @@ import transformers
 from loops import BLOCKS, WIDTH, Pooled, classifier, hooks, padded, sent, sentences, train
 from torch import Tensor, nn
 
-from bench.backbones.backbone import Backbone
-from bench.backbones.families import family_of
-from bench.backbones.ragged import Ragged
-from bench.contracts.channels import Channel
-from bench.exchange.manifest import MANIFEST
-from bench.exchange.transcripts import read_transcript
-from bench.foreign.recorder import Recorder
+from leakboard.bench.backbones.backbone import Backbone
+from leakboard.bench.backbones.families import family_of
+from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.exchange.manifest import MANIFEST
+from leakboard.bench.exchange.transcripts import read_transcript
+from leakboard.bench.foreign.recorder import Recorder
 
 SENT, TOKENS, PER_EXAMPLE = Channel.REPRESENTATIONS, Channel.TOKENS, Channel.ACTIVATIONS
 LOGITS, LOGIT_GRADIENTS = Channel.LOGITS, Channel.LOGIT_GRADIENTS

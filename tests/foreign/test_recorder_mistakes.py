@@ -10,9 +10,9 @@ import torch
 from loops import Pooled, classifier, padded, sentences, train
 from torch import nn
 
-from bench.contracts.errors import LeakboardError
-from bench.exchange.manifest import MANIFEST
-from bench.foreign.recorder import Recorder
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.exchange.manifest import MANIFEST
+from leakboard.bench.foreign.recorder import Recorder
 
 IDS, LABELS = sentences()
 pytestmark = pytest.mark.usefixtures("from_nowhere")

@@ -8,10 +8,10 @@ import torch
 from loops import classifier, hooks, padded, sent, sentences, train
 from torch import nn
 
-from bench.contracts.channels import Channel
-from bench.contracts.settings import Recording
-from bench.exchange.transcripts import read_transcript
-from bench.foreign.recorder import Recorder
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.settings import Recording
+from leakboard.bench.exchange.transcripts import read_transcript
+from leakboard.bench.foreign.recorder import Recorder
 
 SENT, TOKENS = Channel.REPRESENTATIONS, Channel.TOKENS
 LOGITS, LOGIT_GRADIENTS = Channel.LOGITS, Channel.LOGIT_GRADIENTS

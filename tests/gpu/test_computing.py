@@ -13,18 +13,18 @@ import torch
 from families import MODELS, WITH_SEGMENTS, saved_family
 from torch import Tensor
 
-from bench.backbones.backbone import Backbone
-from bench.backbones.language import LanguageModel
-from bench.backbones.loading import load_backbone
-from bench.backbones.neighbours import Neighbours
-from bench.backbones.network import Network
-from bench.contracts.channels import Channel
-from bench.contracts.seeds import Seeds
-from bench.contracts.settings import TrainSettings
-from bench.defending.mechanisms import dx_noise, privatise_tokens
-from bench.exchange.released import losses
-from bench.exchange.session import Session
-from bench.exchange.wire import Wire
+from leakboard.bench.backbones.backbone import Backbone
+from leakboard.bench.backbones.language import LanguageModel
+from leakboard.bench.backbones.loading import load_backbone
+from leakboard.bench.backbones.neighbours import Neighbours
+from leakboard.bench.backbones.network import Network
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.seeds import Seeds
+from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.defending.mechanisms import dx_noise, privatise_tokens
+from leakboard.bench.exchange.released import losses
+from leakboard.bench.exchange.session import Session
+from leakboard.bench.exchange.wire import Wire
 
 GPU = pytest.param("cuda", marks=pytest.mark.gpu)
 on_each_device = pytest.mark.parametrize("device", ["cpu", GPU])

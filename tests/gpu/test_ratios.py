@@ -6,7 +6,7 @@ import pytest
 import torch
 from cells import load_tiny
 
-from bench.speed import gpu, precision
+from leakboard.bench.speed import gpu, precision
 
 
 @pytest.fixture

@@ -13,23 +13,23 @@ import pytest
 import torch
 from cells import make
 
-from attacks.eia_nn import NearestNeighbour
-from attacks.logit_gradient import LogitGradient
-from attacks.prior import Prior
-from bench.backbones.loading import load_backbone
-from bench.exchange.tuned import Tuned
-from bench.methods.defense import Defense
-from bench.methods.method import Source
-from bench.records.store import Store
-from bench.running.engine import Engine
-from bench.running.plan import Plan
-from bench.running.reporting import Reporter
-from bench.running.runner import Runner
-from defenses.dpsgd import DPSGD
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT
-from defenses.sap import SAP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.logit_gradient import LogitGradient
+from leakboard.attacks.prior import Prior
+from leakboard.bench.backbones.loading import load_backbone
+from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.methods.defense import Defense
+from leakboard.bench.methods.method import Source
+from leakboard.bench.records.store import Store
+from leakboard.bench.running.engine import Engine
+from leakboard.bench.running.plan import Plan
+from leakboard.bench.running.reporting import Reporter
+from leakboard.bench.running.runner import Runner
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.sap import SAP
 
 # No other process can import this file by its name.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-import bench.methods.registry as registry
-from bench.contracts.errors import LeakboardError
+import leakboard.bench.methods.registry as registry
+from leakboard.bench.contracts.errors import LeakboardError
 
 DEFENSE = """
 from __future__ import annotations
-from bench.methods import Defense, Source
+from leakboard.bench.methods import Defense, Source
 
 class {cls}(Defense):
     name = "{name}"
@@ -27,8 +27,8 @@ class {cls}(Defense):
         raise NotImplementedError
 """
 ATTACK = """
-from bench.contracts import ThreatModel
-from bench.methods import Attack, Source
+from leakboard.bench.contracts import ThreatModel
+from leakboard.bench.methods import Attack, Source
 
 class Guesser(Attack):
     name = "guesser"
@@ -66,14 +66,14 @@ def test_a_file_in_the_folder_is_found_without_any_other_edit(folder: Path) -> N
     (folder / "zebra.py").write_text(DEFENSE.format(cls="Zebra", name="zebra"))
     (folder / "ant.py").write_text(DEFENSE.format(cls="Ant", name="ant"))
     assert list(registry.defenses()) == ["ant", "zebra"]
-    assert registry.defense("ant").__module__ == "defenses.ant"
+    assert registry.defense("ant").__module__ == "leakboard.defenses.ant"
 
 
 def test_imported_abstract_and_nameless_classes_are_not_listed(folder: Path) -> None:
     (folder / "ant.py").write_text(DEFENSE.format(cls="Ant", name="ant"))
     (folder / "parts.py").write_text(
-        "from bench.methods import Defense\n"
-        "from defenses.ant import Ant\n"
+        "from leakboard.bench.methods import Defense\n"
+        "from leakboard.defenses.ant import Ant\n"
         "class Halfway(Defense):\n"
         "    name = 'halfway'\n"
         "class Nameless(Defense):\n"
@@ -135,7 +135,7 @@ def test_a_class_of_the_folder_that_is_also_an_entry_point_is_no_duplicate(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "ant.py").write_text(DEFENSE.format(cls="Ant", name="ant"))
-    plug_in(monkeypatch, "defenses.ant:Ant")
+    plug_in(monkeypatch, "leakboard.defenses.ant:Ant")
     assert list(registry.defenses()) == ["ant"]
 
 
@@ -150,7 +150,7 @@ def test_an_entry_point_that_fails_is_named_with_its_cause(
     assert "No module named 'no_such_module'" in str(e.value)
 
 
-@pytest.mark.parametrize("value", ["bench.methods:Attack", "bench.methods:Defense", "math:pi"])
+@pytest.mark.parametrize("value", ["leakboard.bench.methods:Attack", "leakboard.bench.methods:Defense", "math:pi"])
 def test_an_entry_point_that_is_no_usable_defense_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:

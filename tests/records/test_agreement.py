@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from submitted import RECORDS
 
-from bench.contracts.estimates import Estimate
-from bench.records.agreement import compared
+from leakboard.bench.contracts.estimates import Estimate
+from leakboard.bench.records.agreement import compared
 
 
 def test_another_run_is_compared_to_the_last_digit_or_by_intervals():

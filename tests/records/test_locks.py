@@ -11,14 +11,14 @@ import time
 import pytest
 from records import record
 
-from bench.contracts import LeakboardError
-from bench.records import Store, check_locks
-from bench.records import locks as locking
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.records import Store, check_locks
+from leakboard.bench.records import locks as locking
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from bench.records import Store
+from leakboard.bench.records import Store
 with Store(Path(sys.argv[1])).claim(sys.argv[2]) as mine:
     print(mine, flush=True)
     time.sleep(60)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from records import leak, record
 
-from bench.records.packed import pack, packed_folders, unpacked
-from bench.records.store import MANIFEST, Corrupt, Store
+from leakboard.bench.records.packed import pack, packed_folders, unpacked
+from leakboard.bench.records.store import MANIFEST, Corrupt, Store
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from typing import get_args
 import pytest
 from paths import README
 
-import bench.contracts as schema
-import bench.methods.registry
-import bench.scoring.checks
-from bench.contracts.claim import Claim
-from bench.exchange.manifest import Manifest
-from bench.submissions import manifest as submission
-from leaderboards.tables.frame import COLUMNS
+import leakboard.bench.contracts as schema
+import leakboard.bench.methods.registry
+import leakboard.bench.scoring.checks
+from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.exchange.manifest import Manifest
+from leakboard.bench.submissions import manifest as submission
+from leakboard.leaderboards.tables.frame import COLUMNS
 
 
 def explained(section: str) -> list[str]:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from paths import PUBLISHED
 from records import estimate, leak, record
 
-from bench.contracts.cell import digest
-from bench.contracts.errors import LeakboardError
-from bench.contracts.record import SCHEMA, Cost, Record
-from bench.records.store import MANIFEST, Corrupt, Store, from_text, to_text
+from leakboard.bench.contracts.cell import digest
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.record import SCHEMA, Cost, Record
+from leakboard.bench.records.store import MANIFEST, Corrupt, Store, from_text, to_text
 
 UNWRITTEN = {"sha256", "certificate"}
 """What a later version need not write again: the checksum, and what it derives."""
@@ -190,7 +190,7 @@ def test_disk_that_fills_up_for_real_leaves_no_part_of_a_record(store, monkeypat
         pytest.skip("needs /dev/full")
     store.folder.mkdir()
     name = uuid4()
-    monkeypatch.setattr("bench.records.store.uuid4", lambda: name)
+    monkeypatch.setattr("leakboard.bench.records.store.uuid4", lambda: name)
     (store.folder / f"{record().key}.{name.hex}.tmp").symlink_to("/dev/full")
     with pytest.raises(LeakboardError, match="No space left on device"):
         store.write(record())

@@ -12,12 +12,12 @@ from records import leak, skipped
 from site_records import EVIL
 
 import leakboard as lb
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Goal
-from bench.foreign.outcome import Audit
-from bench.records.store import Store
-from leaderboards.report import reporting
-from leaderboards.results.attacked import Attacked
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.foreign.outcome import Audit
+from leakboard.bench.records.store import Store
+from leakboard.leaderboards.report import reporting
+from leakboard.leaderboards.results.attacked import Attacked
 
 pytestmark = pytest.mark.usefixtures("certified")
 

@@ -13,7 +13,7 @@ from boards import seeds
 from hub_server import Hub, server
 
 import leakboard as lb
-from bench.records.store import Store
+from leakboard.bench.records.store import Store
 
 pytest.importorskip("huggingface_hub", reason="needs the extra 'hub'")
 

@@ -10,13 +10,13 @@ import pytest
 from boards import seeds
 
 import leakboard as lb
-from bench.records import versions
-from bench.records.packed import pack, packed_print
-from bench.records.store import Store
-from bench.records.versions import data_version, folder_print
-from leaderboards.results import sources
-from leaderboards.results.sources import enter
-from leaderboards.site.inputs import inputs
+from leakboard.bench.records import versions
+from leakboard.bench.records.packed import pack, packed_print
+from leakboard.bench.records.store import Store
+from leakboard.bench.records.versions import data_version, folder_print
+from leakboard.leaderboards.results import sources
+from leakboard.leaderboards.results.sources import enter
+from leakboard.leaderboards.site.inputs import inputs
 
 NONE, SAP = seeds("none", [0.9, 0.91], [0.9, 0.9]), seeds("sap", [0.8, 0.81], [0.5, 0.5])
 

@@ -5,14 +5,14 @@ import sys
 import pytest
 from records import leak, record
 
-from bench import cli
-from bench.contracts.cell import MethodSpec
-from bench.contracts.errors import LeakboardError
-from bench.records.store import Store, find
-from bench.running import again
-from bench.running.again import plan_again
-from bench.running.runner import Runner
-from bench.suites.suite import load_suite
+from leakboard.bench import cli
+from leakboard.bench.contracts.cell import MethodSpec
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.records.store import Store, find
+from leakboard.bench.running import again
+from leakboard.bench.running.again import plan_again
+from leakboard.bench.running.runner import Runner
+from leakboard.bench.suites.suite import load_suite
 
 SUITE = """
 name: quick
@@ -29,7 +29,7 @@ attacks: [eia-nn, prior]
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A folder as results/published, with one record."""
-    from bench.running.plan import make_plan
+    from leakboard.bench.running.plan import make_plan
 
     place = tmp_path_factory.mktemp("made")
     (place / "quick.yaml").write_text(SUITE)
@@ -60,7 +60,7 @@ def test_the_command_writes_into_a_folder_of_its_own(
     made, published, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("bench.cli.running.PUBLISHED", made)
+    monkeypatch.setattr("leakboard.bench.cli.running.PUBLISHED", made)
     monkeypatch.setattr(sys, "argv", ["leakboard", "run", "--record", published.key])
     with pytest.raises(SystemExit) as ended:
         cli.main()

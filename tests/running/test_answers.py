@@ -6,13 +6,13 @@ import pytest
 import torch
 from cells import fine_tuned, load_tiny, run
 
-from bench.backbones.language import LanguageModel
-from bench.contracts.settings import TrainSettings
-from bench.exchange.released import Released
-from bench.exchange.tuned import Tuned
-from bench.running.answers import answers
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.bench.backbones.language import LanguageModel
+from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.exchange.released import Released
+from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.running.answers import answers
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 BASE = load_tiny("tiny-gpt2")
 PROMPTS = ("call the agent about", "the room", "my order number is 4")

@@ -14,17 +14,17 @@ import pytest
 import torch
 from cells import ATTACKS, first_scene, leak_of, make, run, session_of
 
-from bench.contracts.channels import Channel
-from bench.contracts.guess import Guess
-from bench.contracts.threat import Goal, Knows, ThreatModel
-from bench.exchange.wire import Wire
-from bench.methods.attack import Attack
-from bench.methods.method import Source
-from bench.records.store import Store
-from bench.running.attacks import attack_all
-from bench.running.runner import Runner
-from bench.running.scene import scene_of
-from defenses.sap import SAP
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.guess import Guess
+from leakboard.bench.contracts.threat import Goal, Knows, ThreatModel
+from leakboard.bench.exchange.wire import Wire
+from leakboard.bench.methods.attack import Attack
+from leakboard.bench.methods.method import Source
+from leakboard.bench.records.store import Store
+from leakboard.bench.running.attacks import attack_all
+from leakboard.bench.running.runner import Runner
+from leakboard.bench.running.scene import scene_of
+from leakboard.defenses.sap import SAP
 
 GOALS = frozenset({Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE})
 NO_DATA = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, types.FrameType)
@@ -149,7 +149,7 @@ def test_attack_finds_no_secret_in_its_arguments_or_on_its_stack(limit):
 def test_stack_search_can_find_where_an_attack_is_called_directly(monkeypatch, tmp_path):
     plan = replace(make(SAP(eta=50), attacks=[Spy()]), secret=SECRET)
     Spy.secrets = Secrets(scene_of(plan, plan.cells[0]))
-    monkeypatch.setattr("bench.running.attacks.isolated", lambda call: call())
+    monkeypatch.setattr("leakboard.bench.running.attacks.isolated", lambda call: call())
     FOUND.clear()
     (record,) = Runner(plan, Store(tmp_path)).run()
     assert {leak.status for leak in record.leaks} == {"skipped"}, record.leaks[0].reason

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from cells import make
 
-from attacks.membership import Membership
-from attacks.prior import Prior
-from bench.contracts.claim import Claim
-from bench.contracts.settings import Plant
-from bench.defending import private_training
-from bench.running.beforehand import notes
-from bench.scoring import one_run
-from defenses.dpsgd import DPSGD
-from defenses.none import NoDefense
+from leakboard.attacks.membership import Membership
+from leakboard.attacks.prior import Prior
+from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.defending import private_training
+from leakboard.bench.running.beforehand import notes
+from leakboard.bench.scoring import one_run
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.none import NoDefense
 
 ASKED = (Membership(),)
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from cells import DEEP, fine_tuned, run, session_of
 
-from bench.backbones.costs import bottom_cost
-from bench.contracts.channels import Channel
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.sap import SAP
-from defenses.sap_cti import SAPCTI
+from leakboard.bench.backbones.costs import bottom_cost
+from leakboard.bench.contracts.channels import Channel
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
+from leakboard.defenses.sap_cti import SAPCTI
 
 
 def test_a_cell_with_a_bottom_records_its_cost_and_its_bytes_per_epoch(tmp_path):

@@ -11,15 +11,15 @@ import psutil
 import pytest
 from cells import make
 
-from attacks.eia_nn import NearestNeighbour
-from attacks.lira import Lira
-from attacks.prior import Prior
-from bench.contracts import LeakboardError, MissingExtra
-from bench.records import Store
-from bench.running import Engine, Reporter, cluster
-from defenses.frozen import Frozen
-from defenses.redacted import Redacted
-from defenses.sap import SAP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.lira import Lira
+from leakboard.attacks.prior import Prior
+from leakboard.bench.contracts import LeakboardError, MissingExtra
+from leakboard.bench.records import Store
+from leakboard.bench.running import Engine, Reporter, cluster
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.redacted import Redacted
+from leakboard.defenses.sap import SAP
 
 ray = pytest.importorskip("ray")
 

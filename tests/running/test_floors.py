@@ -11,24 +11,24 @@ from cells import fine_tuned, first_scene, run
 from label_attacks import looks_of, sent
 from scipy.stats import rankdata
 
-from attacks.activation_delta import ActivationDelta
-from attacks.adapter_difference import AdapterDifference
-from attacks.logreg import LogReg
-from attacks.spectral import Spectral
-from attacks.unmix import Unmix
-from bench.contracts.channels import Channel
-from bench.contracts.estimates import Estimate
-from bench.contracts.guess import Guess
-from bench.contracts.leak import Leak
-from bench.contracts.threat import Goal, ThreatModel
-from bench.contracts.transcript import Transcript
-from bench.methods.method import spec_of
-from bench.records.store import Store
-from bench.scoring.guesses import BadGuess, Truth, score_over_training
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT
-from defenses.randomised_response import RandomisedResponse
+from leakboard.attacks.activation_delta import ActivationDelta
+from leakboard.attacks.adapter_difference import AdapterDifference
+from leakboard.attacks.logreg import LogReg
+from leakboard.attacks.spectral import Spectral
+from leakboard.attacks.unmix import Unmix
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.estimates import Estimate
+from leakboard.bench.contracts.guess import Guess
+from leakboard.bench.contracts.leak import Leak
+from leakboard.bench.contracts.threat import Goal, ThreatModel
+from leakboard.bench.contracts.transcript import Transcript
+from leakboard.bench.methods.method import spec_of
+from leakboard.bench.records.store import Store
+from leakboard.bench.scoring.guesses import BadGuess, Truth, score_over_training
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.randomised_response import RandomisedResponse
 
 OVER_THE_API = (Channel.ACTIVATIONS, Channel.RECOMPUTED)
 ATTACKS = (Spectral(), LogReg(), ActivationDelta(), AdapterDifference(), Unmix())

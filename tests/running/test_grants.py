@@ -11,31 +11,31 @@ from numbered_texts import numbered
 from released import plan_of
 from scipy.stats import kstest
 
-from attacks.aia_finetune import FineTune
-from attacks.aia_mlp import MeanMLP
-from attacks.eia_learned import Learned
-from attacks.eia_map import ContextualDenoiser
-from attacks.lira import Lira
-from attacks.membership import Membership
-from attacks.rmia import Rmia
-from bench.contracts.channels import Channel
-from bench.contracts.errors import LeakboardError
-from bench.contracts.guess import Guess
-from bench.contracts.settings import Plant
-from bench.contracts.threat import Goal
-from bench.running.grants import knowledge_for
-from bench.running.scene import scene_of
-from bench.scoring.checks import flags
-from bench.scoring.guesses import Truth, score
-from bench.suites.suite import load_suite
-from bench.tasks.reviews import reviews
-from defenses.blackout import Blackout
-from defenses.dpsgd import DPSGD
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.redacted import Redacted
-from defenses.sap import SAP
-from defenses.sap_cti import SAPCTI
+from leakboard.attacks.aia_finetune import FineTune
+from leakboard.attacks.aia_mlp import MeanMLP
+from leakboard.attacks.eia_learned import Learned
+from leakboard.attacks.eia_map import ContextualDenoiser
+from leakboard.attacks.lira import Lira
+from leakboard.attacks.membership import Membership
+from leakboard.attacks.rmia import Rmia
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.guess import Guess
+from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.running.grants import knowledge_for
+from leakboard.bench.running.scene import scene_of
+from leakboard.bench.scoring.checks import flags
+from leakboard.bench.scoring.guesses import Truth, score
+from leakboard.bench.suites.suite import load_suite
+from leakboard.bench.tasks.reviews import reviews
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.redacted import Redacted
+from leakboard.defenses.sap import SAP
+from leakboard.defenses.sap_cti import SAPCTI
 
 SENT = Channel.REPRESENTATIONS
 MAP = ContextualDenoiser(sentences=48)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from cells import make, run
 
-from attacks.eia_nn import NearestNeighbour
-from attacks.logreg import LogReg
-from bench.records.store import Store
-from bench.running import job as jobs
-from bench.running.again import plan_again
-from bench.running.runner import Runner
-from bench.suites.suite import load_suite, suite_names
-from defenses.blackout import Blackout
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT
-from defenses.sap import SAP
-from defenses.sap_cti import SAPCTI
-from defenses.untuned import Untuned
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.logreg import LogReg
+from leakboard.bench.records.store import Store
+from leakboard.bench.running import job as jobs
+from leakboard.bench.running.again import plan_again
+from leakboard.bench.running.runner import Runner
+from leakboard.bench.suites.suite import load_suite, suite_names
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.sap import SAP
+from leakboard.defenses.sap_cti import SAPCTI
+from leakboard.defenses.untuned import Untuned
 
 
 def defenses(*given, **fields):

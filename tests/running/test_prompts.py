@@ -7,10 +7,10 @@ import pytest
 import torch
 from cells import load_tiny
 
-from bench.running import prompts
-from bench.running.prompts import prompts_of
-from bench.tasks.spans import Span
-from bench.tasks.task import Split
+from leakboard.bench.running import prompts
+from leakboard.bench.running.prompts import prompts_of
+from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Split
 
 TEXTS = (
     "call parcel at 3 , then call refund",

@@ -8,10 +8,10 @@ import pytest
 from cells import make, run
 from rich.console import Console
 
-from bench.running import reporting
-from bench.running.reporting import PARTS, Live, Reporter
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.bench.running import reporting
+from leakboard.bench.running.reporting import PARTS, Live, Reporter
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import time
 import psutil
 import pytest
 
-from bench.records import Store
-from bench.running import Engine, Reporter, make_plan
-from bench.suites import load_suite
+from leakboard.bench.records import Store
+from leakboard.bench.running import Engine, Reporter, make_plan
+from leakboard.bench.suites import load_suite
 
 KILLS = int(os.environ.get("LEAKBOARD_KILLS", "4"))
 """At random moments; LEAKBOARD_KILLS=100 takes some minutes."""
@@ -29,7 +29,7 @@ record: {examples: 24}
 defenses: [none, dc, {sap: {eta: [none, 75, 50, 25]}}]
 attacks: [prior, eia-nn, logit-gradient, spectral]
 """
-RUN = [sys.executable, "-c", "from bench.cli import main; main()", "run"]
+RUN = [sys.executable, "-c", "from leakboard.bench.cli import main; main()", "run"]
 
 
 @pytest.fixture

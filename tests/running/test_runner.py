@@ -9,22 +9,22 @@ import pytest
 import torch
 from cells import ATTACKS, TRAIN, make
 
-from attacks.eia_nn import NearestNeighbour
-from attacks.logit_gradient import LogitGradient
-from bench.contracts.cell import attack_id
-from bench.contracts.errors import LeakboardError, MissingExtra
-from bench.contracts.seeds import Seeds
-from bench.contracts.threat import Goal, ThreatModel
-from bench.methods.attack import Attack
-from bench.methods.method import Source, spec_of
-from bench.records.store import Store
-from bench.running.inputs import Inputs
-from bench.running.reporting import Reporter
-from bench.running.runner import Runner
-from bench.running.scene import scene_of
-from defenses.blackout import Blackout
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.logit_gradient import LogitGradient
+from leakboard.bench.contracts.cell import attack_id
+from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
+from leakboard.bench.contracts.seeds import Seeds
+from leakboard.bench.contracts.threat import Goal, ThreatModel
+from leakboard.bench.methods.attack import Attack
+from leakboard.bench.methods.method import Source, spec_of
+from leakboard.bench.records.store import Store
+from leakboard.bench.running.inputs import Inputs
+from leakboard.bench.running.reporting import Reporter
+from leakboard.bench.running.runner import Runner
+from leakboard.bench.running.scene import scene_of
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 NN = NearestNeighbour()
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from cells import make
 
-from attacks.eia_nn import NearestNeighbour
-from attacks.prior import Prior
-from bench.contracts import LeakboardError, fingerprint
-from bench.records import Store
-from bench.running import Engine, Reporter, Runner, plan_again, scene_of
-from bench.running.secrecy import VARIABLE, own_secret
-from bench.tasks.planting import planted
-from defenses.frozen import Frozen
-from defenses.sap import SAP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.prior import Prior
+from leakboard.bench.contracts import LeakboardError, fingerprint
+from leakboard.bench.records import Store
+from leakboard.bench.running import Engine, Reporter, Runner, plan_again, scene_of
+from leakboard.bench.running.secrecy import VARIABLE, own_secret
+from leakboard.bench.tasks.planting import planted
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.sap import SAP
 
 QUICK = {"limit": 24, "train": {"epochs": 1}, "attacks": (Prior(),)}
 

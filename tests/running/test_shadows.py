@@ -10,29 +10,29 @@ import pytest
 import torch
 from cells import load_tiny
 
-from attacks.lira import Lira
-from attacks.membership import Membership
-from bench.contracts.errors import LeakboardError
-from bench.contracts.seeds import Seeds
-from bench.contracts.settings import Plant, TrainSettings
-from bench.exchange.wire import Wire
-from bench.records.store import Store
-from bench.running import cells
-from bench.running import plan as planning
-from bench.running import together as running
-from bench.running.attacks import attack_all
-from bench.running.inputs import Inputs
-from bench.running.plan import Plan, make_plan
-from bench.running.runner import Runner
-from bench.running.scene import Scene, scene_of
-from bench.running.shadows import with_shadows
-from bench.scoring import NEEDED, advantage_low
-from bench.suites.suite import Suite, load_suite
-from bench.tasks.planting import planted
-from bench.tasks.task import Split, Task
-from defenses.none import NoDefense
-from defenses.sap import SAP
-from leaderboards.tables.frame import frame
+from leakboard.attacks.lira import Lira
+from leakboard.attacks.membership import Membership
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.seeds import Seeds
+from leakboard.bench.contracts.settings import Plant, TrainSettings
+from leakboard.bench.exchange.wire import Wire
+from leakboard.bench.records.store import Store
+from leakboard.bench.running import cells
+from leakboard.bench.running import plan as planning
+from leakboard.bench.running import together as running
+from leakboard.bench.running.attacks import attack_all
+from leakboard.bench.running.inputs import Inputs
+from leakboard.bench.running.plan import Plan, make_plan
+from leakboard.bench.running.runner import Runner
+from leakboard.bench.running.scene import Scene, scene_of
+from leakboard.bench.running.shadows import with_shadows
+from leakboard.bench.scoring import NEEDED, advantage_low
+from leakboard.bench.suites.suite import Suite, load_suite
+from leakboard.bench.tasks.planting import planted
+from leakboard.bench.tasks.task import Split, Task
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
+from leakboard.leaderboards.tables.frame import frame
 
 N = 40
 NONE = NoDefense()

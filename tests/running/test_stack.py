@@ -11,20 +11,20 @@ import pytest
 import torch
 from cells import make
 
-from bench.backbones.stacked import Stacked
-from bench.contracts.errors import LeakboardError, MissingExtra
-from bench.exchange.training import Diverged
-from bench.exchange.transcripts import read_transcript
-from bench.records.store import Store
-from bench.running.engine import Engine
-from bench.running.reporting import Reporter
-from bench.running.runner import Runner
-from defenses.dc import DistanceCorrelation
-from defenses.frozen import Frozen
-from defenses.none import NoDefense
-from defenses.p3eft import P3EFT
-from defenses.sap import SAP
-from defenses.sap_cti import SAPCTI
+from leakboard.bench.backbones.stacked import Stacked
+from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
+from leakboard.bench.exchange.training import Diverged
+from leakboard.bench.exchange.transcripts import read_transcript
+from leakboard.bench.records.store import Store
+from leakboard.bench.running.engine import Engine
+from leakboard.bench.running.reporting import Reporter
+from leakboard.bench.running.runner import Runner
+from leakboard.defenses.dc import DistanceCorrelation
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.p3eft import P3EFT
+from leakboard.defenses.sap import SAP
+from leakboard.defenses.sap_cti import SAPCTI
 
 ROUNDING = 1e-5
 """Of losses, and of what is sent, relative to its largest number."""
@@ -173,7 +173,7 @@ def test_a_cell_that_runs_out_of_memory_in_a_stack_is_tried_by_itself(tmp_path, 
     def full(self, gradients):
         raise torch.OutOfMemoryError("out of memory")
 
-    monkeypatch.setattr("bench.backbones.stacked.Pass.backward", full)
+    monkeypatch.setattr("leakboard.bench.backbones.stacked.Pass.backward", full)
     stacked, _ = go(tmp_path / "stacked", plan, 2)
     assert [record.outcome() for record in stacked] == [record.outcome() for record in alone]
     assert {record.provenance.stacked for record in stacked} == {1}

@@ -14,10 +14,10 @@ from records import leak, record
 from site_records import curve
 
 import leakboard as lb
-from bench.contracts.threat import Goal
-from bench.records.store import to_text
-from bench.running.reporting import Reporter
-from bench.running.tracking import Tracked, check_tracker
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.records.store import to_text
+from leakboard.bench.running.reporting import Reporter
+from leakboard.bench.running.tracking import Tracked, check_tracker
 
 LABEL = leak(0.9, "logit-gradient", Goal.LABEL, 0.5, view="worst", curve=curve())
 RECORD = record("sap", {"eta": 75.0}, 1, 0.8, [leak(0.5), LABEL], loss=[0.7, 0.4, 0.3])

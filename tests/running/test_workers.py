@@ -14,18 +14,18 @@ import pytest
 import torch
 from cells import make, run
 
-from attacks.eia_nn import NearestNeighbour
-from attacks.lira import Lira
-from attacks.prior import Prior
-from bench.contracts import LeakboardError
-from bench.exchange import Predictor
-from bench.methods import Defense, Source
-from bench.records import Store
-from bench.running import Engine, Reporter, Runner
-from bench.running import workers as crews
-from defenses.frozen import Frozen
-from defenses.redacted import Redacted
-from defenses.sap import SAP
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.lira import Lira
+from leakboard.attacks.prior import Prior
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.exchange import Predictor
+from leakboard.bench.methods import Defense, Source
+from leakboard.bench.records import Store
+from leakboard.bench.running import Engine, Reporter, Runner
+from leakboard.bench.running import workers as crews
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.redacted import Redacted
+from leakboard.defenses.sap import SAP
 
 # No other process can import this file by its name.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -127,7 +127,7 @@ def test_a_worker_whose_run_was_killed_ends_without_a_record_of_that(tmp_path):
 
 def test_a_worker_with_other_data_is_refused_by_what_differs(tmp_path, monkeypatch):
     plan = make(Frozen(), attacks=(Prior(),), **QUICK)
-    monkeypatch.setattr("bench.running.engine.keys_of", lambda _: ("another",))
+    monkeypatch.setattr("leakboard.bench.running.engine.keys_of", lambda _: ("another",))
     with pytest.raises(LeakboardError, match=r"other cells than this run.*the methods"):
         Engine(workers=2).run(plan, Store(tmp_path), Reporter())
 

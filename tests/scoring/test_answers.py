@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.scoring import rescoring
-from bench.scoring.answers import answered, rouge_l
+from leakboard.bench.scoring import rescoring
+from leakboard.bench.scoring.answers import answered, rouge_l
 
 REFERENCE = [
     ("the cat sat on the mat", "the cat is on the mat", 0.833333),

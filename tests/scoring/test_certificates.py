@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from records import estimate, leak, record
 
-from bench.contracts.channels import Channel
-from bench.contracts.estimates import Estimate
-from bench.contracts.leak import Leak
-from bench.contracts.threat import Goal
-from bench.scoring.certificates import advantage_low, strengths
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.estimates import Estimate
+from leakboard.bench.contracts.leak import Leak
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.scoring.certificates import advantage_low, strengths
 
 OPEN = {"eta": None}
 

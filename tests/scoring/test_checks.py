@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from records import leak, record
 
-from bench.contracts.channels import Channel
-from bench.contracts.claim import Claim
-from bench.contracts.threat import Goal
-from bench.scoring.checks import FLAGS, flags, provable
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.scoring.checks import FLAGS, flags, provable
 
 
 def certificate(**fields):

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from bench.defending.detectors import EXACT, PRESIDIO
-from bench.defending.levels import LEVELS, PACKAGED, PIPELINE
-from bench.scoring.comparison import scores
-from bench.tasks import load_task
+from leakboard.bench.defending.detectors import EXACT, PRESIDIO
+from leakboard.bench.defending.levels import LEVELS, PACKAGED, PIPELINE
+from leakboard.bench.scoring.comparison import scores
+from leakboard.bench.tasks import load_task
 
 
 @pytest.fixture(scope="module")

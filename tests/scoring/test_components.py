@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.contracts.channels import Channel
-from bench.contracts.transcript import Message, Transcript
-from bench.scoring.components import POINTS, projections
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.scoring.components import POINTS, projections
 
 
 def message(moment, values, rows, part=0):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.backbones.ragged import Ragged
-from bench.contracts.channels import Channel
-from bench.contracts.guess import Guess
-from bench.contracts.threat import Goal
-from bench.contracts.transcript import Message, Transcript
-from bench.scoring.continuations import PRINTED, score_continuations
-from bench.scoring.guesses import BadGuess, Truth
-from bench.scoring.memory import discoverable, score_canaries
-from bench.tasks.planting import CONTINUED, SAMPLES, UNTUNED, Canary, Planted
-from bench.tasks.task import Split, Task
+from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.guess import Guess
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.scoring.continuations import PRINTED, score_continuations
+from leakboard.bench.scoring.guesses import BadGuess, Truth
+from leakboard.bench.scoring.memory import discoverable, score_canaries
+from leakboard.bench.tasks.planting import CONTINUED, SAMPLES, UNTUNED, Canary, Planted
+from leakboard.bench.tasks.task import Split, Task
 
 LENGTH, TRIES = CONTINUED
 SEEN = Transcript(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.defending.detectors import Detector
-from bench.scoring.detection import score
-from bench.tasks.annotated import load_annotated
-from bench.tasks.spans import Span
+from leakboard.bench.defending.detectors import Detector
+from leakboard.bench.scoring.detection import score
+from leakboard.bench.tasks.annotated import load_annotated
+from leakboard.bench.tasks.spans import Span
 
 
 def test_scores_agree_with_a_sheet_of_paper():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from records import record
 
-from bench.scoring.checks import flags
-from bench.scoring.gains import gain, not_above
+from leakboard.bench.scoring.checks import flags
+from leakboard.bench.scoring.gains import gain, not_above
 
 TRUTH = [0, 1] * 50
 

@@ -9,19 +9,19 @@ import pytest
 from cells import first_scene, run, session_of
 from sklearn.metrics import accuracy_score
 
-from attacks.aia_finetune import FineTune
-from attacks.aia_mlp import MeanMLP
-from bench.contracts.channels import Channel
-from bench.contracts.guess import Guess
-from bench.contracts.threat import Goal
-from bench.running.attacks import attack_all
-from bench.running.grants import knowledge_for
-from bench.scoring import metrics
-from bench.scoring.guesses import BadGuess, Truth, score
-from bench.scoring.metrics import most_frequent_share, share
-from bench.tasks.task import Task
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.attacks.aia_finetune import FineTune
+from leakboard.attacks.aia_mlp import MeanMLP
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.guess import Guess
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.running.attacks import attack_all
+from leakboard.bench.running.grants import knowledge_for
+from leakboard.bench.scoring import metrics
+from leakboard.bench.scoring.guesses import BadGuess, Truth, score
+from leakboard.bench.scoring.metrics import most_frequent_share, share
+from leakboard.bench.tasks.task import Task
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 
 def test_unknown_values_are_neither_trained_on_nor_scored():

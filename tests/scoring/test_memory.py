@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from released import TEXTS
 
-from bench.attacking.canaries import expected_unseen
-from bench.contracts.channels import Channel
-from bench.contracts.guess import Guess
-from bench.contracts.threat import Goal
-from bench.contracts.transcript import Message, Transcript
-from bench.scoring.guesses import BadGuess, Truth
-from bench.scoring.memory import score_canaries, score_members
-from bench.tasks.planting import CEILING, TRIES, UNTUNED, Canary, Planted
+from leakboard.bench.attacking.canaries import expected_unseen
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.guess import Guess
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.scoring.guesses import BadGuess, Truth
+from leakboard.bench.scoring.memory import score_canaries, score_members
+from leakboard.bench.tasks.planting import CEILING, TRIES, UNTUNED, Canary, Planted
 
 
 def two_releases() -> Transcript:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from bench.scoring.metrics import most_frequent_share, share, wilson
+from leakboard.bench.scoring.metrics import most_frequent_share, share, wilson
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from bench.contracts.channels import Channel
-from bench.contracts.guess import Guess
-from bench.contracts.threat import Goal
-from bench.scoring import moments
-from bench.scoring.metrics import resamples
-from bench.scoring.moments import Look, auc, balanced, matching, permuted, scored
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.guess import Guess
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.scoring import moments
+from leakboard.bench.scoring.metrics import resamples
+from leakboard.bench.scoring.moments import Look, auc, balanced, matching, permuted, scored
 
 
 def look(values, labels, moment=0, part=0, measure="auc", null=None, step=None):

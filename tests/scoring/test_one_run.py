@@ -11,8 +11,8 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score, roc_curve
 
-from bench.contracts.errors import LeakboardError
-from bench.scoring.one_run import auc, audit, ceiling, lower_bound, p_value, tpr_at
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.scoring.one_run import auc, audit, ceiling, lower_bound, p_value, tpr_at
 
 
 def test_all_right_gives_the_binomial_bound_worked_by_hand():

@@ -7,9 +7,9 @@ import pytest
 from paths import PUBLISHED
 from records import leak, record
 
-from bench.contracts.threat import Goal
-from bench.records.store import from_text
-from bench.scoring.rescoring import rescored
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.records.store import from_text
+from leakboard.bench.scoring.rescoring import rescored
 
 
 @pytest.mark.slow
@@ -25,8 +25,8 @@ def test_published_records_follow_from_their_raw_guesses():
 
 
 def test_what_a_released_model_remembers_is_scored_again():
-    from bench.scoring import GAINED, memory, one_run
-    from bench.tasks import planting
+    from leakboard.bench.scoring import GAINED, memory, one_run
+    from leakboard.bench.tasks import planting
 
     ranks, member = list(range(2, 42, 2)), [0, 1, 0, 1, 0] * 4
     auc = one_run.auc(np.array(ranks) / 2, np.array(member, bool))

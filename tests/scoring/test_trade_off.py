@@ -10,9 +10,9 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from bench.contracts.claim import Claim
-from bench.scoring.one_run import audit, ceiling, promised
-from bench.scoring.trade_off import lower_bound
+from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.scoring.one_run import audit, ceiling, promised
+from leakboard.bench.scoring.trade_off import lower_bound
 
 DELTA = 1e-5
 

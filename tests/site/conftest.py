@@ -8,10 +8,10 @@ import pytest
 from records import record
 from site_records import EVIL, LINK, hostile_records, kept, over_time, plain_records
 
-from bench.records.store import MANIFEST
-from bench.submissions.packing import Entry, Manifest
-from leaderboards.site import pictures
-from leaderboards.site.build import publish
+from leakboard.bench.records.store import MANIFEST
+from leakboard.bench.submissions.packing import Entry, Manifest
+from leakboard.leaderboards.site import pictures
+from leakboard.leaderboards.site.build import publish
 
 
 @pytest.fixture(scope="session")

@@ -9,13 +9,13 @@ import pytest
 from records import leak, record
 from site_records import digests, kept, over_time, plain_records
 
-from bench.contracts.errors import LeakboardError
-from bench.records.store import MANIFEST as SUBMITTED
-from bench.submissions.packing import Entry, Manifest
-from leaderboards.site import build, inputs, making, pictures
-from leaderboards.site.build import publish
-from leaderboards.site.pages import Pages
-from leaderboards.site.previous import MANIFEST, Previous
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.records.store import MANIFEST as SUBMITTED
+from leakboard.bench.submissions.packing import Entry, Manifest
+from leakboard.leaderboards.site import build, inputs, making, pictures
+from leakboard.leaderboards.site.build import publish
+from leakboard.leaderboards.site.pages import Pages
+from leakboard.leaderboards.site.previous import MANIFEST, Previous
 
 
 @pytest.fixture(scope="module")
@@ -327,7 +327,7 @@ def test_disks_without_second_names_for_a_file_get_copies(again, monkeypatch, tm
     def unknown(*_, **__):
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr("leaderboards.site.previous.os.link", unknown)
+    monkeypatch.setattr("leakboard.leaderboards.site.previous.os.link", unknown)
     publish(folders, site)
     monkeypatch.undo()
     assert digests(site) == from_nothing(folders, tmp_path)

@@ -8,10 +8,10 @@ import pytest
 from records import record
 from site_records import digests, kept
 
-from bench import cli
-from bench.contracts.errors import LeakboardError
-from leaderboards.site import build, making, pictures
-from leaderboards.site.build import publish
+from leakboard.bench import cli
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.leaderboards.site import build, making, pictures
+from leakboard.leaderboards.site.build import publish
 
 
 def test_the_same_records_give_the_same_bytes(site, sources, tmp_path):
@@ -73,7 +73,7 @@ def test_the_command_publishes_all_folders_of_results_published(
     kept(tmp_path / "published" / "b", [record(seed=2)])
     (tmp_path / "published" / "picture.png").write_text("")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("bench.cli.reading.PUBLISHED", tmp_path / "published")
+    monkeypatch.setattr("leakboard.bench.cli.reading.PUBLISHED", tmp_path / "published")
     monkeypatch.setattr(sys, "argv", ["leakboard", "publish"])
     with pytest.raises(SystemExit) as ended:
         cli.main()

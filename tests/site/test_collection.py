@@ -8,9 +8,9 @@ import pytest
 from records import leak, record
 from site_records import kept
 
-from bench.contracts.errors import LeakboardError
-from leaderboards.site.build import publish
-from leaderboards.site.collection import collect
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.leaderboards.site.build import publish
+from leakboard.leaderboards.site.collection import collect
 
 
 def test_no_records_and_damaged_records_are_errors(tmp_path):

@@ -10,11 +10,11 @@ from records import record
 from site_records import digests, kept
 from typer.testing import CliRunner
 
-from bench.cli import app
-from bench.contracts.errors import LeakboardError
-from leaderboards.site import making, pictures
-from leaderboards.site.build import publish
-from leaderboards.site.documents import ALONE
+from leakboard.bench.cli import app
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.leaderboards.site import making, pictures
+from leakboard.leaderboards.site.build import publish
+from leakboard.leaderboards.site.documents import ALONE
 
 BACK = '<div{} class="md-banner"><a href="{}/../index.html">the board</a></div>'
 

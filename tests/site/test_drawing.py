@@ -14,11 +14,11 @@ import pytest
 from records import record
 from site_records import digests, kept
 
-from bench.contracts.errors import LeakboardError
-from leaderboards.site import drawing, pictures
-from leaderboards.site.build import publish
-from leaderboards.site.collection import collect
-from leaderboards.site.content import Content
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.leaderboards.site import drawing, pictures
+from leakboard.leaderboards.site.build import publish
+from leakboard.leaderboards.site.collection import collect
+from leakboard.leaderboards.site.content import Content
 
 
 def test_figures_drawn_beside_are_those_that_are_drawn_here(site, sources, tmp_path):
@@ -60,7 +60,7 @@ def test_where_a_process_that_draws_is_ended_the_old_site_stays_whole(copied, ot
 
 def test_processes_that_draw_end_with_their_maker():
     code = (
-        "import os, time; from leaderboards.site.drawing import _processes; made = _processes(); "
+        "import os, time; from leakboard.leaderboards.site.drawing import _processes; made = _processes(); "
         "print(made.submit(os.getpid).result(), flush=True); "
         "busy = [made.submit(time.sleep, 600) for _ in range(4)]; time.sleep(600)"
     )
@@ -73,7 +73,7 @@ def test_processes_that_draw_end_with_their_maker():
 
 def test_processes_that_draw_do_not_load_what_takes_longer_than_a_figure():
     code = (
-        "import sys; from importlib import import_module; from leaderboards.site.drawing import DRAW; "
+        "import sys; from importlib import import_module; from leakboard.leaderboards.site.drawing import DRAW; "
         "[import_module(name) for name in DRAW]; print({'torch', 'scipy.special'} & {*sys.modules})"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,14 +10,14 @@ import pytest
 from records import leak, record, skipped
 from site_records import EVIL, kept
 
-from leaderboards.findings import Finding, headlines
-from leaderboards.site.build import publish
-from leaderboards.site.collection import collect
-from leaderboards.site.content import Content
-from leaderboards.site.front import NOTHING, answer, first_of, hides
-from leaderboards.site.links import Links, slug
-from leaderboards.site.scatter import Dot, scatter
-from leaderboards.tables import Look, Verdict
+from leakboard.leaderboards.findings import Finding, headlines
+from leakboard.leaderboards.site.build import publish
+from leakboard.leaderboards.site.collection import collect
+from leakboard.leaderboards.site.content import Content
+from leakboard.leaderboards.site.front import NOTHING, answer, first_of, hides
+from leakboard.leaderboards.site.links import Links, slug
+from leakboard.leaderboards.site.scatter import Dot, scatter
+from leakboard.leaderboards.tables import Look, Verdict
 
 HEAVIEST = 1_000_000
 """Bytes of the front page with all that it loads."""
@@ -30,7 +30,7 @@ def text_of(page):
 @pytest.fixture
 def built(tmp_path, monkeypatch):
     """Builds a site of some records and gives its pages as text."""
-    monkeypatch.setattr("leaderboards.site.pictures.of_panel", lambda *_: [])
+    monkeypatch.setattr("leakboard.leaderboards.site.pictures.of_panel", lambda *_: [])
 
     def pages(*records):
         to = tmp_path / "site"

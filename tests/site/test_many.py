@@ -8,9 +8,9 @@ import pytest
 from records import leak, record
 from site_records import kept
 
-from bench.contracts.threat import Goal
-from leaderboards.site import making, pictures
-from leaderboards.site.build import publish
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.site import making, pictures
+from leakboard.leaderboards.site.build import publish
 
 SEEDS = 1500
 HEAVIEST = 1_000_000
@@ -35,7 +35,7 @@ def many(tmp_path_factory):
         for name in ("of_panel", "goals", "memory", "training"):
             patched.setattr(pictures, name, lambda *_, **__: [])
         # To force each file out to the disk would take longer than all the rest.
-        patched.setattr("bench.records.store.os.fsync", lambda _: None)
+        patched.setattr("leakboard.bench.records.store.os.fsync", lambda _: None)
         folder = kept(place / "records", [one for seed in range(SEEDS) for one in cells(seed)])
         patched.setattr(making.Drawing, "begin", lambda *_: None)
         made = publish([folder], place / "site")

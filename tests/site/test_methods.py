@@ -9,20 +9,20 @@ import pytest
 from records import leak, record
 from site_records import EVIL, kept, plain_records
 
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Goal
-from leaderboards.site.beside import beside
-from leaderboards.site.board_tables import WHERE, board_table
-from leaderboards.site.collection import collect
-from leaderboards.site.content import Content
-from leaderboards.site.front import answer
-from leaderboards.site.links import Links, slug
-from leaderboards.site.markup import prose
-from leaderboards.site.method_answers import dots_of, reach, standings_of
-from leaderboards.tables.boards import boards
-from leaderboards.tables.comparisons import comparisons
-from leaderboards.tables.frame import frame
-from leaderboards.tables.matrix import matrices
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.site.beside import beside
+from leakboard.leaderboards.site.board_tables import WHERE, board_table
+from leakboard.leaderboards.site.collection import collect
+from leakboard.leaderboards.site.content import Content
+from leakboard.leaderboards.site.front import answer
+from leakboard.leaderboards.site.links import Links, slug
+from leakboard.leaderboards.site.markup import prose
+from leakboard.leaderboards.site.method_answers import dots_of, reach, standings_of
+from leakboard.leaderboards.tables.boards import boards
+from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.matrix import matrices
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from site_records import EVIL, inversion, plain_records
 
-from leaderboards.site.links import slug
+from leakboard.leaderboards.site.links import slug
 
 
 def drawn(page):

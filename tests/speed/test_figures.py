@@ -10,10 +10,10 @@ from records import record
 from rich.console import Console
 from site_records import digests, kept
 
-from bench.records.store import Store
-from bench.speed import __main__ as speed
-from bench.speed import publishing, stacks, tuning
-from bench.speed.figures import Figure, table
+from leakboard.bench.records.store import Store
+from leakboard.bench.speed import __main__ as speed
+from leakboard.bench.speed import publishing, stacks, tuning
+from leakboard.bench.speed.figures import Figure, table
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from submitted import really_run
 
-from bench.submissions import apart, rerunning
+from leakboard.bench.submissions import apart, rerunning
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import torch
 from model_folders import cut_in_two, failure, index, store, tiny_folder, weights_of
 from submitted import more_private, sent, with_key
 
-from bench.backbones.folders import WEIGHTS, model_files
+from leakboard.bench.backbones.folders import WEIGHTS, model_files
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from submitted import RECORDS, manifest, members, raw, verdict, why, zipped
 
-from bench.contracts.errors import LeakboardError
-from bench.records.store import Store
-from bench.submissions.manifest import Manifest
-from bench.submissions.opening import opened
-from bench.submissions.packing import gather, pack
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.records.store import Store
+from leakboard.bench.submissions.manifest import Manifest
+from leakboard.bench.submissions.opening import opened
+from leakboard.bench.submissions.packing import gather, pack
 
 
 def test_same_records_give_the_same_bytes_and_come_back_as_they_were(tmp_path):

@@ -13,15 +13,15 @@ from jinja2 import Environment, PackageLoader
 from records import record
 from submitted import more_private, sent, with_key
 
-from bench.contracts.cell import MethodSpec
-from bench.records.store import to_text
-from bench.running.reporting import Reporter
-from bench.submissions import apart, rerunning
-from bench.submissions.apart import NotRun, Order, run_apart
-from bench.submissions.here import Here
-from bench.submissions.manifest import Verified, accepted
-from bench.submissions.rerunning import Again, drawn_from
-from bench.submissions.verifying import verify
+from leakboard.bench.contracts.cell import MethodSpec
+from leakboard.bench.records.store import to_text
+from leakboard.bench.running.reporting import Reporter
+from leakboard.bench.submissions import apart, rerunning
+from leakboard.bench.submissions.apart import NotRun, Order, run_apart
+from leakboard.bench.submissions.here import Here
+from leakboard.bench.submissions.manifest import Verified, accepted
+from leakboard.bench.submissions.rerunning import Again, drawn_from
+from leakboard.bench.submissions.verifying import verify
 
 
 def verdict(path, count=1, seed=0, minutes=60.0, reporter=None):
@@ -170,7 +170,7 @@ def test_what_was_run_again_stands_in_the_manifest_and_on_the_page(
     )
     code, out, err = leakboard("verify", "results/published/my-noise", "--seed", 5)
     assert code == 0, out + err
-    templates = Environment(loader=PackageLoader("leaderboards.site"), autoescape=True)
+    templates = Environment(loader=PackageLoader("leakboard.leaderboards.site"), autoescape=True)
     page = templates.get_template("parts.html").module.submitted
     assert "and verified; no cell was run again of none" in page([told])
     word = told.model_copy(update={"verified": Verified()})

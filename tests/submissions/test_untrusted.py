@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from submitted import RECORDS, manifest, members, raw, resealed, verdict, why, zipped
 
-from bench.contracts.cell import Cell
-from bench.contracts.errors import LeakboardError
-from bench.contracts.outside import Refused, parsed, visible
-from bench.records.store import to_text
-from bench.submissions import opening as submissions
-from bench.submissions.verifying import verify
+from leakboard.bench.contracts.cell import Cell
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.outside import Refused, parsed, visible
+from leakboard.bench.records.store import to_text
+from leakboard.bench.submissions import opening as submissions
+from leakboard.bench.submissions.verifying import verify
 
 BOMB = b"0" * (submissions.MEMBER + 2**20)
 

@@ -19,10 +19,10 @@ from submitted import (
     zipped,
 )
 
-from bench.contracts.threat import Goal
-from bench.records.store import to_text
-from bench.scoring.rescoring import rescored
-from bench.submissions.completeness import gaps
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.records.store import to_text
+from leakboard.bench.scoring.rescoring import rescored
+from leakboard.bench.submissions.completeness import gaps
 
 
 def test_honest_records_are_accepted(place):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from suite_files import Learned, Noise, Plain, Prior, Read
 
-import bench.methods.registry as registry
-from bench.suites.suite import Suite, load_suite
+import leakboard.bench.methods.registry as registry
+from leakboard.bench.suites.suite import Suite, load_suite
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ import pytest
 from cells import load_tiny
 from suite_files import Read
 
-import bench.running.plan as planning
-from bench.methods import registry
-from bench.suites.suite import load_suite, suite_names
-from bench.tasks.loading import load_task
+import leakboard.bench.running.plan as planning
+from leakboard.bench.methods import registry
+from leakboard.bench.suites.suite import load_suite, suite_names
+from leakboard.bench.tasks.loading import load_task
 
 loaded = cache(load_task)
 

@@ -10,13 +10,13 @@ import pytest
 import torch
 import yaml
 
-from attacks.lira import Lira
-from bench.contracts.errors import LeakboardError
-from bench.contracts.settings import TrainSettings
-from bench.methods.defense import Defense
-from bench.suites.suite import SUITES, load_suite
-from defenses.none import NoDefense
-from defenses.sap import SAP
+from leakboard.attacks.lira import Lira
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.methods.defense import Defense
+from leakboard.bench.suites.suite import SUITES, load_suite
+from leakboard.defenses.none import NoDefense
+from leakboard.defenses.sap import SAP
 
 pytestmark = pytest.mark.usefixtures("real_methods")
 LEAST = {"name": "mine", "task": "reviews", "defenses": ["none"]}
@@ -134,7 +134,7 @@ class Other(NoDefense):
         ([Lira()], "defenses[0]: expected one defense, got Lira(shadows=16)"),
         ([None], "For training without protection write the word none."),
         ([3], "defenses[0]: expected one defense, got 3."),
-        ([{SAP: {}}], "defenses[0]: expected a word as key, got <class 'defenses.sap.SAP'>"),
+        ([{SAP: {}}], "defenses[0]: expected a word as key, got <class 'leakboard.defenses.sap.SAP'>"),
         ([], "defenses: must be a list with at least one entry, got []"),
     ],
 )

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from suite_files import HEAD, Read
 
-from bench.contracts.errors import LeakboardError
-from bench.suites.methods import methods_named
-from bench.suites.suite import load_suite
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.suites.methods import methods_named
+from leakboard.bench.suites.suite import load_suite
 
 HOSTILE = {
     "200,000 brackets": (

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from suite_files import HEAD, Read
 
-from bench.contracts.errors import LeakboardError
-from bench.suites.suite import load_suite
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.suites.suite import load_suite
 
 
 def mistakes(read: Read, text: str) -> list[str]:

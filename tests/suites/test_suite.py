@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from suite_files import HEAD, Learned, Noise, Plain, Prior, Read
 
-from bench.contracts.errors import LeakboardError
-from bench.contracts.settings import Recording, TrainSettings
-from bench.suites.suite import load_suite
-from bench.suites.writing import written
-from bench.tasks.own import OwnTask
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.settings import Recording, TrainSettings
+from leakboard.bench.suites.suite import load_suite
+from leakboard.bench.suites.writing import written
+from leakboard.bench.tasks.own import OwnTask
 
 
 def test_every_key_of_the_grammar_means_what_it_says(read: Read) -> None:

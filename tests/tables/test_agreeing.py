@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leaderboards.tables.agreeing import AGREE, ALONE, DIFFER, NOT_MEASURED, NOT_TOLD, shapes
-from leaderboards.tables.beside import MEASURES, Laid
+from leakboard.leaderboards.tables.agreeing import AGREE, ALONE, DIFFER, NOT_MEASURED, NOT_TOLD, shapes
+from leakboard.leaderboards.tables.beside import MEASURES, Laid
 
 
 def pair(printed, ours, half=0.01, shared="data"):

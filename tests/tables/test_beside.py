@@ -7,12 +7,12 @@ from boards import CHANCE, cell
 from printed_tables import SST2, laid, row_of, sap
 from records import estimate, leak, record
 
-from bench.contracts.channels import Channel
-from bench.contracts.settings import Plant
-from bench.contracts.threat import Goal
-from bench.records.store import Store
-from bench.suites import load_suite
-from leaderboards.tables.beside import worded
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.records.store import Store
+from leakboard.bench.suites import load_suite
+from leakboard.leaderboards.tables.beside import worded
 
 pytestmark = pytest.mark.usefixtures("certified")
 

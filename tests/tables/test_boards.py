@@ -6,11 +6,11 @@ import pytest
 from boards import CHANCE, cell, seeds, the_board
 from records import estimate, leak
 
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Goal
-from bench.records.store import Store
-from leaderboards.tables.boards import boards
-from leaderboards.tables.comparisons import comparisons
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.records.store import Store
+from leakboard.leaderboards.tables.boards import boards
+from leakboard.leaderboards.tables.comparisons import comparisons
 
 pytestmark = pytest.mark.usefixtures("certified")
 

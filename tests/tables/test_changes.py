@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from boards import seeds
 
-from bench.contracts.cell import MethodSpec
-from leaderboards.tables.changed import changes
-from leaderboards.tables.record_set import RecordSet
+from leakboard.bench.contracts.cell import MethodSpec
+from leakboard.leaderboards.tables.changed import changes
+from leakboard.leaderboards.tables.record_set import RecordSet
 
 pytestmark = pytest.mark.usefixtures("certified")
 

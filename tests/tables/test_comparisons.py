@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from boards import cell, seeds
 
-from bench.contracts.settings import TrainSettings
-from leaderboards.tables.comparisons import alike, comparisons, paired, setups
+from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.leaderboards.tables.comparisons import alike, comparisons, paired, setups
 
 
 def test_lost_utility_is_paired_over_seeds():

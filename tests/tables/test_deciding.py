@@ -8,11 +8,11 @@ import pytest
 from few_methods import BY, FEW
 from records import leak, record, skipped, sweep
 
-from bench.contracts.channels import Channel
-from bench.contracts.errors import LeakboardError
-from bench.contracts.threat import Goal
-from leaderboards.tables.frame import frame
-from leaderboards.tables.points import points
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.points import points
 
 pytestmark = pytest.mark.usefixtures("few_methods")
 

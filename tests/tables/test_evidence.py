@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from records import leak, record
 
-from bench.contracts.errors import LeakboardError
-from bench.contracts.threat import Goal
-from leaderboards.findings.every import findings
-from leaderboards.tables.choosing import HIDES, choose
-from leaderboards.tables.comparisons import comparisons
-from leaderboards.tables.evidence import evidence
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.findings.every import findings
+from leakboard.leaderboards.tables.choosing import HIDES, choose
+from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.evidence import evidence
 
 pytestmark = pytest.mark.usefixtures("certified")
 

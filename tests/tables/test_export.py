@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from records import leak, record, skipped, sweep
 
-from bench.contracts.errors import LeakboardError
-from bench.contracts.threat import Goal
-from leaderboards.tables.export import export, load
-from leaderboards.tables.frame import frame
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.tables.export import export, load
+from leakboard.leaderboards.tables.frame import frame
 
 pytestmark = pytest.mark.usefixtures("few_methods")
 

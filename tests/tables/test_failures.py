@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from records import leak, record, skipped
 
-from leaderboards.tables.failures import failures
-from leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.failures import failures
+from leakboard.leaderboards.tables.frame import frame
 
 
 def test_failures_list_cells_and_attacks_but_not_what_was_skipped() -> None:

@@ -6,14 +6,14 @@ import pytest
 from boards import cell, the_board
 from records import estimate, leak
 
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Goal
-from leaderboards.tables.comparisons import comparisons
-from leaderboards.tables.deciding import deciding
-from leaderboards.tables.evidence import evidence
-from leaderboards.tables.frame import frame
-from leaderboards.tables.matrix import matrices
-from leaderboards.tables.standing import levels
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.deciding import deciding
+from leakboard.leaderboards.tables.evidence import evidence
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.matrix import matrices
+from leakboard.leaderboards.tables.standing import levels
 
 pytestmark = pytest.mark.usefixtures("certified")
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from records import leak, record, skipped, sweep
 
-from leaderboards.tables.frame import COLUMNS, frame
+from leakboard.leaderboards.tables.frame import COLUMNS, frame
 
 pytestmark = pytest.mark.usefixtures("few_methods")
 

@@ -11,8 +11,8 @@ import pytest
 from printed_tables import laid, sap
 from records import leak
 
-from leaderboards.tables.interpolated import Point, at, by_depth, by_privacy, outcome
-from leaderboards.tables.unmeasured import BLOCKS
+from leakboard.leaderboards.tables.interpolated import Point, at, by_depth, by_privacy, outcome
+from leakboard.leaderboards.tables.unmeasured import BLOCKS
 
 pytestmark = pytest.mark.usefixtures("certified")
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from few_methods import BY, FEW
 
-from bench.methods import registry
-from leaderboards.tables import looks
+from leakboard.bench.methods import registry
+from leakboard.leaderboards.tables import looks
 
 pytestmark = pytest.mark.usefixtures("few_methods")
 

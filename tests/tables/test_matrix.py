@@ -6,11 +6,11 @@ import pytest
 from boards import cell, the_board
 from records import leak
 
-from bench.contracts.channels import Channel
-from bench.contracts.claim import Claim
-from bench.contracts.threat import Goal
-from leaderboards.tables.comparisons import comparisons
-from leaderboards.tables.matrix import matrices
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.matrix import matrices
 
 pytestmark = pytest.mark.usefixtures("certified")
 

@@ -6,9 +6,9 @@ import pytest
 from records import leak, record, sweep
 from scipy.stats import ttest_1samp
 
-from bench.contracts.threat import Goal
-from leaderboards.tables.frame import frame
-from leaderboards.tables.points import points
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.points import points
 
 pytestmark = pytest.mark.usefixtures("few_methods", "certified")
 

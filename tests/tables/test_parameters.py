@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from records import record
 
-from bench.contracts.record import Record
-from bench.contracts.settings import Plant
-from leaderboards.tables.frame import frame
-from leaderboards.tables.parameters import settings, setup
+from leakboard.bench.contracts.record import Record
+from leakboard.bench.contracts.settings import Plant
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.parameters import settings, setup
 
 
 def test_parameters_read_as_words() -> None:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from records import leak, record
 
-from bench.contracts.threat import Goal
-from leaderboards.tables.frame import frame
-from leaderboards.tables.points import pareto, points
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.points import pareto, points
 
 pytestmark = pytest.mark.usefixtures("few_methods", "certified")
 

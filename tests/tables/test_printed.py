@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bench.contracts.errors import LeakboardError
-from leaderboards.tables.printed import AS_PRINTED, MEASURES, TABLE, artefacts, printed
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.leaderboards.tables.printed import AS_PRINTED, MEASURES, TABLE, artefacts, printed
 
 pytestmark = pytest.mark.usefixtures("few_methods")
 

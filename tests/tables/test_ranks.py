@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leaderboards.tables.ranks import Contender, clearly_better, ranks, spelled
+from leakboard.leaderboards.tables.ranks import Contender, clearly_better, ranks, spelled
 
 
 def contender(*values):

@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 from records import leak, record
 
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Goal
-from leaderboards.findings.every import findings
-from leaderboards.tables.boards import boards
-from leaderboards.tables.choosing import choose
-from leaderboards.tables.comparisons import comparisons
-from leaderboards.tables.deciding import deciding
-from leaderboards.tables.evidence import evidence
-from leaderboards.tables.frame import frame
-from leaderboards.tables.matrix import matrices
-from leaderboards.tables.points import pareto, per_setting, points
-from leaderboards.tables.standing import standings, told
-from leaderboards.tables.strongest import strongest
-from leaderboards.tables.sweeps import swept
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.findings.every import findings
+from leakboard.leaderboards.tables.boards import boards
+from leakboard.leaderboards.tables.choosing import choose
+from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.deciding import deciding
+from leakboard.leaderboards.tables.evidence import evidence
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.matrix import matrices
+from leakboard.leaderboards.tables.points import pareto, per_setting, points
+from leakboard.leaderboards.tables.standing import standings, told
+from leakboard.leaderboards.tables.strongest import strongest
+from leakboard.leaderboards.tables.sweeps import swept
 
 CHANCE = 0.2
 

@@ -7,10 +7,10 @@ import pytest
 from boards import cell, seeds
 from records import leak
 
-from bench.contracts.threat import Goal
-from leaderboards.tables.comparisons import comparisons
-from leaderboards.tables.frame import frame
-from leaderboards.tables.strongest import COLUMNS, Best, strongest
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.strongest import COLUMNS, Best, strongest
 
 pytestmark = pytest.mark.usefixtures("certified")
 

@@ -6,11 +6,11 @@ import pytest
 from records import leak, record
 from sweeps import deep, told
 
-from bench.contracts.errors import LeakboardError
-from bench.contracts.record import Record
-from leaderboards.tables.frame import frame
-from leaderboards.tables.printed import printed
-from leaderboards.tables.sweeps import printed_sweep, swept
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.record import Record
+from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.printed import printed
+from leakboard.leaderboards.tables.sweeps import printed_sweep, swept
 
 pytestmark = pytest.mark.usefixtures("certified")
 

@@ -6,11 +6,11 @@ import pytest
 from boards import cell
 from records import estimate, leak, record
 
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Goal
-from leaderboards.tables.comparisons import comparisons
-from leaderboards.tables.matrix import matrices
-from leaderboards.tables.verdicts import PRAISE, Verdict
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.matrix import matrices
+from leakboard.leaderboards.tables.verdicts import PRAISE, Verdict
 
 OFF = cell("sap", params={"eta": None}, success=0.99, undefended=True)
 

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from bench.contracts.errors import LeakboardError
-from bench.tasks.loading import load_task
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.tasks.loading import load_task
 
 CALL = {
     "convo_id": 1,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from secret_texts import OWN, own_file, pieces
 
-from bench.contracts.errors import LeakboardError
-from bench.tasks.annotated import load_annotated, load_file
-from bench.tasks.spans import Span
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.tasks.annotated import load_annotated, load_file
+from leakboard.bench.tasks.spans import Span
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".csv", ".parquet"])

@@ -7,9 +7,9 @@ from folders import failure, rows_of, write
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.tasks import assemble
-from bench.tasks.loading import load_task
-from bench.tasks.table import normal
+from leakboard.bench.tasks import assemble
+from leakboard.bench.tasks.loading import load_task
+from leakboard.bench.tasks.table import normal
 
 
 def test_auxiliary_takes_a_fifth_of_train_and_leaves_the_rest_in_order(sst2):

@@ -10,7 +10,7 @@ import pytest
 from fresh import printed
 from paths import ROOT
 
-from bench.tasks.dialogues import KINDS, SIZES, WORDS, dialogues
+from leakboard.bench.tasks.dialogues import KINDS, SIZES, WORDS, dialogues
 
 HASH = "e8097caa1103f4de43d299d4d6b8c951ab564af0ff6a6917eb101120590c3a97"
 LOOKS = {
@@ -39,7 +39,7 @@ def secrets_of(split):
 )
 @pytest.mark.parametrize("hash_seed", ["0", "1234"])
 def test_dialogues_are_the_same_in_every_process(hash_seed):
-    code = "from bench.tasks.dialogues import dialogues; print(dialogues().hash)"
+    code = "from leakboard.bench.tasks.dialogues import dialogues; print(dialogues().hash)"
     assert printed(code, hash_seed) == dialogues().hash == HASH
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from cells import make
 
-from bench.contracts.errors import LeakboardError
-from bench.running.scene import scene_of
-from bench.tasks.held_out import HELD_OUT, SHARE, held_out
-from bench.tasks.task import Split, Task
-from defenses.none import NoDefense
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.running.scene import scene_of
+from leakboard.bench.tasks.held_out import HELD_OUT, SHARE, held_out
+from leakboard.bench.tasks.task import Split, Task
+from leakboard.defenses.none import NoDefense
 
 
 def task_of(texts, labels=None):
@@ -55,8 +55,8 @@ def test_a_task_without_a_labelled_test_is_refused_by_a_suite_that_reports_on_it
     lines = "text\tlabel\n" + "\n".join(f"word {i}\t{i % 2}" for i in range(20))
     for split in ("train", "dev"):
         (tmp_path / "mine" / f"{split}.tsv").write_text(lines)
-    from bench.running.plan import make_plan
-    from bench.suites.suite import load_suite
+    from leakboard.bench.running.plan import make_plan
+    from leakboard.bench.suites.suite import load_suite
 
     own = {"name": "mine", "path": str(tmp_path / "mine")}
     given = {"name": "s", "task": own, "model": "tiny-bert", "defenses": "none", "attacks": "prior"}

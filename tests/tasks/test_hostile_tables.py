@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bench.contracts.errors import LeakboardError
-from bench.tasks import content
-from bench.tasks.abcd import abcd
-from bench.tasks.annotated import load_file
-from bench.tasks.hub import to_table
-from bench.tasks.loading import data_folder, load_task
-from bench.tasks.own import OwnTask
-from bench.tasks.table import read_table
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.tasks import content
+from leakboard.bench.tasks.abcd import abcd
+from leakboard.bench.tasks.annotated import load_file
+from leakboard.bench.tasks.hub import to_table
+from leakboard.bench.tasks.loading import data_folder, load_task
+from leakboard.bench.tasks.own import OwnTask
+from leakboard.bench.tasks.table import read_table
 
 
 def failure(path):
@@ -50,7 +50,7 @@ def test_a_packed_bomb_is_stopped_while_it_is_unpacked(tmp_path, unit):
     assert path.stat().st_size < 2**20
     script = (
         "import resource, sys\n"
-        "from bench.tasks.table import read_table\n"
+        "from leakboard.bench.tasks.table import read_table\n"
         "from pathlib import Path\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try:\n    read_table(Path(sys.argv[1]))\n"

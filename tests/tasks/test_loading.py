@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from folders import DATA, failure, needs_data, rows_of, write
 
-from bench.tasks.catalogue import CATALOGUE, GENERATED, listing
-from bench.tasks.loading import GENERATORS, load_task
-from bench.tasks.reviews import reviews
-from bench.tasks.table import read_table
+from leakboard.bench.tasks.catalogue import CATALOGUE, GENERATED, listing
+from leakboard.bench.tasks.loading import GENERATORS, load_task
+from leakboard.bench.tasks.reviews import reviews
+from leakboard.bench.tasks.table import read_table
 
 LABELLED = [name for name, entry in CATALOGUE.items() if entry.layout.label]
 

@@ -9,10 +9,10 @@ import pytest
 from folders import failure, rows_of, write
 from pydantic import ValidationError
 
-from bench.contracts.errors import LeakboardError
-from bench.suites.suite import load_suite
-from bench.tasks.loading import load_task
-from bench.tasks.own import OwnTask, SplitFiles
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.suites.suite import load_suite
+from leakboard.bench.tasks.loading import load_task
+from leakboard.bench.tasks.own import OwnTask, SplitFiles
 
 TEXTS = [f'note {i}, "as written"' for i in range(200)]
 MANY = "".join(f"row {i}\tb\n" for i in range(99))

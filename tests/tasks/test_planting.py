@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from released import FORM, TEXTS, plan_of
 
-from bench.contracts.cell import digest
-from bench.contracts.errors import LeakboardError
-from bench.contracts.settings import Plant
-from bench.suites.suite import load_suite
-from bench.tasks import planting
-from bench.tasks.planting import planted
-from bench.tasks.reviews import reviews
-from defenses.dpsgd import DPSGD
-from defenses.none import NoDefense
+from leakboard.bench.contracts.cell import digest
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.suites.suite import load_suite
+from leakboard.bench.tasks import planting
+from leakboard.bench.tasks.planting import planted
+from leakboard.bench.tasks.reviews import reviews
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.none import NoDefense
 
 
 def test_each_canary_stands_in_train_as_often_as_it_says_and_its_span_is_its_secret():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench.tasks.dialogues import dialogues
-from bench.tasks.replies import replies
+from leakboard.bench.tasks.dialogues import dialogues
+from leakboard.bench.tasks.replies import replies
 
 
 def test_a_prompt_with_its_answer_is_a_dialogue_up_to_where_its_agent_ends():

@@ -8,7 +8,7 @@ from fresh import printed
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from bench.tasks.reviews import ATTRIBUTES, SIZES, WORDS, reviews
+from leakboard.bench.tasks.reviews import ATTRIBUTES, SIZES, WORDS, reviews
 
 HASH = "6c4946146b0024c1f135d1332576c458d616d1a533f42c3e7093d793ecd901f2"
 
@@ -28,7 +28,7 @@ def test_content_hash_is_pinned_so_that_old_records_stay_comparable():
 
 @pytest.mark.parametrize("hash_seed", ["0", "1234"])
 def test_content_does_not_depend_on_the_process_or_its_hash_seed(hash_seed):
-    code = "from bench.tasks.reviews import reviews; print(reviews().hash)"
+    code = "from leakboard.bench.tasks.reviews import reviews; print(reviews().hash)"
     assert printed(code, hash_seed) == HASH
 
 

@@ -8,11 +8,11 @@ from folders import DATA, needs_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.tasks import shared
-from bench.tasks.loading import load_task
-from bench.tasks.reviews import reviews
-from bench.tasks.sources import RUN, public_rows
-from bench.tasks.task import Split
+from leakboard.bench.tasks import shared
+from leakboard.bench.tasks.loading import load_task
+from leakboard.bench.tasks.reviews import reviews
+from leakboard.bench.tasks.sources import RUN, public_rows
+from leakboard.bench.tasks.task import Split
 
 
 def split(*texts, pairs=None):

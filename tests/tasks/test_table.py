@@ -7,7 +7,7 @@ import gzip
 import pytest
 from folders import failure, write
 
-from bench.tasks.loading import load_task
+from leakboard.bench.tasks.loading import load_task
 
 
 def test_quotes_and_the_word_null_are_plain_text(sst2):

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench.records import Store
-from leaderboards.tables import boards, matrices
-from leaderboards.tables.comparisons import comparisons
-from leaderboards.terminal import board_tables, matrix_tables
+from leakboard.bench.records import Store
+from leakboard.leaderboards.tables import boards, matrices
+from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.terminal import board_tables, matrix_tables
 
 MATRIX = Path(__file__).parents[2] / "results" / "published" / "matrix"
 

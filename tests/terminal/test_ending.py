@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from records import leak, record, sweep
 
-from leaderboards.tables import comparisons
-from leaderboards.terminal import ending
+from leakboard.leaderboards.tables import comparisons
+from leakboard.leaderboards.terminal import ending
 
 pytestmark = pytest.mark.usefixtures("certified")
 

@@ -9,10 +9,10 @@ import pytest
 from records import estimate, leak, record, skipped, sweep
 from rich.console import Console
 
-from bench.contracts.channels import Channel
-from bench.contracts.threat import Goal
-from leaderboards.tables.frame import frame, in_order
-from leaderboards.terminal.results import best_tables, summary_tables
+from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.tables.frame import frame, in_order
+from leakboard.leaderboards.terminal.results import best_tables, summary_tables
 
 pytestmark = pytest.mark.usefixtures("few_methods", "certified")
 

@@ -7,18 +7,18 @@ from cells import load_tiny
 from records import record
 
 import leakboard as lb
-from bench.contracts.errors import LeakboardError
-from bench.contracts.settings import TrainSettings
-from bench.records.store import Store
-from bench.running import plan as planning
-from bench.suites.row import SuiteRow
-from bench.suites.suite import load_suite
-from bench.tuning import halving
-from bench.tuning.halving import MOST, _Race, tune
-from bench.tuning.trials import HEAD, Trial, affordable, trials_of
-from defenses.blackout import Blackout
-from defenses.dpsgd import DPSGD
-from defenses.sap import SAP
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.records.store import Store
+from leakboard.bench.running import plan as planning
+from leakboard.bench.suites.row import SuiteRow
+from leakboard.bench.suites.suite import load_suite
+from leakboard.bench.tuning import halving
+from leakboard.bench.tuning.halving import MOST, _Race, tune
+from leakboard.bench.tuning.trials import HEAD, Trial, affordable, trials_of
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.sap import SAP
 
 SUITE = {
     "name": "mine",

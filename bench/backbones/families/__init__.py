@@ -8,8 +8,8 @@ from __future__ import annotations
 import pkgutil
 from importlib import import_module
 
-from bench.backbones.family import Family
-from bench.contracts import LeakboardError
+from leakboard.bench.backbones.family import Family
+from leakboard.bench.contracts import LeakboardError
 
 
 def family_of(model_type: str, where: str) -> Family:

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, cast
 from torch import Tensor, nn
 from transformers.masking_utils import create_bidirectional_mask
 
-from bench.backbones.family import Family
-from bench.backbones.prefix import Prefix
+from leakboard.bench.backbones.family import Family
+from leakboard.bench.backbones.prefix import Prefix
 
 
 class Bert(Family):

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, cast
 
 from torch import Tensor
 
-from bench.backbones.families.bert import Bert
-from bench.backbones.prefix import Prefix
+from leakboard.bench.backbones.families.bert import Bert
+from leakboard.bench.backbones.prefix import Prefix
 
 
 class Deberta(Bert):

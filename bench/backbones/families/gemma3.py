@@ -7,8 +7,8 @@ from typing import Any, ClassVar, cast
 
 from torch import Tensor, nn
 
-from bench.backbones.families.llama import Llama
-from bench.contracts import LeakboardError
+from leakboard.bench.backbones.families.llama import Llama
+from leakboard.bench.contracts import LeakboardError
 
 
 class Gemma3(Llama):

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from transformers.masking_utils import create_causal_mask
 
-from bench.backbones.family import Family
-from bench.backbones.prefix import Prefix
+from leakboard.bench.backbones.family import Family
+from leakboard.bench.backbones.prefix import Prefix
 
 
 class GPT2(Family):

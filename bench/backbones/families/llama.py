@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from transformers.masking_utils import create_causal_mask, create_sliding_window_causal_mask
 
-from bench.backbones.family import Family
-from bench.backbones.prefix import Prefix
+from leakboard.bench.backbones.family import Family
+from leakboard.bench.backbones.prefix import Prefix
 
 FULL, WINDOW = "full_attention", "sliding_attention"
 """Whether a block attends to all that stands before a token or to the nearest part of it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from bench.backbones.families.llama import FULL, WINDOW, Llama
+from leakboard.bench.backbones.families.llama import FULL, WINDOW, Llama
 
 
 class Mistral(Llama):

@@ -11,8 +11,8 @@ from transformers.masking_utils import (
     create_bidirectional_sliding_window_mask,
 )
 
-from bench.backbones.family import Family
-from bench.backbones.prefix import Prefix
+from leakboard.bench.backbones.family import Family
+from leakboard.bench.backbones.prefix import Prefix
 
 
 class ModernBert(Family):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
-from bench.backbones.families.llama import Llama
+from leakboard.bench.backbones.families.llama import Llama
 
 
 class Qwen(Llama):

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from bench.backbones.families.bert import Bert
+from leakboard.bench.backbones.families.bert import Bert
 
 
 class Roberta(Bert):

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, cast
 
 from torch import Tensor, nn
 
-from bench.backbones.families.bert import between
-from bench.backbones.family import Family
-from bench.backbones.prefix import Prefix
+from leakboard.bench.backbones.families.bert import between
+from leakboard.bench.backbones.family import Family
+from leakboard.bench.backbones.prefix import Prefix
 
 
 class T5(Family):

@@ -11,19 +11,19 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from leaderboards.figures.drawing import Asked
-from leaderboards.figures.label_leak import (
+from leakboard.leaderboards.figures.drawing import Asked
+from leakboard.leaderboards.figures.label_leak import (
     DEFINED,
     caveats,
     leaks,
     named_settings,
     strongest_leaks,
 )
-from leaderboards.figures.legend import GREY, HIDDEN
-from leaderboards.figures.notes import measured_on
-from leaderboards.figures.point_labels import BACKGROUND
-from leaderboards.figures.sheet import SMALL, Sheet, save, styled
-from leaderboards.tables import NOT_SHOWN, PROVEN, SETTING, RecordSet, look
+from leakboard.leaderboards.figures.legend import GREY, HIDDEN
+from leakboard.leaderboards.figures.notes import measured_on
+from leakboard.leaderboards.figures.point_labels import BACKGROUND
+from leakboard.leaderboards.figures.sheet import SMALL, Sheet, save, styled
+from leakboard.leaderboards.tables import NOT_SHOWN, PROVEN, SETTING, RecordSet, look
 
 PANEL = 2.6
 """Inches, least width of a panel."""
@@ -45,8 +45,8 @@ def bars(frame: pd.DataFrame, known: pd.DataFrame | None, out: Path, title: str)
     Where no leak is shown, a hatched field stands for any; a line says what the strongest attack reads.
 
     Args:
-        frame: as `leaderboards.tables.frame.frame` builds it.
-        known: what a paper prints, as `leaderboards.tables.printed.printed` builds it; drawn as hollow signs.
+        frame: as `leakboard.leaderboards.tables.frame.frame` builds it.
+        known: what a paper prints, as `leakboard.leaderboards.tables.printed.printed` builds it; drawn as hollow signs.
     """
     points = leaks(frame)
     most = strongest_leaks(frame).set_index(SETTING)["success"]

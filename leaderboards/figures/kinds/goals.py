@@ -12,11 +12,11 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from bench.contracts import GLOSSARY, LeakboardError
-from leaderboards.figures.drawing import Asked
-from leaderboards.figures.legend import GREY, HIDDEN
-from leaderboards.figures.sheet import Sheet, save, settle, styled
-from leaderboards.tables import NOTHING_WORKS, Line, Matrix, RecordSet, Shield, look, matrices
+from leakboard.bench.contracts import GLOSSARY, LeakboardError
+from leakboard.leaderboards.figures.drawing import Asked
+from leakboard.leaderboards.figures.legend import GREY, HIDDEN
+from leakboard.leaderboards.figures.sheet import Sheet, save, settle, styled
+from leakboard.leaderboards.tables import NOTHING_WORKS, Line, Matrix, RecordSet, Shield, look, matrices
 
 ROW, CELL = 0.36, 1.15
 """Inches of a defense and of a goal."""
@@ -47,7 +47,7 @@ def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
 
 
 def goals(found: Sequence[Matrix], out: Path, title: str) -> list[Path]:
-    """Draws one matrix below the other, as `leaderboards.tables.matrix` makes them.
+    """Draws one matrix below the other, as `leakboard.leaderboards.tables.matrix` makes them.
 
     Raises:
         LeakboardError: there is none.

@@ -12,15 +12,15 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from bench.contracts import LeakboardError, Record, TrainSettings, digest
-from bench.defending import DETECTORS
-from bench.scoring import GAINED
-from bench.suites import in_words
-from bench.tasks import CEILING, copies_of, planted_view
-from leaderboards.figures.drawing import Asked
-from leaderboards.figures.legend import CHANCE, GREY
-from leaderboards.figures.sheet import Sheet, save, styled
-from leaderboards.tables import (
+from leakboard.bench.contracts import LeakboardError, Record, TrainSettings, digest
+from leakboard.bench.defending import DETECTORS
+from leakboard.bench.scoring import GAINED
+from leakboard.bench.suites import in_words
+from leakboard.bench.tasks import CEILING, copies_of, planted_view
+from leakboard.leaderboards.figures.drawing import Asked
+from leakboard.leaderboards.figures.legend import CHANCE, GREY
+from leakboard.leaderboards.figures.sheet import Sheet, save, styled
+from leakboard.leaderboards.tables import (
     NOT_SHOWN,
     SETTING,
     RecordSet,
@@ -62,7 +62,7 @@ def memory(
     that differ in how often canaries were planted share a row.
 
     Args:
-        printed: as `leaderboards.tables.printed.printed` builds it; its exposures are drawn hollow in the rows
+        printed: as `leakboard.leaderboards.tables.printed.printed` builds it; its exposures are drawn hollow in the rows
             of the settings that agree in all that they state.
 
     Raises:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.contracts import LeakboardError, Projection, Record
-from leaderboards.figures.drawing import Asked
-from leaderboards.figures.label_leak import records_by_setting
-from leaderboards.figures.sheet import Sheet, save, styled
-from leaderboards.tables import RecordSet
+from leakboard.bench.contracts import LeakboardError, Projection, Record
+from leakboard.leaderboards.figures.drawing import Asked
+from leakboard.leaderboards.figures.label_leak import records_by_setting
+from leakboard.leaderboards.figures.sheet import Sheet, save, styled
+from leakboard.leaderboards.tables import RecordSet
 
 CLASSES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 """Of labels in a scatter plot; after Okabe and Ito."""

@@ -10,20 +10,20 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from leaderboards.figures.curves import Curve, measured_curves
-from leaderboards.figures.drawing import Asked
-from leaderboards.figures.label_leak import (
+from leakboard.leaderboards.figures.curves import Curve, measured_curves
+from leakboard.leaderboards.figures.drawing import Asked
+from leakboard.leaderboards.figures.label_leak import (
     DEFINED,
     ON_ACTIVATIONS,
     caveats,
     leaks,
     strongest_leaks,
 )
-from leaderboards.figures.legend import GREY, darker
-from leaderboards.figures.notes import measured_on
-from leaderboards.figures.point_labels import Label, place
-from leaderboards.figures.sheet import SMALL, Sheet, save, settle, styled
-from leaderboards.tables import NOT_SHOWN, RecordSet
+from leakboard.leaderboards.figures.legend import GREY, darker
+from leakboard.leaderboards.figures.notes import measured_on
+from leakboard.leaderboards.figures.point_labels import Label, place
+from leakboard.leaderboards.figures.sheet import SMALL, Sheet, save, settle, styled
+from leakboard.leaderboards.tables import NOT_SHOWN, RecordSet
 
 PANEL = 3.2
 """Inches, width of one panel."""

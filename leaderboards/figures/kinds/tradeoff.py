@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from bench.contracts import Goal, LeakboardError, did_you_mean
-from leaderboards.figures.curves import Curve, measured_curves, printed_curves
-from leaderboards.figures.drawing import Asked
-from leaderboards.figures.legend import (
+from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
+from leakboard.leaderboards.figures.curves import Curve, measured_curves, printed_curves
+from leakboard.leaderboards.figures.drawing import Asked
+from leakboard.leaderboards.figures.legend import (
     BEFORE,
     CHANCE,
     ENVELOPE,
@@ -30,11 +30,11 @@ from leaderboards.figures.legend import (
     references,
     strokes,
 )
-from leaderboards.figures.notes import AGAINST, note
-from leaderboards.figures.point_labels import Label, place
-from leaderboards.figures.sheet import SMALL, WIDTHS, save, styled
-from leaderboards.figures.sweep import sweep
-from leaderboards.tables import (
+from leakboard.leaderboards.figures.notes import AGAINST, note
+from leakboard.leaderboards.figures.point_labels import Label, place
+from leakboard.leaderboards.figures.sheet import SMALL, WIDTHS, save, styled
+from leakboard.leaderboards.figures.sweep import sweep
+from leakboard.leaderboards.tables import (
     NOT_SHOWN,
     PAPER,
     STRONGEST,
@@ -84,10 +84,10 @@ def tradeoff(
     """Draws utility (up) against empirical privacy (right), a panel for each task and attribute.
 
     Args:
-        points: as `leaderboards.tables.points.points` builds them.
+        points: as `leakboard.leaderboards.tables.points.points` builds them.
         out: where to write; .png (200 dpi), .svg and .pdf take the place of its suffix.
         title: above the panels.
-        known: what a paper prints, as `leaderboards.tables.printed.printed` builds it; drawn hollow and
+        known: what a paper prints, as `leakboard.leaderboards.tables.printed.printed` builds it; drawn hollow and
             dashed in the panels of tasks that were measured too.
         more: what the reader must know of the printed points.
         about: model, data, training and seeds, where all points share them.

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from bench.contracts import LeakboardError, Point, Record
-from leaderboards.figures.curves import STYLES
-from leaderboards.figures.drawing import Asked
-from leaderboards.figures.label_leak import ATTACKS, CHANNEL, at_worst, records_by_setting
-from leaderboards.figures.legend import CHANCE, GREY
-from leaderboards.figures.sheet import SMALL, Sheet, save, styled
-from leaderboards.tables import NOT_SHOWN, RecordSet, counted, frame, interval, look
+from leakboard.bench.contracts import LeakboardError, Point, Record
+from leakboard.leaderboards.figures.curves import STYLES
+from leakboard.leaderboards.figures.drawing import Asked
+from leakboard.leaderboards.figures.label_leak import ATTACKS, CHANNEL, at_worst, records_by_setting
+from leakboard.leaderboards.figures.legend import CHANCE, GREY
+from leakboard.leaderboards.figures.sheet import SMALL, Sheet, save, styled
+from leakboard.leaderboards.tables import NOT_SHOWN, RecordSet, counted, frame, interval, look
 
 CHANNELS = (CHANNEL, "gradients")
 PANEL = 2.6

@@ -10,7 +10,7 @@ from typing import Any
 
 from submitted import manifest, members, resealed, zipped
 
-from bench.contracts.cell import Cell
+from leakboard.bench.contracts.cell import Cell
 from hostile.values import changed, dumped, flipped, strange
 
 

@@ -29,102 +29,102 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from bench import __version__ as __version__
-from bench.contracts import LeakboardError as LeakboardError
-from bench.contracts import path_of
+from leakboard.bench import __version__ as __version__
+from leakboard.bench.contracts import LeakboardError as LeakboardError
+from leakboard.bench.contracts import path_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from bench.backbones import Backbone as Backbone
-    from bench.backbones import LanguageModel as LanguageModel
-    from bench.backbones import Neighbours as Neighbours
-    from bench.backbones import Network as Network
-    from bench.backbones import Ragged as Ragged
-    from bench.backbones import Tokens as Tokens
-    from bench.backbones import by_length as by_length
-    from bench.conformance import Report as Report
-    from bench.contracts import Cell as Cell
-    from bench.contracts import Channel as Channel
-    from bench.contracts import Claim as Claim
-    from bench.contracts import Collected as Collected
-    from bench.contracts import Envelope as Envelope
-    from bench.contracts import Estimate as Estimate
-    from bench.contracts import Goal as Goal
-    from bench.contracts import Guess as Guess
-    from bench.contracts import Ints as Ints
-    from bench.contracts import Knows as Knows
-    from bench.contracts import Leak as Leak
-    from bench.contracts import Measure as Measure
-    from bench.contracts import Message as Message
-    from bench.contracts import MissingExtra as MissingExtra
-    from bench.contracts import Objective as Objective
-    from bench.contracts import Plant as Plant
-    from bench.contracts import Record as Record
-    from bench.contracts import Recording as Recording
-    from bench.contracts import Seeds as Seeds
-    from bench.contracts import ThreatModel as ThreatModel
-    from bench.contracts import TrainSettings as TrainSettings
-    from bench.contracts import Transcript as Transcript
-    from bench.exchange import Api as Api
-    from bench.exchange import Batch as Batch
-    from bench.exchange import Diverged as Diverged
-    from bench.exchange import Predictor as Predictor
-    from bench.exchange import Released as Released
-    from bench.exchange import Session as Session
-    from bench.exchange import Trainee as Trainee
-    from bench.exchange import Tuned as Tuned
-    from bench.exchange import Wire as Wire
-    from bench.foreign import Recorder as Recorder
-    from bench.methods import Attack as Attack
-    from bench.methods import Auxiliary as Auxiliary
-    from bench.methods import Defense as Defense
-    from bench.methods import Knowledge as Knowledge
-    from bench.methods import Labelled as Labelled
-    from bench.methods import Query as Query
-    from bench.methods import Shadows as Shadows
-    from bench.methods import Silent as Silent
-    from bench.methods import Source as Source
-    from bench.running import Engine as Engine
-    from bench.suites import Suite as Suite
-    from bench.tasks import OwnTask as OwnTask
-    from bench.tasks import Span as Span
-    from bench.tasks import Split as Split
-    from bench.tasks import Task as Task
-    from bench.tuning import Tuning as Tuning
-    from leaderboards.findings import Finding as Finding
-    from leaderboards.report import report as report
-    from leaderboards.results import Attacked as Attacked
-    from leaderboards.results import Results as Results
-    from leaderboards.results import attack as attack
-    from leaderboards.results import diff as diff
-    from leaderboards.results import load as load
-    from leaderboards.results import published as published
-    from leaderboards.results import push as push
-    from leaderboards.results import snapshot as snapshot
-    from leaderboards.tables import Best as Best
-    from leaderboards.tables import Change as Change
-    from leaderboards.tables import Changes as Changes
-    from leaderboards.tables import Choice as Choice
-    from leaderboards.tables import Evidence as Evidence
+    from leakboard.bench.backbones import Backbone as Backbone
+    from leakboard.bench.backbones import LanguageModel as LanguageModel
+    from leakboard.bench.backbones import Neighbours as Neighbours
+    from leakboard.bench.backbones import Network as Network
+    from leakboard.bench.backbones import Ragged as Ragged
+    from leakboard.bench.backbones import Tokens as Tokens
+    from leakboard.bench.backbones import by_length as by_length
+    from leakboard.bench.conformance import Report as Report
+    from leakboard.bench.contracts import Cell as Cell
+    from leakboard.bench.contracts import Channel as Channel
+    from leakboard.bench.contracts import Claim as Claim
+    from leakboard.bench.contracts import Collected as Collected
+    from leakboard.bench.contracts import Envelope as Envelope
+    from leakboard.bench.contracts import Estimate as Estimate
+    from leakboard.bench.contracts import Goal as Goal
+    from leakboard.bench.contracts import Guess as Guess
+    from leakboard.bench.contracts import Ints as Ints
+    from leakboard.bench.contracts import Knows as Knows
+    from leakboard.bench.contracts import Leak as Leak
+    from leakboard.bench.contracts import Measure as Measure
+    from leakboard.bench.contracts import Message as Message
+    from leakboard.bench.contracts import MissingExtra as MissingExtra
+    from leakboard.bench.contracts import Objective as Objective
+    from leakboard.bench.contracts import Plant as Plant
+    from leakboard.bench.contracts import Record as Record
+    from leakboard.bench.contracts import Recording as Recording
+    from leakboard.bench.contracts import Seeds as Seeds
+    from leakboard.bench.contracts import ThreatModel as ThreatModel
+    from leakboard.bench.contracts import TrainSettings as TrainSettings
+    from leakboard.bench.contracts import Transcript as Transcript
+    from leakboard.bench.exchange import Api as Api
+    from leakboard.bench.exchange import Batch as Batch
+    from leakboard.bench.exchange import Diverged as Diverged
+    from leakboard.bench.exchange import Predictor as Predictor
+    from leakboard.bench.exchange import Released as Released
+    from leakboard.bench.exchange import Session as Session
+    from leakboard.bench.exchange import Trainee as Trainee
+    from leakboard.bench.exchange import Tuned as Tuned
+    from leakboard.bench.exchange import Wire as Wire
+    from leakboard.bench.foreign import Recorder as Recorder
+    from leakboard.bench.methods import Attack as Attack
+    from leakboard.bench.methods import Auxiliary as Auxiliary
+    from leakboard.bench.methods import Defense as Defense
+    from leakboard.bench.methods import Knowledge as Knowledge
+    from leakboard.bench.methods import Labelled as Labelled
+    from leakboard.bench.methods import Query as Query
+    from leakboard.bench.methods import Shadows as Shadows
+    from leakboard.bench.methods import Silent as Silent
+    from leakboard.bench.methods import Source as Source
+    from leakboard.bench.running import Engine as Engine
+    from leakboard.bench.suites import Suite as Suite
+    from leakboard.bench.tasks import OwnTask as OwnTask
+    from leakboard.bench.tasks import Span as Span
+    from leakboard.bench.tasks import Split as Split
+    from leakboard.bench.tasks import Task as Task
+    from leakboard.bench.tuning import Tuning as Tuning
+    from leakboard.leaderboards.findings import Finding as Finding
+    from leakboard.leaderboards.report import report as report
+    from leakboard.leaderboards.results import Attacked as Attacked
+    from leakboard.leaderboards.results import Results as Results
+    from leakboard.leaderboards.results import attack as attack
+    from leakboard.leaderboards.results import diff as diff
+    from leakboard.leaderboards.results import load as load
+    from leakboard.leaderboards.results import published as published
+    from leakboard.leaderboards.results import push as push
+    from leakboard.leaderboards.results import snapshot as snapshot
+    from leakboard.leaderboards.tables import Best as Best
+    from leakboard.leaderboards.tables import Change as Change
+    from leakboard.leaderboards.tables import Changes as Changes
+    from leakboard.leaderboards.tables import Choice as Choice
+    from leakboard.leaderboards.tables import Evidence as Evidence
 
 _ROOMS = {
-    "bench.backbones": "Backbone LanguageModel Neighbours Network Ragged Tokens by_length",
-    "bench.conformance": "Report",
-    "bench.contracts": "Cell Channel Claim Collected Envelope Estimate Goal Guess Ints Knows Leak "
+    "leakboard.bench.backbones": "Backbone LanguageModel Neighbours Network Ragged Tokens by_length",
+    "leakboard.bench.conformance": "Report",
+    "leakboard.bench.contracts": "Cell Channel Claim Collected Envelope Estimate Goal Guess Ints Knows Leak "
     "Measure Message MissingExtra Objective Plant Record Recording Seeds ThreatModel "
     "TrainSettings Transcript",
-    "bench.exchange": "Api Batch Diverged Predictor Released Session Trainee Tuned Wire",
-    "bench.foreign": "Recorder",
-    "bench.methods": "Attack Auxiliary Defense Knowledge Labelled Query Shadows Silent Source",
-    "bench.running": "Engine",
-    "bench.suites": "Suite",
-    "bench.tasks": "OwnTask Span Split Task",
-    "bench.tuning": "Tuning",
-    "leaderboards.findings": "Finding",
-    "leaderboards.report": "report",
-    "leaderboards.results": "Attacked Results attack diff load published push snapshot",
-    "leaderboards.tables": "Best Change Changes Choice Evidence",
+    "leakboard.bench.exchange": "Api Batch Diverged Predictor Released Session Trainee Tuned Wire",
+    "leakboard.bench.foreign": "Recorder",
+    "leakboard.bench.methods": "Attack Auxiliary Defense Knowledge Labelled Query Shadows Silent Source",
+    "leakboard.bench.running": "Engine",
+    "leakboard.bench.suites": "Suite",
+    "leakboard.bench.tasks": "OwnTask Span Split Task",
+    "leakboard.bench.tuning": "Tuning",
+    "leakboard.leaderboards.findings": "Finding",
+    "leakboard.leaderboards.report": "report",
+    "leakboard.leaderboards.results": "Attacked Results attack diff load published push snapshot",
+    "leakboard.leaderboards.tables": "Best Change Changes Choice Evidence",
 }
 """Names by the room they live in, loaded when they are asked for: torch takes seconds."""
 _NOUNS = {noun: room for room, nouns in _ROOMS.items() for noun in nouns.split()}
@@ -184,11 +184,11 @@ def run(
         LeakboardError: whatever is wrong with an argument; the suite's mistakes all at once.
         MissingExtra: of `log_to`.
     """
-    from bench.backbones import device_of
-    from bench.records import Store
-    from bench.running import Engine, Tracked, check_tracker, console_of, make_plan, notes, shown_on
-    from bench.suites import load_suite
-    from leaderboards.results import LOCAL, Results
+    from leakboard.bench.backbones import device_of
+    from leakboard.bench.records import Store
+    from leakboard.bench.running import Engine, Tracked, check_tracker, console_of, make_plan, notes, shown_on
+    from leakboard.bench.suites import load_suite
+    from leakboard.leaderboards.results import LOCAL, Results
 
     engine = workers if isinstance(workers, Engine) else Engine(workers)
     if log_to is not None:
@@ -233,12 +233,12 @@ def tune(
     Raises:
         LeakboardError: whatever is wrong with an argument; or the suite reports on what is selected on.
     """
-    from bench.backbones import device_of
-    from bench.running import Engine, console_of
-    from bench.suites import load_suite
-    from bench.tuning import check_place, kept
-    from bench.tuning import tune as chosen
-    from leaderboards.results import LOCAL
+    from leakboard.bench.backbones import device_of
+    from leakboard.bench.running import Engine, console_of
+    from leakboard.bench.suites import load_suite
+    from leakboard.bench.tuning import check_place, kept
+    from leakboard.bench.tuning import tune as chosen
+    from leakboard.leaderboards.results import LOCAL
 
     engine = workers if isinstance(workers, Engine) else Engine(workers)
     loaded, console = load_suite(suite).override(**instead), console_of(progress)
@@ -273,8 +273,8 @@ def choose(
     Raises:
         LeakboardError: an unknown word, or no records of the task; the message gives the nearest one.
     """
-    from leaderboards.results import Results, published
-    from leaderboards.tables import choose as chosen
+    from leakboard.leaderboards.results import Results, published
+    from leakboard.leaderboards.tables import choose as chosen
 
     if records is not None and not isinstance(records, Results):
         raise LeakboardError(
@@ -294,7 +294,7 @@ def findings(*folders: str | Path, rule: str | None = None) -> list[Finding]:
     Raises:
         LeakboardError: no records, or no such rule.
     """
-    from leaderboards.results import load, published
+    from leakboard.leaderboards.results import load, published
 
     among = load(*folders) if folders else published()
     return among.findings(rule)
@@ -310,7 +310,7 @@ def check(method: str | Path | type[Defense | Attack] | Defense | Attack) -> Rep
         LeakboardError: it is none of these.
         MissingExtra: it needs an optional part that is not installed.
     """
-    from bench.conformance import check_method
+    from leakboard.bench.conformance import check_method
 
     return check_method(method)
 
