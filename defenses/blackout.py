@@ -24,6 +24,7 @@ class Blackout(Defense):
     """
 
     name: ClassVar[str] = "blackout"
+    display_name: ClassVar[str] = "Noise only"
     source: ClassVar[Source] = Source("Leakboard", "control")
     emits: ClassVar[frozenset[Channel]] = frozenset(
         {

@@ -33,6 +33,7 @@ class CAPE(Pooling):
     """
 
     name: ClassVar[str] = "cape"
+    display_name: ClassVar[str] = "CAPE"
     source: ClassVar[Source] = Source(
         "CAPE: Context-Aware Private Embeddings for Private Language Learning (Plant et al. 2021)",
         "section 3",

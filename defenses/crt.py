@@ -17,6 +17,7 @@ class CRT(Redacting, Private):
     """The owner masks secrets, keeps one of each example, and trains on these with DP-SGD."""
 
     name: ClassVar[str] = "crt"
+    display_name: ClassVar[str] = "CRT"
     source: ClassVar[Source] = Source(
         "Provably Confidential Language Modelling (Zhao et al. 2022)",
         "algorithm 1",

@@ -31,6 +31,7 @@ class CusTextPlus(Substituting):
     """
 
     name: ClassVar[str] = "custext-plus"
+    display_name: ClassVar[str] = "CusText+"
     source: ClassVar[Source] = Source(
         "A Customized Text Sanitization Mechanism with Differential Privacy (Chen et al. 2023)",
         "sections 3.2 and 3.3, algorithm 1",

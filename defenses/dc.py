@@ -23,6 +23,7 @@ class DistanceCorrelation(Defense):
     """Adds weight × log dCor(h, y) to the customer's loss; gradients go up in the clear."""
 
     name: ClassVar[str] = "dc"
+    display_name: ClassVar[str] = "DC"
     source: ClassVar[Source] = Source(
         "Label Leakage and Protection from Forward Embedding in Vertical Federated Learning "
         "(Sun et al. 2022)",

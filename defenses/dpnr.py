@@ -29,6 +29,7 @@ class DPNR(Pooling):
     """
 
     name: ClassVar[str] = "dpnr"
+    display_name: ClassVar[str] = "DPNR"
     source: ClassVar[Source] = Source(
         "Differentially Private Representation for NLP: Formal Guarantee and An Empirical Study on "
         "Privacy and Fairness (Lyu et al. 2020)",

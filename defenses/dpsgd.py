@@ -20,6 +20,7 @@ class DPSGD(Private):
     """
 
     name: ClassVar[str] = "dpsgd"
+    display_name: ClassVar[str] = "DP-SGD"
     source: ClassVar[Source] = Source(
         "Deep Learning with Differential Privacy (Abadi et al. 2016)",
         "algorithm 1",

@@ -5,7 +5,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from leakboard.bench.backbones import Ragged, Tokens, adapted, by_length, label_loss, next_tokens, read_by
+from leakboard.bench.backbones import (
+    Ragged,
+    Tokens,
+    adapted,
+    by_length,
+    label_loss,
+    next_tokens,
+    read_by,
+)
 from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
 from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned
 from leakboard.bench.methods import Defense, Source
@@ -19,6 +27,7 @@ class Frozen(Defense):
     """
 
     name: ClassVar[str] = "frozen"
+    display_name: ClassVar[str] = "Frozen encoder"
     source: ClassVar[Source] = Source("P³EFT, 'no adapters' baseline", "section 4.2")
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.TOKENS, Channel.ACTIVATIONS})
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.LABEL})

@@ -37,6 +37,7 @@ class JFT(Redacting, Private):
     """
 
     name: ClassVar[str] = "jft"
+    display_name: ClassVar[str] = "JFT"
     source: ClassVar[Source] = Source(
         "Just Fine-tune Twice: Selective Differential Privacy for Large Language Models "
         "(Shi et al. 2022)",

@@ -16,6 +16,7 @@ class NoDefense(Defense):
     """
 
     name: ClassVar[str] = "none"
+    display_name: ClassVar[str] = "No protection"
     source: ClassVar[Source] = Source("P³EFT, API fine-tuning without protection", "section 3")
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS | {Channel.MODEL}
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})

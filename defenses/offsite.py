@@ -41,6 +41,7 @@ class OffsiteTuning(Defense):
     """
 
     name: ClassVar[str] = "offsite-tuning"
+    display_name: ClassVar[str] = "Offsite-tuning"
     source: ClassVar[Source] = Source(
         "Offsite-Tuning: Transfer Learning without Full Model (Xiao et al. 2023)",
         "section 3",

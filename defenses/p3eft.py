@@ -28,6 +28,7 @@ class P3EFT(Defense):
     """
 
     name: ClassVar[str] = "p3eft"
+    display_name: ClassVar[str] = "P³EFT"
     source: ClassVar[Source] = Source(
         "Privacy-Preserving LLM Fine-Tuning over API (P³EFT)", "sections 3.2 and 3.3, algorithm 2"
     )

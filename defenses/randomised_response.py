@@ -22,6 +22,7 @@ class RandomisedResponse(Defense):
     """
 
     name: ClassVar[str] = "randomised-response"
+    display_name: ClassVar[str] = "Randomised response"
     formerly: ClassVar[tuple[str, ...]] = ("pslf",)
     source: ClassVar[Source] = Source(
         "Randomized Response (Warner 1965), of labels as in Deep Learning with Label Differential "

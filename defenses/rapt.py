@@ -32,6 +32,7 @@ class RAPT(Defense):
     """
 
     name: ClassVar[str] = "rapt"
+    display_name: ClassVar[str] = "RAPT"
     source: ClassVar[Source] = Source(
         "Privacy-Preserving Prompt Tuning for Large Language Model Services (Li et al. 2023)",
         "first version, section 3",

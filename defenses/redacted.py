@@ -18,6 +18,7 @@ class Redacted(Redacting):
     """
 
     name: ClassVar[str] = "redacted"
+    display_name: ClassVar[str] = "Redaction"
     source: ClassVar[Source] = Source(
         "Just Fine-tune Twice: Selective Differential Privacy for Large Language Models "
         "(Shi et al. 2022)",

@@ -34,6 +34,7 @@ class SanTextPlus(Substituting):
     """
 
     name: ClassVar[str] = "santext-plus"
+    display_name: ClassVar[str] = "SanText+"
     source: ClassVar[Source] = Source(
         "Differential Privacy for Text Analytics via Natural Text Sanitization (Yue et al. 2021)",
         "section 4.2, algorithm 2",

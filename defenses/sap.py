@@ -30,6 +30,7 @@ class SAP(Defense):
     """
 
     name: ClassVar[str] = "sap"
+    display_name: ClassVar[str] = "SAP"
     source: ClassVar[Source] = Source(
         "A Split-and-Privatize Framework for Large Language Model Fine-Tuning",
         "sections 4.2 and 4.3, algorithm 1",

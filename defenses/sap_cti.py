@@ -23,6 +23,7 @@ class SAPCTI(SAP):
     """Contributing tokens: the top k of each class by utility importance, k as large as `share` allows."""
 
     name: ClassVar[str] = "sap-cti"
+    display_name: ClassVar[str] = "SAP-CTI"
     source: ClassVar[Source] = Source(
         "A Split-and-Privatize Framework for Large Language Model Fine-Tuning",
         "section 4.4, equation 5",

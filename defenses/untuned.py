@@ -19,6 +19,7 @@ class Untuned(Defense):
     """
 
     name: ClassVar[str] = "untuned"
+    display_name: ClassVar[str] = "Untuned model"
     source: ClassVar[Source] = Source("Leakboard", "reference")
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})

@@ -29,6 +29,8 @@ class Method(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: ClassVar[str]
+    display_name: ClassVar[str] = ""
+    """As its authors write it, for sentences and figures; the name where empty."""
     source: ClassVar[Source]
     version: ClassVar[int] = 1
     """Raise it when a change alters results, so that old records no longer stand for the new method."""

@@ -5,6 +5,7 @@ from .certificates import NEEDED as NEEDED
 from .certificates import Strengths as Strengths
 from .certificates import advantage_low as advantage_low
 from .certificates import strengths as strengths
+from .certificates import twin_settings as twin_settings
 from .checks import FLAGS as FLAGS
 from .checks import Flags as Flags
 from .checks import cannot_fail as cannot_fail
@@ -20,6 +21,7 @@ from .guesses import BadGuess as BadGuess
 from .guesses import Truth as Truth
 from .guesses import score as score
 from .guesses import score_over_training as score_over_training
+from .halves import half_successes as half_successes
 from .memory import score_canaries as score_canaries
 from .memory import score_members as score_members
 from .metrics import GAINED as GAINED

@@ -52,7 +52,10 @@ def strengths(records: Sequence[Record]) -> Strengths:
     cell was, else where the attack works best on it. Leaks whose twin was not attacked so are absent.
     Where the protection is off a cell is its own twin.
     """
-    whole, twins_of = cache(_whole), cache(_twins)  # for this call: methods may be added later
+    whole, twins_of = (
+        cache(_whole),
+        cache(twin_settings),
+    )  # for this call: methods may be added later
     lows: dict[tuple[Setting, What], dict[str, list[float]]] = {}
     open_: dict[str, set[Setting]] = {}
     for record in records:
@@ -111,8 +114,8 @@ def _whole(setting: Setting) -> Setting:
     return setting if defense is None else _of(defense)
 
 
-def _twins(setting: Setting) -> frozenset[Setting] | None:
-    """The settings on which attacks on this one are certified; None where its method is not known here."""
+def twin_settings(setting: Setting) -> frozenset[Setting] | None:
+    """Defenses and parameters with the protection of a setting off; None for a method that is not installed."""
     defense = _built(setting)
     if defense is None:
         return None

@@ -118,7 +118,7 @@ def auc(values: NDArray[Any], labels: NDArray[Any], classes: int) -> Floats:
 
     For more than two classes the mean over classes of the sign-free AUC of each against the rest.
     """
-    return _mean([_sign_free(a) for a in _aucs(values, labels, classes)])
+    return _mean([_sign_free(a) for a in directed_aucs(values, labels, classes)])
 
 
 def matching(values: NDArray[Any], labels: NDArray[Any], classes: int) -> Floats:
@@ -142,7 +142,7 @@ def balanced(values: NDArray[Any], labels: NDArray[Any], classes: int) -> Floats
 MEASURES = {"auc": auc, "matching": matching, "balanced accuracy": balanced}
 
 
-def _aucs(values: NDArray[Any], labels: NDArray[Any], classes: int) -> list[Floats]:
+def directed_aucs(values: NDArray[Any], labels: NDArray[Any], classes: int) -> list[Floats]:
     """Per class against the rest [R]; one for two classes, whose AUCs mirror each other."""
     from scipy.stats import rankdata  # here, since it takes a second to load
 
@@ -207,7 +207,7 @@ def _auc_resampled(look: Look, classes: int, weights: Ints) -> Floats:
     order = np.argsort(look.values, kind="stable")
     _, tied = np.unique(look.values[order], return_inverse=True)
     starts = np.flatnonzero(np.diff(tied, prepend=-1))
-    whole = _aucs(look.values, look.truth[None], classes)
+    whole = directed_aucs(look.values, look.truth[None], classes)
     weights, truth = weights[:, order], look.truth[order]
     found = []
     for c, given in zip(range(1 if classes == 2 else 0, classes), whole, strict=True):

@@ -201,7 +201,7 @@ def _of_cell(record: Record) -> dict[str, Any]:
         "device": record.provenance.device,
         "key": record.key,
         "commit": record.provenance.commit,
-        "setup": _setup(cell),
+        "setup": setup_digits(cell),
         "shared": shared(cell),
     }
 
@@ -261,7 +261,7 @@ def _estimate(name: str, estimate: Estimate | None) -> dict[str, float]:
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
-def _setup(cell: Cell) -> str:
+def setup_digits(cell: Cell) -> str:
     """Eight digits for what decides the outcome besides task, model, cut, defense and seed.
 
     Rows that differ in it must not be averaged: other data, training settings or versions.

@@ -1,0 +1,315 @@
+"""A defense's curve against one goal, its two summaries, and the setting that a budget affords."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from statistics import fmean
+
+from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
+from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
+from leakboard.leaderboards.tables.intervals import (
+    MISSING,
+    Interval,
+    count,
+    format_interval,
+    format_number,
+    format_percent,
+    format_percent_interval,
+    format_points,
+    mean_interval,
+)
+from leakboard.leaderboards.tables.results import Result, display_name
+
+BUDGET = 3.0
+"""Points of utility that a defense may cost by default, everywhere."""
+HALF = 0.5
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One number of a curve, chosen on the other seeds and reported on each.
+
+    Attributes:
+        value: leakage (a share), or cost in points; missing where no setting qualifies.
+        setting: the one that all seeds together choose; None where none qualifies.
+    """
+
+    value: Interval
+    setting: Result | None
+
+
+NEVER = Summary(MISSING, None)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The measured settings of one defense against one goal, on one task and model.
+
+    Attributes:
+        results: one for each choice of its user, the weakest protection first; of what may befall a choice,
+            and of several comparisons that hold it, the one that leaks most stands.
+    """
+
+    task: str
+    model: str
+    defense: str
+    goal: Goal
+    attribute: str
+    results: tuple[Result, ...]
+
+    @property
+    def title(self) -> str:
+        return display_name(self.defense)
+
+    @property
+    def certified(self) -> list[Result]:
+        return [one for one in self.results if one.is_certified]
+
+    @property
+    def priced(self) -> list[Result]:
+        """Certified settings whose cost may be compared: they learnt something and were tuned alike."""
+        return [one for one in self.certified if one.has_cost and one.is_equally_tuned]
+
+    def leakage_within(self, budget: float = BUDGET) -> Summary:
+        """The least leakage of a setting that costs at most `budget` points."""
+        return _cross_fitted(
+            self.priced,
+            lambda leak, cost: leak if cost <= budget else None,
+            lambda one: one.leakage_by_seed,
+            lambda one: one.leakage,
+        )
+
+    def cost_of_halving(self) -> Summary:
+        """The least cost of a measured setting that leaks at most half; missing means never."""
+        return _cross_fitted(
+            self.priced,
+            lambda leak, cost: cost if leak <= HALF else None,
+            lambda one: one.cost_by_seed,
+            lambda one: one.cost,
+        )
+
+
+def curves(table: Iterable[Result]) -> list[Curve]:
+    """All curves of defenses, in order of appearance. Baselines (no protection, the untuned model) have none."""
+    found: dict[_Place, dict[tuple[str, int], list[Result]]] = {}
+    for one in table:
+        setting = one.setting
+        if one.is_baseline:
+            continue
+        where = (setting.task, setting.model, setting.defense, one.goal, one.attribute)
+        found.setdefault(where, {}).setdefault((setting.choice, setting.cut), []).append(one)
+    return [
+        Curve(*where, tuple(sorted(map(_one_row, own.values()), key=_mildest)))
+        for where, own in found.items()
+    ]
+
+
+_Place = tuple[str, str, str, Goal, str]
+
+
+def _one_row(alike: Sequence[Result]) -> Result:
+    """One row for a choice that stands in several comparisons, or that circumstances befall.
+
+    The cost is that of the setting that was tuned by most trials, then of most seeds: no outcome decides. The
+    leakage is that of the comparison in which most leaks: else a setting that few attacked would look best.
+    """
+    priced = max(
+        alike,
+        key=lambda one: (
+            one.has_cost and one.is_equally_tuned,
+            one.is_certified,
+            one.setting.trials,
+            len(one.setting.seeds),
+        ),
+    )
+    most = max(alike, key=lambda one: round(one.leakage.value, 9) if one.is_certified else -inf)
+    return priced if most is priced else priced.with_leakage_of(most)
+
+
+def _mildest(one: Result) -> tuple[float, float]:
+    leak, cost = one.leakage.value, one.cost.value
+    return (-leak if one.is_certified else inf, cost if one.has_cost else inf)
+
+
+def _cross_fitted(
+    settings: Sequence[Result],
+    score: Callable[[float, float], float | None],
+    by_seed: Callable[[Result], Mapping[int, float]],
+    whole: Callable[[Result], Interval],
+) -> Summary:
+    """Chooses for each seed the setting of least score on the other seeds, and reports it on this one."""
+    overall = _choose(settings, score, None)
+    if overall is None:
+        return NEVER
+    values = []
+    for seed in overall.leakage_by_seed.keys() & overall.cost_by_seed.keys():
+        chosen = _choose(settings, score, seed) or overall
+        if seed in by_seed(chosen):
+            values.append(by_seed(chosen)[seed])
+    if len(values) < 2:
+        return Summary(whole(overall), overall)
+    return Summary(mean_interval(values), overall)
+
+
+def _choose(
+    settings: Sequence[Result], score: Callable[[float, float], float | None], left_out: int | None
+) -> Result | None:
+    best, least = None, inf
+    for one in settings:
+        leak = _mean_without(one.leakage_by_seed, left_out, one.leakage.value)
+        cost = _mean_without(one.cost_by_seed, left_out, one.cost.value)
+        own = score(leak, cost)
+        if own is not None and own < least:
+            best, least = one, own
+    return best
+
+
+def _mean_without(by_seed: Mapping[int, float], left_out: int | None, whole: float) -> float:
+    values = [value for seed, value in by_seed.items() if seed != left_out]
+    return fmean(values) if values else whole
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The setting that hides something best within a budget, and its evidence; true where there is one.
+
+    Attributes:
+        setting: certified, made for the goal, clearly less leakage than without protection, and a mean cost
+            within the budget; None where no setting is.
+        leakage: of that setting, cross-fitted over seeds where several could be chosen.
+        nearest: where there is none, the cheapest setting that clearly reduces leakage, if any does.
+        front: all such settings that no other beats in leakage and cost, cheapest first.
+    """
+
+    task: str
+    goal: Goal
+    max_cost: float
+    setting: Result | None
+    leakage: Interval
+    nearest: Result | None
+    front: tuple[Result, ...]
+    why: str
+
+    def __bool__(self) -> bool:
+        return self.setting is not None
+
+    def __str__(self) -> str:
+        return self.why
+
+    def __repr__(self) -> str:
+        lines = [self.why]
+        shown = self.setting or self.nearest
+        if shown is not None:
+            lines += evidence_lines(shown)
+        return "\n".join(lines)
+
+
+def evidence_lines(one: Result) -> list[str]:
+    """What stands behind a setting, a line for each number."""
+    twin = f"{format_interval(one.twin_success)} without the defense"
+    more = f" and {len(one.setting.keys) - 3} more" if len(one.setting.keys) > 3 else ""
+    about = f" ({one.attribute})" if one.attribute else ""
+    return [
+        f"  setting   {one.name}",
+        f"  leakage   {format_percent_interval(one.leakage)}{about}",
+        f"  attack    {one.attack}: {one.metric} {format_interval(one.success)}; {twin}; "
+        f"guessing {format_number(one.baseline)}",
+        f"  cost      {format_interval(one.cost, 1)} points",
+        f"  measured  {one.setting.model}, cut {one.setting.cut}, {one.setting.conditions}; "
+        f"{count(one.setting.trials, 'trial')} of tuning",
+        f"  records   {', '.join(one.setting.keys[:3])}{more}",
+    ]
+
+
+def choose(
+    table: Iterable[Result],
+    task: str,
+    hide: str,
+    max_cost: float = BUDGET,
+    model: str | None = None,
+) -> Choice:
+    """The setting that leaks least within a budget, among certified settings of defenses made for the goal.
+
+    Args:
+        hide: a goal by any of its names, see `leakboard.leaderboards.tables.goals`.
+        max_cost: points of utility that may be lost on the mean.
+
+    Raises:
+        LeakboardError: an unknown task or goal, or a budget that is no number of points.
+    """
+    rows = list(table)
+    goal = goal_of(hide, "hide")
+    check_budget(max_cost)
+    tasks = dict.fromkeys(one.setting.task for one in rows)
+    if task not in tasks:
+        raise LeakboardError(f"task: no records of '{task}'. {did_you_mean(str(task), tasks)}")
+    own = [
+        curve
+        for curve in curves(rows)
+        if (curve.task, curve.goal) == (task, goal) and model in (None, curve.model)
+    ]
+    word = GOAL_WORDS[goal]
+    made = [curve for curve in own if curve.results[0].is_made_for_goal]
+    settings = [one for curve in made for one in curve.results]
+    certified = [one for one in settings if one.is_certified]
+    priced = [one for one in certified if one.has_cost and one.is_equally_tuned]
+    helping = [one for one in priced if one.leakage.high < 1]
+    front = pareto(helping)
+    within = [curve for curve in made if curve.leakage_within(max_cost).setting is not None]
+    best = min(
+        (s for s in (curve.leakage_within(max_cost) for curve in within) if s.setting in helping),
+        key=lambda s: s.value.value,
+        default=NEVER,
+    )
+    where = f"{word} of {task}, at most {format_points(max_cost)} points".capitalize()
+    if best.setting is not None:
+        why = (
+            f"{where}: {best.setting.name} leaks {format_percent_interval(best.value)} of what is read "
+            f"without it, for {format_interval(best.setting.cost, 1)} points."
+        )
+        return Choice(task, goal, max_cost, best.setting, best.value, None, front, why)
+    if not settings:
+        why = (
+            f"no defense made for {word} was measured"
+            if own
+            else f"no attack on {word} was measured"
+        )
+    elif not certified:
+        why = f"not certified; {settings[0].reason}"
+    elif not priced:
+        reasons = dict.fromkeys(
+            one.cost_reason or "it was not tuned like no protection" for one in certified
+        )
+        why = f"no setting has a cost that may be compared: {'; '.join(reasons)}"
+    elif not helping:
+        why = "no setting clearly reduces leakage"
+    else:
+        near = front[0]
+        why = (
+            f"no setting within the budget clearly reduces leakage. The cheapest that does is {near.name}: "
+            f"{format_percent(near.leakage.value)} for {format_points(near.cost.value)} points"
+        )
+    nearest = front[0] if front else None
+    return Choice(task, goal, max_cost, None, MISSING, nearest, front, f"{where}: {why}.")
+
+
+def pareto(settings: Sequence[Result]) -> tuple[Result, ...]:
+    """The settings that no other beats in both leakage and cost, cheapest first."""
+
+    def is_beaten(one: Result) -> bool:
+        mine = (one.leakage.value, one.cost.value)
+        theirs = ((other.leakage.value, other.cost.value) for other in settings)
+        return any(t != mine and t[0] <= mine[0] and t[1] <= mine[1] for t in theirs)
+
+    return tuple(sorted((o for o in settings if not is_beaten(o)), key=lambda o: o.cost.value))
+
+
+def check_budget(points: object) -> None:
+    """Raises LeakboardError unless it is a number of points of utility from 0 to 100."""
+    if isinstance(points, bool) or not isinstance(points, int | float) or not 0 <= points <= 100:
+        raise LeakboardError(
+            "budget: expected points of utility from 0 to 100, such as 3 for an accuracy that falls from "
+            f"0.85 to 0.82, got {points!r}"
+        )

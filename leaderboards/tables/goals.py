@@ -1,0 +1,42 @@
+"""The names of what can be hidden. Every word here is accepted wherever a goal is asked for."""
+
+from __future__ import annotations
+
+from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
+
+GOAL_WORDS: dict[Goal, str] = {
+    Goal.INVERSION: "inputs",
+    Goal.LABEL: "labels",
+    Goal.ATTRIBUTE: "attributes",
+    Goal.MEMORISATION: "secrets",
+    Goal.MEMBERSHIP: "members",
+    Goal.MODEL: "model",
+}
+"""What an attack on each goal reads; the word that pages, tables and messages use."""
+ALIASES: dict[str, Goal] = {
+    **{word: goal for goal, word in GOAL_WORDS.items()},
+    **{goal.value: goal for goal in Goal},
+    "input": Goal.INVERSION,
+    "text": Goal.INVERSION,
+    "texts": Goal.INVERSION,
+    "authors": Goal.ATTRIBUTE,
+    "author": Goal.ATTRIBUTE,
+    "secret": Goal.MEMORISATION,
+    "memorization": Goal.MEMORISATION,
+    "member": Goal.MEMBERSHIP,
+    "vendor": Goal.MODEL,
+}
+
+
+def goal_of(word: object, key: str = "goal") -> Goal:
+    """The goal by any of its names.
+
+    Raises:
+        LeakboardError: an unknown name; the message gives the nearest one and the list.
+    """
+    found = ALIASES.get(str(word).lower()) if isinstance(word, str) else None
+    if found is None:
+        words = ", ".join(GOAL_WORDS.values())
+        near = did_you_mean(str(word), ALIASES)
+        raise LeakboardError(f"{key}: unknown '{word}'. {near} Expected one of {words}")
+    return found

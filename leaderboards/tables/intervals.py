@@ -1,0 +1,90 @@
+"""Numbers with their 95 % interval, and how they are written everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import fsum, isnan, nan, sqrt
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number with its 95 % interval; the ends are NaN where nothing bounds it."""
+
+    value: float
+    low: float
+    high: float
+
+    def clipped(self, least: float = 0.0, most: float = 1.0) -> Interval:
+        """With all three numbers moved into a range, for display."""
+        return Interval(*(x if isnan(x) else min(max(x, least), most) for x in self.ends))
+
+    @property
+    def ends(self) -> tuple[float, float, float]:
+        return self.value, self.low, self.high
+
+    @property
+    def is_missing(self) -> bool:
+        return isnan(self.value)
+
+
+MISSING = Interval(nan, nan, nan)
+
+
+def mean_interval(values: Sequence[float], alone: Interval = MISSING) -> Interval:
+    """The mean over seeds with the interval of Student's t.
+
+    Args:
+        alone: what stands for a single value, whose interval is that inside the cell.
+    """
+    n = len(values)
+    if n == 0:
+        return MISSING
+    mean = fsum(values) / n
+    if n == 1:
+        return Interval(mean, alone.low, alone.high)
+    half = t_quantile(n - 1) * sqrt(fsum((v - mean) ** 2 for v in values) / (n - 1) / n)
+    return Interval(mean, mean - half, mean + half)
+
+
+@cache
+def t_quantile(freedom: int, tail: float = 0.025) -> float:
+    """The value that Student's t exceeds with the probability `tail`."""
+    from scipy.special import stdtrit  # slow to import
+
+    return float(stdtrit(freedom, 1 - tail))
+
+
+def format_number(value: float, digits: int = 2) -> str:
+    """At most two decimals; a dash for a missing number, and no sign before 0."""
+    return "–" if isnan(value) else f"{value:z.{digits}f}"
+
+
+def format_percent(share: float) -> str:
+    """A share from 0 to 1 as a whole percentage, clipped to 0 to 100."""
+    return "–" if isnan(share) else f"{100 * min(max(share, 0.0), 1.0):.0f} %"
+
+
+def format_points(value: float) -> str:
+    """Points of utility with one decimal."""
+    return format_number(value, 1)
+
+
+def format_interval(interval: Interval, digits: int = 2) -> str:
+    """'0.53 [0.51, 0.55]'; the number alone where it has no interval or all three are written alike."""
+    value, low, high = (format_number(x, digits) for x in interval.ends)
+    return value if "–" in (low, high) or value == low == high else f"{value} [{low}, {high}]"
+
+
+def format_percent_interval(interval: Interval) -> str:
+    """'46 % [44, 49]'."""
+    value, low, high = (format_percent(x) for x in interval.ends)
+    if "–" in (low, high) or value == low == high:
+        return value
+    return f"{value} [{low.removesuffix(' %')}, {high.removesuffix(' %')}]"
+
+
+def count(n: int, noun: str) -> str:
+    """'1 seed', '3 seeds'."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"

@@ -1,0 +1,293 @@
+"""Leakage: of what an attacker reads without the defense, the share that it still reads.
+
+    advantage = (success − baseline) / (ceiling − baseline)
+    leakage   = advantage of the strongest attack / advantage of the strongest attack on the undefended twin
+
+The baseline is chance, or the floor (the same attack on the untrained model) where that is higher. Both
+strongest attacks are chosen without the numbers that are reported: for each seed by the other seeds, and with
+one seed by the other half of the units (cross-fitting). This is the only module that computes leakage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import fsum, isnan, sqrt
+from statistics import fmean
+from typing import Literal
+
+from leakboard.bench.contracts import Estimate, Goal, Leak, Record
+from leakboard.bench.scoring import NEEDED, advantage_low, half_successes
+from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
+
+Certification = Literal["certified", "exact", "not certified"]
+CERTIFIED: Certification = "certified"
+"""The twin's advantage is clearly above 0.2: there is something to take a share of."""
+EXACT: Certification = "exact"
+"""An attack recovers everything, which needs no twin."""
+NOT_CERTIFIED: Certification = "not certified"
+"""No attack is shown to work even without the defense: no leakage is given."""
+FEWEST_EXACT = 20
+"""Units from which on a success on all of them cannot be luck."""
+Aim = tuple[Goal, str]
+"""A goal, and the private attribute for attribute inference, else ''."""
+Candidate = tuple[str, str, str, int]
+"""An attack with its parameters as text, the channel it reads and the moment of training (−1: not one moment)."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one attack reads in one cell at one moment.
+
+    Attributes:
+        success: in the attack's metric, with the interval inside the cell.
+        baseline: chance, or the floor where that is higher.
+        n: independent units.
+        leak: where the raw guesses are, or None for a moment of which none are kept.
+    """
+
+    candidate: Candidate
+    metric: str
+    success: Interval
+    chance: float
+    baseline: float
+    ceiling: float
+    n: int
+    leak: Leak | None
+
+    @property
+    def advantage(self) -> float:
+        return self.scale(self.success.value)
+
+    def scale(self, success: float) -> float:
+        """(success − baseline) / (ceiling − baseline)."""
+        return (success - self.baseline) / (self.ceiling - self.baseline)
+
+    @property
+    def advantage_interval(self) -> Interval:
+        low = self.scale(self.success.low)
+        if self.leak is not None and self.n == 1:
+            low = advantage_low(self.leak) or low  # a single canary has no interval of its own
+        return Interval(self.advantage, low, self.scale(self.success.high))
+
+    @property
+    def is_exact(self) -> bool:
+        return self.success.value >= self.ceiling and self.n >= FEWEST_EXACT
+
+
+Readings = Mapping[Candidate, Reading]
+
+
+def readings(record: Record) -> dict[Aim, dict[Candidate, Reading]]:
+    """All that attacks read in a cell, by what they guess. What reads nothing, such as `prior`, is left out.
+
+    Of an attack that ran in several versions the newest counts, and its first leak for each goal, attribute
+    and channel. Where that has a curve over training, each moment is a candidate of its own.
+    """
+    newest: dict[tuple[str, str], int] = {}
+    named = [(leak, str(sorted(leak.attack.params.items()))) for leak in record.leaks]
+    for leak, params in named:
+        attack = leak.attack.name, params
+        newest[attack] = max(newest.get(attack, leak.attack.version), leak.attack.version)
+    found: dict[Aim, dict[Candidate, Reading]] = {}
+    seen: dict[tuple[object, ...], Leak] = {}
+    for leak, params in named:
+        if leak.status != "ok" or leak.success is None or leak.channel is None:
+            continue
+        if leak.attack.version < newest[leak.attack.name, params]:
+            continue
+        own = found.setdefault((leak.goal, leak.attribute or ""), {})
+        what = (leak.attack.name, params, leak.channel, leak.goal, leak.attribute)
+        first = seen.setdefault(what, leak)
+        if first is leak:
+            for one in _moments(leak, params):
+                own[one.candidate] = one
+        elif first.curve and leak.view == "last":
+            # A moment that was fixed beforehand; its raw guesses and its own floor are kept.
+            own.update({one.candidate: one for one in _moments(leak, params)})
+            _share_floor(own, first, leak, params)
+    return {aim: own for aim, own in found.items() if own}
+
+
+def _moments(leak: Leak, params: str) -> Iterable[Reading]:
+    assert leak.success is not None
+    points = [(point.step, point.success) for point in leak.curve]
+    whole = leak.step if leak.step is not None and leak.view in ("worst", "last") else -1
+    for step, success in points or [(whole, leak.success)]:
+        one = _reading(leak, params, step, success, None if points else leak)
+        if one is not None:
+            yield one
+
+
+def _reading(
+    leak: Leak, params: str, step: int, success: Estimate, kept: Leak | None
+) -> Reading | None:
+    baseline = max(success.chance, leak.floor.value if leak.floor else 0.0)
+    if baseline >= leak.ceiling:
+        return None
+    where = (leak.attack.name, params, str(leak.channel), step)
+    interval = Interval(success.value, success.low, success.high)
+    return Reading(
+        where, leak.metric, interval, success.chance, baseline, leak.ceiling, success.n, kept
+    )
+
+
+def _share_floor(own: dict[Candidate, Reading], curve: Leak, last: Leak, params: str) -> None:
+    """Gives all moments of a curve the floor of the last one.
+
+    The floor beside a curve is that of the worst moment, the largest of many; that of one fixed moment
+    is what a fixed moment is compared with.
+    """
+    floor = last.floor.value if last.floor else 0.0
+    for point in curve.curve:
+        where = (curve.attack.name, params, str(curve.channel), point.step)
+        if where in own:
+            one = own[where]
+            own[where] = replace(one, baseline=max(one.chance, floor))
+
+
+def cross_fitted(by_seed: Mapping[int, Readings]) -> dict[int, Reading]:
+    """For each seed the attack and moment that are strongest on the other seeds, read on this one.
+
+    A success on everything is taken as it is: it cannot be luck. With one seed the choice is made on one half
+    of the units and reported on the other, both ways; moments of training of which no raw guesses are kept
+    take no part then.
+    """
+    seeds = sorted(by_seed)
+    found: dict[int, Reading] = {}
+    advantages: dict[Candidate, dict[int, float]] = {}
+    for seed in seeds:
+        for candidate, one in by_seed[seed].items():
+            advantages.setdefault(candidate, {})[seed] = one.advantage
+    for seed in seeds:
+        own = by_seed[seed]
+        exact = [one for one in own.values() if one.is_exact]
+        if exact:
+            found[seed] = max(exact, key=lambda one: one.n)
+            continue
+        best, most = None, -1e9
+        for candidate in own:
+            others = [a for s, a in advantages[candidate].items() if s != seed]
+            mean = fsum(others) / len(others) if others else -1e9
+            if mean > most:
+                best, most = candidate, mean
+        found[seed] = _by_halves(own) if best is None else own[best]
+    return found
+
+
+def _by_halves(own: Readings) -> Reading:
+    """Chosen on one half of the units and reported on the other, both ways; the mean of the two.
+
+    The interval is that of the whole where both halves choose alike, else that of two independent halves.
+    """
+    kept = {c: one for c, one in own.items() if one.leak is not None}
+    split = {c: s for c, one in kept.items() if one.leak and (s := half_successes(one.leak))}
+    if not split:
+        return max((kept or own).values(), key=lambda one: one.advantage)
+    chosen = [max(split, key=lambda c: kept[c].scale(split[c][half])) for half in (0, 1)]
+    if chosen[0] == chosen[1]:
+        return kept[chosen[0]]
+    # What the first half chooses is reported on the second, and the other way round.
+    reported = [kept[chosen[0]], kept[chosen[1]]]
+    advantages = [reported[0].scale(split[chosen[0]][1]), reported[1].scale(split[chosen[1]][0])]
+    widths = [(a.advantage_interval.high - a.advantage_interval.low) / 2 for a in reported]
+    half = sqrt(2 * (widths[0] ** 2 + widths[1] ** 2)) / 2
+    first, mean = reported[0], fmean(advantages)
+    span = first.ceiling - first.baseline
+    low, value, high = (first.baseline + span * (mean + d) for d in (-half, 0.0, half))
+    return replace(first, success=Interval(value, low, high), leak=None)
+
+
+@dataclass(frozen=True)
+class Strongest:
+    """What the strongest attack reads of one setting, by the seed."""
+
+    by_seed: Mapping[int, Reading]
+
+    @cached_property
+    def advantage(self) -> Interval:
+        values = [one.advantage for one in self.by_seed.values()]
+        return mean_interval(values, next(iter(self.by_seed.values())).advantage_interval)
+
+    @cached_property
+    def success(self) -> Interval:
+        values = [one.success.value for one in self.by_seed.values()]
+        return mean_interval(values, next(iter(self.by_seed.values())).success)
+
+    @property
+    def is_exact(self) -> bool:
+        return all(one.is_exact for one in self.by_seed.values())
+
+    def mean(self, name: Literal["chance", "baseline", "ceiling"]) -> float:
+        return fmean(getattr(one, name) for one in self.by_seed.values())
+
+    @property
+    def attack(self) -> str:
+        """The attack chosen for most seeds; the first of equal ones."""
+        names = [one.candidate[0] for one in self.by_seed.values()]
+        return max(dict.fromkeys(names), key=names.count)
+
+    @property
+    def leading(self) -> Reading:
+        """A reading of that attack."""
+        return next(one for one in self.by_seed.values() if one.candidate[0] == self.attack)
+
+
+def strongest(by_seed: Mapping[int, Readings]) -> Strongest | None:
+    """The cross-fitted strongest attack of a setting; None where none reads anything."""
+    whole = {seed: own for seed, own in by_seed.items() if own}
+    return Strongest(cross_fitted(whole)) if whole else None
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """The share of what is read without the defense that is still read.
+
+    Attributes:
+        share: with its interval, not clipped; NaN where the cell is not certified.
+        by_seed: the same for each seed.
+        certification: why there is a share, or why there is none.
+    """
+
+    share: Interval
+    by_seed: Mapping[int, float]
+    certification: Certification
+
+
+def leakage(mine: Strongest, twin: Strongest | None) -> Leakage:
+    """The ratio of two mean advantages, with an interval paired over the seeds that both have (delta method).
+
+    With one common seed the interval is that of the units of this cell.
+    """
+    if twin is not None and is_certified(twin):
+        whole, certification = twin.advantage.value, CERTIFIED
+    elif mine.is_exact:
+        return Leakage(Interval(1.0, 1.0, 1.0), dict.fromkeys(mine.by_seed, 1.0), EXACT)
+    else:
+        return Leakage(MISSING, {}, NOT_CERTIFIED)
+    by_seed = {seed: one.advantage / whole for seed, one in mine.by_seed.items()}
+    value = fmean(by_seed.values())
+    common = sorted(mine.by_seed.keys() & twin.by_seed.keys())
+    if len(common) > 1 and len(common) == len(by_seed):
+        paired = [by_seed[s] + value * (1 - twin.by_seed[s].advantage / whole) for s in common]
+        spread = mean_interval(paired)
+        half = (spread.high - spread.low) / 2
+        return Leakage(Interval(value, value - half, value + half), by_seed, certification)
+    ends = mine.advantage
+    return Leakage(Interval(value, ends.low / whole, ends.high / whole), by_seed, certification)
+
+
+def is_certified(twin: Strongest) -> bool:
+    """Whether the advantage on the undefended twin is clearly above 0.2."""
+    low = twin.advantage.low
+    return not isnan(low) and low > NEEDED
+
+
+def closest_twin(mine: Strongest, twins: Sequence[Strongest]) -> Strongest | None:
+    """Of several undefended twins the one that shares most seeds, and of those the one that leaks most."""
+    return max(
+        twins,
+        key=lambda t: (len(t.by_seed.keys() & mine.by_seed.keys()), t.advantage.value),
+        default=None,
+    )

@@ -1,0 +1,333 @@
+"""The results table: one row for each setting and goal. Everything that is shown is a selection of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import pandas as pd
+
+from leakboard.bench.contracts import Goal, Record
+from leakboard.bench.methods import registry
+from leakboard.bench.scoring import UNTUNED, twin_settings
+from leakboard.leaderboards.tables.intervals import (
+    MISSING,
+    Interval,
+    format_interval,
+)
+from leakboard.leaderboards.tables.leakage import (
+    NOT_CERTIFIED,
+    Aim,
+    Certification,
+    Leakage,
+    Strongest,
+    closest_twin,
+    leakage,
+    readings,
+    strongest,
+)
+from leakboard.leaderboards.tables.settings import Cost, Group, Setting, groups_of
+
+
+@dataclass(frozen=True)
+class Result:
+    """One setting against one goal.
+
+    Attributes:
+        attribute: the private attribute, for attribute inference; else ''.
+        cost: points of utility lost against no protection; missing where `cost_reason` says why.
+        trials: trainings tried to choose this one; `is_equally_tuned` where as many as for no protection.
+        leakage: share of what is read without the defense that is still read, not clipped; missing where
+            the cell is not certified.
+        success, metric: of the strongest attack, cross-fitted; `chance` and `baseline` (chance, or the floor
+            where that is higher) beside it.
+        twin_success, twin_advantage: of the strongest attack on the undefended twin; missing without one.
+        attack, channel: those chosen for most seeds.
+        n: independent units in a seed, the least.
+    """
+
+    setting: Setting
+    goal: Goal
+    attribute: str
+    cost: Interval
+    cost_by_seed: Mapping[int, float]
+    cost_reason: str
+    is_equally_tuned: bool
+    leakage: Interval
+    leakage_by_seed: Mapping[int, float]
+    certification: Certification
+    success: Interval
+    success_by_seed: Mapping[int, float]
+    advantage: Interval
+    metric: str
+    chance: float
+    baseline: float
+    ceiling: float
+    twin_success: Interval
+    twin_advantage: Interval
+    attack: str
+    channel: str
+    n: int
+    twin_keys: tuple[str, ...]
+
+    @property
+    def defense(self) -> str:
+        return self.setting.defense
+
+    @property
+    def is_certified(self) -> bool:
+        return self.certification != NOT_CERTIFIED
+
+    @property
+    def is_baseline(self) -> bool:
+        """No protection, or the model before any tuning."""
+        return self.setting.undefended or self.defense == UNTUNED
+
+    @property
+    def has_cost(self) -> bool:
+        return not self.cost.is_missing
+
+    @property
+    def is_made_for_goal(self) -> bool:
+        """Whether the defense is made against this goal, as its class declares."""
+        return self.goal in goals_of(self.defense)
+
+    @property
+    def name(self) -> str:
+        """'SAP, η = 75': the defense as its authors write it, with its setting."""
+        shown = display_name(self.defense)
+        return shown if self.setting.label == self.defense else f"{shown}, {self.setting.label}"
+
+    @property
+    def reason(self) -> str:
+        """Why there is no leakage, in words; '' where there is."""
+        if self.is_certified:
+            return ""
+        if self.twin_advantage.is_missing:
+            return "no attack ran on this defense with its protection off"
+        twin = format_interval(self.twin_advantage)
+        return f"no attack is shown to work even without the defense: its advantage is {twin}"
+
+    def with_leakage_of(self, other: Result) -> Result:
+        """This setting and its cost, with what the attacks read of `other`, the same choice elsewhere."""
+        return replace(other, **{name: getattr(self, name) for name in COST_FIELDS})
+
+    def row(self) -> dict[str, Any]:
+        """The columns of the table."""
+        setting = self.setting
+        return {
+            "task": setting.task,
+            "model": setting.model,
+            "cut": setting.cut,
+            "conditions": setting.conditions,
+            "group": setting.group,
+            "defense": setting.defense,
+            "setting": setting.label,
+            "params": setting.params,
+            "goal": self.goal.value,
+            "attribute": self.attribute,
+            "undefended": setting.undefended,
+            "seeds": len(self.success_by_seed),
+            "n": self.n,
+            "utility_metric": setting.first.utility_metric,
+            **_columns("utility", setting.utility),
+            **_columns("cost", self.cost),
+            "cost_reason": self.cost_reason,
+            "trials": setting.trials,
+            "equally_tuned": self.is_equally_tuned,
+            **_columns("leakage", self.leakage),
+            "certification": self.certification,
+            "attack": self.attack,
+            "channel": self.channel,
+            "metric": self.metric,
+            **_columns("success", self.success),
+            "chance": self.chance,
+            "baseline": self.baseline,
+            "ceiling": self.ceiling,
+            **_columns("advantage", self.advantage),
+            **_columns("twin_success", self.twin_success),
+            **_columns("twin_advantage", self.twin_advantage),
+            "megabytes": setting.megabytes,
+            "keys": ",".join(setting.keys),
+            "twin_keys": ",".join(self.twin_keys),
+        }
+
+
+COST_FIELDS = ("setting", "cost", "cost_by_seed", "cost_reason", "is_equally_tuned")
+
+
+def display_name(defense: str) -> str:
+    """A defense as its authors write it."""
+    cls = registry.now(defense, registry.defenses())
+    return (cls.display_name if cls else "") or defense
+
+
+def goals_of(defense: str) -> frozenset[Goal]:
+    """The goals against which a defense is made; none for baselines and unknown methods."""
+    cls = registry.now(defense, registry.defenses())
+    return frozenset() if cls is None else frozenset({*cls.protects, *cls.measured_by})
+
+
+class ResultsTable(Sequence[Result]):
+    """All rows, in the order of the records: by group, setting and goal."""
+
+    def __init__(self, rows: Iterable[Result], groups: Sequence[Group] = ()) -> None:
+        self._rows = tuple(rows)
+        self.groups = tuple(groups)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def select(self, **given: Any) -> ResultsTable:
+        """The rows that agree in some columns of the setting or the goal, such as `task="sst2", goal="label"`."""
+
+        def agrees(row: Result) -> bool:
+            return all(
+                getattr(row, name) == value
+                if name in RESULT_FIELDS
+                else getattr(row.setting, name) == value
+                for name, value in given.items()
+            )
+
+        return ResultsTable(filter(agrees, self._rows), self.groups)
+
+    def frame(self) -> pd.DataFrame:
+        """One row per setting and goal; `results/README.md` explains the columns."""
+        return pd.DataFrame([row.row() for row in self._rows])
+
+    def __repr__(self) -> str:
+        return f"<ResultsTable: {len(self)} settings × goals in {len(self.groups)} groups>"
+
+
+RESULT_FIELDS = {field.name for field in fields(Result)} | {"defense"}
+
+
+def results_table(records: Iterable[Record]) -> ResultsTable:
+    """Computes the table: for each setting and goal utility, cost and leakage.
+
+    A goal at which no attack could read anything has no row.
+    """
+    groups = groups_of(records)
+    attacked = {id(setting): _by_aim(setting) for group in groups for setting in group.settings}
+    twins = _Twins(groups, attacked)
+    rows: list[Result] = []
+    for group in groups:
+        for setting in group.settings:
+            cost = group.cost(setting)
+            for aim, mine in attacked[id(setting)].items():
+                rows.append(_result(setting, aim, mine, cost, twins))
+    return ResultsTable(rows, groups)
+
+
+def _by_aim(setting: Setting) -> dict[Aim, Strongest]:
+    found: dict[Aim, dict[int, Any]] = {}
+    for seed, record in setting.records.items():
+        for aim, own in readings(record).items():
+            found.setdefault(aim, {})[seed] = own
+    order = list(Goal)
+    chosen = {aim: strongest(by_seed) for aim, by_seed in found.items()}
+    return {
+        aim: one
+        for aim, one in sorted(
+            chosen.items(), key=lambda item: (order.index(item[0][0]), item[0][1])
+        )
+        if one is not None
+    }
+
+
+def _result(setting: Setting, aim: Aim, mine: Strongest, cost: Cost, twins: _Twins) -> Result:
+    twin, keys = twins.of(setting, aim, mine)
+    share: Leakage = leakage(mine, twin)
+    leading = mine.leading
+    return Result(
+        setting=setting,
+        goal=aim[0],
+        attribute=aim[1],
+        cost=cost.points,
+        cost_by_seed=cost.by_seed,
+        cost_reason=cost.reason,
+        is_equally_tuned=cost.is_equally_tuned,
+        leakage=share.share,
+        leakage_by_seed=share.by_seed,
+        certification=share.certification,
+        success=mine.success,
+        success_by_seed={seed: one.success.value for seed, one in mine.by_seed.items()},
+        advantage=mine.advantage,
+        metric=leading.metric,
+        chance=mine.mean("chance"),
+        baseline=mine.mean("baseline"),
+        ceiling=mine.mean("ceiling"),
+        twin_success=twin.success if twin else MISSING,
+        twin_advantage=twin.advantage if twin else MISSING,
+        attack=mine.attack,
+        channel=leading.candidate[2],
+        n=min(one.n for one in mine.by_seed.values()),
+        twin_keys=keys,
+    )
+
+
+class _Twins:
+    """The undefended twins of settings: the same defense with its protection off, as its class names them."""
+
+    def __init__(
+        self, groups: Sequence[Group], attacked: Mapping[int, Mapping[Aim, Strongest]]
+    ) -> None:
+        self._attacked = attacked
+        self._settings: dict[tuple[object, ...], list[Setting]] = {}
+        self._names: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
+        for group in groups:
+            for setting in group.settings:
+                if setting.undefended:
+                    self._settings.setdefault(self._place(setting), []).append(setting)
+
+    def of(
+        self, setting: Setting, aim: Aim, mine: Strongest
+    ) -> tuple[Strongest | None, tuple[str, ...]]:
+        """What is read of the twin, and the keys of its records; where the protection is off, the cell itself.
+
+        A twin that was trained alike comes first, then one of the same comparison, then one on the same data.
+        """
+        if setting.undefended:
+            return mine, setting.keys
+        names = self._twin_names(setting)
+        near = [
+            one
+            for one in self._settings.get(self._place(setting), [])
+            if aim in self._attacked[id(one)]
+            and (
+                (names is None and one.defense == setting.defense)
+                or self._name(one) in (names or ())
+            )
+        ]
+        train = setting.first.cell.train
+        for alike in (
+            [one for one in near if one.group == setting.group and one.first.cell.train == train],
+            [one for one in near if one.group == setting.group],
+            near,
+        ):
+            found = {id(self._attacked[id(one)][aim]): one for one in alike}
+            best = closest_twin(mine, [self._attacked[id(one)][aim] for one in alike])
+            if best is not None:
+                return best, found[id(best)].keys
+        return None, ()
+
+    @staticmethod
+    def _place(setting: Setting) -> tuple[object, ...]:
+        cell = setting.first.cell
+        return cell.data_hash, cell.model_hash, cell.cut
+
+    def _twin_names(self, setting: Setting) -> frozenset[tuple[str, str]] | None:
+        return twin_settings((setting.defense, setting.params))
+
+    def _name(self, setting: Setting) -> tuple[str, str]:
+        """Defense and parameters, with those that are younger than the records."""
+        known = twin_settings((setting.defense, setting.params))
+        return next(iter(known)) if known else (setting.defense, setting.params)
+
+
+def _columns(name: str, interval: Interval) -> dict[str, float]:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), interval.ends, strict=True))

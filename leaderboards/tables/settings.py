@@ -1,0 +1,217 @@
+"""Settings: a defense with its parameters on one task, model and cut, trained in one way, over its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isnan, nan
+from statistics import fmean
+
+import pandas as pd
+
+from leakboard.bench.contracts import Record
+from leakboard.bench.scoring import UNTUNED, gain
+from leakboard.leaderboards.tables.comparisons import alike, setups, told_apart
+from leakboard.leaderboards.tables.frame import canonical, rows_of, setup_digits
+from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
+from leakboard.leaderboards.tables.parameters import choices
+from leakboard.leaderboards.tables.points import labelled
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All seeds of one setting.
+
+    Attributes:
+        group: digits that settings share which may be compared: task, model, data, what is planted.
+        conditions: the same in words, with the training where all share it, and the number of seeds.
+        params: of the defense, as JSON; `choice` leaves out what befalls it rather than what is chosen.
+        setup: digits of the data, training and versions.
+        label: in words, distinct among the settings of its defense in the group.
+        records: by the seed.
+    """
+
+    group: str
+    conditions: str
+    task: str
+    model: str
+    cut: int
+    defense: str
+    params: str
+    choice: str
+    setup: str
+    label: str
+    knob: str
+    knob_value: float
+    records: Mapping[int, Record]
+
+    @cached_property
+    def undefended(self) -> bool:
+        return all(record.undefended for record in self.records.values())
+
+    @property
+    def first(self) -> Record:
+        return next(iter(self.records.values()))
+
+    @cached_property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(sorted(self.records))
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(record.key for record in self.records.values())
+
+    @cached_property
+    def trials(self) -> int:
+        """How many trainings were tried to choose that of this setting; 0 where the suite gives it."""
+        return max(len(record.provenance.trials) for record in self.records.values())
+
+    @cached_property
+    def utility_by_seed(self) -> dict[int, float]:
+        return {s: r.utility.value for s, r in self.records.items() if r.utility is not None}
+
+    @cached_property
+    def utility(self) -> Interval:
+        values = list(self.utility_by_seed.values())
+        one = next((r.utility for r in self.records.values() if r.utility is not None), None)
+        return mean_interval(values, Interval(one.value, one.low, one.high) if one else MISSING)
+
+    @cached_property
+    def megabytes(self) -> float:
+        """Sent per epoch of fine-tuning, both ways."""
+        costs = [record.cost for record in self.records.values() if record.cost]
+        sent = [(c.epoch_bytes_up or 0) + (c.epoch_bytes_down or 0) for c in costs]
+        return fmean(sent) / 1e6 if sent else nan
+
+
+def gain_over(mine: Setting, other: Setting) -> tuple[Interval, dict[int, float]]:
+    """By how much the utility of a setting exceeds that of another, paired by seed, in points.
+
+    Returns:
+        The mean with its interval (Student's t; with one common seed over the examples that both predicted)
+        and the difference for each common seed.
+    """
+    common = sorted(mine.utility_by_seed.keys() & other.utility_by_seed.keys())
+    by_seed = {s: 100 * (mine.utility_by_seed[s] - other.utility_by_seed[s]) for s in common}
+    alone = MISSING
+    if len(common) == 1:
+        _, low, high = gain(mine.records[common[0]], other.records[common[0]])
+        alone = Interval(by_seed[common[0]], 100 * low, 100 * high)
+    return mean_interval(list(by_seed.values()), alone), by_seed
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Points of utility lost against no protection.
+
+    Attributes:
+        points: missing where there is no cost, and then `reason` says why.
+        by_seed: for each seed that both have.
+        is_equally_tuned: whether as many trainings were tried as for no protection.
+    """
+
+    points: Interval
+    by_seed: Mapping[int, float]
+    is_equally_tuned: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Settings that may be compared with each other.
+
+    Attributes:
+        reference: no protection, at the training with most seeds and of these the most useful one.
+        untuned: the model before any tuning.
+    """
+
+    settings: Sequence[Setting]
+    reference: Setting | None
+    untuned: Setting | None
+
+    def cost(self, setting: Setting) -> Cost:
+        """What a setting costs; nothing where it is not clearly better than the untuned model."""
+        if self.reference is None:
+            return Cost(MISSING, {}, False, "nothing unprotected was measured beside it")
+        alike = setting.trials == self.reference.trials
+        if setting.utility.is_missing:
+            return Cost(MISSING, {}, alike, "no utility was measured")
+        if self.untuned is None:
+            return Cost(MISSING, {}, alike, "the untuned model was not measured beside it")
+        above, common = gain_over(setting, self.untuned)
+        if not common:
+            return Cost(MISSING, {}, alike, "it shares no seed with the untuned model")
+        # Without an interval the mean alone can speak.
+        if (above.value if isnan(above.low) else above.low) <= 0:
+            return Cost(MISSING, {}, alike, "its utility is not clearly above the untuned model's")
+        lost, by_seed = gain_over(self.reference, setting)
+        if not by_seed:
+            return Cost(MISSING, {}, alike, "it shares no seed with no protection")
+        return Cost(lost, by_seed, alike)
+
+
+def groups_of(records: Iterable[Record]) -> list[Group]:
+    """The settings of records in groups in which they may be compared, those with most defenses first.
+
+    Shadow models, which attackers train themselves, are no settings.
+    """
+    together = alike([record for record in records if record.cell.shadow is None])
+    words = setups(together)
+    groups = [_group(digits, words[digits], own) for digits, own in together.items()]
+    return sorted(groups, key=lambda group: -len({one.defense for one in group.settings}))
+
+
+def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
+    found: dict[tuple[object, ...], dict[int, Record]] = {}
+    for record in records:
+        cell = record.cell
+        where = (cell.cut, cell.defense.name, canonical(cell.defense.params), setup_digits(cell))
+        found.setdefault(where, {}).setdefault(cell.seed, record)
+    rows = []
+    for (cut, defense, params, setup), by_seed in found.items():
+        cell = next(iter(by_seed.values())).cell
+        copies = cell.plant.copies if cell.plant and cell.plant.canaries else ()
+        rows.append(
+            {
+                "task": cell.task,
+                "model": cell.model,
+                "cut": cut,
+                "defense": defense,
+                "params": params,
+                "setup": setup,
+                "shared": digits,
+                "limit": cell.limit,
+                "train": canonical(cell.train.model_dump()),
+                "copies": ", ".join(map(str, copies)),
+            }
+        )
+    table = told_apart(labelled(pd.DataFrame(rows)))
+    settings = [
+        Setting(
+            group=digits,
+            conditions=words,
+            task=row["task"],
+            model=row["model"],
+            cut=int(row["cut"]),
+            defense=row["defense"],
+            params=row["params"],
+            choice=choices(row["defense"], [row["params"]])[0],
+            setup=row["setup"],
+            label=row["label"],
+            knob=row["knob"],
+            knob_value=float(row["knob_value"]),
+            records=dict(sorted(by_seed.items())),
+        )
+        for row, by_seed in zip(rows_of(table), found.values(), strict=True)
+    ]
+    measured = [one for one in settings if not one.utility.is_missing]
+    open_ = [one for one in measured if one.undefended and one.defense != UNTUNED]
+    plain = [one for one in open_ if one.defense == "none"] or open_
+    reference = max(plain, key=lambda one: (len(one.seeds), one.utility.value), default=None)
+    untuned = max(
+        (one for one in measured if one.defense == UNTUNED),
+        key=lambda one: len(one.seeds),
+        default=None,
+    )
+    return Group(settings, reference, untuned)
