@@ -14,7 +14,7 @@ from pathlib import Path
 from leakboard.bench.records import MANIFEST, Store
 from leakboard.bench.speed.figures import Figure
 
-PUBLISHED = Path(__file__).parents[2] / "results" / "published"
+PUBLISHED = Path(__file__).resolve().parents[2] / "results" / "published"
 RECORDS = 600
 """To so many the seconds are converted; the published ones are about as many."""
 TIMES = 10
@@ -56,7 +56,14 @@ def publishing() -> list[Figure]:
 
 def _published(folders: Sequence[Path], site: Path) -> float:
     """Seconds of the command."""
-    words = ["-c", "from leakboard.bench.cli import main; main()", "publish", *folders, "--to", site]
+    words = [
+        "-c",
+        "from leakboard.bench.cli import main; main()",
+        "publish",
+        *folders,
+        "--to",
+        site,
+    ]
     start = time.perf_counter()
     subprocess.run([sys.executable, *map(str, words)], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start
