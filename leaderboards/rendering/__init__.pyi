@@ -1,0 +1,17 @@
+from .files import save as save
+from .html import TABLE_CSS as TABLE_CSS
+from .html import html_table as html_table
+from .plot import Axis as Axis
+from .plot import Panel as Panel
+from .plot import Plot as Plot
+from .plot import Point as Point
+from .plot import Reference as Reference
+from .plot import Series as Series
+from .plot import exact as exact
+from .plotly import plotly_figure as plotly_figure
+from .plotly import plotly_fragment as plotly_fragment
+from .table import Cell as Cell
+from .table import Column as Column
+from .table import Table as Table
+from .table import leakage_cell as leakage_cell
+from .terminal import terminal_table as terminal_table
