@@ -27,7 +27,7 @@ from leakboard.leaderboards.rendering import (
 )
 from leakboard.leaderboards.site.markup import page_of
 from leakboard.leaderboards.tables import look
-from leakboard.leaderboards.tables.curves import BUDGET, Choice, Curve, choose, curves
+from leakboard.leaderboards.tables.curves import BUDGET, Choice, Curve, choose, curves, pareto
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import (
     Interval,
@@ -110,9 +110,15 @@ class Answers:
                 task,
                 model,
                 own,
-                [r for r in table if (r.goal, r.setting.task, r.setting.model) == (goal, task, model)],
+                [
+                    r
+                    for r in table
+                    if (r.goal, r.setting.task, r.setting.model) == (goal, task, model)
+                ],
             )
-            for (goal, task, model), own in sorted(found.items(), key=lambda item: order.index(item[0][0]))
+            for (goal, task, model), own in sorted(
+                found.items(), key=lambda item: order.index(item[0][0])
+            )
         ]
 
     @property
@@ -141,15 +147,22 @@ class Answers:
             key=lambda item: item[0].leakage.value,
         )
         rows: list[Sequence[Cell | str] | str] = []
-        for rank, (leakage, setting, _) in enumerate(ranked, start=1):
+        points = "1 point" if budget == 1 else f"{budget:g} points"
+        helping = [item for item in ranked if item[1].leakage.high < 1]
+        for rank, (leakage, setting, _) in enumerate(helping, start=1):
             rows.append(self._row(setting, leakage, f"{rank}. "))
+        if len(helping) < len(ranked):
+            rows.append(f"Costs at most {points}, but does not clearly reduce leakage")
+            rows += [self._row(one, leakage) for leakage, one, _ in ranked if one.leakage.high >= 1]
         if dearer:
-            rows.append(f"Costs more than {budget:g} {'point' if budget == 1 else 'points'} at every measured setting")
+            rows.append(f"Costs more than {points} at every measured setting")
             rows += [self._row(setting, setting.leakage) for setting, _ in dearer]
         if question.baselines:
             rows.append("For comparison")
             rows += [_baseline(one) for one in question.baselines]
-        title = f"Defenses made to hide {question.word}, measured on {question.task} ({question.model})"
+        title = (
+            f"Defenses made to hide {question.word}, measured on {question.task} ({question.model})"
+        )
         table = Table(title, COLUMNS, rows)
         return Answer(choice, html_table(table), _unranked(question))
 
@@ -158,14 +171,19 @@ class Answers:
         about = f" ({one.attribute})" if one.attribute else ""
         label = "" if setting.label == setting.defense else setting.label
         return [
-            Cell(f"{rank}{display_name(one.defense)}{about}", label, link=page_of("defense", one.defense)),
+            Cell(
+                f"{rank}{display_name(one.defense)}{about}",
+                label,
+                link=page_of("defense", one.defense),
+            ),
             leakage_cell(leakage),
             Cell(format_number(one.cost.value, 1), _ends(one.cost), sort=one.cost.value),
             Cell(
-                f"{format_number(one.success.value)} {one.metric}",
-                f"undefended {format_number(one.twin_success.value)}, guessing {format_number(one.baseline)}",
+                one.attack,
+                f"{one.metric} {format_number(one.success.value)}; undefended "
+                f"{format_number(one.twin_success.value)}, guessing {format_number(one.baseline)}",
                 link=page_of("attack", one.attack),
-                help=f"by {one.attack}, {count(len(setting.seeds), 'seed')}, {count(one.n, 'unit')} each",
+                help=f"{count(len(setting.seeds), 'seed')}, {count(one.n, 'unit')} each",
             ),
             Cell(self._gives_away(one) or "–"),
             Cell("all recovered" if one.certification == "exact" else "yes"),
@@ -181,14 +199,20 @@ class Answers:
         most: dict[Goal, float] = {}
         for other in others:
             most[other.goal] = max(most.get(other.goal, 0.0), other.leakage.value)
-        return ", ".join(f"{GOAL_WORDS[goal]} {format_percent(most[goal])}" for goal in GOAL_WORDS if goal in most)
+        return ", ".join(
+            f"{GOAL_WORDS[goal]} {format_percent(most[goal])}"
+            for goal in GOAL_WORDS
+            if goal in most
+        )
 
 
 COLUMNS = (
     Column("defense"),
     Column("leakage", help="Share of what attacks read without the defense that they still read"),
     Column("points lost", align="right", help="Points of utility lost against no protection"),
-    Column("strongest attack", help="Its success, beside that on the undefended model and guessing"),
+    Column(
+        "strongest attack", help="Its success, beside that on the undefended model and guessing"
+    ),
     Column("also gives away", help="Leakage of other goals at the same setting"),
     Column("certified", help="Whether an attack is shown to work without the defense"),
 )
@@ -211,12 +235,11 @@ def _baseline(one: Result) -> list[Cell | str]:
         Cell(format_percent(one.leakage.value) if one.is_certified else "–", tone="muted"),
         Cell("0.0" if one.defense == "none" else "–", tone="muted"),
         Cell(
-            f"{format_number(one.success.value)} {one.metric}",
-            f"guessing {format_number(one.baseline)}",
+            one.attack,
+            f"{one.metric} {format_number(one.success.value)}; guessing {format_number(one.baseline)}",
             tone="muted",
-            help=f"by {one.attack}",
         ),
-        Cell("", tone="muted"),
+        Cell("–", tone="muted"),
         Cell("yes" if one.is_certified else "no", tone="muted"),
     ]
     return list(plain)
@@ -246,7 +269,8 @@ def why_unranked(curve: Curve) -> str:
     )
     leaks = [one.leakage.value for one in curve.certified]
     span = " to ".join(dict.fromkeys((format_percent(min(leaks)), format_percent(max(leaks)))))
-    return f"leaks {span}{about}; no comparable cost: {'; '.join(reasons)}"
+    word = f"{GOAL_WORDS[curve.goal]}{about}"
+    return f"leaks {span} of the {word}, at a cost that cannot be compared: {'; '.join(reasons)}"
 
 
 def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
@@ -255,19 +279,22 @@ def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
     Args:
         only: a defense; the others are drawn pale.
     """
-    series = [
-        Series(
-            f"{curve.title} ({curve.attribute})" if curve.attribute else curve.title,
-            [_point(one, root) for one in sorted(curve.priced, key=lambda one: one.cost.value)],
-            look(curve.defense).colour if only in ("", curve.defense) else "#9a9a9a",
-            marker=look(curve.defense).marker,
-        )
-        for curve in question.curves
-        if curve.priced
-    ]
+    series = []
+    for curve in question.curves:
+        if curve.priced:
+            mine = look(curve.defense)
+            colour = mine.colour if only in ("", curve.defense) else "#9a9a9a"
+            title = f"{curve.title} ({curve.attribute})" if curve.attribute else curve.title
+            front = [_point(one, root) for one in pareto(curve.priced)]
+            series.append(Series("", front, colour, marker="", line="solid"))
+            series.append(
+                Series(title, [_point(one, root) for one in curve.priced], colour, mine.marker)
+            )
     if not series:
         return Markup("")
-    x = Axis("points of utility lost (logarithmic)", ticks=TICKS)
+    costs = [asinh(one.cost.value) for curve in question.curves for one in curve.priced]
+    low, high = min(-0.4, *costs) - 0.1, max(asinh(2 * BUDGET), *costs) + 0.2
+    x = Axis("points of utility lost (logarithmic)", low=low, high=high, ticks=TICKS)
     y = Axis(f"leakage of {question.word}", low=0.0, high=1.05, percent=True)
     lines = [Reference("y", 1.0, "undefended"), Reference("x", asinh(BUDGET), f"{BUDGET:g} points")]
     panel = Panel("", x, y, series, lines)
@@ -277,7 +304,12 @@ def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
 def _point(one: Result, root: str) -> Point:
     x = exact(asinh(one.cost.value))
     words = f"{one.name}: leakage {format_percent_interval(one.leakage)}, {format_interval(one.cost, 1)} points lost"
-    return Point(x, one.leakage.clipped(0.0, 1.05), detail=words, url=f"{root}records.html#{one.setting.keys[0]}")
+    return Point(
+        x,
+        one.leakage.clipped(0.0, 1.05),
+        detail=words,
+        url=f"{root}records.html#{one.setting.keys[0]}",
+    )
 
 
 def front_data(answers: Answers) -> dict[str, Any]:
@@ -311,7 +343,7 @@ def words_of(curve: Curve, budget: float = BUDGET) -> Iterator[str]:
         yield f"{where} its leakage of {word} is not certified: {curve.results[0].reason}."
         return
     if not curve.priced:
-        yield f"{where}, {word}: {why_unranked(curve)}."
+        yield f"{where} it {why_unranked(curve)}."
         return
     within, halving = curve.leakage_within(budget), curve.cost_of_halving()
     if within.setting is None:

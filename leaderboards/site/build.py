@@ -129,7 +129,7 @@ def _write_assets(folder: Path) -> None:
     folder.mkdir()
     with as_file(files("leakboard.leaderboards.site") / "assets") as assets:
         style = (assets / "style.css").read_text("utf-8")
-        (folder / "style.css").write_text(style + TABLE_CSS + PLOT_CSS, "utf-8")
+        (folder / "style.css").write_text(TABLE_CSS + PLOT_CSS + style, "utf-8")
         shutil.copyfile(assets / "site.js", folder / "site.js")
 
 

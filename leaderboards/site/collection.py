@@ -54,7 +54,9 @@ def collect(folders: Sequence[Path]) -> Collection:
         if not found:
             raise LeakboardError(f"{folder} holds no records")
         if all(record.utility is None for record in found):
-            notes.append(f"No record of {folder.resolve().name} has a utility: its settings have no cost.")
+            notes.append(
+                f"No record of {folder.resolve().name} has a utility: its settings have no cost."
+            )
         manifest = accepted(folder)
         for record in found:
             key, path = record.key, store.path(record.key)

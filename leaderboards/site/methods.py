@@ -57,13 +57,19 @@ class MethodPages:
         for kind, names in self.names.items():
             for name in names:
                 cls = self._known[kind].get(name)
-                own = goals_of(name) if kind == DEFENSE else cls.threat.goals if cls else frozenset()
+                own = (
+                    goals_of(name) if kind == DEFENSE else cls.threat.goals if cls else frozenset()
+                )
                 group = ", ".join(word for goal, word in GOAL_WORDS.items() if goal in own)
                 about = facts(cls)["paragraphs"][0] if cls else "Not part of this installation."
                 title = display_name(name) if kind == DEFENSE else name
                 entry = MethodEntry(kind, name, title, about, len(self._results(kind, name)))
-                found.setdefault(f"{kind}s", {}).setdefault(group or "no goal", []).append(entry)
-        return found
+                found.setdefault(f"{kind}s", {}).setdefault(group, []).append(entry)
+        order = [*GOAL_WORDS.values()]
+        return {
+            kind: dict(sorted(own.items(), key=lambda item: _place(item[0], order)))
+            for kind, own in found.items()
+        }
 
     def page(self, kind: str, name: str) -> dict[str, Any]:
         """The variables of the template of one method."""
@@ -121,17 +127,30 @@ class MethodPages:
         return list(found.values())
 
 
+def _place(group: str, order: Sequence[str]) -> list[int]:
+    """Groups stand in the order of goals, those of no goal last."""
+    return [order.index(word) for word in group.split(", ")] if group else [len(order)]
+
+
 def _settings(kind: str, rows: Iterable[Result]) -> Table:
     columns = [
         Column("setting"),
         Column("task"),
         Column("goal"),
-        Column("leakage", help="Share of what attacks read without the defense that they still read"),
+        Column(
+            "leakage", help="Share of what attacks read without the defense that they still read"
+        ),
         Column("points lost", align="right", help="Points of utility lost against no protection"),
-        Column("strongest attack", help="Its success, beside that on the undefended model and guessing"),
+        Column(
+            "strongest attack", help="Its success, beside that on the undefended model and guessing"
+        ),
         Column("records"),
     ]
-    return Table("All settings, and the strongest attack on each", columns, [_setting(kind, one) for one in rows])
+    return Table(
+        "All settings, and the strongest attack on each",
+        columns,
+        [_setting(kind, one) for one in rows],
+    )
 
 
 def _setting(kind: str, one: Result) -> list[Cell | str]:
@@ -139,7 +158,11 @@ def _setting(kind: str, one: Result) -> list[Cell | str]:
     name = (setting.label if kind == DEFENSE else one.name) or one.name
     link = page_of(DEFENSE, one.defense, ROOT) if kind == ATTACK else ""
     goal = GOAL_WORDS[one.goal] + (f" ({one.attribute})" if one.attribute else "")
-    cost = Cell(format_interval(one.cost, 1), sort=one.cost.value) if one.has_cost else Cell("–", help=one.cost_reason)
+    cost = (
+        Cell(format_interval(one.cost, 1), sort=one.cost.value)
+        if one.has_cost
+        else Cell("–", help=one.cost_reason)
+    )
     if one.has_cost and not one.is_equally_tuned:
         cost = Cell(cost.text, "not tuned alike", sort=cost.sort)
     leakage = leakage_cell(one.leakage)

@@ -27,9 +27,7 @@ def records_data(collection: Collection) -> dict[str, Any]:
     def word(text: object) -> int:
         return words.setdefault(str(text), len(words))
 
-    records = [
-        _record(record, collection, word) for record in collection.records.values()
-    ]
+    records = [_record(record, collection, word) for record in collection.records.values()]
     names = {r.cell.defense.name for r in collection.records.values()}
     names |= {leak.attack.name for r in collection.records.values() for leak in r.leaks}
     pages = {name: slug(name) for name in sorted(names) if slug(name) != name}
@@ -46,9 +44,12 @@ def script(name: str, data: Any) -> str:
 
 def _record(record: Record, collection: Collection, word: Any) -> list[Any]:
     cell = record.cell
-    params = ", ".join(f"{name} = {_plain(value)}" for name, value in sorted(cell.defense.params.items()))
+    params = ", ".join(
+        f"{name} = {_plain(value)}" for name, value in sorted(cell.defense.params.items())
+    )
     submitted = [
-        [one.method, one.note or "", one.link or ""] for one in collection.submissions.get(record.key, ())
+        [one.method, one.note or "", one.link or ""]
+        for one in collection.submissions.get(record.key, ())
     ]
     return [
         record.key,
