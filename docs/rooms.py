@@ -63,7 +63,9 @@ def _public() -> set[tuple[str, str]]:
     """Room and name of what `import leakboard` gives, which has a place in the pages on Python."""
     tree = ast.parse((ROOT / "leakboard" / "__init__.pyi").read_text("utf-8"))
     imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
-    return {(f"leakboard.{n.module}", a.name) for n in imports for a in n.names if a.asname == a.name}
+    return {
+        (f"leakboard.{n.module}", a.name) for n in imports for a in n.names if a.asname == a.name
+    }
 
 
 def _told(path: Path, name: str | None = None) -> str:

@@ -98,7 +98,7 @@ def load_method(where: str) -> type[Method]:
 
 def _collect(package: str, base: type[Method]) -> dict[str, type[Any]]:
     found: dict[str, type[Method]] = {}
-    for cls in (*_in_package(f"leakboard.{package}", base), *_plug_ins(f"leakboard.{package}", base)):
+    for cls in (*_in_package(package, base), *_plug_ins(f"leakboard.{package}", base)):
         # One class may be found twice, through the tree and as a plug-in; that is no clash.
         if found.setdefault(cls.name, cls) is not cls:
             raise LeakboardError(
