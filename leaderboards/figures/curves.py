@@ -13,16 +13,16 @@ import pandas as pd
 
 from leakboard.leaderboards.tables import (
     SETTING,
-    Look,
-    canonical,
-    knob,
-    look,
+    Style,
+    canonical_json,
+    describe_setup,
+    describe_setup_of_curve,
+    format_parameter,
+    format_parameters,
+    knob_of,
     rows_of,
-    setting,
-    settings,
-    setup,
-    setup_of_curve,
-    varying,
+    style_of,
+    varying_names,
 )
 
 STYLES = ("-", (0, (6, 1.5, 1, 1.5)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
@@ -37,7 +37,7 @@ class Curve:
 
     task: str
     name: str
-    look: Look
+    look: Style
     style: Any
     rows: pd.DataFrame
     hollow: bool = False
@@ -62,16 +62,16 @@ def printed_curves(points: pd.DataFrame) -> list[Curve]:
     whole = points.dropna(subset=["utility", "ep"])
     named = whole.assign(variant="", rest="", label="", knob_value=np.nan)
     for defense, own in whole.groupby("defense", sort=False):
-        name = knob(str(defense), own["params"])
-        shown = varying(own["params"], but=name)
+        name = knob_of(str(defense), own["params"])
+        shown = varying_names(own["params"], but=name)
         for index, row in zip(own.index, rows_of(own), strict=True):
             params = json.loads(row["params"])
             source = f"{row['paper']}, {row['artefact']}, {row['model']}"
-            words = settings(row["params"], shown)
+            words = format_parameters(row["params"], shown)
             named.loc[index, "variant"] = f"{source}, {words}" if words else source
             named.loc[index, "rest"] = _without(row["params"], name)
             if name is not None and name in params:
-                named.loc[index, "label"] = setting(name, params[name])
+                named.loc[index, "label"] = format_parameter(name, params[name])
                 # No noise at all is the far end of a knob, wherever that end may be.
                 named.loc[index, "knob_value"] = np.inf if params[name] is None else params[name]
     return list(_curves(named, ["paper", "artefact", "model", "rest"], hollow=True))
@@ -95,7 +95,7 @@ def _curves(named: pd.DataFrame, apart: list[str], hollow: bool) -> Iterator[Cur
         name = f"{defense} ({variant})" if variant else defense
         places.sort(key=lambda place: _last_if_missing(told[place]["knob_value"]))
         style = styles[order[defense, variant] % len(styles)]
-        yield Curve(str(first["task"]), name, look(defense), style, named.iloc[places], hollow)
+        yield Curve(str(first["task"]), name, style_of(defense), style, named.iloc[places], hollow)
 
 
 def _last_if_missing(number: float) -> tuple[bool, float]:
@@ -107,7 +107,7 @@ def _variants(own: pd.DataFrame, several_models: bool) -> Iterator[tuple[object,
 
     Points that were trained in ways of their own are on one curve, where none stands there twice.
     """
-    shown = varying(own["params"], but=own["knob"].iloc[0])
+    shown = varying_names(own["params"], but=own["knob"].iloc[0])
     several_cuts = own["cut"].nunique() > 1
     for _, same in own[[*SETTING, "knob"]].groupby(["task", "model"], sort=False):
         point = same.groupby(["cut", "shared", "params"], sort=False)
@@ -116,11 +116,11 @@ def _variants(own: pd.DataFrame, several_models: bool) -> Iterator[tuple[object,
         for index, row in zip(same.index, rows_of(same), strict=True):
             parts = [str(row["model"])] if several_models else []
             parts += [f"cut = {row['cut']}"] if several_cuts else []
-            parts += [settings(row["params"], shown)]
-            parts += [setup(row, same) if twice else setup_of_curve(row, same)]
+            parts += [format_parameters(row["params"], shown)]
+            parts += [describe_setup(row, same) if twice else describe_setup_of_curve(row, same)]
             words = ", ".join(filter(None, parts))
             yield index, words, _without(row["params"], row["knob"]), row[by]
 
 
 def _without(params: str, name: str | None) -> str:
-    return canonical({k: v for k, v in json.loads(params).items() if k != name})
+    return canonical_json({k: v for k, v in json.loads(params).items() if k != name})

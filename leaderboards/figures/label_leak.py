@@ -15,16 +15,16 @@ from leakboard.leaderboards.tables import (
     NOT_SHOWN,
     PROVEN,
     SETTING,
+    add_knobs,
     average,
-    canonical,
-    counted,
+    canonical_json,
+    count,
     counting,
     deciding,
-    labelled,
+    format_parameters,
     numbered,
-    settings,
     shown,
-    varying,
+    varying_names,
 )
 
 ATTACKS = ("spectral", "norm", "kmeans")
@@ -66,7 +66,7 @@ def strongest_leaks(
 
 
 def _pointed(rows: pd.DataFrame) -> pd.DataFrame:
-    found = labelled(shown(average(rows, SETTING)))
+    found = add_knobs(shown(average(rows, SETTING)))
     bounds = found["standing"] == PROVEN
     return found.assign(label=found["label"].mask(bounds, "≥ " + found["label"]))
 
@@ -92,7 +92,7 @@ def caveats(points: pd.DataFrame) -> str:
     """What the reader must know of points that no certificate stands behind; '' where there are none."""
     told = ""
     if hidden := int((points["standing"] == NOT_SHOWN).sum()):
-        told += f" Not shown: the leak of {counted(hidden, 'point')} without a certified attack."
+        told += f" Not shown: the leak of {count(hidden, 'point')} without a certified attack."
     if (points["standing"] == PROVEN).any():
         told += " ≥: at least so much, by an attack without a certificate."
     return told
@@ -103,14 +103,14 @@ def named_settings(methods: Sequence[tuple[str, str]]) -> list[str]:
     by_name: dict[str, list[str]] = {}
     for name, params in methods:
         by_name.setdefault(name, []).append(params)
-    shown = {name: varying(every) for name, every in by_name.items()}
-    words = [(name, settings(params, shown[name])) for name, params in methods]
+    shown = {name: varying_names(every) for name, every in by_name.items()}
+    words = [(name, format_parameters(params, shown[name])) for name, params in methods]
     return [f"{name} {text}".strip() for name, text in words]
 
 
 def records_by_setting(records: Sequence[Record]) -> dict[tuple[str, str], list[Record]]:
     """(task, setting in words) → its records, one per seed."""
-    methods = [(r.cell.defense.name, canonical(r.cell.defense.params)) for r in records]
+    methods = [(r.cell.defense.name, canonical_json(r.cell.defense.params)) for r in records]
     found: dict[tuple[str, str], list[Record]] = {}
     for record, setting in zip(records, named_settings(methods), strict=True):
         found.setdefault((record.cell.task, setting), []).append(record)

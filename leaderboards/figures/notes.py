@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from leakboard.leaderboards.tables import NOT_SHOWN, PROVEN, counted, distinct, examples
+from leakboard.leaderboards.tables import NOT_SHOWN, PROVEN, count, describe_limit, distinct
 
 AGAINST = {
     "attribute": "attribute inference",
@@ -27,9 +27,9 @@ def note(points: pd.DataFrame, printed_for: str = "", more: str = "", about: str
     about = about or measured_on(seen)
     text = f"Measured: {about}, with 95 % intervals; attack: {distinct(seen['attack'])}."
     if hidden := len(points) - len(seen):
-        text += f" Not shown: {counted(hidden, 'point')} without a certified attack."
+        text += f" Not shown: {count(hidden, 'point')} without a certified attack."
     if bounds := int((points["standing"] == PROVEN).sum()):
-        sign = "≤" if "label" in points else counted(bounds, "point")
+        sign = "≤" if "label" in points else count(bounds, "point")
         text += f" {sign}: at most so private, by an attack without a certificate."
     if printed_for:
         text += (
@@ -43,7 +43,7 @@ def note(points: pd.DataFrame, printed_for: str = "", more: str = "", about: str
 def measured_on(points: pd.DataFrame) -> str:
     """Model, data and seeds of the points."""
     limits = points["limit"].dropna()
-    data = examples(max(limits) if len(limits) else None)
+    data = describe_limit(max(limits) if len(limits) else None)
     few, many = int(points["n_seeds"].min()), int(points["n_seeds"].max())
-    seeds = ("" if few == many else f"{few} to ") + counted(many, "seed")
+    seeds = ("" if few == many else f"{few} to ") + count(many, "seed")
     return f"{distinct(points['model'])}, {data}; {seeds}"

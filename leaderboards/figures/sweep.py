@@ -22,7 +22,14 @@ from leakboard.bench.contracts import LeakboardError
 from leakboard.leaderboards.figures.legend import CHANCE, GREY, LINE, drawn, per_row
 from leakboard.leaderboards.figures.notes import AGAINST, note
 from leakboard.leaderboards.figures.sheet import SMALL, WIDTHS, save, styled
-from leakboard.leaderboards.tables import NOT_SHOWN, OF_CELL, distinct, look, printed_sweep, setting
+from leakboard.leaderboards.tables import (
+    NOT_SHOWN,
+    OF_CELL,
+    distinct,
+    format_parameter,
+    printed_sweep,
+    style_of,
+)
 
 AXES = {
     "cut": "Blocks below the cut, k",
@@ -164,7 +171,7 @@ def _draw(ax: Axes, panel: Panel, colours: Mapping[Any, Any], against: str) -> N
         # An axis does not know by itself what is drawn with a transform of its own.
         ax.update_datalim(np.column_stack([at, y])[~np.isnan(y)])
     ax.autoscale_view()
-    ax.set_xlabel(AXES.get(against, setting(against, "").rstrip(" =") or against))
+    ax.set_xlabel(AXES.get(against, format_parameter(against, "").rstrip(" =") or against))
     _scale_y(ax, panel)
     ax.set_title(panel.title, loc="left", fontweight="bold", fontsize=7.5)
 
@@ -221,7 +228,7 @@ def _colours(rows: pd.DataFrame) -> dict[Any, Any]:
 
 def _strokes(row: Any, colours: Mapping[Any, Any], hollow: bool) -> dict[str, Any]:
     """Line and marker; the value decides the colour, the defense the marker."""
-    strokes = drawn(look(str(row["defense"])).marker, colours[row["value"]], hollow)
+    strokes = drawn(style_of(str(row["defense"])).marker, colours[row["value"]], hollow)
     return strokes | {"linestyle": (0, (4, 2.5)) if hollow else "-"}
 
 

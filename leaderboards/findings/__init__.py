@@ -5,5 +5,3 @@ Out go findings, which tables, pages and documents quote.
 """
 
 import lazy_loader
-
-

@@ -35,7 +35,9 @@ def audits(table: ResultsTable) -> Iterator[Finding]:
             claim = setting.first.claim
             if own and claim is not None and claim.epsilon_of_members is not None:
                 attack = max(own, key=lambda one: _most(open_, one, claim))
-                yield from _finding(setting, attack, own[attack], claim, _most(open_, attack, claim))
+                yield from _finding(
+                    setting, attack, own[attack], claim, _most(open_, attack, claim)
+                )
 
 
 def _audits(setting: Setting) -> dict[str, Audits]:

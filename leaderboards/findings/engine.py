@@ -23,7 +23,7 @@ from leakboard.leaderboards.tables.pairing import (
     parameter,
     place_but,
 )
-from leakboard.leaderboards.tables.parameters import knob, setting
+from leakboard.leaderboards.tables.parameters import knob_of, format_parameter
 from leakboard.leaderboards.tables.results import Attacks, Result, ResultsTable, display_name
 
 
@@ -282,5 +282,5 @@ def _format(metric: Metric, row: Result) -> Callable[[float], str]:
 
 def _at(row: Result, name: str) -> str:
     """'η = 75'; '' for a defense without a knob."""
-    name = name or knob(row.defense, [row.setting.params]) or ""
-    return setting(name, parameter(row, name)) if name else ""
+    name = name or knob_of(row.defense, [row.setting.params]) or ""
+    return format_parameter(name, parameter(row, name)) if name else ""

@@ -26,7 +26,7 @@ from leakboard.leaderboards.rendering import (
     svg_plot,
 )
 from leakboard.leaderboards.site.markup import page_of
-from leakboard.leaderboards.tables import look
+from leakboard.leaderboards.tables import style_of
 from leakboard.leaderboards.tables.curves import BUDGET, Choice, Curve, choose, curves, pareto
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import (
@@ -282,7 +282,7 @@ def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
     series = []
     for curve in question.curves:
         if curve.priced:
-            mine = look(curve.defense)
+            mine = style_of(curve.defense)
             colour = mine.colour if only in ("", curve.defense) else "#9a9a9a"
             title = f"{curve.title} ({curve.attribute})" if curve.attribute else curve.title
             front = [_point(one, root) for one in pareto(curve.priced)]

@@ -27,11 +27,21 @@ from leakboard.leaderboards.tables.intervals import (
     mean_interval,
 )
 from leakboard.leaderboards.tables.leakage import Candidate
-from leakboard.leaderboards.tables.looks import look
-from leakboard.leaderboards.tables.parameters import examples, setting, settings, varying
-from leakboard.leaderboards.tables.printed import MEASURES, artefacts, mirroring, printed_table
+from leakboard.leaderboards.tables.parameters import (
+    describe_limit,
+    format_parameter,
+    format_parameters,
+    varying_names,
+)
+from leakboard.leaderboards.tables.printed import (
+    MEASURES,
+    artefacts,
+    mirroring_suites,
+    printed_table,
+)
 from leakboard.leaderboards.tables.results import ResultsTable
 from leakboard.leaderboards.tables.settings import Setting
+from leakboard.leaderboards.tables.styles import style_of
 
 NAMES = {
     "utility": "utility",
@@ -120,7 +130,7 @@ def paper_tables(
     """
     found = []
     for paper, artefact in artefacts() if only is None else only:
-        known, suites = printed_table(paper, artefact), mirroring(paper, artefact)
+        known, suites = printed_table(paper, artefact), mirroring_suites(paper, artefact)
         measured = _measured(table, known)
         notes = tuple(one.paper.note for one in suites if one.paper and one.paper.note)
         for model, printed in known.groupby("model", sort=False):
@@ -173,7 +183,7 @@ def _measured(table: ResultsTable, known: pd.DataFrame) -> list[_Measured]:
 
 def _by_authors(defenses: Iterable[str], goal: Goal) -> Any:
     """Whether a candidate is an attack by which the authors of some defenses measure, on their channels."""
-    looks = [one for one in map(look, defenses) if one.measured_by.get(goal)]
+    looks = [one for one in map(style_of, defenses) if one.measured_by.get(goal)]
     names = {name for one in looks for name in one.measured_by[goal]}
     channels = {str(channel) for one in looks for channel in one.measured_on}
 
@@ -220,8 +230,8 @@ def _rows(
 ) -> list[PaperRow]:
     """The printed settings of one task."""
     theirs = rows_of(printed)
-    knobs = {look(row["defense"]).knob or "" for row in theirs}
-    shown = sorted({*varying(printed["params"]), *knobs})
+    knobs = {style_of(row["defense"]).knob or "" for row in theirs}
+    shown = sorted({*varying_names(printed["params"]), *knobs})
     near = [[one for one in measured if _is_printed(one, row, suites)] for row in theirs]
     fitting = [
         [one for one in own if any(not pd.isna(row[name]) for name in one.means)]
@@ -235,13 +245,11 @@ def _rows(
         ours = {name: mean for name, mean in one.means.items() if name in values} if one else {}
         if one:
             where = f"{one.setting.model}, {count(len(one.setting.seeds), 'seed')}, "
-            where += (
-                f"{examples(one.setting.first.cell.limit).removesuffix(' per split')} ({folder})"
-            )
+            where += f"{describe_limit(one.setting.first.cell.limit).removesuffix(' per split')} ({folder})"
         else:
             why = "what the paper measures was not" if alike else _why_not(row, measured)
             where = f"not measured: {why}"
-        words = settings(row["params"], shown).replace("split =", "cut =")
+        words = format_parameters(row["params"], shown).replace("split =", "cut =")
         rows.append(
             PaperRow(row["task"], row["defense"], words, row["params"], values, ours, where)
         )
@@ -313,5 +321,5 @@ def _missing(name: str, value: object, own: Sequence[_Measured]) -> str:
     known = {one.stated[name] for one in own if name in one.stated}
     numbers = sorted(one for one in known if isinstance(one, int | float))
     if isinstance(value, int | float) and numbers:
-        return f"no {setting(name, value)} ({', '.join(f'{one:g}' for one in numbers)})"
-    return f"no {setting(name, value)}"
+        return f"no {format_parameter(name, value)} ({', '.join(f'{one:g}' for one in numbers)})"
+    return f"no {format_parameter(name, value)}"

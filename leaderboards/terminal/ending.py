@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leakboard.bench.methods import registry
-from leakboard.leaderboards.tables import HIDES, Comparison, Evidence, choose, counted
+from leakboard.leaderboards.tables import HIDES, Comparison, Evidence, choose, count
 
 BUDGET = 0.05
 """Of utility, what hiding something may cost here; `leakboard.choose` takes any."""
@@ -21,7 +21,7 @@ def ending(compared: Sequence[Comparison]) -> list[str]:
     """
     lines = [line for one in compared for line in _lines(one)]
     more = len(lines) - MOST
-    return lines[:MOST] + ([f"and {counted(more, 'more line')} of this kind"] if more > 0 else [])
+    return lines[:MOST] + ([f"and {count(more, 'more line')} of this kind"] if more > 0 else [])
 
 
 def _lines(one: Comparison) -> Iterator[str]:

@@ -19,14 +19,14 @@ from leakboard.leaderboards.tables import (
     Row,
     average,
     deciding,
+    describe_setup,
     failures,
-    look,
-    settings,
-    setup,
+    format_parameters,
     skipped,
     standing,
+    style_of,
     told,
-    varying,
+    varying_names,
 )
 from leakboard.leaderboards.terminal.layout import titled
 
@@ -111,8 +111,8 @@ def _best(
             empty = [same.iloc[0].to_dict() | NOTHING] if numbers else []
             for row in found.sort_values("attribute").to_dict("records") or empty:
                 # Without authors there is nothing but the strongest.
-                known = look(row["defense"]).measured_by and row["attribute"] in authors
-                params = settings(row["attack_params"], shown.get(row["attack"], []))
+                known = style_of(row["defense"]).measured_by and row["attribute"] in authors
+                params = format_parameters(row["attack_params"], shown.get(row["attack"], []))
                 by = f"by {row['attack']} {params.replace(' = ', '=')}" if len(found) else ""
                 aim = Text(f"{row['attribute'] or row['goal']} {by}".rstrip())
                 words = [
@@ -132,7 +132,7 @@ def _audits(rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> list[str]:
     for _, same in proven.groupby([*SETTING, "attack", "attack_params"], sort=False, dropna=False):
         row = same.iloc[0].to_dict()
         setting = _setting(row, proven[proven["defense"] == row["defense"]], shown)
-        attack = f"{row['attack']} {settings(row['attack_params'], shown.get(row['attack'], []))}"
+        attack = f"{row['attack']} {format_parameters(row['attack_params'], shown.get(row['attack'], []))}"
         bound, most = same["epsilon"].mean(), same["epsilon_ceiling"].mean()
         perfect = "" if pd.isna(most) else f"; a perfect attacker would prove {most:.2f}"
         lines.append(f"audit of {setting} by {attack.strip()}: ε ≥ {bound:.2f}{perfect}")
@@ -222,8 +222,8 @@ def _levels(row: Row, floors: bool) -> list[str]:
 
 
 def _setting(row: Row, same: pd.DataFrame, shown: Mapping[str, list[str]]) -> str:
-    own = settings(row["params"], shown[row["defense"]])
-    other = setup(row, same)
+    own = format_parameters(row["params"], shown[row["defense"]])
+    other = describe_setup(row, same)
     # Spaces around "=" would cost the width that the numbers need on 80 columns.
     return " ".join(part for part in (row["defense"], own, other) if part).replace(" = ", "=")
 
@@ -231,7 +231,7 @@ def _setting(row: Row, same: pd.DataFrame, shown: Mapping[str, list[str]]) -> st
 def _tried(row: Row, shown: Mapping[str, list[str]], several: Collection[str]) -> Text:
     """The attack, and what it was aimed at where that is not plain."""
     attack = str(row["attack"])
-    params = settings(row["attack_params"], shown.get(attack, []))
+    params = format_parameters(row["attack_params"], shown.get(attack, []))
     # What was sent to train on is what matters first, and its worst moment; only another view is named.
     view = "" if row["view"] in ("train", "worst") else str(row["view"])
     channel = str(row["channel"]) if attack in several else ""
@@ -245,7 +245,7 @@ def _shown(frame: pd.DataFrame) -> dict[str, list[str]]:
     found = {}
     for method, params in (("defense", "params"), ("attack", "attack_params")):
         for name, rows in frame[frame[method] != ""].groupby(method):
-            found[str(name)] = varying(rows[params])
+            found[str(name)] = varying_names(rows[params])
     return found
 
 

@@ -23,7 +23,7 @@ from leakboard.leaderboards.figures.legend import GREY, HIDDEN
 from leakboard.leaderboards.figures.notes import measured_on
 from leakboard.leaderboards.figures.point_labels import BACKGROUND
 from leakboard.leaderboards.figures.sheet import SMALL, Sheet, save, styled
-from leakboard.leaderboards.tables import NOT_SHOWN, PROVEN, SETTING, RecordSet, look
+from leakboard.leaderboards.tables import NOT_SHOWN, PROVEN, SETTING, RecordSet, style_of
 
 PANEL = 2.6
 """Inches, least width of a panel."""
@@ -86,7 +86,7 @@ def bars(frame: pd.DataFrame, known: pd.DataFrame | None, out: Path, title: str)
 def _bars(ax: Axes, points: pd.DataFrame, column: str) -> None:
     x, heights = np.arange(len(points)), points[column].to_numpy(float)
     ends = points[[f"{column}_low", f"{column}_high"]].to_numpy(float).T
-    colours = [look(str(name)).colour for name in points["defense"]]
+    colours = [style_of(str(name)).colour for name in points["defense"]]
     names = named_settings(list(zip(points["defense"], points["params"], strict=True)))
     whiskers = {"elinewidth": 0.8, "capsize": 2}
     reach = abs(np.clip(ends, 0, 1) - heights)

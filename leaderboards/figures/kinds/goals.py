@@ -22,8 +22,8 @@ from leakboard.leaderboards.tables import (
     Matrix,
     RecordSet,
     Shield,
-    look,
     matrices,
+    style_of,
 )
 
 ROW, CELL = 0.36, 1.15
@@ -100,7 +100,7 @@ def _costs(ax: Axes, one: Matrix) -> None:
     ax.axvline(0, color=GREY, linewidth=0.8)
     for y, line in enumerate(one.lines):
         points, low, high = (float(line.lost[name]) for name in ("points", "low", "high"))
-        how = look(line.defense)
+        how = style_of(line.defense)
         reach = [[points - low], [high - points]]
         sign: dict[str, Any] = {"color": how.colour, "marker": how.marker, "markersize": 5.5}
         ax.errorbar([points], [y], xerr=reach, elinewidth=1.3, linestyle="none", **sign)

@@ -26,13 +26,13 @@ from leakboard.leaderboards.tables import (
     RecordSet,
     Row,
     average,
-    counted,
+    count,
     distinct,
+    format_parameters,
     frame,
-    mirrored,
-    settings,
+    mirrored_points,
     standing,
-    varying,
+    varying_names,
 )
 
 COPIES = ("o", "s", "D", "^", "v", "P")
@@ -47,7 +47,7 @@ LINE, LEAST = 0.145, 0.36
 def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
     """Exposure of canaries under every defense, beside what the paper prints."""
     paper = found.suite.paper if found.suite else None
-    theirs = mirrored(paper) if paper else None
+    theirs = mirrored_points(paper) if paper else None
     title = f"{found.name}: what the model remembers"
     return memory(found.records, out / f"{found.name}-memory", title, theirs)
 
@@ -196,7 +196,7 @@ def _apart(copies: int, signs: Mapping[int, int]) -> float:
 def _names(rows: pd.DataFrame) -> dict[str, list[str]]:
     """For each defense the parameters that vary, in the order of `rows`; ε aside, which the claim says."""
     return {
-        str(defense): varying(own["params"], but=CLAIMED)
+        str(defense): varying_names(own["params"], but=CLAIMED)
         for defense, own in rows.groupby("defense", sort=False)
     }
 
@@ -233,7 +233,7 @@ def _trained(records: Sequence[Record]) -> dict[str, str]:
 
 def _named(row: Row, names: Mapping[str, list[str]], trained: str, claim: Any) -> str:
     defense = str(row["defense"])
-    chosen = settings(str(row["params"]), names[defense], unset=False)
+    chosen = format_parameters(str(row["params"]), names[defense], unset=False)
     text = ", ".join(filter(None, [defense, chosen]))
     if trained:
         text += "\n" + trained.replace(" ", ", ").replace("_", " ")
@@ -247,7 +247,7 @@ def _note(rows: pd.DataFrame, printed: pd.DataFrame | None) -> str:
         "Exposure: log2(10⁶) − log2(rank of the secret among all 10⁶); each bit halves the rank. "
         + ("Gained: less what it was under the public model. " if _is_gain(rows) else "")
         + "Means over "
-        f"{counted(rows['seed'].nunique(), 'seed')} with 95 % intervals where there are several canaries; a claim ε is of "
+        f"{count(rows['seed'].nunique(), 'seed')} with 95 % intervals where there are several canaries; a claim ε is of "
         "single texts, and k copies of one have kε. masked, missed: whether the detector finds the canary. What an attack without a certificate does not clearly "
         "find is left out."
     )

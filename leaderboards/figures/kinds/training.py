@@ -17,7 +17,7 @@ from leakboard.leaderboards.figures.drawing import Asked
 from leakboard.leaderboards.figures.label_leak import ATTACKS, CHANNEL, at_worst, records_by_setting
 from leakboard.leaderboards.figures.legend import CHANCE, GREY
 from leakboard.leaderboards.figures.sheet import SMALL, Sheet, save, styled
-from leakboard.leaderboards.tables import NOT_SHOWN, RecordSet, counted, frame, interval, look
+from leakboard.leaderboards.tables import NOT_SHOWN, RecordSet, count, frame, interval, style_of
 
 CHANNELS = (CHANNEL, "gradients")
 PANEL = 2.6
@@ -47,7 +47,7 @@ def training(records: Sequence[Record], out: Path, title: str) -> list[Path]:
     tried = {channel: at_worst(rows, channel) for channel in CHANNELS}
     tasks = list(dict.fromkeys(task for task, _ in by_setting))
     with styled():
-        seeds = counted(len({record.cell.seed for record in told}), "seed")
+        seeds = count(len({record.cell.seed for record in told}), "seed")
         note = (
             "Leak at a moment: the largest success there of those of the spectral, norm and k-means attacks that "
             "are certified or find something, over adapters and servers; not shown where none of them is or does. "
@@ -73,7 +73,7 @@ def _draw(
     hidden: dict[str, list[str]] = {channel: [] for channel in CHANNELS}
     for name, seeds in settings.items():
         defense = seeds[0].cell.defense.name
-        stroke = look(defense).colour, STYLES[drawn.get(defense, 0) % len(STYLES)]
+        stroke = style_of(defense).colour, STYLES[drawn.get(defense, 0) % len(STYLES)]
         drawn[defense] = drawn.get(defense, 0) + 1
         for ax, channel in zip(axes[:2], CHANNELS, strict=True):
             working = _working(tried[channel], seeds)

@@ -12,7 +12,7 @@ import pandas as pd
 from leakboard.bench.contracts import Cell, Record
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, mean_interval
-from leakboard.leaderboards.tables.parameters import setting
+from leakboard.leaderboards.tables.parameters import format_parameter
 from leakboard.leaderboards.tables.record_set import RecordSet
 from leakboard.leaderboards.tables.results import Result, results_table
 from leakboard.leaderboards.tables.settings import Setting
@@ -296,11 +296,11 @@ def _differences(old: Cell, new: Cell) -> Iterator[str]:
 def _of_parts(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys([*old, *new]):
         if name not in old:
-            yield f"{kind}: {setting(name, new[name])} is new"
+            yield f"{kind}: {format_parameter(name, new[name])} is new"
         elif name not in new:
-            yield f"{kind}: {setting(name, old[name])} is gone"
+            yield f"{kind}: {format_parameter(name, old[name])} is gone"
         elif old[name] != new[name]:
-            yield f"{kind}: {setting(name, old[name])} → {setting('', new[name]).removeprefix(' = ')}"
+            yield f"{kind}: {format_parameter(name, old[name])} → {format_parameter('', new[name]).removeprefix(' = ')}"
 
 
 def _code(record: Record) -> str:
