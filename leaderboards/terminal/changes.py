@@ -16,6 +16,8 @@ from leakboard.leaderboards.terminal.layout import titled
 
 def changes_tables(found: Changes) -> Iterator[RenderableType]:
     """What came and went, a table of changed numbers for each task and model, and how many of each there are."""
+    if found.note:
+        yield Text(found.note)
     for kind in ("new", "gone"):
         for one in found:
             if one.kind == kind:
