@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import asinh
 from typing import Any
 
 from markupsafe import Markup
 
 from leakboard.bench.contracts import Goal
+from leakboard.bench.scoring import UNTUNED
 from leakboard.leaderboards.rendering import (
     Axis,
     Cell,
@@ -71,14 +72,13 @@ class Question:
 
     @property
     def baselines(self) -> list[Result]:
-        """No protection and the untuned model, each where most seeds were run."""
-        found: dict[tuple[str, str], Result] = {}
+        """No protection (or what stands for it) and the untuned model, each where most seeds were run."""
+        found: dict[tuple[bool, str], Result] = {}
         for one in self.rows:
-            if one.is_baseline and one.defense in ("none", "untuned"):
-                where = one.defense, one.attribute
-                if where not in found or len(one.setting.seeds) > len(found[where].setting.seeds):
-                    found[where] = one
-        return list(found.values())
+            aim = one.defense == UNTUNED, one.attribute
+            if one.is_baseline and (aim not in found or _weight(one) > _weight(found[aim])):
+                found[aim] = one
+        return [found[aim] for aim in sorted(found)]
 
 
 @dataclass(frozen=True)
@@ -178,13 +178,7 @@ class Answers:
             ),
             leakage_cell(leakage),
             Cell(format_number(one.cost.value, 1), _ends(one.cost), sort=one.cost.value),
-            Cell(
-                one.attack,
-                f"{one.metric} {format_number(one.success.value)}; undefended "
-                f"{format_number(one.twin_success.value)}, guessing {format_number(one.baseline)}",
-                link=page_of("attack", one.attack),
-                help=f"{count(len(setting.seeds), 'seed')}, {count(one.n, 'unit')} each",
-            ),
+            attack_cell(one),
             Cell(self._gives_away(one) or "–"),
             Cell("all recovered" if one.certification == "exact" else "yes"),
         ]
@@ -218,6 +212,21 @@ COLUMNS = (
 )
 
 
+def _weight(one: Result) -> tuple[bool, int]:
+    return one.defense == "none", len(one.setting.seeds)
+
+
+def attack_cell(one: Result, root: str = "") -> Cell:
+    """The strongest attack with its success, that on the undefended model, and guessing."""
+    return Cell(
+        one.attack,
+        f"{one.metric} {format_number(one.success.value)}; undefended "
+        f"{format_number(one.twin_success.value)}, guessing {format_number(one.baseline)}",
+        link=page_of("attack", one.attack, root),
+        help=f"{count(len(one.setting.seeds), 'seed')}, {count(one.n, 'unit')} each",
+    )
+
+
 def _choice_of(one: Result) -> tuple[object, ...]:
     setting = one.setting
     return setting.task, setting.model, setting.defense, setting.choice, setting.cut
@@ -229,20 +238,15 @@ def _ends(cost: Interval) -> str:
 
 def _baseline(one: Result) -> list[Cell | str]:
     about = f" ({one.attribute})" if one.attribute else ""
-    what = "No protection" if one.defense == "none" else "Untuned model"
-    plain = [
-        Cell(f"{what}{about}", tone="muted"),
-        Cell(format_percent(one.leakage.value) if one.is_certified else "–", tone="muted"),
-        Cell("0.0" if one.defense == "none" else "–", tone="muted"),
-        Cell(
-            one.attack,
-            f"{one.metric} {format_number(one.success.value)}; guessing {format_number(one.baseline)}",
-            tone="muted",
-        ),
+    is_untuned = one.defense == UNTUNED
+    return [
+        Cell(f"{display_name(one.defense)}{about}", tone="muted"),
+        Cell(format_percent(one.leakage.value), tone="muted"),
+        Cell("–" if is_untuned else "0.0", tone="muted"),
+        replace(attack_cell(one), tone="muted"),
         Cell("–", tone="muted"),
         Cell("yes" if one.is_certified else "no", tone="muted"),
     ]
-    return list(plain)
 
 
 def _unranked(question: Question) -> Markup:

@@ -9,11 +9,11 @@ from typing import Any
 
 from leakboard.bench.methods import Attack, Defense, Method, registry
 from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
-from leakboard.leaderboards.site.answers import Answers, plot_of, words_of
+from leakboard.leaderboards.site.answers import Answers, attack_cell, plot_of, words_of
 from leakboard.leaderboards.site.collection import Collection
 from leakboard.leaderboards.site.markup import page_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import count, format_interval, format_number
+from leakboard.leaderboards.tables.intervals import count, format_interval
 from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name, goals_of
 
 ROOT = "../"
@@ -174,11 +174,7 @@ def _setting(kind: str, one: Result) -> list[Cell | str]:
         Cell(goal),
         leakage,
         cost,
-        Cell(
-            f"{format_number(one.success.value)} {one.metric}",
-            f"{one.attack}; undefended {format_number(one.twin_success.value)}, "
-            f"guessing {format_number(one.baseline)}",
-        ),
+        attack_cell(one, ROOT),
         Cell(count(len(setting.seeds), "seed"), link=f"{ROOT}records.html#{setting.keys[0]}"),
     ]
 
