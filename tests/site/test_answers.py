@@ -90,6 +90,17 @@ def test_what_costs_more_stands_below_a_line_and_baselines_below_another():
     assert "Untuned model" in plain
 
 
+def test_what_may_hide_nothing_has_no_rank():
+    unclear = [
+        record("sap", {"eta": 90.0}, seed, 0.89 + 0.001 * seed, [leak(success)])
+        for seed, success in enumerate((0.99, 0.5, 0.9))
+    ]
+    found = answers(*unclear)
+    text = text_of(found.answer(found.questions[0], 3.0).table)
+    assert "1. SAP" not in text
+    assert "Costs at most 3 points, but does not clearly reduce leakage SAP" in text
+
+
 def test_a_row_says_what_else_its_setting_gives_away():
     found = answers(*MILD)
     assert "labels 100 %" in text_of(found.answer(found.questions[0], 3.0).table)
