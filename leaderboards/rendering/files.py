@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import NullLocator, PercentFormatter
+from matplotlib.ticker import NullLocator, PercentFormatter, StrMethodFormatter
 from matplotlib.transforms import Bbox
 
 from leakboard.leaderboards.rendering.labels import Floats, Label, place_labels
@@ -100,7 +100,7 @@ def drawn(plot: Plot, width: float = WIDTH) -> Figure:
     heights = [max(panel.height for panel in row) for row in rows]
     handles = _legend(plot)
     beside = _per_row(handles, width)
-    caption = wrap(plot.caption, int(width / 0.0475))
+    caption = wrap(plot.caption, int((width - 0.1) / 0.0485))
     title = wrap(plot.title, int(width / 0.088))
     legend = 0.15 * -(-len(handles) // beside) + 0.08 if handles else 0.0
     foot, head = legend + 0.125 * len(caption) + 0.1, 0.17 * len(title) + 0.1
@@ -223,6 +223,8 @@ def _scale(ax: Axes, name: str, axis: Axis) -> None:
     limits = ax.set_xlim if name == "x" else ax.set_ylim
     if axis.log:
         (ax.set_xscale if name == "x" else ax.set_yscale)("log")
+        own.set_major_formatter(StrMethodFormatter("{x:g}"))
+        own.set_minor_locator(NullLocator())
     if axis.ticks is not None:
         own.set_minor_locator(NullLocator())
         own.set_ticks([value for value, _ in axis.ticks], [text for _, text in axis.ticks])

@@ -15,6 +15,7 @@ from leakboard.bench.scoring import UNTUNED, gain
 from leakboard.leaderboards.tables.comparisons import alike, setups, told_apart
 from leakboard.leaderboards.tables.frame import canonical, rows_of, setup_digits
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
+from leakboard.leaderboards.tables.leakage import Aim, Readings, readings
 from leakboard.leaderboards.tables.parameters import choices
 from leakboard.leaderboards.tables.points import labelled
 
@@ -61,6 +62,15 @@ class Setting:
     @cached_property
     def keys(self) -> tuple[str, ...]:
         return tuple(record.key for record in self.records.values())
+
+    @cached_property
+    def readings(self) -> dict[Aim, dict[int, Readings]]:
+        """What every attack reads, by what it guesses and by the seed."""
+        found: dict[Aim, dict[int, Readings]] = {}
+        for seed, record in self.records.items():
+            for aim, own in readings(record).items():
+                found.setdefault(aim, {})[seed] = own
+        return found
 
     @cached_property
     def trials(self) -> int:

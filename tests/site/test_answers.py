@@ -10,8 +10,8 @@ import pytest
 from records import leak, record
 
 from leakboard.bench.contracts.threat import Goal
-from leakboard.leaderboards.site.answers import BUDGETS, Answers, front_data, words_of
-from leakboard.leaderboards.tables.curves import choose
+from leakboard.leaderboards.site.answers import BUDGETS, front_data, questions_of, words_of
+from leakboard.leaderboards.tables.curves import choose, curves
 from leakboard.leaderboards.tables.results import results_table
 
 FRONT = ("index.html", "assets/style.css", "assets/site.js", "data/front.js")
@@ -49,7 +49,7 @@ DEAR = cells("sap-cti", 0.75, 0.10, {"eta": 50.0})
 
 
 def answers(*records):
-    return Answers(results_table([*baselines(), *records]))
+    return questions_of(results_table([*baselines(), *records]))
 
 
 def text_of(markup):
@@ -58,9 +58,9 @@ def text_of(markup):
 
 def test_a_larger_budget_buys_the_setting_that_leaks_less():
     found = answers(*MILD, *STRONG)
-    (question,) = found.questions
+    (question,) = found
     assert (question.word, question.place) == ("inputs", "reviews, minilm")
-    at = {budget: text_of(found.answer(question, budget).table) for budget in BUDGETS}
+    at = {budget: text_of(question.answer(budget).table) for budget in BUDGETS}
     assert "1. SAP η = 90" in at[3.0]
     assert "1. SAP η = 50" in at[10.0]
     assert "1." not in at[1.0].split("For comparison")[0].replace("1.0", "")
@@ -68,10 +68,10 @@ def test_a_larger_budget_buys_the_setting_that_leaks_less():
 
 def test_the_sentence_is_that_of_choose_and_the_first_row_its_setting():
     found = answers(*MILD, *STRONG, *DEAR)
-    (question,) = found.questions
+    (question,) = found
     table = results_table([*baselines(), *MILD, *STRONG, *DEAR])
     for budget in BUDGETS:
-        answer, chosen = found.answer(question, budget), choose(table, "reviews", "inputs", budget)
+        answer, chosen = question.answer(budget), choose(table, "reviews", "inputs", budget)
         assert str(answer.choice) == str(chosen)
         first = re.search(r"1\. (\S+) (η = \d+)", text_of(answer.table))
         assert (first is not None) == bool(chosen)
@@ -81,7 +81,7 @@ def test_the_sentence_is_that_of_choose_and_the_first_row_its_setting():
 
 def test_what_costs_more_stands_below_a_line_and_baselines_below_another():
     found = answers(*MILD, *DEAR)
-    text = text_of(found.answer(found.questions[0], 3.0).table)
+    text = text_of(found[0].answer(3.0).table)
     ranked, rest = text.split("Costs more than 3 points at every measured setting")
     dear, plain = rest.split("For comparison")
     assert "SAP η = 90" in ranked
@@ -96,22 +96,22 @@ def test_what_may_hide_nothing_has_no_rank():
         for seed, success in enumerate((0.99, 0.5, 0.9))
     ]
     found = answers(*unclear)
-    text = text_of(found.answer(found.questions[0], 3.0).table)
+    text = text_of(found[0].answer(3.0).table)
     assert "1. SAP" not in text
     assert "Costs at most 3 points, but does not clearly reduce leakage SAP" in text
 
 
 def test_a_row_says_what_else_its_setting_gives_away():
     found = answers(*MILD)
-    assert "labels 100 %" in text_of(found.answer(found.questions[0], 3.0).table)
+    assert "labels 100 %" in text_of(found[0].answer(3.0).table)
 
 
 def test_only_defenses_made_for_the_goal_are_asked_for_and_ranked():
     found = answers(*MILD, *cells("dc", 0.89, 0.05, {"weight": 0.5}))
-    assert {question.word for question in found.questions} == {"inputs", "labels"}
-    inputs = next(question for question in found.questions if question.word == "inputs")
+    assert {question.word for question in found} == {"inputs", "labels"}
+    inputs = next(question for question in found if question.word == "inputs")
     assert [curve.defense for curve in inputs.curves] == ["sap"]
-    assert "DC" not in text_of(found.answer(inputs, 10.0).table)
+    assert "DC" not in text_of(inputs.answer(10.0).table)
 
 
 def test_what_is_not_certified_is_listed_with_its_reason_and_has_no_number():
@@ -123,9 +123,9 @@ def test_what_is_not_certified_is_listed_with_its_reason_and_has_no_number():
         *cells("sap", 0.9, 0.06, {"eta": None}, undefended=True),
         *cells("sap", 0.9, 0.05, {"eta": 50.0}),
     ]
-    found = Answers(results_table(weak))
-    answer = found.answer(found.questions[0], 3.0)
-    assert "SAP : not certified; no attack is shown to work even without the defense" in text_of(
+    found = questions_of(results_table(weak))
+    answer = found[0].answer(3.0)
+    assert "SAP is not certified: no attack is shown to work even without the defense" in text_of(
         answer.unranked
     )
     assert "η = 50" not in text_of(answer.table)
@@ -134,14 +134,16 @@ def test_what_is_not_certified_is_listed_with_its_reason_and_has_no_number():
 
 def test_a_setting_that_learnt_nothing_has_no_rank_and_the_reason_stands_there():
     found = answers(*cells("sap", 0.50, 0.10, {"eta": 50.0}))
-    answer = found.answer(found.questions[0], 10.0)
+    answer = found[0].answer(10.0)
     assert "not clearly above the untuned model" in text_of(answer.unranked)
     assert "η = 50" not in text_of(answer.table)
 
 
 def test_the_verdict_of_a_curve_names_both_summaries():
     (curve,) = [
-        c for c in answers(*MILD, *STRONG).curves if c.defense == "sap" and c.goal == Goal.INVERSION
+        c
+        for c in curves(results_table([*baselines(), *MILD, *STRONG]))
+        if c.defense == "sap" and c.goal == Goal.INVERSION
     ]
     words = " ".join(words_of(curve))
     assert re.search(
@@ -158,7 +160,7 @@ def test_the_data_of_the_page_hold_every_answer_once():
     (one,) = places.values()
     assert list(one["budgets"]) == ["1", "3", "5", "10"]
     for budget, (sentence, part) in one["budgets"].items():
-        answer = found.answer(found.questions[0], float(budget))
+        answer = found[0].answer(float(budget))
         assert (sentence, data["parts"][part]) == (answer.choice.why, str(answer.table))
     assert len(set(data["parts"])) == len(data["parts"])
 
