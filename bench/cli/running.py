@@ -197,7 +197,7 @@ def run(
         progress=console,
         log_to=log_to,
     )
-    _ended(results.records, results.folders[0], "" if out else str(suite), ending(results.compared))
+    _ended(results.records, results.folders[0], "" if out else str(suite), ending(results.table))
 
 
 def _again(

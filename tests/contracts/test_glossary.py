@@ -49,7 +49,6 @@ def test_the_page_of_the_documentation_is_the_glossary():
 
 def test_every_word_of_the_matrix_is_explained_with_the_bars_that_decide_it():
     assert {*Verdict} <= GLOSSARY.keys()
-    assert {*Verdict} == SYMBOLS.keys()
     assert f"at least {IDLE:g} of the privacy" in GLOSSARY["protects"]
     assert f"at least {NEEDED:g} of the privacy" in GLOSSARY["partly"]
     assert f"Below {NEEDED:g} there is none" in GLOSSARY["certificate"]

@@ -16,6 +16,7 @@ from leakboard.bench.records.store import Store
 from leakboard.bench.records.versions import data_version, folder_print
 from leakboard.leaderboards.results import sources
 from leakboard.leaderboards.results.sources import enter
+from leakboard.leaderboards.site.collection import collect
 
 NONE, SAP = seeds("none", [0.9, 0.91], [0.9, 0.9]), seeds("sap", [0.8, 0.81], [0.5, 0.5])
 
@@ -114,12 +115,11 @@ def test_other_records_are_of_no_version(checkout):
     assert data_version({"one": "0" * 64}) is None
 
 
-@pytest.mark.skip
 def test_the_foot_of_a_site_has_the_version_of_its_records(checkout):
     enter(date(2026, 1, 2))
-    assert inputs([checkout / "one"]).version == "data version 1 of 2026-01-02"
+    assert collect([checkout / "one"]).version == "data version 1 of 2026-01-02"
     Store(checkout / "two").path(SAP[0].key).unlink()
-    assert inputs(sorted(checkout.iterdir())).version.endswith("changed since in two")
+    assert collect(sorted(checkout.iterdir())).version.endswith("changed since in two")
 
 
 def test_the_versions_that_are_shipped_are_numbered_and_dated_in_order():
