@@ -9,7 +9,8 @@ import pandas as pd
 
 from leakboard.bench.scoring import FLAGS
 from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
-from leakboard.leaderboards.tables import failures, settings, skipped, varying
+from leakboard.leaderboards.tables import failures, skipped
+from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
     Interval,
@@ -17,6 +18,7 @@ from leakboard.leaderboards.tables.intervals import (
     format_number,
     mean_interval,
 )
+from leakboard.leaderboards.tables.parameters import settings, varying
 from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
 from leakboard.leaderboards.tables.settings import Setting
 
@@ -88,7 +90,7 @@ def attacks_tables(
     shown = frame if everything else frame[~silent]
     shown = shown[(shown["status"] != "skipped") & (shown["attack"] != "")]
     params = {str(name): varying(rows["attack_params"]) for name, rows in shown.groupby("attack")}
-    by_key = {key: rows for key, rows in shown.groupby("key", sort=False)}
+    by_key = dict(iter(shown.groupby("key", sort=False)))
     for (task, model, cut), own in _by_place(table).items():
         rows: list[Sequence[Cell | str] | str] = []
         audits: list[str] = []
@@ -144,8 +146,6 @@ def _best(one: Result) -> list[Cell | str]:
 
 
 def _goal(goal: str) -> str:
-    from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
-
     return GOAL_WORDS[goal_of(goal)] if goal else ""
 
 
