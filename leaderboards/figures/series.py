@@ -16,6 +16,8 @@ from leakboard.leaderboards.tables.intervals import Interval, count
 from leakboard.leaderboards.tables.parameters import setting, settings, varying
 from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
 
+LONG = 10
+"""Letters from which on a knob stands in the legend instead of beside its points."""
 ToPoint = Callable[[Result], tuple[Interval, Interval] | None]
 
 
@@ -85,9 +87,10 @@ def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
             for n, (one, at) in enumerate(shown)
         ]
         if points:
-            shown_as = (
-                f"{curve.title} ({variant})" if variant and len(variants) > 1 else curve.title
-            )
+            words = [variant] if variant and len(variants) > 1 else []
+            if name is not None and len(points) > 1 and len(setting(name, 1)) >= LONG - 2:
+                words.append(f"along {name.replace('_', ' ')}")
+            shown_as = f"{curve.title} ({', '.join(words)})" if words else curve.title
             line = LINES[place % len(LINES)] if len(points) > 1 else ""
             found.append(Series(shown_as, points, how.colour, how.marker, line))
     return found
@@ -99,7 +102,7 @@ def _label(one: Result, name: str | None, is_end: bool) -> str:
     if name is None or name not in params:
         return ""
     text = setting(name, params[name])
-    return text if is_end else text.rpartition("= ")[2]
+    return text if is_end and len(text) < LONG else text.rpartition("= ")[2]
 
 
 def setting_names(results: Iterable[Result]) -> dict[tuple[object, ...], str]:

@@ -68,7 +68,7 @@ def _panels(
         series = []
         for n, one in enumerate(own):
             how, y = look(one.defense), exact(float(n))
-            at = one.setting.utility if first else one.success
+            at = (one.setting.utility if first else one.success).clipped()
             if not at.is_missing:
                 series.append(Series("", [Point(at, y, detail=one.name)], how.colour, how.marker))
             if not first:
@@ -76,7 +76,13 @@ def _panels(
                 series.append(Series("guessing", [Point(exact(one.baseline), y)], GREY, "|"))
                 if weaker is not None:
                     series.append(
-                        Series("attacks of P³EFT's authors", [Point(weaker, y)], INK, "|", size=8)
+                        Series(
+                            "attacks of P³EFT's authors",
+                            [Point(weaker.clipped(), y)],
+                            INK,
+                            "|",
+                            size=8,
+                        )
                     )
             for m, row in enumerate(printed):
                 number = row["utility"] if first else 1 - row["ep"]

@@ -125,13 +125,14 @@ def _panel(
         for defense, own in _by_defense(records).items()
     }
     trained = _trained(records)
+    some = any(record.key in certified for record in records)
     ordered = sorted(rows.values(), key=lambda own: _place(own[0], names))
     labels = []
     by_copies: dict[int, list[Point]] = {copies: [] for copies in (*signs, 0)}
     hollow: dict[int, list[Point]] = {copies: [] for copies in signs}
     for n, own in enumerate(ordered):
         label = _named(own[0], names, trained[own[0].key])
-        if not any(record.key in certified for record in own):
+        if some and not any(record.key in certified for record in own):
             label += "\n(not certified)"
         labels.append((float(n), label))
         for copies in by_copies:
@@ -180,6 +181,7 @@ def _panel(
             Reference("x", chance, "mean of what was never seen"),
             Reference("x", CEILING, "likeliest of all 10⁶", line="solid"),
         ],
+        remark="" if some else "not certified",
         height=max(LEAST, LINE * lines + 0.08) * len(labels) + 0.7,
     )
 

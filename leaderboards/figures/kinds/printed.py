@@ -79,11 +79,12 @@ def beside_paper(
         raise LeakboardError(
             f"nothing to plot: no setting has a utility and a success of attacks on {GOAL_WORDS[goal]}"
         )
+    models = ", ".join(dict.fromkeys(str(row["model"]) for row in known)) or "its own models"
     caption = (
         f"Empirical privacy (EP): 1 − success of the attack, as {source} has it. {measured_words(drawn)} Hollow: as "
-        f"printed, for the paper's own models and data: compare the shapes, not the values. {more}"
+        f"printed, for {models} and the paper's own data: compare the shapes, not the values. {more}"
     )
-    title = f"{source} and our measurements: {GOAL_WORDS[goal]}"
+    title = f"{GOAL_WORDS[goal].capitalize()}: {source}, and our measurements"
     return Plot(title, panels, caption.strip(), columns=min(2, len(panels)))
 
 
@@ -123,12 +124,12 @@ def _hollow(rows: list[Row]) -> list[Series]:
         for row in own:
             rest = {k: v for k, v in json.loads(row["params"]).items() if k != name}
             variants.setdefault((str(row["model"]), canonical(rest)), []).append(row)
-        for n, ((model, rest_), variant) in enumerate(variants.items()):
-            words = ", ".join(filter(None, [settings(rest_, told), model]))
+        for n, ((_, rest_), variant) in enumerate(variants.items()):
+            words = settings(rest_, told)
             points = [_printed_point(row, name) for row in variant]
             line = ("dashed", *LINES[1:])[n % 4] if len(points) > 1 else ""
             how = look(defense)
-            title = f"{display_name(defense)} ({words}), as printed"
+            title = f"{display_name(defense)}{f' ({words})' if words else ''}, as printed"
             found.append(Series(title, points, how.colour, how.marker, line, hollow=True))
     return found
 

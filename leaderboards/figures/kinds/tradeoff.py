@@ -79,20 +79,20 @@ def tradeoff(table: ResultsTable, goal: Goal) -> Plot:
 
 def _panel(place: Place, own: list[Curve], word: str) -> Panel:
     series = [line for curve in own for line in lines(curve, _point)]
-    costs = [point.y.value for line in series for point in line.points]
+    points = [point.y for line in series for point in line.points]
+    most = max([BUDGET, *(cost.value for cost in points)])
+    # A wide interval may run off the panel: it would squeeze the points flat.
+    high = min(
+        max([most, *(cost.high for cost in points if cost.high == cost.high)]), 1.4 * most + 1
+    )
+    low = max(min([0.0, *(cost.low for cost in points if cost.low == cost.low)]), -0.4 * most - 1)
     open_ = Series("undefended", [Point(exact(1.0), exact(0.0))], GREY, "*")
     return Panel(
         place.title,
         Axis(f"← leakage of {word}", -0.03, 1.06, percent=True),
-        Axis(
-            "points of utility lost",
-            min([-1.0, *costs]) - 0.8,
-            max([BUDGET, *costs]) * 1.06 + 0.8,
-            rises=False,
-        ),
+        Axis("points of utility lost", low - 0.06 * most, high + 0.06 * most, rises=False),
         [*series, open_],
         [Reference("y", BUDGET, f"budget of {BUDGET:g} points", line="dashed")],
-        remark="",
         height=2.8,
     )
 

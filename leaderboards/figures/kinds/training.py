@@ -55,8 +55,8 @@ def training(table: ResultsTable) -> Plot:
     chosen = {id(setting) for own in rows.values() for setting in own}
     labels = [r for r in table.select(goal=Goal.LABEL) if id(r.setting) in chosen]
     caption = (
-        "Success at a moment: the largest of the spectral, norm and k-means attacks, over adapters and servers. Bands: "
-        f"95 % intervals over seeds. {measured_words(labels) if labels else ''}"
+        "Success at a moment: the largest of the spectral, norm and k-means attacks, over adapters and servers. "
+        f"{measured_words(labels) if labels else ''}"
     )
     return Plot("Leak of labels during training", panels, caption.strip(), columns=3)
 
