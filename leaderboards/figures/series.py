@@ -9,11 +9,15 @@ from math import isnan
 
 from leakboard.bench.contracts import Goal, LeakboardError
 from leakboard.leaderboards.rendering import LINES, Point, Series
-from leakboard.leaderboards.tables import canonical, look
+from leakboard.leaderboards.tables import canonical_json, style_of
 from leakboard.leaderboards.tables.curves import Curve, curves
 from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
 from leakboard.leaderboards.tables.intervals import Interval, count
-from leakboard.leaderboards.tables.parameters import setting, settings, varying
+from leakboard.leaderboards.tables.parameters import (
+    format_parameter,
+    format_parameters,
+    varying_names,
+)
 from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
 
 LONG = 10
@@ -68,17 +72,17 @@ def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
     Args:
         to_point: x and y of a setting; None where it is not drawn.
     """
-    how, name = look(curve.defense), curve.results[0].setting.knob or None
-    told = varying([one.setting.params for one in curve.results], but=name)
+    how, name = style_of(curve.defense), curve.results[0].setting.knob or None
+    told = varying_names([one.setting.params for one in curve.results], but=name)
     several = len({one.setting.cut for one in curve.results}) > 1
     variants: dict[tuple[int, str], list[Result]] = {}
     for one in curve.results:
         params = json.loads(one.setting.params)
-        rest = canonical({k: v for k, v in params.items() if k != name})
+        rest = canonical_json({k: v for k, v in params.items() if k != name})
         variants.setdefault((one.setting.cut, rest), []).append(one)
     found = []
     for place, ((cut, rest), own) in enumerate(variants.items()):
-        words = [settings(rest, told), f"cut = {cut}" if several else ""]
+        words = [format_parameters(rest, told), f"cut = {cut}" if several else ""]
         variant = ", ".join(filter(None, words))
         own.sort(key=lambda one: (isnan(one.setting.knob_value), one.setting.knob_value))
         shown = [(one, at) for one in own if (at := to_point(one)) is not None]
@@ -88,7 +92,7 @@ def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
         ]
         if points:
             words = [variant] if variant and len(variants) > 1 else []
-            if name is not None and len(points) > 1 and len(setting(name, 1)) >= LONG - 2:
+            if name is not None and len(points) > 1 and len(format_parameter(name, 1)) >= LONG - 2:
                 words.append(f"along {name.replace('_', ' ')}")
             shown_as = f"{curve.title} ({', '.join(words)})" if words else curve.title
             line = LINES[place % len(LINES)] if len(points) > 1 else ""
@@ -101,7 +105,7 @@ def _label(one: Result, name: str | None, is_end: bool) -> str:
     params = json.loads(one.setting.params)
     if name is None or name not in params:
         return ""
-    text = setting(name, params[name])
+    text = format_parameter(name, params[name])
     return text if is_end and len(text) < LONG else text.rpartition("= ")[2]
 
 

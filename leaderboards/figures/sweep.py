@@ -21,13 +21,17 @@ from leakboard.leaderboards.rendering import (
     Series,
     exact,
 )
-from leakboard.leaderboards.tables import RecordSet, canonical, look, rows_of
+from leakboard.leaderboards.tables import RecordSet, canonical_json, rows_of, style_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import MISSING, Interval
-from leakboard.leaderboards.tables.looks import PALETTE
-from leakboard.leaderboards.tables.parameters import setting, settings, varying
+from leakboard.leaderboards.tables.parameters import (
+    format_parameter,
+    format_parameters,
+    varying_names,
+)
 from leakboard.leaderboards.tables.rankings import STRONGEST, decided_by
 from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
+from leakboard.leaderboards.tables.styles import PALETTE
 
 AXES = {
     "cut": "blocks below the cut",
@@ -120,12 +124,12 @@ def _by_setting(table: ResultsTable, against: str) -> Iterator[Swept]:
     names: dict[str, list[str]] = {}
     for one in rows:
         names.setdefault(one.defense, []).append(one.setting.params)
-    told = {name: varying(params, but=against) for name, params in names.items()}
+    told = {name: varying_names(params, but=against) for name, params in names.items()}
     cuts = len({one.setting.cut for one in rows}) > 1 and against != "cut"
     for one in rows:
         words = [
             display_name(one.defense),
-            settings(one.setting.params, told[one.defense]),
+            format_parameters(one.setting.params, told[one.defense]),
             f"cut = {one.setting.cut}" if cuts else "",
         ]
         yield Swept(_value(one, against)[1], ", ".join(filter(None, words)), one)
@@ -141,7 +145,9 @@ def _by_attack(table: ResultsTable, goal: Goal, against: str, attack: str) -> It
                     params = dict(leak.attack.params)
                     versions[leak.attack.name, str(sorted(params.items()))] = params
     swept = {name: own for name, own in versions.items() if against in own}
-    told = varying([json.dumps(params, default=str) for params in swept.values()], but=against)
+    told = varying_names(
+        [json.dumps(params, default=str) for params in swept.values()], but=against
+    )
     defenses = len({one.setting.label for one in table}) > 1
     for (name, text), params in swept.items():
         alone = table.under(lambda c, name=name, text=text: c[:2] == (name, text))  # type: ignore[misc]
@@ -149,7 +155,7 @@ def _by_attack(table: ResultsTable, goal: Goal, against: str, attack: str) -> It
             words = [
                 one.name if defenses else "",
                 name,
-                settings(json.dumps(params, default=str), told),
+                format_parameters(json.dumps(params, default=str), told),
             ]
             yield Swept(params[against], ", ".join(filter(None, words)), one)
     others = {name for name, _ in versions} | {one.attack for one in table}
@@ -176,7 +182,7 @@ def _panel(
             if not (y := _quantity(one.result, quantity)).is_missing
         ]
         dash = LINES[n % len(LINES)] if len(points) > 1 else ""
-        marker = look(line[0].result.defense).marker
+        marker = style_of(line[0].result.defense).marker
         series.append(Series(name, points, colours[name], marker, dash))
     first = own[0].result
     high = Axis(first.setting.first.utility_metric or "utility")
@@ -208,7 +214,9 @@ def _axis(xs: Sequence[Any], against: str) -> tuple[dict[str, float], Axis]:
 
 
 def _axis_name(against: str) -> str:
-    return AXES.get(against, setting(against, "").rstrip(" =") or against.replace("_", " "))
+    return AXES.get(
+        against, format_parameter(against, "").rstrip(" =") or against.replace("_", " ")
+    )
 
 
 def _tick(x: Any) -> str:
@@ -227,7 +235,7 @@ def _colours(swept: Sequence[Swept]) -> dict[str, str]:
     """A colour for each line: that of the defense, where each has one line."""
     names = {one.name: one.result.defense for one in swept}
     if len(set(names.values())) == len(names):
-        return {name: look(defense).colour for name, defense in names.items()}
+        return {name: style_of(defense).colour for name, defense in names.items()}
     return {name: PALETTE[n % len(PALETTE)] for n, name in enumerate(names)}
 
 
@@ -252,10 +260,10 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
         if len(xs) < 2:
             continue
         place, axis = _axis(xs, against)
-        told = varying([row["params"] for row, _ in own], but=key)
+        told = varying_names([row["params"] for row, _ in own], but=key)
         lines: dict[tuple[str, str], list[tuple[Any, dict[str, Any]]]] = {}
         for row, params in own:
-            rest = canonical({k: v for k, v in params.items() if k != key})
+            rest = canonical_json({k: v for k, v in params.items() if k != key})
             lines.setdefault((row["defense"], rest), []).append((row, params))
         for name, words in (
             ("ep", "empirical privacy (printed)"),
@@ -263,7 +271,7 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
         ):
             series = [
                 Series(
-                    ", ".join(filter(None, [display_name(defense), settings(rest, told)]))
+                    ", ".join(filter(None, [display_name(defense), format_parameters(rest, told)]))
                     + ", as printed",
                     [
                         Point(exact(place[json.dumps(params[key])]), exact(float(row[name])))
@@ -271,7 +279,7 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
                         if not isnan(row[name])
                     ],
                     PALETTE[n % len(PALETTE)],
-                    look(defense).marker,
+                    style_of(defense).marker,
                     "dashed",
                     hollow=True,
                 )

@@ -7,17 +7,17 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
+from leakboard.leaderboards.site.content import Content
+from leakboard.leaderboards.site.front import NOTHING, answer, first_of, hides
+from leakboard.leaderboards.site.links import Links, slug
+from leakboard.leaderboards.site.scatter import Dot, scatter
 from records import leak, record, skipped
 from site_records import EVIL, kept
 
 from leakboard.leaderboards.findings import Finding, headlines
 from leakboard.leaderboards.site.build import publish
 from leakboard.leaderboards.site.collection import collect
-from leakboard.leaderboards.site.content import Content
-from leakboard.leaderboards.site.front import NOTHING, answer, first_of, hides
-from leakboard.leaderboards.site.links import Links, slug
-from leakboard.leaderboards.site.scatter import Dot, scatter
-from leakboard.leaderboards.tables import Look, Verdict
+from leakboard.leaderboards.tables import Style, Verdict
 
 HEAVIEST = 1_000_000
 """Bytes of the front page with all that it loads."""
@@ -133,7 +133,7 @@ def test_a_task_that_nobody_knows_and_names_with_markup_have_pages(built):
         assert EVIL in text_of(pages[path])
 
 
-LOOK = Look("#0072b2", "o", None, {})
+LOOK = Style("#0072b2", "o", None, {})
 
 
 def dot(name, leak, cost):

@@ -9,7 +9,7 @@ from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.kinds.sensitivity import is_theirs
 from leakboard.leaderboards.figures.series import measured_words, place_of, setting_names
 from leakboard.leaderboards.rendering import GREY, Axis, Panel, Plot, Point, Series, exact
-from leakboard.leaderboards.tables import RecordSet, Row, look, rows_of
+from leakboard.leaderboards.tables import RecordSet, Row, rows_of, style_of
 from leakboard.leaderboards.tables.intervals import Interval
 from leakboard.leaderboards.tables.results import Result
 
@@ -67,7 +67,7 @@ def _panels(
     for first in (True, False):
         series = []
         for n, one in enumerate(own):
-            how, y = look(one.defense), exact(float(n))
+            how, y = style_of(one.defense), exact(float(n))
             at = (one.setting.utility if first else one.success).clipped()
             if not at.is_missing:
                 series.append(Series("", [Point(at, y, detail=one.name)], how.colour, how.marker))

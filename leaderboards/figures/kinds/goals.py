@@ -8,7 +8,7 @@ from leakboard.bench.contracts import Goal, LeakboardError
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import measured_words
 from leakboard.leaderboards.rendering import Axis, Panel, Plot, Point, Reference, Series, exact
-from leakboard.leaderboards.tables import RecordSet, look
+from leakboard.leaderboards.tables import RecordSet, style_of
 from leakboard.leaderboards.tables.curves import BUDGET, curves
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval
@@ -80,8 +80,8 @@ def _plot(
             Series(
                 "",
                 [Point(at, exact(float(n)), detail=settings[n].name)],
-                look(settings[n].defense).colour,
-                look(settings[n].defense).marker,
+                style_of(settings[n].defense).colour,
+                style_of(settings[n].defense).marker,
             )
             for n, at in shown
         ]

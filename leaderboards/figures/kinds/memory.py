@@ -24,9 +24,9 @@ from leakboard.leaderboards.rendering import (
     Series,
     exact,
 )
-from leakboard.leaderboards.tables import RecordSet, canonical, mirrored, rows_of
+from leakboard.leaderboards.tables import RecordSet, canonical_json, mirrored_points, rows_of
 from leakboard.leaderboards.tables.intervals import Interval, count, mean_interval
-from leakboard.leaderboards.tables.parameters import settings, varying
+from leakboard.leaderboards.tables.parameters import format_parameters, varying_names
 from leakboard.leaderboards.tables.results import ResultsTable, display_name
 
 MARKERS = ("o", "s", "D", "^", "v", "P")
@@ -43,7 +43,7 @@ Rows = dict[str, list[Record]]
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
     """Exposure of canaries under every defense, with what the paper prints."""
     paper = found.suite.paper if found.suite else None
-    yield "memory", memory(found.table, mirrored(paper) if paper else None)
+    yield "memory", memory(found.table, mirrored_points(paper) if paper else None)
 
 
 def memory(table: ResultsTable, printed: pd.DataFrame | None = None) -> Plot:
@@ -121,7 +121,7 @@ def _panel(
     for record in records:
         rows.setdefault(_row_of(record), []).append(record)
     names = {
-        defense: varying([canonical(r.cell.defense.params) for r in own], but=CLAIMED)
+        defense: varying_names([canonical_json(r.cell.defense.params) for r in own], but=CLAIMED)
         for defense, own in _by_defense(records).items()
     }
     trained = _trained(records)
@@ -235,7 +235,7 @@ def _trained(records: Sequence[Record]) -> dict[str, str]:
 
 def _named(record: Record, names: Mapping[str, list[str]], trained: str) -> str:
     defense = record.cell.defense
-    words = settings(canonical(defense.params), names[defense.name], unset=False)
+    words = format_parameters(canonical_json(defense.params), names[defense.name], unset=False)
     text = ", ".join(filter(None, [display_name(defense.name), words]))
     if trained:
         text += "\n" + trained.replace(" ", ", ").replace("_", " ")

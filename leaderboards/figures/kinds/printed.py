@@ -24,10 +24,15 @@ from leakboard.leaderboards.rendering import (
     Series,
     exact,
 )
-from leakboard.leaderboards.tables import RecordSet, Row, canonical, look, rows_of
+from leakboard.leaderboards.tables import RecordSet, Row, canonical_json, rows_of, style_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval
-from leakboard.leaderboards.tables.parameters import knob, setting, settings, varying
+from leakboard.leaderboards.tables.parameters import (
+    format_parameter,
+    format_parameters,
+    knob_of,
+    varying_names,
+)
 from leakboard.leaderboards.tables.rankings import STRONGEST, decided_by
 from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
 
@@ -118,17 +123,17 @@ def _hollow(rows: list[Row]) -> list[Series]:
         if row["utility"] == row["utility"] and row["ep"] == row["ep"]:
             by_defense.setdefault(str(row["defense"]), []).append(row)
     for defense, own in by_defense.items():
-        name = knob(defense, [row["params"] for row in own])
-        told = varying([row["params"] for row in own], but=name)
+        name = knob_of(defense, [row["params"] for row in own])
+        told = varying_names([row["params"] for row in own], but=name)
         variants: dict[tuple[str, str], list[Row]] = {}
         for row in own:
             rest = {k: v for k, v in json.loads(row["params"]).items() if k != name}
-            variants.setdefault((str(row["model"]), canonical(rest)), []).append(row)
+            variants.setdefault((str(row["model"]), canonical_json(rest)), []).append(row)
         for n, ((_, rest_), variant) in enumerate(variants.items()):
-            words = settings(rest_, told)
+            words = format_parameters(rest_, told)
             points = [_printed_point(row, name) for row in variant]
             line = ("dashed", *LINES[1:])[n % 4] if len(points) > 1 else ""
-            how = look(defense)
+            how = style_of(defense)
             title = f"{display_name(defense)}{f' ({words})' if words else ''}, as printed"
             found.append(Series(title, points, how.colour, how.marker, line, hollow=True))
     return found
@@ -136,5 +141,5 @@ def _hollow(rows: list[Row]) -> list[Series]:
 
 def _printed_point(row: Row, name: str | None) -> Point:
     params = json.loads(row["params"])
-    label = setting(name, params[name]) if name in params else ""  # type: ignore[arg-type]
+    label = format_parameter(name, params[name]) if name in params else ""  # type: ignore[arg-type]
     return Point(exact(float(row["ep"])), exact(float(row["utility"])), label.rpartition("= ")[2])

@@ -20,7 +20,7 @@ from leakboard.leaderboards.rendering import (
     Series,
     exact,
 )
-from leakboard.leaderboards.tables import RecordSet, look
+from leakboard.leaderboards.tables import RecordSet, style_of
 from leakboard.leaderboards.tables.intervals import Interval, mean_interval
 from leakboard.leaderboards.tables.results import ResultsTable, display_name
 from leakboard.leaderboards.tables.settings import Setting
@@ -92,7 +92,7 @@ def _styles(settings: Sequence[Setting]) -> Iterator[tuple[Setting, str, str, st
         drawn[one.defense] = place + 1
         shown = display_name(one.defense)
         name = shown if one.label == one.defense else f"{shown}, {one.label}"
-        yield one, name, look(one.defense).colour, LINES[place % len(LINES)]
+        yield one, name, style_of(one.defense).colour, LINES[place % len(LINES)]
 
 
 def _over(
