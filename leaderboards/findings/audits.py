@@ -10,7 +10,7 @@ from leakboard.bench.scoring import UNTUNED, provable, proven
 from leakboard.leaderboards.findings.finding import Finding, task_name
 from leakboard.leaderboards.tables.intervals import Interval, format_number, mean_interval
 from leakboard.leaderboards.tables.results import ResultsTable, display_name
-from leakboard.leaderboards.tables.settings import Group, Setting
+from leakboard.leaderboards.tables.settings import Setting
 
 Audits = Sequence[tuple[Record, Leak]]
 

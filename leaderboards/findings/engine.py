@@ -23,7 +23,7 @@ from leakboard.leaderboards.tables.pairing import (
     parameter,
     place_but,
 )
-from leakboard.leaderboards.tables.parameters import knob_of, format_parameter
+from leakboard.leaderboards.tables.parameters import format_parameter, knob_of
 from leakboard.leaderboards.tables.results import Attacks, Result, ResultsTable, display_name
 
 

@@ -14,10 +14,10 @@ from leakboard.leaderboards.tables import (
     Row,
     average,
     count,
+    group_digits,
     ranged,
     setting_named,
     setting_of,
-    group_digits,
 )
 
 BITS = f"of {CEILING:.1f} bits"

@@ -13,11 +13,11 @@ from leakboard.leaderboards.findings.finding import Finding
 from leakboard.leaderboards.tables import (
     Comparison,
     count,
+    format_parameter,
     interval,
     knob_of,
     paired,
     ranged,
-    format_parameter,
 )
 
 PLAIN = "float32"

@@ -15,8 +15,8 @@ from leakboard.leaderboards.tables import (
     SETTING,
     Comparison,
     count,
-    interval,
     format_parameters,
+    interval,
     varying_names,
 )
 

@@ -16,8 +16,8 @@ from leakboard.leaderboards.tables import (
     Comparison,
     average,
     deciding,
-    ranged,
     format_parameters,
+    ranged,
     varying_names,
 )
 

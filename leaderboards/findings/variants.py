@@ -17,10 +17,10 @@ from leakboard.leaderboards.tables import (
     Comparison,
     canonical_json,
     count,
-    interval,
-    paired,
     format_parameter,
     format_parameters,
+    interval,
+    paired,
     varying_names,
 )
 
