@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isnan
 
 from leakboard.bench.contracts import Goal
@@ -16,49 +16,21 @@ from leakboard.leaderboards.tables.intervals import (
     format_points,
 )
 from leakboard.leaderboards.tables.pairing import (
+    ALL,
+    Reader,
     Rows,
-    attacks_that,
+    Tables,
     one_per_setting,
     pairs,
     parameter,
     place_but,
 )
 from leakboard.leaderboards.tables.parameters import knob, setting
-from leakboard.leaderboards.tables.results import Attacks, Result, ResultsTable, display_name
+from leakboard.leaderboards.tables.results import Result, display_name
 
 
-@dataclass(frozen=True)
-class Reader:
-    """Attacks that count in one side of a comparison; empty: all of them."""
-
-    names: tuple[str, ...] = ()
-    channels: tuple[str, ...] = ()
-    params: dict[str, object] = field(default_factory=dict)
-
-    @property
-    def attacks(self) -> Attacks:
-        return attacks_that(self.names, self.channels, **self.params)
-
-
-ALL = Reader()
 USUAL = ("minilm", "dialogue-gpt", "stories260k")
 """Models of the published suites; a sentence names others."""
-
-
-class Tables:
-    """A results table, and the same under some attacks alone, each computed once."""
-
-    def __init__(self, table: ResultsTable) -> None:
-        self.whole = table
-        self._under: dict[str, ResultsTable] = {}
-
-    def under(self, reader: Reader) -> ResultsTable:
-        if reader.attacks is None:
-            return self.whole
-        name = repr(reader)
-        if name not in self._under:
-            self._under[name] = self.whole.under(reader.attacks)
-        return self._under[name]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings.answers import halving, headlines, idle
 from leakboard.leaderboards.findings.audits import audits
-from leakboard.leaderboards.findings.engine import AttackContrast, Contrast, Level, Reader, Tables
+from leakboard.leaderboards.findings.engine import AttackContrast, Contrast, Level
 from leakboard.leaderboards.findings.finding import Finding
-from leakboard.leaderboards.tables.pairing import GIVEN, Rows
+from leakboard.leaderboards.tables.pairing import GIVEN, Reader, Rows, Tables
 from leakboard.leaderboards.tables.results import ResultsTable
 
 INPUTS, LABELS, ATTRIBUTES = Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE

@@ -1,0 +1,143 @@
+"""Verdicts on the claims that papers print: what our pairs of settings say about each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import Literal
+
+from leakboard.leaderboards.tables.claims import PrintedClaim, Selector, matches
+from leakboard.leaderboards.tables.compare import Difference, Metric, compare, holm
+from leakboard.leaderboards.tables.pairing import (
+    Reader,
+    Tables,
+    all_parameters,
+    one_per_setting,
+    pairs,
+    place_by,
+)
+from leakboard.leaderboards.tables.results import Result, ResultsTable
+
+Answer = Literal["replicated", "contradicted", "undecided", "not measured"]
+
+
+@dataclass(frozen=True)
+class ClaimVerdict:
+    """A claim, our pairs that are about it, and the verdict.
+
+    Attributes:
+        answer: of this claim; `whole` of all claims of its group together.
+        differences: of the pairs that have a number, after Holm's correction among them.
+        speaking: the pair that decides, or of undecided ones the most precise; None where nothing was measured.
+        reason: why nothing was measured.
+    """
+
+    claim: PrintedClaim
+    answer: Answer
+    whole: Answer
+    differences: tuple[Difference, ...]
+    speaking: Difference | None
+    reason: str
+
+    @property
+    def size_is_excluded(self) -> bool:
+        """Whether the printed difference lies outside the interval of every pair."""
+        size = self.claim.size
+        return (
+            size is not None
+            and bool(self.differences)
+            and all(one.excludes(size) for one in self.differences)
+        )
+
+
+def claim_verdicts(table: ResultsTable, claims: Iterable[PrintedClaim]) -> list[ClaimVerdict]:
+    """The verdict on each claim, in their order."""
+    tables = Tables(table)
+    found = [_evaluate(claim, tables) for claim in claims]
+    groups: dict[str, list[Answer]] = {}
+    for one, answer, *_ in found:
+        groups.setdefault(one.group or one.id, []).append(answer)
+    return [
+        ClaimVerdict(claim, answer, together(groups[claim.group or claim.id]), *rest)
+        for claim, answer, *rest in found
+    ]
+
+
+def together(answers: Sequence[Answer]) -> Answer:
+    """Of claims that a paper makes in one breath: contradicted if one is, replicated if all are."""
+    if "contradicted" in answers:
+        return "contradicted"
+    return answers[0] if len(set(answers)) == 1 else "undecided"
+
+
+def verdict(claim: PrintedClaim, differences: Sequence[Difference]) -> Answer:
+    """What corrected differences say about a claim.
+
+    It is contradicted where one is clearly the other way, and replicated where one is clear and none contradicts.
+    """
+    answers = {_answer(claim, one) for one in differences}
+    if not answers:
+        return "not measured"
+    for answer in ("contradicted", "replicated"):
+        if answer in answers:
+            return answer  # type: ignore[return-value]
+    return "undecided"
+
+
+def _answer(claim: PrintedClaim, one: Difference) -> Answer:
+    low, high = one.mean.low, one.mean.high
+    if claim.margin is not None:
+        if isnan(low):
+            return "undecided"
+        if -claim.margin <= low and high <= claim.margin:
+            return "replicated"
+        beyond = low > claim.margin or high < -claim.margin
+        return "contradicted" if beyond and one.is_clear else "undecided"
+    if one.verdict == "undecided":
+        return "undecided"
+    return "replicated" if one.verdict == claim.expect else "contradicted"
+
+
+def _evaluate(
+    claim: PrintedClaim, tables: Tables
+) -> tuple[PrintedClaim, Answer, tuple[Difference, ...], Difference | None, str]:
+    compared = differences_of(claim, tables)
+    known = tuple(one for one in compared if not one.mean.is_missing)
+    answer = verdict(claim, known)
+    reason = next((one.reason for one in compared), "no pair of settings was measured")
+    deciding = [one for one in known if _answer(claim, one) == answer]
+    speaking = min(deciding, key=lambda one: (-one.seeds, _width(one)), default=None)
+    return claim, answer, known, speaking, "" if known else reason
+
+
+def differences_of(claim: PrintedClaim, tables: Tables) -> list[Difference]:
+    """The pairs of a claim, compared under the paper's own attacks, after Holm's correction among them."""
+    channels = (claim.channel.value,) if claim.channel else ()
+    rows: Sequence[Result] = tables.under(Reader(claim.attacks, channels))
+    if claim.goal is None:
+        rows = one_per_setting(rows)
+    else:
+        rows = [row for row in rows if row.goal == claim.goal]
+    rows = [row for row in rows if row.setting.task in claim.task]
+    cut_is_shared = claim.a.cut is None and claim.b.cut is None
+    place = place_by(claim.pair_by, cut_is_shared)
+    metric: Metric = "success" if claim.metric == "exposure" else claim.metric
+    found = pairs(rows, lambda row: _matches(claim.a, row), lambda row: _matches(claim.b, row), place)
+    return holm([compare(a, b, metric) for a, b in found])
+
+
+def _matches(selector: Selector, row: Result) -> bool:
+    return matches(
+        selector,
+        {
+            "defense": row.defense,
+            "params": all_parameters(row),
+            "cut": row.setting.cut,
+            "undefended": row.setting.undefended,
+        },
+    )
+
+
+def _width(one: Difference) -> float:
+    return one.mean.high - one.mean.low
