@@ -247,7 +247,5 @@ def publish(
     if not folders:
         folders = sorted(path for path in PUBLISHED.glob("*") if any(path.glob("*.json")))
     with console.status("building"):
-        pages, built = build(folders, to, docs)
-    console.print(
-        f"{pages} pages, {built} of them built; open {to / 'index.html'}", highlight=False
-    )
+        pages = build(folders, to, docs)
+    console.print(f"{pages} pages; open {to / 'index.html'}", highlight=False)

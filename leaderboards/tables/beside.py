@@ -15,7 +15,8 @@ from leakboard.leaderboards.tables.frame import Row, rows_of
 from leakboard.leaderboards.tables.here import NOTHING, Here, settings_here
 from leakboard.leaderboards.tables.looks import look
 from leakboard.leaderboards.tables.parameters import counted, examples, settings, varying
-from leakboard.leaderboards.tables.printed import MEASURES, mirroring, table
+from leakboard.leaderboards.tables.printed import MEASURES, mirroring
+from leakboard.leaderboards.tables.printed import printed_table as table
 from leakboard.leaderboards.tables.strongest import number, ranged
 from leakboard.leaderboards.tables.unmeasured import why_not
 

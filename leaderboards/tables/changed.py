@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import hypot, isnan, nan
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pandas as pd
 
-from leakboard.bench.contracts import Record
-from leakboard.leaderboards.tables.changed_cells import reasons, reasons_of_attack, resembling
-from leakboard.leaderboards.tables.deciding import deciding
-from leakboard.leaderboards.tables.evidence import Range
-from leakboard.leaderboards.tables.frame import Row
-from leakboard.leaderboards.tables.means import SETTING, average, interval, setting_of
-from leakboard.leaderboards.tables.parameters import settings, varying
+from leakboard.bench.contracts import Cell, Record
+from leakboard.leaderboards.tables.goals import GOAL_WORDS
+from leakboard.leaderboards.tables.intervals import Interval, mean_interval
+from leakboard.leaderboards.tables.parameters import setting
 from leakboard.leaderboards.tables.record_set import RecordSet
-from leakboard.leaderboards.tables.strongest import setting_named
+from leakboard.leaderboards.tables.results import Result, results_table
+from leakboard.leaderboards.tables.settings import Setting
 
+Name = TypeVar("Name", bound=Hashable)
 Kind = Literal["new", "gone", "changed"]
 SMALLEST = 1e-9
 """What differs by less is the same: sums in another order."""
-UNCHANGED = Range(0.0, 0.0, 0.0)
-Where = tuple[Any, ...]
-"""What tells a setting from others, see `setting_of`."""
+UNCHANGED = Interval(0.0, 0.0, 0.0)
+Where = tuple[str, str, int, str, str, str, str]
+"""What tells a setting from others: task, model, cut, defense, parameters, setup, group."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +32,11 @@ class Change:
 
     Attributes:
         kind: `new` and `gone` are about the whole setting, whose `what` is then 'setting'.
-        what: utility, or what the strongest attack guesses.
+        what: utility; the success of the strongest attack, as 'inputs'; or their leakage, as 'leakage of inputs'.
         metric: of `old` and `new`, means over seeds with their 95 % interval.
         difference: new less old, with its 95 % interval: seed by seed where both have them. None where they
             are not measured alike.
-        why: in words: method, data, model, training, seeds, attacker, code.
+        why: in words: method, data, model, training, seeds, attack, code.
         keys: of the records of both.
     """
 
@@ -48,9 +47,9 @@ class Change:
     setting: str
     what: str
     metric: str
-    old: Range | None
-    new: Range | None
-    difference: Range | None
+    old: Interval | None
+    new: Interval | None
+    difference: Interval | None
     why: tuple[str, ...]
     keys: tuple[str, ...]
 
@@ -95,7 +94,7 @@ class Changes:
                 for name in ("kind", "task", "model", "cut", "setting", "what", "metric")
             }
             for name in ("old", "new", "difference"):
-                own: Range | None = getattr(one, name)
+                own: Interval | None = getattr(one, name)
                 for end, part in (("", "value"), ("_low", "low"), ("_high", "high")):
                     row[f"{name}{end}"] = nan if own is None else getattr(own, part)
             row |= {"clear": one.clear, "why": "; ".join(one.why), "keys": ",".join(one.keys)}
@@ -120,168 +119,195 @@ class Changes:
 
 
 @dataclass(frozen=True)
+class _Quantity:
+    """One number of a setting, by the seed, and which attacks gave it."""
+
+    mean: Interval
+    by_seed: Mapping[int, float]
+    metric: str
+    attacks: str = ""
+
+
 class _Side:
-    """One collection, its settings, and for each what was measured there by seed."""
+    """One collection: its settings, and what was measured of each."""
 
-    records: Mapping[Where, Sequence[Record]]
-    rows: Mapping[Where, Row]
-    measured: Mapping[Where, Mapping[str, Mapping[int, Row]]]
-    means: Mapping[tuple[Where, str], Row]
-
-    @classmethod
-    def of(cls, given: RecordSet) -> _Side:
-        table, by_key = given.frame(), {record.key: record for record in given.records}
-        records: dict[Where, list[Record]] = {}
-        rows: dict[Where, Row] = {}
-        measured: dict[Where, dict[str, dict[int, Row]]] = {}
-        first = table.drop_duplicates("key")
-        for row in first.to_dict("records"):
-            where = setting_of(row)
-            rows.setdefault(where, row)
-            records.setdefault(where, []).append(by_key[row["key"]])
-            if not isnan(row["utility"]):
-                measured.setdefault(where, {}).setdefault("utility", {})[row["seed"]] = row
-        best = deciding(table)
-        for row in best.to_dict("records"):
-            own = measured.setdefault(setting_of(row), {}).setdefault(_what(row), {})
-            own[row["seed"]] = row
-        means = {}
-        for row in average(best, [*SETTING, "goal", "attribute"]).to_dict("records"):
-            means[setting_of(row), _what(row)] = row
-        for row in average(first, SETTING).to_dict("records"):
-            means[setting_of(row), "utility"] = row
-        return cls(records, rows, measured, means)
-
-    def range(self, where: Where, what: str) -> Range:
-        """The mean over seeds."""
-        row, name = self.means[where, what], _measure(what)
-        return Range(*(float(row[f"{name}{end}"]) for end in ("", "_low", "_high")))
+    def __init__(self, given: RecordSet) -> None:
+        table = results_table(given.records)
+        self.settings: dict[Where, Setting] = {}
+        self.quantities: dict[Where, dict[str, _Quantity]] = {}
+        for group in table.groups:
+            for one in group.settings:
+                where = _where(one)
+                self.settings[where] = one
+                own = self.quantities.setdefault(where, {})
+                if not one.utility.is_missing:
+                    metric = one.first.utility_metric
+                    own["utility"] = _Quantity(one.utility, one.utility_by_seed, metric)
+        for row in table:
+            own, word = self.quantities[_where(row.setting)], _word(row)
+            attacks = f"{row.attack} version {row.attack_version}"
+            own[word] = _Quantity(row.success, row.success_by_seed, row.metric, attacks)
+            if row.is_certified and not row.setting.undefended:
+                name = f"leakage of {word}"
+                own[name] = _Quantity(row.leakage, row.leakage_by_seed, "share", attacks)
 
 
 def changes(old: RecordSet, new: RecordSet) -> Changes:
-    """What changed from one collection to another.
+    """What changed from one collection to another, both read by the rules of this version.
 
     Settings are the same where all but the seeds is; else those of equal task, model, cut, defense and parameters
-    are laid side by side, those first that differ least, and what differs is the reason.
+    are paired, those first that differ least, and what differs is the reason.
     """
-    before, after = _Side.of(old), _Side.of(new)
-    pairs = {where: where for where in after.records if where in before.records}
-    rest = [where for where in before.records if where not in pairs]
-    for where in after.records:
+    before, after = _Side(old), _Side(new)
+    pairs = {where: where for where in after.settings if where in before.settings}
+    rest = [where for where in before.settings if where not in pairs]
+    for where, mine in after.settings.items():
         if where not in pairs:
-            mine = after.records[where][0].cell
-            near = resembling(mine, {one: before.records[one][0].cell for one in rest})
+            others = {one: before.settings[one].first.cell for one in rest}
+            near = resembling(mine.first.cell, others)
             if near is not None:
                 pairs[where] = near
                 rest.remove(near)
-    named = _names([*before.rows.values(), *after.rows.values()])
     found: list[Change] = []
     same = 0
-    for where, records in after.records.items():
+    for where, mine in after.settings.items():
         if where not in pairs:
-            found.append(_whole("new", after.rows[where], records, named))
+            found.append(_of_setting("new", mine))
             continue
-        own = list(_of_pair(before, after, pairs[where], where, named))
+        own = list(_of_pair(before, after, pairs[where], where))
         found += own
         same += not own
-    found += [_whole("gone", before.rows[where], before.records[where], named) for where in rest]
-    return Changes(_told(old), _told(new), tuple(found), same)
+    found += [_of_setting("gone", before.settings[where]) for where in rest]
+    return Changes(_title(old), _title(new), tuple(found), same)
 
 
-def _of_pair(
-    before: _Side, after: _Side, old: Where, new: Where, named: Mapping[str, Sequence[str]]
-) -> Iterator[Change]:
-    why = reasons(before.records[old], after.records[new])
-    mine, theirs = after.measured.get(new, {}), before.measured.get(old, {})
-    keys = tuple(dict.fromkeys(one.key for one in [*before.records[old], *after.records[new]]))
+def _where(one: Setting) -> Where:
+    return one.task, one.model, one.cut, one.defense, one.params, one.setup, one.group
+
+
+def _word(row: Result) -> str:
+    word = GOAL_WORDS[row.goal]
+    return f"{word}: {row.attribute}" if row.attribute else word
+
+
+def _of_pair(before: _Side, after: _Side, old: Where, new: Where) -> Iterator[Change]:
+    first, second = before.settings[old], after.settings[new]
+    theirs, mine = before.quantities[old], after.quantities[new]
+    why = reasons([*first.records.values()], [*second.records.values()])
     for what in dict.fromkeys([*theirs, *mine]):
-        was = before.range(old, what) if what in theirs else None
-        now = after.range(new, what) if what in mine else None
-        gap = _difference(theirs[what], mine[what], was, now, what) if was and now else None
+        was, now = theirs.get(what), mine.get(what)
+        gap = _difference(was, now) if was and now else None
         if gap == UNCHANGED:
             continue
-        told = [*why]
-        if what != "utility":
-            told = [*reasons_of_attack(theirs.get(what, {}), mine.get(what, {})), *why]
-        yield Change(
-            **_of_row("changed", after.rows[new], named),
+        attacks = [one.attacks if one else "none" for one in (was, now)]
+        told = [f"attack: {attacks[0]} → {attacks[1]}"] if attacks[0] != attacks[1] else []
+        shown = now or was
+        assert shown is not None
+        yield replace(
+            _of_setting("changed", second),
             what=what,
-            metric=_metric_of(mine.get(what) or theirs[what], what),
-            old=was,
-            new=now,
+            metric=shown.metric,
+            old=was.mean if was else None,
+            new=now.mean if now else None,
             difference=gap,
-            why=tuple(dict.fromkeys(told)),
-            keys=keys,
+            why=tuple(dict.fromkeys([*told, *why])),
+            keys=tuple(dict.fromkeys([*first.keys, *second.keys])),
         )
 
 
-def _difference(
-    old: Mapping[int, Row], new: Mapping[int, Row], was: Range, now: Range, what: str
-) -> Range | None:
-    """New less old: seed by seed where they share seeds, else as between strangers."""
-    if _metric_of(old, what) != _metric_of(new, what):
+def _difference(old: _Quantity, new: _Quantity) -> Interval | None:
+    """New less old, paired where both have the same seeds, else as of two independent means."""
+    if old.metric != new.metric:
         return None
-    name, common = _measure(what), sorted(old.keys() & new.keys())
-    apart = hypot(_half(was), _half(now))
-    if not common or old.keys() != new.keys():
-        gap = now.value - was.value
-        return Range(gap, gap - apart, gap + apart)
-    gaps = [float(new[seed][name]) - float(old[seed][name]) for seed in common]
-    if all(abs(gap) < SMALLEST for gap in gaps):
+    gap = new.mean.value - old.mean.value
+    half = hypot(_half(old.mean), _half(new.mean))
+    unpaired = Interval(gap, gap - half, gap + half)
+    if not old.by_seed or old.by_seed.keys() != new.by_seed.keys():
+        return unpaired
+    gaps = [new.by_seed[seed] - old.by_seed[seed] for seed in sorted(old.by_seed)]
+    if all(abs(one) < SMALLEST for one in gaps):
         return UNCHANGED
-    mean = sum(gaps) / len(gaps)
-    return Range(mean, *interval(gaps, mean - apart, mean + apart))
+    return mean_interval(gaps, unpaired)
 
 
-def _half(of: Range) -> float:
+def _half(of: Interval) -> float:
     return nan if isnan(of.low) else (of.high - of.low) / 2
 
 
-def _whole(
-    kind: Kind, row: Row, records: Sequence[Record], named: Mapping[str, Sequence[str]]
-) -> Change:
-    return Change(
-        **_of_row(kind, row, named),
-        what="setting",
-        metric="",
-        old=None,
-        new=None,
-        difference=None,
-        why=(),
-        keys=tuple(record.key for record in records),
-    )
+def _of_setting(kind: Kind, one: Setting) -> Change:
+    label = one.defense if one.label == one.defense else f"{one.defense}, {one.label}"
+    about = (kind, one.task, one.model, one.cut, label)
+    return Change(*about, "setting", "", None, None, None, (), one.keys)
 
 
-def _of_row(kind: Kind, row: Row, named: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    defense = str(row["defense"])
-    label = settings(str(row["params"]), named[defense]) or defense
-    place = {name: str(row[name]) for name in ("task", "model")}
-    return {"kind": kind, **place, "cut": int(row["cut"]), "setting": setting_named(defense, label)}
-
-
-def _names(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """For each defense the parameters that tell its settings apart."""
-    params: dict[str, list[str]] = {}
-    for row in rows:
-        params.setdefault(str(row["defense"]), []).append(str(row["params"]))
-    return {defense: varying(own) for defense, own in params.items()}
-
-
-def _what(row: Row) -> str:
-    return f"{row['goal']}: {row['attribute']}" if row["attribute"] else str(row["goal"])
-
-
-def _measure(what: str) -> str:
-    return "utility" if what == "utility" else "success"
-
-
-def _metric(what: str) -> str:
-    return "utility_metric" if what == "utility" else "metric"
-
-
-def _metric_of(rows: Mapping[int, Row], what: str) -> str:
-    return ", ".join(dict.fromkeys(str(row[_metric(what)]) for row in rows.values()))
-
-
-def _told(given: RecordSet) -> str:
+def _title(given: RecordSet) -> str:
     return f"{given.name} ({len(given)} records)"
+
+
+def resembling(cell: Cell, others: Mapping[Name, Cell]) -> Name | None:
+    """Of some cells the one of the same place that differs least; None where none is of that place."""
+    same = {name: other for name, other in others.items() if _same_place(cell, other)}
+    return min(same, key=lambda name: len(list(_differences(same[name], cell))), default=None)
+
+
+def _same_place(cell: Cell, other: Cell) -> bool:
+    """Whether task, model, cut, defense and all parameters are the same that both versions of it have."""
+    mine, theirs = cell.defense.params, other.defense.params
+    return (cell.task, cell.model, cell.cut, cell.defense.name) == (
+        other.task,
+        other.model,
+        other.cut,
+        other.defense.name,
+    ) and all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
+
+
+def reasons(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
+    """What differs between the records of two settings, in words; what decides most comes first."""
+    found = list(_differences(old[0].cell, new[0].cell))
+    seeds = [sorted({record.cell.seed for record in records}) for records in (old, new)]
+    if seeds[0] != seeds[1]:
+        found.append(f"seeds: {_listed(seeds[0])} → {_listed(seeds[1])}")
+    for name, read in (
+        ("device", lambda record: record.provenance.device),
+        ("secret", lambda record: record.provenance.secret or "none"),
+        ("code", _code),
+    ):
+        told = [_listed(dict.fromkeys(map(read, records))) for records in (old, new)]
+        if told[0] != told[1]:
+            found.append(f"{name}: {told[0]} → {told[1]}")
+    return found
+
+
+def _differences(old: Cell, new: Cell) -> Iterator[str]:
+    if old.defense.version != new.defense.version:
+        versions = f"version {old.defense.version} → {new.defense.version}"
+        yield f"method: {new.defense.name} {versions}"
+    yield from _of_parts("method", old.defense.params, new.defense.params)
+    if old.data_hash != new.data_hash:
+        yield f"data: other texts of {new.task}"
+    for name in ("limit", "evaluate", "plant"):
+        yield from _of_parts("data", {name: getattr(old, name)}, {name: getattr(new, name)})
+    if old.model_hash != new.model_hash:
+        yield f"model: other weights of {new.model}"
+    yield from _of_parts("training", old.train.model_dump(), new.train.model_dump())
+    yield from _of_parts("recorded", old.record.model_dump(), new.record.model_dump())
+
+
+def _of_parts(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys([*old, *new]):
+        if name not in old:
+            yield f"{kind}: {setting(name, new[name])} is new"
+        elif name not in new:
+            yield f"{kind}: {setting(name, old[name])} is gone"
+        elif old[name] != new[name]:
+            yield f"{kind}: {setting(name, old[name])} → {setting('', new[name]).removeprefix(' = ')}"
+
+
+def _code(record: Record) -> str:
+    made = record.provenance
+    return f"{made.leakboard} at {made.commit[:7]}{'+' if made.dirty else ''}"
+
+
+def _listed(values: Any) -> str:
+    told = [str(value) for value in values]
+    return ", ".join(told[:4]) + (f" and {len(told) - 4} more" if len(told) > 4 else "")

@@ -263,7 +263,7 @@ def choose(
         key=lambda s: s.value.value,
         default=NEVER,
     )
-    where = f"{word} of {task}, at most {format_points(max_cost)} points".capitalize()
+    where = f"{word} of {task}, at most {max_cost:g} points".capitalize()
     if best.setting is not None:
         why = (
             f"{where}: {best.setting.name} leaks {format_percent_interval(best.value)} of what is read "

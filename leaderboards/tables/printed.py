@@ -80,7 +80,7 @@ def artefacts() -> list[tuple[str, str]]:
     return list(rows.itertuples(index=False, name=None))
 
 
-def table(paper: str, artefact: str) -> pd.DataFrame:
+def printed_table(paper: str, artefact: str) -> pd.DataFrame:
     """What one table of a paper prints, its tasks by the names that suites have for them."""
     papers = [one.paper for one in mirroring(paper, artefact) if one.paper]
     return _as_ours(printed(paper, [artefact]), papers)

@@ -9,7 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leakboard.leaderboards.tables import Change, Changes, Range, ranged
+from leakboard.leaderboards.tables import Change, Changes
+from leakboard.leaderboards.tables.intervals import Interval, format_interval
 from leakboard.leaderboards.terminal.layout import titled
 
 
@@ -51,11 +52,11 @@ def _table(title: str, own: list[Change]) -> Table:
     return table
 
 
-def _told(of: Range | None, form: str = "") -> str:
+def _told(of: Interval | None, form: str = "") -> str:
     if of is None:
         return "–"
     if not form:
-        return ranged(of.value, of.low, of.high)
+        return format_interval(of, 3)
     ends = "" if isnan(of.low) else f" [{of.low:{form}}, {of.high:{form}}]"
     return f"{of.value:{form}}{ends}"
 

@@ -83,6 +83,12 @@ def test_the_floor_is_the_baseline_where_it_lies_above_chance():
     assert row.leakage.value == pytest.approx((0.7 - 0.6) / (0.9 - 0.6))
 
 
+def test_the_floor_is_the_baseline_of_an_attack_at_one_moment():
+    reads = {"goal": Goal.LABEL, "channel": Channel.ACTIVATIONS, "chance": 0.5}
+    one = leak(0.7, "logreg", floor=estimate(0.6), **reads)
+    assert the_row(record("dc", {"weight": 0.5}, leaks=[one])).baseline == 0.6
+
+
 def test_no_leakage_where_no_attack_works_without_the_defense():
     row = the_row(*(c for s in range(3) for c in (defended(0.1, s), twin(0.15, s))))
     assert row.certification == NOT_CERTIFIED
