@@ -10,7 +10,7 @@ from leakboard.bench.scoring import UNTUNED, provable, proven
 from leakboard.leaderboards.findings.finding import Finding, task_name
 from leakboard.leaderboards.tables.intervals import Interval, format_number, mean_interval
 from leakboard.leaderboards.tables.results import ResultsTable, display_name
-from leakboard.leaderboards.tables.settings import Group, Setting
+from leakboard.leaderboards.tables.settings import Setting
 
 Audits = Sequence[tuple[Record, Leak]]
 
@@ -35,7 +35,9 @@ def audits(table: ResultsTable) -> Iterator[Finding]:
             claim = setting.first.claim
             if own and claim is not None and claim.epsilon_of_members is not None:
                 attack = max(own, key=lambda one: _most(open_, one, claim))
-                yield from _finding(setting, attack, own[attack], claim, _most(open_, attack, claim))
+                yield from _finding(
+                    setting, attack, own[attack], claim, _most(open_, attack, claim)
+                )
 
 
 def _audits(setting: Setting) -> dict[str, Audits]:

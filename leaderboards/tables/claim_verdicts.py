@@ -9,6 +9,7 @@ from typing import Literal
 
 from leakboard.leaderboards.tables.claims import PrintedClaim, Selector, matches
 from leakboard.leaderboards.tables.compare import Difference, Metric, compare, holm
+from leakboard.leaderboards.tables.intervals import count, format_interval, format_number
 from leakboard.leaderboards.tables.pairing import (
     Reader,
     Tables,
@@ -19,6 +20,7 @@ from leakboard.leaderboards.tables.pairing import (
 )
 from leakboard.leaderboards.tables.results import Result, ResultsTable
 
+UNITS = {"utility": " points", "exposure": " bits"}
 Answer = Literal["replicated", "contradicted", "undecided", "not measured"]
 
 
@@ -29,7 +31,7 @@ class ClaimVerdict:
     Attributes:
         answer: of this claim; `whole` of all claims of its group together.
         differences: of the pairs that have a number, after Holm's correction among them.
-        speaking: the pair that decides, or of undecided ones the most precise; None where nothing was measured.
+        speaking: of the pairs that give this answer the one that is told; None where nothing was measured.
         reason: why nothing was measured.
     """
 
@@ -42,13 +44,54 @@ class ClaimVerdict:
 
     @property
     def size_is_excluded(self) -> bool:
-        """Whether the printed difference lies outside the interval of every pair."""
-        size = self.claim.size
-        return (
-            size is not None
-            and bool(self.differences)
-            and all(one.excludes(size) for one in self.differences)
-        )
+        """Whether the printed difference lies outside the interval of the speaking pair."""
+        size, one = self.claim.size, self.speaking
+        return size is not None and one is not None and one.excludes(size)
+
+    @property
+    def is_much_smaller(self) -> bool:
+        """Whether a difference is as printed in direction, but the whole interval lies below half its size."""
+        size, one = self.claim.size, self.speaking
+        if self.answer != "replicated" or size is None or one is None or self.claim.margin:
+            return False
+        return max(abs(one.mean.low), abs(one.mean.high)) < abs(size) / 2
+
+    def words(self) -> tuple[str, str, str, str, str]:
+        """The claim, where it stands, our difference, the verdict, and what an undecided one excludes."""
+        return self.claim.claim, self.claim.where, self._ours(), self._verdict(), self._excluded()
+
+    def _ours(self) -> str:
+        """'0.5 [-0.9, 1.9] points, 10 seeds; printed 2.5'."""
+        one = self.speaking
+        if one is None:
+            return self.reason
+        unit = UNITS.get(self.claim.metric, "")
+        pairs = f", {count(len(self.differences), 'pair')}" if len(self.differences) > 1 else ""
+        size = "" if self.claim.size is None else f"; printed {self._number(self.claim.size)}"
+        mean = format_interval(one.mean, self._digits)
+        return f"{mean}{unit}, {count(one.seeds, 'seed')}{pairs}{size}"
+
+    def _verdict(self) -> str:
+        words = "replicated in direction, much smaller" if self.is_much_smaller else self.answer
+        return words if self.whole == self.answer else f"{words}; with its other parts {self.whole}"
+
+    def _excluded(self) -> str:
+        one, claim = self.speaking, self.claim
+        if self.answer != "undecided" or one is None:
+            return "–"
+        low, high = self._number(one.mean.low), self._number(one.mean.high)
+        if claim.margin is not None:
+            return f"below {low}, above {high}"
+        if claim.size is not None and self.size_is_excluded:
+            return f"the printed {self._number(claim.size)}"
+        return f"above {high}" if claim.expect == "more" else f"below {low}"
+
+    @property
+    def _digits(self) -> int:
+        return 2 if self.claim.metric in ("success", "leakage") else 1
+
+    def _number(self, value: float) -> str:
+        return format_number(value, self._digits)
 
 
 def claim_verdicts(table: ResultsTable, claims: Iterable[PrintedClaim]) -> list[ClaimVerdict]:
@@ -107,7 +150,7 @@ def _evaluate(
     answer = verdict(claim, known)
     reason = next((one.reason for one in compared), "no pair of settings was measured")
     deciding = [one for one in known if _answer(claim, one) == answer]
-    speaking = min(deciding, key=lambda one: (-one.seeds, _width(one)), default=None)
+    speaking = min(deciding, key=lambda one: _rank(claim, one), default=None)
     return claim, answer, known, speaking, "" if known else reason
 
 
@@ -123,7 +166,9 @@ def differences_of(claim: PrintedClaim, tables: Tables) -> list[Difference]:
     cut_is_shared = claim.a.cut is None and claim.b.cut is None
     place = place_by(claim.pair_by, cut_is_shared)
     metric: Metric = "success" if claim.metric == "exposure" else claim.metric
-    found = pairs(rows, lambda row: _matches(claim.a, row), lambda row: _matches(claim.b, row), place)
+    found = pairs(
+        rows, lambda row: _matches(claim.a, row), lambda row: _matches(claim.b, row), place
+    )
     return holm([compare(a, b, metric) for a, b in found])
 
 
@@ -139,5 +184,8 @@ def _matches(selector: Selector, row: Result) -> bool:
     )
 
 
-def _width(one: Difference) -> float:
-    return one.mean.high - one.mean.low
+def _rank(claim: PrintedClaim, one: Difference) -> tuple[float, float]:
+    """The pair with most seeds speaks, of these the one nearest to the printed size, or the most precise."""
+    if claim.size is not None:
+        return -one.seeds, abs(one.mean.value - claim.size)
+    return -one.seeds, one.mean.high - one.mean.low
