@@ -26,7 +26,7 @@ from leakboard.leaderboards.tables.pairing import (
     parameter,
     place_but,
 )
-from leakboard.leaderboards.tables.parameters import knob, setting
+from leakboard.leaderboards.tables.parameters import format_parameter, knob_of
 from leakboard.leaderboards.tables.results import Result, display_name
 
 MORE_USEFUL = "{a} is more useful than {b} on {task}: by {d} points at {at} ({ci}; {n} of {pairs})."
@@ -244,5 +244,5 @@ def _format(metric: Metric, row: Result) -> Callable[[float], str]:
 
 def _at(row: Result, names: Sequence[str]) -> str:
     """'η = 75'; '' for a defense without a knob."""
-    names = names or [knob(row.defense, [row.setting.params]) or ""]
-    return " and ".join(setting(name, parameter(row, name)) for name in names if name)
+    names = names or [knob_of(row.defense, [row.setting.params]) or ""]
+    return " and ".join(format_parameter(name, parameter(row, name)) for name in names if name)

@@ -26,9 +26,6 @@ def diff(old: Results | str | Path, new: Results | str | Path | None = None) -> 
         LeakboardError: as `load` says.
     """
     before = old if isinstance(old, Results) else load(old)
-    if new is None:
-        after = published()
-    else:
-        after = new if isinstance(new, Results) else load(new)
+    after = published() if new is None else new if isinstance(new, Results) else load(new)
     note = before.version.rules_note if before.version else ""
     return replace(changes(before, after), note=note)
