@@ -231,12 +231,12 @@ def _ended(records: Sequence[Record], folder: Path, name: str, shown: Sequence[s
         name: by which the commands that read find the folder; '' where they do not.
         shown: what came out.
     """
-    from leakboard.leaderboards.tables import counted
+    from leakboard.leaderboards.tables import count
 
     seeds = len({record.cell.seed for record in records})
     methods = len({record.cell.defense.name for record in records})
     console.print(
-        f"{counted(len(records), 'cell')} of {counted(methods, 'defense')} and {counted(seeds, 'seed')} "
+        f"{count(len(records), 'cell')} of {count(methods, 'defense')} and {count(seeds, 'seed')} "
         f"in {folder}",
         highlight=False,
     )

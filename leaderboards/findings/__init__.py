@@ -5,5 +5,3 @@ Out go findings, which tables, pages and documents quote.
 """
 
 import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings.finding import Finding, called, listed, protects
-from leakboard.leaderboards.tables import Comparison, Evidence, counted, evidence
+from leakboard.leaderboards.tables import Comparison, Evidence, count, evidence
 
 
 def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
@@ -28,7 +28,7 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
 def _finding(own: Sequence[Evidence]) -> Finding:
     least = max(own, key=lambda one: one.leak.kept.value)
     made = listed([called(goal, "") for goal in Goal if goal in protects(least.defense)])
-    every = "at its one setting" if len(own) == 1 else f"at each of {counted(len(own), 'setting')}"
+    every = "at its one setting" if len(own) == 1 else f"at each of {count(len(own), 'setting')}"
     claim = (
         f"On {least.task} with {least.model}, {least.defense}, made to hide {made}, gives away "
         f"{called(least.goal, least.attribute)} {every}: where least is found, at {least.setting}, "

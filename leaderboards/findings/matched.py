@@ -16,7 +16,7 @@ from leakboard.leaderboards.tables import (
     Setting,
     at_same_utility,
     clearly_better,
-    counted,
+    count,
     measured_settings,
     points_lost,
     setting_named,
@@ -95,7 +95,7 @@ def _kept(one: Setting) -> str:
     low, high = one.privacy.band
     ends = "" if low != low else f" [{max(0.0, low):.2f}, {min(1.0, high):.2f}]"
     found = told(f"{one.privacy.mean:.2f}{ends}", one.standing)
-    return f"{found} ({one.row['attack']}, {counted(int(one.row['n_seeds']), 'seed')})"
+    return f"{found} ({one.row['attack']}, {count(int(one.row['n_seeds']), 'seed')})"
 
 
 def _apart(same: Matched, one: Setting) -> str:

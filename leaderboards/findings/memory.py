@@ -13,11 +13,11 @@ from leakboard.leaderboards.tables import (
     Comparison,
     Row,
     average,
-    counted,
+    count,
+    group_digits,
     ranged,
     setting_named,
     setting_of,
-    shared,
 )
 
 BITS = f"of {CEILING:.1f} bits"
@@ -100,7 +100,9 @@ def _but_copies(comparison: Comparison) -> str:
     """Eight digits for all that is compared but the number of copies."""
     cell = comparison.records[0].cell
     assert cell.plant is not None
-    return shared(cell.model_copy(update={"plant": cell.plant.model_copy(update={"copies": ()})}))
+    return group_digits(
+        cell.model_copy(update={"plant": cell.plant.model_copy(update={"copies": ()})})
+    )
 
 
 def _by_copies(name: str, own: Sequence[tuple[Comparison, Row]]) -> Finding:
@@ -156,5 +158,5 @@ def _range(row: Row) -> str:
 def _seeds(rows: Sequence[Row]) -> str:
     """Over how many seeds these are means, '3 or 5' where they differ; of the last one's secrets."""
     *fewer, most = sorted({int(row["n_seeds"]) for row in rows})
-    told = "".join(f"{number} or " for number in fewer) + counted(most, "seed")
+    told = "".join(f"{number} or " for number in fewer) + count(most, "seed")
     return f"means over {told} of {int(rows[-1]['n'])} secrets each"

@@ -9,7 +9,7 @@ from typing import Any
 
 from leakboard.leaderboards.findings.finding import Finding
 from leakboard.leaderboards.findings.servers import along
-from leakboard.leaderboards.tables import Comparison, setting
+from leakboard.leaderboards.tables import Comparison, format_parameter
 
 MIXED = ("adapters", "sigma")
 """The parameters of a secret mixture."""
@@ -24,4 +24,4 @@ def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
 
 def _said(name: str, row: dict[Any, Any]) -> str:
     value = json.loads(row["params"])[name]
-    return f"{setting(name, value)} ({row['utility']:.3f} of {row['utility_metric']})"
+    return f"{format_parameter(name, value)} ({row['utility']:.3f} of {row['utility_metric']})"

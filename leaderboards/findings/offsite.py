@@ -12,7 +12,7 @@ from leakboard.bench.contracts import Estimate, Goal, Leak, Record
 from leakboard.leaderboards.findings.finding import Finding
 from leakboard.leaderboards.tables import (
     Comparison,
-    counted,
+    count,
     interval,
     ranged,
     setting_named,
@@ -107,7 +107,7 @@ def _finding(
     return Finding(
         rule="offsite",
         claim=f"On {comparison.task} with {comparison.model} ({comparison.words}), under {name}, of "
-        f"{first.utility_metric} over {counted(len(own), 'seed')}: {'; '.join(parts)}.",
+        f"{first.utility_metric} over {count(len(own), 'seed')}: {'; '.join(parts)}.",
         task=comparison.task,
         model=comparison.model,
         settings=(name,),

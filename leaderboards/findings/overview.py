@@ -17,7 +17,7 @@ from leakboard.leaderboards.tables import (
     Line,
     Matrix,
     Verdict,
-    choices,
+    choices_of,
     evidence,
     flags_of,
     matrices,
@@ -131,7 +131,7 @@ def _stand(one: Matrix, line: Line, aim: tuple[str, str], most: Mapping[Place, E
     own = Stand(line, shield.verdict, shield.leak)
     if shield.leak is None or shield.verdict == Verdict.NOT_SHOWN:
         return own
-    (choice,) = choices(line.defense, [str(shield.row["params"])])
+    (choice,) = choices_of(line.defense, [str(shield.row["params"])])
     place = (
         one.comparison.task,
         one.comparison.model,

@@ -10,7 +10,7 @@ import numpy as np
 
 from leakboard.bench.contracts import Leak, Record
 from leakboard.leaderboards.findings.finding import Finding, listed
-from leakboard.leaderboards.tables import Comparison, counted, interval, setting_named, setting_of
+from leakboard.leaderboards.tables import Comparison, count, interval, setting_named, setting_of
 
 PLAIN, KNOWS = "eia-nn", "eia-bayes"
 Pair = tuple[Record, Leak, Leak]
@@ -103,7 +103,7 @@ def _finding(comparison: Comparison, every: Sequence[Ahead]) -> Finding:
     return Finding(
         rule="posterior",
         claim=f"On {comparison.task} with {comparison.model} ({comparison.words}), {KNOWS} reads more tokens than "
-        f"{PLAIN} by so many points, paired over {counted(len(best.pairs), 'seed')}: "
+        f"{PLAIN} by so many points, paired over {count(len(best.pairs), 'seed')}: "
         f"{listed([str(one) for one in every])}: {' and '.join(parts) or 'no difference is shown'}.",
         task=comparison.task,
         model=comparison.model,

@@ -12,12 +12,12 @@ from leakboard.bench.scoring import UNTUNED
 from leakboard.leaderboards.findings.finding import Finding
 from leakboard.leaderboards.tables import (
     Comparison,
-    counted,
+    count,
+    format_parameter,
     interval,
-    knob,
+    knob_of,
     paired,
     ranged,
-    setting,
 )
 
 PLAIN = "float32"
@@ -67,8 +67,8 @@ def _finding(pairs: Mapping[int, Pair]) -> Finding:
     cell, utility = next(iter(other.values())).cell, next(iter(plain.values())).utility
     metric = next(iter(plain.values())).utility_metric
     lost, low, high, seeds = paired(plain, other)
-    name = knob(cell.defense.name, [])
-    words = setting(name, cell.defense.params[name]) if name else ""
+    name = knob_of(cell.defense.name, [])
+    words = format_parameter(name, cell.defense.params[name]) if name else ""
     what = f"{cell.defense.name} {words}".replace(" = ", "=").strip()
     changes = _changes(list(pairs.values()))
     moved = [change for change in changes if change.value or change.low < change.high]
@@ -86,7 +86,7 @@ def _finding(pairs: Mapping[int, Pair]) -> Finding:
     return Finding(
         rule="precision",
         claim=f"On {cell.task} with {cell.model}, {what} in {cell.train.precision} instead of {PLAIN} loses "
-        f"{ends} points of {metric}, paired over {counted(seeds, 'seed')}; {told}.",
+        f"{ends} points of {metric}, paired over {count(seeds, 'seed')}; {told}.",
         task=cell.task,
         model=cell.model,
         settings=(what,),

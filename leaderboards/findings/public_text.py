@@ -11,7 +11,14 @@ import pandas as pd
 from leakboard.bench.contracts import Goal
 from leakboard.bench.tasks import OWN
 from leakboard.leaderboards.findings.finding import Finding, listed
-from leakboard.leaderboards.tables import SETTING, Comparison, counted, interval, settings, varying
+from leakboard.leaderboards.tables import (
+    SETTING,
+    Comparison,
+    count,
+    format_parameters,
+    interval,
+    varying_names,
+)
 
 PLAIN = "eia-nn"
 """What learns nothing."""
@@ -54,12 +61,14 @@ def _finding(comparison: Comparison, gains: Sequence[Gain]) -> Finding:
     mean, low, high, rows, _ = max(gains, key=lambda gain: gain[0])
     first = rows.iloc[0]
     others = comparison.rows["params"][comparison.rows["defense"] == first["defense"]]
-    at = f"{first['defense']} {settings(first['params'], varying(others))}".replace(" = ", "=")
+    at = f"{first['defense']} {format_parameters(first['params'], varying_names(others))}".replace(
+        " = ", "="
+    )
     said = [f"{one[0]:+.1f} [{one[1]:+.1f}, {one[2]:+.1f}] with {_told(one[4])}" for one in ordered]
     return Finding(
         rule="public-text",
         claim=f"On {comparison.task} with {comparison.model}, at {at.strip()}, {first['attack']} reads more "
-        f"tokens than {PLAIN} by so many points, paired over {counted(rows['seed'].nunique(), 'seed')}: "
+        f"tokens than {PLAIN} by so many points, paired over {count(rows['seed'].nunique(), 'seed')}: "
         f"{listed(said)}.",
         task=comparison.task,
         model=comparison.model,

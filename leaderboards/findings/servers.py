@@ -16,9 +16,9 @@ from leakboard.leaderboards.tables import (
     Comparison,
     average,
     deciding,
+    format_parameters,
     ranged,
-    settings,
-    varying,
+    varying_names,
 )
 
 READ = frozenset({Channel.ACTIVATIONS, Channel.RECOMPUTED})
@@ -66,10 +66,12 @@ def along(
         if len({*values} - {None}) > 1 and len(plain):
             if all(isinstance(value, int | float) for value in values):
                 own = own.iloc[np.argsort(values)]
-            others = varying(rows["params"][rows["defense"] == defense])
+            others = varying_names(rows["params"][rows["defense"] == defense])
             told = [other for other in others if other not in names]
             params = own["params"].iloc[0]
-            at = " ".join(filter(None, [str(defense), settings(params, told)])).replace(" = ", "=")
+            at = " ".join(filter(None, [str(defense), format_parameters(params, told)])).replace(
+                " = ", "="
+            )
             yield _finding(
                 rule, comparison, at, own.to_dict("records"), plain.iloc[0].to_dict(), said
             )

@@ -11,7 +11,7 @@ from leakboard.leaderboards.tables import (
     SETTING,
     Comparison,
     Row,
-    counted,
+    count,
     means_of,
     ranged,
     setting_of,
@@ -60,7 +60,7 @@ def _finding(comparison: Comparison, own: Sequence[Row], beside: Sequence[Row | 
         if row is not None
     ]
     told = ranged(least["success"], least["success_low"], least["success_high"])
-    every = f"each of {counted(len(own), 'setting')}" if len(own) > 1 else "its one setting"
+    every = f"each of {count(len(own), 'setting')}" if len(own) > 1 else "its one setting"
     return Finding(
         rule="text",
         claim=f"On {comparison.task} with {comparison.model}, output layer at the {holder}, {least['defense']} gives "

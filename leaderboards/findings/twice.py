@@ -11,7 +11,7 @@ from leakboard.bench.defending import DETECTORS, Private
 from leakboard.bench.methods import registry
 from leakboard.leaderboards.findings.finding import Finding
 from leakboard.leaderboards.findings.variants import Pair, either_way, gains_of, of_gains
-from leakboard.leaderboards.tables import Comparison, setting
+from leakboard.leaderboards.tables import Comparison, format_parameter
 
 WEIGHTS = {"lora": "", "full": "all weights", "head": "a head alone"}
 """Words for what is trained."""
@@ -57,7 +57,7 @@ def _second(params: Mapping[str, Any]) -> str:
     known = Private.model_fields
     own = {name: params[name] for name in known if name in params}
     told = [name for name in own if name == "epsilon" or own[name] != known[name].default]
-    return ", ".join(setting(name, own[name]).replace(" = ", "=") for name in told)
+    return ", ".join(format_parameter(name, own[name]).replace(" = ", "=") for name in told)
 
 
 def _told(weights: str, shared: Mapping[str, Any]) -> list[str]:

@@ -15,13 +15,13 @@ from leakboard.bench.methods import Defense, registry
 from leakboard.leaderboards.findings.finding import Finding, listed
 from leakboard.leaderboards.tables import (
     Comparison,
-    canonical,
-    counted,
+    canonical_json,
+    count,
+    format_parameter,
+    format_parameters,
     interval,
     paired,
-    setting,
-    settings,
-    varying,
+    varying_names,
 )
 
 Pair = tuple[dict[int, Record], dict[int, Record]]
@@ -84,10 +84,10 @@ def _gains(comparison: Comparison, name: str, base: type[Defense]) -> list[Gain]
                 key: of.params.get(key) for key in base.model_fields
             }
             own = {key: value for key, value in of.params.items() if key not in shared}
-            mine = plain if of.name == base.name else refined.setdefault(canonical(own), {})
-            trained = mine.setdefault(canonical(shared), {})
+            mine = plain if of.name == base.name else refined.setdefault(canonical_json(own), {})
+            trained = mine.setdefault(canonical_json(shared), {})
             trained.setdefault(record.cell.train, {})[record.cell.seed] = record
-    told = varying(refined)
+    told = varying_names(refined)
     found = []
     for alone, by_shared in sorted(refined.items()):
         pairs: list[tuple[Any, Pair]] = [
@@ -97,7 +97,7 @@ def _gains(comparison: Comparison, name: str, base: type[Defense]) -> list[Gain]
         ]
         for knob, pair in pairs:
             for gain in gains_of([(knob, pair)], base):
-                at = ", ".join(filter(None, [gain.at, settings(alone, told)]))
+                at = ", ".join(filter(None, [gain.at, format_parameters(alone, told)]))
                 found.append((knob or 0.0, replace(gain, at=at, paid=_paid(*pair))))
     return [gain for _, gain in sorted(found, key=lambda one: -one[0])]
 
@@ -140,7 +140,7 @@ def gains_of(pairs: Iterable[tuple[Any, Pair]], base: type[Defense]) -> list[Gai
             value=-100 * lost,
             low=-100 * high,
             high=-100 * low,
-            at=setting(base.knob, knob) if base.knob else base.name,
+            at=format_parameter(base.knob, knob) if base.knob else base.name,
             seeds=seeds,
             n=some.utility.n,
             metric=some.utility_metric,
@@ -184,7 +184,7 @@ def of_gains(
     return Finding(
         rule=rule,
         claim=f"On {comparison.task} with {comparison.model} ({comparison.words}) {named} gains over {base}, "
-        f"paired over {counted(best.seeds, 'seed')}, {listed([str(gain) for gain in gains])} points of "
+        f"paired over {count(best.seeds, 'seed')}, {listed([str(gain) for gain in gains])} points of "
         f"{best.metric}: {verdict}.",
         task=comparison.task,
         model=comparison.model,

@@ -27,7 +27,7 @@ from leakboard.leaderboards.rendering import (
     svg_plot,
 )
 from leakboard.leaderboards.site.markup import page_of
-from leakboard.leaderboards.tables import look
+from leakboard.leaderboards.tables import style_of
 from leakboard.leaderboards.tables.curves import BUDGET, Choice, Curve, choose, pareto
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import (
@@ -195,7 +195,7 @@ def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
     """
     series = []
     for curve in question.curves:
-        mine = look(curve.defense)
+        mine = style_of(curve.defense)
         colour = mine.colour if only in ("", curve.defense) else "#9a9a9a"
         front = [_point(one, root) for one in pareto(curve.priced)]
         series.append(Series("", front, colour, marker="", line="solid"))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from leakboard.leaderboards.tables.beside import NAMES, Laid
 from leakboard.leaderboards.tables.frame import Row, rows_of
-from leakboard.leaderboards.tables.parameters import counted
+from leakboard.leaderboards.tables.intervals import count
 
 AGREE, DIFFER = "the shapes agree", "the shapes differ"
 NOT_TOLD = "not told: intervals overlap"
@@ -60,7 +60,7 @@ def _shape(own: pd.DataFrame, task: str, name: str) -> Shape:
     between = (
         f"{apart.min():+.3f} to {apart.max():+.3f}" if len(both) > 1 else f"{apart.iloc[0]:+.3f}"
     )
-    told = f"ours less printed is {between} at {counted(len(both), 'setting')}"
+    told = f"ours less printed is {between} at {count(len(both), 'setting')}"
     rows = rows_of(both)
     pairs = [
         (a, b) if a[f"{name}_printed"] > b[f"{name}_printed"] else (b, a)
@@ -75,7 +75,7 @@ def _shape(own: pd.DataFrame, task: str, name: str) -> Shape:
     turned = sum(a[name] < b[name] for a, b in pairs)
     clearly = sum(a[f"{name}_high"] < b[f"{name}_low"] for a, b in pairs)
     told = (
-        f"{told}; of {counted(len(pairs), 'pair')} of settings {same} in the printed order ({surely} with "
+        f"{told}; of {count(len(pairs), 'pair')} of settings {same} in the printed order ({surely} with "
         f"intervals apart) and {turned} in the other ({clearly} with intervals apart)"
     )
     return Shape(task, NAMES[name], len(both), told, verdict(surely, clearly))

@@ -13,10 +13,16 @@ from leakboard.bench.contracts import Record
 from leakboard.bench.suites import Suite
 from leakboard.leaderboards.tables.frame import Row, rows_of
 from leakboard.leaderboards.tables.here import NOTHING, Here, settings_here
-from leakboard.leaderboards.tables.looks import look
-from leakboard.leaderboards.tables.parameters import counted, examples, settings, varying
-from leakboard.leaderboards.tables.printed import MEASURES, mirroring, table
+from leakboard.leaderboards.tables.intervals import count
+from leakboard.leaderboards.tables.parameters import (
+    describe_limit,
+    format_parameters,
+    varying_names,
+)
+from leakboard.leaderboards.tables.printed import MEASURES, mirroring_suites
+from leakboard.leaderboards.tables.printed import printed_table as table
 from leakboard.leaderboards.tables.strongest import number, ranged
+from leakboard.leaderboards.tables.styles import style_of
 from leakboard.leaderboards.tables.unmeasured import why_not
 
 NAMES = {
@@ -84,7 +90,7 @@ def beside(
         frame: of the records, as `leakboard.leaderboards.tables.frame.frame` builds it.
         folders: the keys of the records of each folder.
     """
-    suites, known = mirroring(paper, artefact), table(paper, artefact)
+    suites, known = mirroring_suites(paper, artefact), table(paper, artefact)
     every = settings_here(frame, records, known)
     laid = []
     for model, printed in known.groupby("model", sort=False):
@@ -106,8 +112,8 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """The printed settings of one task, each beside ours."""
     theirs = rows_of(printed)
-    knobs = {look(row["defense"]).knob or "" for row in theirs}
-    told = sorted({*varying(printed["params"]), *knobs})
+    knobs = {style_of(row["defense"]).knob or "" for row in theirs}
+    told = sorted({*varying_names(printed["params"]), *knobs})
     alike = [[one for one in every if same(one, row, suites)] for row in theirs]
     fitting = [
         [one for one in own if _shared(one, row)] for own, row in zip(alike, theirs, strict=True)
@@ -118,7 +124,7 @@ def _rows(
         here, folder = _speaking(candidates, order)
         why = "what the paper measures was not" if near else why_not(row, every)
         means = here.means if here else {}
-        words = settings(row["params"], told).replace("split =", "cut =")
+        words = format_parameters(row["params"], told).replace("split =", "cut =")
         own = {"task": row["task"], "defense": row["defense"], "setting": words}
         own |= {"params": row["params"], "here": here}
         own["where"] = _where(here, folder) if here else f"not measured: {why}"
@@ -179,8 +185,8 @@ def _speaking(
 def _where(here: Here, folder: str) -> str:
     """On what a setting was measured, and the folder that holds it."""
     limit = here.row["limit"]
-    told = [str(here.row["model"]), counted(here.seeds, "seed")]
-    told += [examples(None if pd.isna(limit) else int(limit)).removesuffix(" per split")]
+    told = [str(here.row["model"]), count(here.seeds, "seed")]
+    told += [describe_limit(None if pd.isna(limit) else int(limit)).removesuffix(" per split")]
     return f"{', '.join(told)} ({folder})"
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leakboard.bench.contracts import Cell, Plant, Record, digest
-from leakboard.bench.scoring import UNTUNED, gain
-from leakboard.bench.tasks import HELD_OUT, planted_view
+from leakboard.bench.contracts import Cell, Record, digest
+from leakboard.bench.scoring import gain
+from leakboard.bench.tasks import HELD_OUT
 from leakboard.leaderboards.tables.deciding import PAPER, STRONGEST, Decided, deciding
-from leakboard.leaderboards.tables.frame import Row, frame, rows_of, shared
+from leakboard.leaderboards.tables.frame import Row, frame, rows_of
 from leakboard.leaderboards.tables.means import SETTING, average, interval, setting_of
-from leakboard.leaderboards.tables.parameters import counted, examples, settings, setup, varying
-from leakboard.leaderboards.tables.points import labelled
+from leakboard.leaderboards.tables.parameters import add_knobs, distinguish_labels
+from leakboard.leaderboards.tables.settings import describe_groups, group_records
 
 EVERYWHERE = (STRONGEST, PAPER)
 """What may decide in any setting."""
@@ -128,8 +128,8 @@ def comparisons(records: Sequence[Record], whole: Decided | None = None) -> list
     """
     # Certificates count beyond a group: one table of all, divided afterwards.
     whole = whole or Decided(frame(records))
-    groups = alike(records)
-    words = setups(groups)
+    groups = group_records(records)
+    words = describe_groups(groups)
     known = {record.key: record for record in records}
     held_out = _held_out(records)
     found = [
@@ -137,62 +137,6 @@ def comparisons(records: Sequence[Record], whole: Decided | None = None) -> list
     ]
     held = [one for one in found if len(one.settings)]
     return sorted(held, key=lambda one: -one.rows["defense"].nunique())
-
-
-def alike(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """The records that may be compared, by some digits of what they share, in the order of these."""
-    found: dict[str, list[Record]] = {}
-    for record in records:
-        found.setdefault(shared(record.cell), []).append(record)
-    return dict(sorted(found.items()))
-
-
-def setups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
-    """In words the data, the training and the number of seeds that each group of `alike` shares.
-
-    What the words leave out, such as a batch size, may differ as well: then digits tell groups apart,
-    those of the data where these do.
-    """
-    peers: dict[tuple[str, str, str], list[str]] = {}
-    for digits, own in groups.items():
-        peers.setdefault((own[0].cell.task, own[0].cell.model, _setup(own)), []).append(digits)
-    found = dict[str, str]()
-    for (_, _, words), same in peers.items():
-        data = {digits: groups[digits][0].cell.data_hash[:8] for digits in same}
-        by_data = len(set(data.values())) == len(same)
-        for digits in same:
-            apart = f", data {data[digits]}" if by_data else f", setup {digits}"
-            found[digits] = words + apart * (len(same) > 1)
-    return found
-
-
-def _setup(records: Sequence[Record]) -> str:
-    cell, seeds = records[0].cell, {record.cell.seed for record in records}
-    words = [examples(cell.limit)]
-    words += [_coins(cell.plant)] if cell.plant and cell.plant.audit else []
-    words += [_canaries(cell.plant.copies)] if cell.plant and cell.plant.canaries else []
-    trained = {record.cell.train for record in records if record.cell.defense.name != UNTUNED}
-    if len(trained) > 1:
-        words += ["each trained in its own way"]
-    else:
-        words += ["all weights"] if cell.train.tune == "full" else []
-        words += [counted(cell.train.epochs, "epoch")]
-    words += [cell.train.precision] if cell.train.precision != "float32" else []
-    words += [counted(len(seeds), "seed")]
-    return ", ".join(words)
-
-
-def _coins(plant: Plant) -> str:
-    if plant.candidates == "strange":
-        return f"{plant.audit} strange texts beside them by a coin"
-    if plant.per_author is None:
-        return f"{plant.audit} of them by a coin"
-    return f"at most {plant.per_author} of an author, {plant.audit} authors by a coin"
-
-
-def _canaries(copies: Sequence[int]) -> str:
-    """How often they were planted: older records hold several multiplicities at once."""
-    return f"canaries {planted_view(copies[0]) if len(copies) == 1 else 'planted'}"
 
 
 def _comparison(
@@ -227,7 +171,7 @@ def _settings(rows: pd.DataFrame, by_key: Mapping[str, Record], held_out: HeldOu
         like = {_trained(by_key[key].cell) for key in same["key"]}
         row["held_out"] = {seed: u for one in like for seed, u in held_out.get(one, {}).items()}
         found.append(row | {"undefended": bool(first["undefended"])})
-    return told_apart(labelled(pd.DataFrame(found)))
+    return distinguish_labels(add_knobs(pd.DataFrame(found)))
 
 
 def _held_out(records: Iterable[Record]) -> HeldOut:
@@ -254,22 +198,6 @@ def _at_its_best(cells: pd.DataFrame) -> pd.DataFrame:
 def points_lost(lost: Row) -> tuple[str, str]:
     """The points of utility lost and their interval, in words; what rounds to 0 has no sign."""
     return f"{lost['points']:z.1f}", f"[{lost['low']:z.1f}, {lost['high']:z.1f}]"
-
-
-def told_apart(settings_: pd.DataFrame) -> pd.DataFrame:
-    """With labels that tell the settings of each defense apart, its knob first."""
-    labels = settings_["label"].copy()
-    for _, own in settings_.groupby("defense"):
-        rest = varying(own["params"], but=own["knob"].iloc[0])
-        for index, row in zip(own.index, rows_of(own), strict=True):
-            words = [settings(row["params"], rest, unset=False)]
-            words += [f"cut = {row['cut']}"] if own["cut"].nunique() > 1 else []
-            words += [setup(row, own)]
-            words = [word for word in words if word]
-            # The name of a defense without a knob says nothing more of a setting that has words.
-            named = [] if words and row["label"] == row["defense"] else [row["label"]]
-            labels[index] = ", ".join([*named, *words])
-    return settings_.assign(label=labels)
 
 
 def _by_seed(cells: pd.DataFrame, by_key: Mapping[str, Record]) -> dict[int, Record]:

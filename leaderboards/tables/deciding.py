@@ -10,9 +10,9 @@ import pandas as pd
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 from leakboard.leaderboards.tables.frame import Row, rows_of
-from leakboard.leaderboards.tables.looks import look
 from leakboard.leaderboards.tables.means import SETTING, average, numbered
 from leakboard.leaderboards.tables.standing import counting
+from leakboard.leaderboards.tables.styles import style_of
 
 PAPER, STRONGEST = "paper", "strongest"
 """What may decide, besides an attack by its name."""
@@ -106,7 +106,7 @@ class Decided:
 
 
 def _is_papers(row: Row) -> bool:
-    known = look(row["defense"])
+    known = style_of(row["defense"])
     if not known.measured_by:
         return bool(row["channel"] != "")
     on_theirs = not known.measured_on or row["channel"] in known.measured_on

@@ -15,7 +15,7 @@ from leakboard.leaderboards.tables.comparisons import Comparison
 from leakboard.leaderboards.tables.deciding import STRONGEST
 from leakboard.leaderboards.tables.frame import Row, flags_of
 from leakboard.leaderboards.tables.means import setting_of
-from leakboard.leaderboards.tables.parameters import choices
+from leakboard.leaderboards.tables.parameters import choices_of
 from leakboard.leaderboards.tables.strongest import ranged, setting_named
 
 DOUBTS = frozenset(FLAGS) - {
@@ -173,7 +173,7 @@ def _evidence(
         defense=defense,
         params=json.loads(params),
         setting=setting_named(defense, str(lost["label"])),
-        choice=choices(defense, [params])[0],
+        choice=choices_of(defense, [params])[0],
         goal=Goal(row["goal"]),
         attribute=str(row["attribute"]),
         leak=found_by(row),

@@ -14,9 +14,9 @@ from leakboard.bench.contracts import Channel, Goal, Record
 from leakboard.bench.tasks import copies_of
 from leakboard.leaderboards.tables.deciding import deciding
 from leakboard.leaderboards.tables.frame import Row, rows_of
-from leakboard.leaderboards.tables.looks import look
 from leakboard.leaderboards.tables.means import SETTING, average, interval, setting_of
 from leakboard.leaderboards.tables.points import points
+from leakboard.leaderboards.tables.styles import style_of
 
 PERPLEXITY = "perplexity per token"
 """The measure of a record that papers print."""
@@ -98,7 +98,7 @@ def settings_here(
 
 def _by_authors(rows: pd.DataFrame, known: pd.DataFrame, goal: str) -> pd.DataFrame:
     """The rows of the attacks by which the paper measures its own defenses, baselines included."""
-    looks = [look(str(name)) for name in known["defense"].unique()] if goal else []
+    looks = [style_of(str(name)) for name in known["defense"].unique()] if goal else []
     authors = [one for one in looks if one.measured_by.get(Goal(goal))]
     names = {name for one in authors for name in one.measured_by[Goal(goal)]}
     channels = {channel for one in authors for channel in one.measured_on}

@@ -18,10 +18,11 @@ import pandas as pd
 from leakboard.leaderboards.tables.beside import Laid
 from leakboard.leaderboards.tables.frame import Row, rows_of
 from leakboard.leaderboards.tables.here import Here
-from leakboard.leaderboards.tables.looks import look
+from leakboard.leaderboards.tables.intervals import count
 from leakboard.leaderboards.tables.means import interval
-from leakboard.leaderboards.tables.parameters import counted, setting
-from leakboard.leaderboards.tables.printed import printed
+from leakboard.leaderboards.tables.parameters import format_parameter
+from leakboard.leaderboards.tables.printed import printed_points
+from leakboard.leaderboards.tables.styles import style_of
 from leakboard.leaderboards.tables.unmeasured import BLOCKS
 
 PLAIN = {"SAP": "Table 2"}
@@ -58,12 +59,12 @@ def by_privacy(laid: Laid) -> pd.DataFrame:
     Lost is against no protection: the paper's `none`, and here the same defense without its knob.
 
     Returns:
-        One row per printed setting with both numbers: `task`, `setting`, `x` (its printed EP), `printed`,
+        One row per printed setting with both numbers: `task`, `format_parameter`, `x` (its printed EP), `printed_points`,
         `here` with `here_low` and `here_high`, NaN where it lies between no two settings, and `between`.
     """
     rows = []
     for theirs in rows_of(laid.pairs.dropna(subset=["ep_printed", "utility_printed"])):
-        knob, stated = look(theirs["defense"]).knob, json.loads(theirs["params"])
+        knob, stated = style_of(theirs["defense"]).knob, json.loads(theirs["params"])
         rest = {name: value for name, value in stated.items() if name != knob}
         plain = _undefended(laid, theirs["task"])
         if knob is None or plain is None:
@@ -82,7 +83,7 @@ def by_depth(laid: Laid) -> pd.DataFrame:
     """
     rows = []
     for theirs in rows_of(laid.pairs.dropna(subset=["ep_printed"])):
-        knob, stated = look(theirs["defense"]).knob, json.loads(theirs["params"])
+        knob, stated = style_of(theirs["defense"]).knob, json.loads(theirs["params"])
         if stated.get(knob, 0) is not None or laid.model not in BLOCKS or "split" not in stated:
             continue
         rest = {name: value for name, value in stated.items() if name != "split"}
@@ -127,7 +128,7 @@ def _undefended(laid: Laid, task: str) -> float | None:
     """The printed utility without protection."""
     if laid.paper not in PLAIN:
         return None
-    rows = printed(laid.paper, [PLAIN[laid.paper]], laid.model)
+    rows = printed_points(laid.paper, [PLAIN[laid.paper]], laid.model)
     own = rows[(rows["task"] == task) & (rows["defense"] == "none")]["utility"]
     return float(own.iloc[0]) if len(own) else None
 
@@ -146,7 +147,7 @@ def _losses(line: Sequence[Here], knob: str) -> list[Point]:
                 for s, value in one.by_seed["utility"].items()
                 if s in plain
             },
-            setting(knob, one.stated[knob]),
+            format_parameter(knob, one.stated[knob]),
         )
         for one in line
         if "ep" in one.means
@@ -173,7 +174,7 @@ def outcome(rows: pd.DataFrame) -> str:
     more = int((both["here_low"] > both["printed"]).sum())
     less = int((both["here_high"] < both["printed"]).sum())
     return (
-        f"ours less printed is {apart.min():+.3f} to {apart.max():+.3f} at {counted(len(both), 'printed setting')}, "
+        f"ours less printed is {apart.min():+.3f} to {apart.max():+.3f} at {count(len(both), 'printed setting')}, "
         f"by interpolation; at {more} ours is clearly more, at {less} clearly less, at "
         f"{len(both) - more - less} not told apart{outside}"
     )

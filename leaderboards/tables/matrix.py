@@ -14,9 +14,8 @@ from leakboard.bench.scoring import FLAGS
 from leakboard.leaderboards.tables.comparisons import Comparison
 from leakboard.leaderboards.tables.evidence import Found, found_by, unprotected
 from leakboard.leaderboards.tables.frame import Row, rows_of
-from leakboard.leaderboards.tables.looks import look
 from leakboard.leaderboards.tables.means import SETTING, by_setting, setting_of
-from leakboard.leaderboards.tables.parameters import SYMBOLS, choices
+from leakboard.leaderboards.tables.parameters import SYMBOLS, choices_of
 from leakboard.leaderboards.tables.standing import (
     CERTIFIED,
     IDLE,
@@ -26,6 +25,7 @@ from leakboard.leaderboards.tables.standing import (
     standing,
     told,
 )
+from leakboard.leaderboards.tables.styles import style_of
 from leakboard.leaderboards.tables.verdicts import Verdict, verdict
 
 BUDGET = 3.0
@@ -203,11 +203,11 @@ def _chosen(
     # With its protection off it is no defense; that setting is there to certify the attacks.
     if not settings["undefended"].all():
         settings = settings[~settings["undefended"]]
-    own = look(defense).measured_by
+    own = style_of(defense).measured_by
     wanted = [aim for aim in aims if aim[0] in own] or list(aims)
     kept = [_kept(means.get(setting_of(row), ()), wanted) for row in rows_of(settings)]
     # What may befall a choice is no choice: its worst case speaks for it.
-    offers = settings.assign(kept=kept, choice=choices(defense, settings["params"]))
+    offers = settings.assign(kept=kept, choice=choices_of(defense, settings["params"]))
     offer = offers.groupby(["choice", "cut", "setup"])
     worst, lost = offer["kept"].transform("min"), offer["points"].transform("max")
     over = lost > budget

@@ -14,9 +14,10 @@ from leakboard.bench.scoring import GAINED
 from leakboard.bench.tasks import CEILING
 from leakboard.leaderboards.tables.frame import COLUMNS, TEXT, WHOLE, Row, flags_of, rows_of
 
-TRAINED = ["limit", "train", "copies"]
-"""What a setup is told by, where these tell setups apart."""
-SETTING = ["task", "model", "cut", "defense", "params", "setup", "shared", *TRAINED]
+SETTING = [
+    *["task", "model", "cut", "defense", "params", "setup", "shared"],
+    *["limit", "train", "copies"],
+]
 """What rows have in common that differ in nothing but the seed."""
 MEASURED = ["utility", "success", "ep"]
 TEXTS = ["attack", "attack_params", "goal", "view", "channel", "attribute", "status", "reason"]

@@ -10,7 +10,7 @@ from leakboard.leaderboards.tables.comparisons import Comparison
 from leakboard.leaderboards.tables.deciding import STRONGEST
 from leakboard.leaderboards.tables.frame import Row, rows_of
 from leakboard.leaderboards.tables.means import SETTING, means_of, setting_of
-from leakboard.leaderboards.tables.parameters import choices
+from leakboard.leaderboards.tables.parameters import choices_of
 from leakboard.leaderboards.tables.ranks import Contender
 from leakboard.leaderboards.tables.standing import Standing, standing
 
@@ -60,7 +60,7 @@ def measured_settings(
                     lost=known,
                     utility=_contender(seeds, "utility", 1.0),
                     privacy=_contender(seeds, "privacy", float(mean["ep_level"]), "ep"),
-                    choice=choices(str(mean["defense"]), [str(mean["params"])])[0],
+                    choice=choices_of(str(mean["defense"]), [str(mean["params"])])[0],
                     standing=standing(mean),
                 )
             )

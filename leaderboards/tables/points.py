@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import groupby
 from math import inf, isnan
@@ -15,10 +14,15 @@ from leakboard.bench.contracts import Goal
 from leakboard.bench.scoring import UNTUNED
 from leakboard.leaderboards.tables.deciding import PAPER, STRONGEST, Decided, deciding
 from leakboard.leaderboards.tables.frame import rows_of
-from leakboard.leaderboards.tables.looks import look
 from leakboard.leaderboards.tables.means import SETTING, average
-from leakboard.leaderboards.tables.parameters import knob, setting, settings, setup, varying
+from leakboard.leaderboards.tables.parameters import (
+    add_knobs,
+    describe_setup,
+    format_parameters,
+    varying_names,
+)
 from leakboard.leaderboards.tables.standing import CERTIFIED, PROVEN, shown
+from leakboard.leaderboards.tables.styles import style_of
 
 ALIKE = ["task", "model", "shared"]
 """What settings share that stand on the same data."""
@@ -53,7 +57,7 @@ def points(frame: pd.DataFrame, goal: str, attack: str = STRONGEST) -> pd.DataFr
 
 def _pointed(means: pd.DataFrame, goal: str, untuned: Untuned) -> pd.DataFrame:
     """Points of the means of one goal."""
-    found = labelled(shown(means)).assign(goal=goal)
+    found = add_knobs(shown(means)).assign(goal=goal)
     places = zip(*(found[name] for name in ALIKE), strict=True)
     before = pd.Series([untuned.get(place, np.nan) for place in places], found.index, dtype=float)
     bounds = found["standing"] == PROVEN
@@ -65,27 +69,6 @@ def _untuned(frame: pd.DataFrame) -> Untuned:
     """The utility of the untuned model on each data."""
     own = frame[frame["defense"] == UNTUNED].drop_duplicates("key")
     return own.groupby(ALIKE)["utility"].mean().to_dict()
-
-
-def labelled(means: pd.DataFrame) -> pd.DataFrame:
-    """Adds the knob of each setting, its value, and how a figure names the point."""
-    knobs = {
-        defense: knob(str(defense), rows["params"]) for defense, rows in means.groupby("defense")
-    }
-    names = [knobs[defense] for defense in means["defense"]]
-    values = [
-        json.loads(params).get(name) for name, params in zip(names, means["params"], strict=True)
-    ]
-    numbers = [float(v) if isinstance(v, int | float) else np.nan for v in values]
-    labels = [
-        defense if name is None else setting(name, value)
-        for defense, name, value in zip(means["defense"], names, values, strict=True)
-    ]
-    return means.assign(
-        knob=pd.Series([name or "" for name in names], index=means.index, dtype="str"),
-        knob_value=pd.Series(numbers, index=means.index, dtype="float64"),
-        label=pd.Series(labels, index=means.index, dtype="str"),
-    )
 
 
 def per_setting(frame: pd.DataFrame, whole: Decided | None = None) -> pd.DataFrame:
@@ -109,17 +92,17 @@ def per_setting(frame: pd.DataFrame, whole: Decided | None = None) -> pd.DataFra
         )
         theirs = theirs[[*same, *THEIRS]]
         # Without authors there is nothing but the strongest.
-        authored = [bool(look(defense).measured_by) for defense in theirs["defense"]]
+        authored = [bool(style_of(defense).measured_by) for defense in theirs["defense"]]
         theirs = theirs[pd.Series(authored, theirs.index, dtype=bool)]
         theirs = theirs.rename(columns={name: f"paper_{name}" for name in THEIRS})
         parts.append(strongest.merge(theirs, on=same, how="left"))
     rows = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
     words = dict.fromkeys(rows.index, "")
     for defense, own in rows.groupby("defense", sort=False):
-        names = varying(frame.loc[frame["defense"] == defense, "params"])
+        names = varying_names(frame.loc[frame["defense"] == defense, "params"])
         for _, peers in own[SETTING].groupby(["task", "model", "cut"]):
             for index, row in zip(peers.index, rows_of(peers), strict=True):
-                told = [settings(row["params"], names), setup(row, peers)]
+                told = [format_parameters(row["params"], names), describe_setup(row, peers)]
                 words[index] = ", ".join(filter(None, told))
     return rows.assign(words=pd.Series(words, dtype="str"))
 

@@ -12,8 +12,8 @@ from leakboard.leaderboards.tables.curves import BUDGET, Curve, Summary, check_b
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, format_percent
 from leakboard.leaderboards.tables.leakage import Candidate
-from leakboard.leaderboards.tables.looks import Look, look
 from leakboard.leaderboards.tables.results import Result, ResultsTable
+from leakboard.leaderboards.tables.styles import Style, style_of
 
 STRONGEST, PAPER = "strongest", "paper"
 """Which attack decides: the strongest of all, or of those of the defense's authors."""
@@ -145,7 +145,7 @@ def decided_by(table: ResultsTable, attack: str) -> ResultsTable:
     if attack == PAPER:
         rows: list[Result] = []
         for defense in dict.fromkeys(one.defense for one in table):
-            if (own := look(defense)).measured_by:
+            if (own := style_of(defense)).measured_by:
                 rows += table.under(lambda c, own=own: _is_authors(c, own)).select(defense=defense)  # type: ignore[misc]
         return ResultsTable(rows, table.groups)
     found = table.under({attack})
@@ -164,7 +164,7 @@ def decided_by(table: ResultsTable, attack: str) -> ResultsTable:
     return found
 
 
-def _is_authors(candidate: Candidate, known: Look) -> bool:
+def _is_authors(candidate: Candidate, known: Style) -> bool:
     attack, _, channel = candidate[:3]
     names = {name for own in known.measured_by.values() for name in own}
     return attack in names and (not known.measured_on or channel in known.measured_on)

@@ -67,6 +67,7 @@ class Result:
     twin_success: Interval
     twin_advantage: Interval
     attack: str
+    attack_version: int
     channel: str
     n: int
     twin_keys: tuple[str, ...]
@@ -139,6 +140,7 @@ class Result:
             **_columns("leakage", self.leakage),
             "certification": self.certification,
             "attack": self.attack,
+            "attack_version": self.attack_version,
             "channel": self.channel,
             "metric": self.metric,
             **_columns("success", self.success),
@@ -283,6 +285,7 @@ def _result(setting: Setting, aim: Aim, mine: Strongest, cost: Cost, twins: _Twi
         twin_success=twin.success if twin else MISSING,
         twin_advantage=twin.advantage if twin else MISSING,
         attack=mine.attack,
+        attack_version=leading.version,
         channel=leading.candidate[2],
         n=min(one.n for one in mine.by_seed.values()),
         twin_keys=keys,

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from leakboard.bench.contracts import Goal
-from leakboard.leaderboards.tables.comparisons import Comparison, told_apart
+from leakboard.leaderboards.tables.comparisons import Comparison
 from leakboard.leaderboards.tables.deciding import NOTHING, deciding
 from leakboard.leaderboards.tables.frame import Row
 from leakboard.leaderboards.tables.means import SETTING, average, setting_of
-from leakboard.leaderboards.tables.points import labelled
+from leakboard.leaderboards.tables.parameters import add_knobs, distinguish_labels
 from leakboard.leaderboards.tables.standing import NOT_SHOWN, standings, told
 
 PLACE = ["task", "model", "cut"]
@@ -73,8 +73,8 @@ def strongest(rows: pd.DataFrame, compared: Sequence[Comparison]) -> Best:
     if not found:
         return Best(columns=COLUMNS)
     # What tells settings apart is told where they stand together.
-    places = labelled(pd.DataFrame(found)).groupby(PLACE, sort=False)
-    named = pd.concat([told_apart(own) for _, own in places])
+    places = add_knobs(pd.DataFrame(found)).groupby(PLACE, sort=False)
+    named = pd.concat([distinguish_labels(own) for _, own in places])
     lost = {setting_of(row): row for one in compared for row in one.settings.to_dict("records")}
     sent = rows.drop_duplicates("key").groupby(SETTING, dropna=False)[
         ["epoch_bytes_up", "epoch_bytes_down"]

@@ -11,10 +11,15 @@ import pandas as pd
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 from leakboard.leaderboards.tables.deciding import PAPER, STRONGEST, deciding
 from leakboard.leaderboards.tables.frame import Row
-from leakboard.leaderboards.tables.looks import PALETTE, look
 from leakboard.leaderboards.tables.means import SETTING, average
-from leakboard.leaderboards.tables.parameters import knob, settings, setup, varying
+from leakboard.leaderboards.tables.parameters import (
+    describe_setup,
+    format_parameters,
+    knob_of,
+    varying_names,
+)
 from leakboard.leaderboards.tables.standing import shown
+from leakboard.leaderboards.tables.styles import PALETTE, style_of
 
 OF_CELL = ("cut", "limit", "epochs")
 """What can be swept besides the parameters of defenses and attacks."""
@@ -48,8 +53,8 @@ def swept(frame: pd.DataFrame, goal: str, against: str, attack: str = STRONGEST)
     level, rows = rows[xs == ""], rows[xs != ""]
     if home == "attack_params" and attack not in (STRONGEST, PAPER):
         own = rows["attack_params"].where(rows["attack"] == attack, "{}")
-        told = varying(own[rows["attack"] == attack], but=against)
-        rows = rows.assign(apart=[settings(params, told) for params in own])
+        told = varying_names(own[rows["attack"] == attack], but=against)
+        rows = rows.assign(apart=[format_parameters(params, told) for params in own])
     by = ["x", "apart"]
     chosen = [deciding(rows, attack, by)]
     if home == "attack_params" and (level["channel"] != "").any():
@@ -99,16 +104,16 @@ def _lined(means: pd.DataFrame, against: str) -> pd.DataFrame:
     apart = list(dict.fromkeys(means.get("apart", pd.Series(dtype="str"))))
     several = {n: means[n].nunique() > 1 for n in ("defense", "model", "cut")}
     for defense, own in means.groupby("defense", sort=False):
-        name = knob(str(defense), own["params"])
-        told = varying(own["params"], but=against)
+        name = knob_of(str(defense), own["params"])
+        told = varying_names(own["params"], but=against)
         for index, row in zip(own.index, own.to_dict("records"), strict=True):
             parts = [str(defense)] if several["defense"] or not told else []
             parts += [row["model"]] if several["model"] else []
             parts += [f"cut = {row['cut']}"] if several["cut"] and against != "cut" else []
-            parts += [own_words] if (own_words := settings(row["params"], told)) else []
+            parts += [own_words] if (own_words := format_parameters(row["params"], told)) else []
             if against not in ("limit", "epochs"):
                 same = own[(own["task"] == row["task"]) & (own["model"] == row["model"])]
-                parts += [other] if (other := setup(row, same)) else []
+                parts += [other] if (other := describe_setup(row, same)) else []
             parts += [row["apart"]] if len(apart) > 1 and row["apart"] else []
             lines[index] = ", ".join(parts)
             if name in told:
@@ -116,7 +121,7 @@ def _lined(means: pd.DataFrame, against: str) -> pd.DataFrame:
             elif several["cut"] and against != "cut":
                 values[index] = row["cut"]
             else:
-                values[index] = look(str(defense)).colour
+                values[index] = style_of(str(defense)).colour
     if len(apart) > 1:
         names = list(dict.fromkeys(lines))
         values = lines.map(lambda name: PALETTE[names.index(name) % len(PALETTE)])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from leakboard.leaderboards.tables.frame import Row
 from leakboard.leaderboards.tables.here import Here
-from leakboard.leaderboards.tables.parameters import setting
+from leakboard.leaderboards.tables.parameters import format_parameter
 
 BLOCKS = {"minilm": 6, "roberta-large": 24}
 """Of models that are cut after one."""
@@ -51,5 +51,5 @@ def _missing(name: str, value: object, own: Sequence[Here]) -> str:
     known = {one.stated[name] for one in own if name in one.stated}
     numbers = sorted(one for one in known if isinstance(one, int | float))
     if isinstance(value, int | float) and numbers:
-        return f"no {setting(name, value)} ({', '.join(f'{one:g}' for one in numbers)})"
-    return f"no {setting(name, value)}"
+        return f"no {format_parameter(name, value)} ({', '.join(f'{one:g}' for one in numbers)})"
+    return f"no {format_parameter(name, value)}"

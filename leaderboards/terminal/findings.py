@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from leakboard.leaderboards.findings import RULES, Finding
-from leakboard.leaderboards.tables import counted
+from leakboard.leaderboards.tables import count
 
 
 def findings_text(found: Sequence[Finding]) -> Iterator[RenderableType]:
@@ -18,7 +18,7 @@ def findings_text(found: Sequence[Finding]) -> Iterator[RenderableType]:
     for rule, claims in groupby(found, key=lambda one: one.rule):
         yield Text.assemble((RULES[rule][1], "bold"), f" ({rule})")
         for one in claims:
-            more = f" and {counted(len(one.keys) - 1, 'more record')}" if len(one.keys) > 1 else ""
-            behind = f"n = {one.n:,}, {counted(one.seeds, 'seed')}, {one.keys[0]}{more}"
+            more = f" and {count(len(one.keys) - 1, 'more record')}" if len(one.keys) > 1 else ""
+            behind = f"n = {one.n:,}, {count(one.seeds, 'seed')}, {one.keys[0]}{more}"
             yield Padding(Text.assemble(one.claim, "\n", (behind, "dim")), (0, 0, 1, 2))
-    yield Text(counted(len(found), "finding"))
+    yield Text(count(len(found), "finding"))

@@ -9,7 +9,8 @@ import pandas as pd
 
 from leakboard.bench.scoring import FLAGS
 from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
-from leakboard.leaderboards.tables import failures, settings, skipped, varying
+from leakboard.leaderboards.tables import failures, skipped
+from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
     Interval,
@@ -17,6 +18,7 @@ from leakboard.leaderboards.tables.intervals import (
     format_number,
     mean_interval,
 )
+from leakboard.leaderboards.tables.parameters import format_parameters, varying_names
 from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
 from leakboard.leaderboards.tables.settings import Setting
 
@@ -87,8 +89,10 @@ def attacks_tables(
     silent = (frame["channel"] == "") & (frame["status"] == "ok")
     shown = frame if everything else frame[~silent]
     shown = shown[(shown["status"] != "skipped") & (shown["attack"] != "")]
-    params = {str(name): varying(rows["attack_params"]) for name, rows in shown.groupby("attack")}
-    by_key = {key: rows for key, rows in shown.groupby("key", sort=False)}
+    params = {
+        str(name): varying_names(rows["attack_params"]) for name, rows in shown.groupby("attack")
+    }
+    by_key = dict(iter(shown.groupby("key", sort=False)))
     for (task, model, cut), own in _by_place(table).items():
         rows: list[Sequence[Cell | str] | str] = []
         audits: list[str] = []
@@ -144,8 +148,6 @@ def _best(one: Result) -> list[Cell | str]:
 
 
 def _goal(goal: str) -> str:
-    from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
-
     return GOAL_WORDS[goal_of(goal)] if goal else ""
 
 
@@ -163,7 +165,7 @@ def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[li
         channel = str(row["channel"]) if attack in several else ""
         words = [
             attack,
-            settings(str(row["attack_params"]), params.get(attack, [])),
+            format_parameters(str(row["attack_params"]), params.get(attack, [])),
             "on " + " ".join(filter(None, [_goal(str(row["goal"])), str(row["attribute"])])),
             channel,
             view,
@@ -203,9 +205,7 @@ def _audits(
     proven = rows[rows["epsilon"].notna()]
     for _, own in proven.groupby(["attack", "attack_params"], sort=False):
         row = own.iloc[0]
-        attack = (
-            f"{row['attack']} {settings(str(row['attack_params']), params.get(row['attack'], []))}"
-        )
+        attack = f"{row['attack']} {format_parameters(str(row['attack_params']), params.get(row['attack'], []))}"
         most = own["epsilon_ceiling"].mean()
         perfect = "" if pd.isna(most) else f"; a perfect attacker would prove {most:.2f}"
         yield (

@@ -8,7 +8,7 @@ from records import record
 from leakboard.leaderboards.figures.curves import measured_curves, printed_curves
 from leakboard.leaderboards.tables.frame import frame
 from leakboard.leaderboards.tables.points import points
-from leakboard.leaderboards.tables.printed import printed
+from leakboard.leaderboards.tables.printed import printed_points
 
 pytestmark = pytest.mark.usefixtures("few_methods")
 
@@ -38,12 +38,12 @@ def test_models_and_data_limits_do_not_share_a_curve() -> None:
 
 
 def test_printed_points_are_hollow_and_say_where_they_stand() -> None:
-    found = printed_curves(printed("SAP", ["Table 3"]))
+    found = printed_curves(printed_points("SAP", ["Table 3"]))
     assert all(c.hollow and len(c.rows) == 6 for c in found)
     assert found[1].name == "sap (SAP, Table 3, roberta-large, trainable)"
     assert found[0].rows["label"].iloc[0] == "η = 45"
 
 
 def test_no_noise_stands_at_the_far_end_of_a_printed_curve() -> None:
-    found = printed_curves(printed("SAP", ["Table 4"]))
+    found = printed_curves(printed_points("SAP", ["Table 4"]))
     assert [c.rows["label"].iloc[-1] for c in found] == ["η = none"] * 4

@@ -21,7 +21,7 @@ from leakboard.leaderboards.figures.label_leak import (
     strongest_leaks,
 )
 from leakboard.leaderboards.tables.frame import frame
-from leakboard.leaderboards.tables.printed import printed
+from leakboard.leaderboards.tables.printed import printed_points
 
 
 def found(attack, success, view="worst", channel=Channel.ACTIVATIONS, curve=()):
@@ -97,7 +97,7 @@ def test_records_without_these_attacks_are_told_what_to_add():
 
 
 def settings_beside_the_papers(records, out):
-    known = printed("P3EFT", ["later submission table"])
+    known = printed_points("P3EFT", ["later submission table"])
     return bars(frame(records), known, out / "x", "t")
 
 

@@ -22,7 +22,7 @@ from leakboard.bench.records.store import Store
 from leakboard.bench.suites.suite import Printed, load_suite
 from leakboard.bench.tasks.planting import CEILING
 from leakboard.leaderboards.figures.kinds.memory import memory
-from leakboard.leaderboards.tables.printed import mirrored
+from leakboard.leaderboards.tables.printed import mirrored_points
 
 
 def exposed(bits: float, view: str, n: int = 1, half: float = 0.0) -> Leak:
@@ -178,7 +178,7 @@ def test_models_of_attackers_are_not_drawn_nor_counted(drawn, tmp_path):
 
 
 def test_printed_numbers_stand_in_the_rows_that_agree_with_all_they_state(drawn, tmp_path):
-    theirs = mirrored(PAPER)
+    theirs = mirrored_points(PAPER)
     memory(RECORDS, tmp_path / "m", "title", theirs)
     hollow = [line for line in panel(drawn[0]).lines if line.get_markerfacecolor() == "white"]
     at = [(float(line.get_xdata()[0]), round(float(line.get_ydata()[0]))) for line in hollow]
@@ -201,7 +201,7 @@ def test_what_is_not_shown_has_no_sign_and_says_so(drawn, tmp_path):
 def test_the_suite_of_the_paper_names_its_numbers():
     paper = load_suite("jft-wikitext2").paper
     assert paper is not None
-    assert len(mirrored(paper).dropna(subset=["exposure", "perplexity"])) == 8
+    assert len(mirrored_points(paper).dropna(subset=["exposure", "perplexity"])) == 8
 
 
 def test_records_without_exposures_are_refused_with_the_way_to_get_some(tmp_path):
@@ -224,6 +224,6 @@ def test_the_command_draws_the_same_file_twice(tmp_path):
 
 
 def test_printed_exposures_are_no_shares(tmp_path):
-    rows: pd.DataFrame = mirrored(PAPER)
+    rows: pd.DataFrame = mirrored_points(PAPER)
     assert rows["exposure"].between(0, CEILING).all()
     assert rows["exposure"].max() > 1

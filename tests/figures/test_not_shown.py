@@ -24,9 +24,9 @@ from leakboard.leaderboards.figures.legend import GREY
 from leakboard.leaderboards.figures.notes import note
 from leakboard.leaderboards.tables.comparisons import comparisons
 from leakboard.leaderboards.tables.frame import frame
-from leakboard.leaderboards.tables.looks import look
 from leakboard.leaderboards.tables.matrix import matrices
 from leakboard.leaderboards.tables.points import points
+from leakboard.leaderboards.tables.styles import style_of
 from leakboard.leaderboards.terminal.boards import matrix_tables
 
 CHANCE = 0.2
@@ -161,7 +161,7 @@ def test_bars_are_hatched_where_no_attack_is_certified(saved_by, tmp_path):
     assert [round(bar.get_center()[0]) for bar in hatched] == [hidden]
     bottom, top = ax.get_ylim()
     assert (hatched[0].get_y(), hatched[0].get_height()) == pytest.approx((bottom, top - bottom))
-    assert colour[hidden] != look("p3eft").colour == colour[names.index("p3eft\nweight=1")]
+    assert colour[hidden] != style_of("p3eft").colour == colour[names.index("p3eft\nweight=1")]
     told = {round(text.get_position()[0]): text.get_text() for text in ax.texts}
     assert told == {hidden: "not shown", names.index("p3eft\nweight=1"): "≥"}
     about = words_of(drawn[0])
@@ -175,7 +175,7 @@ def test_a_line_of_utility_against_leak_lacks_the_points_that_are_not_shown(save
     ax = drawn[0].subfigs[0].axes[0]
     (across,) = [line for line in ax.lines if line.get_color() == GREY]
     assert across.get_ydata() == [0.7, 0.7]
-    coloured = [line for line in ax.lines if line.get_color() == look("p3eft").colour]
+    coloured = [line for line in ax.lines if line.get_color() == style_of("p3eft").colour]
     seen = [x for line in coloured for x in line.get_xdata() if not isnan(x)]
     assert seen == pytest.approx([0.5])
     told = [text.get_text() for text in ax.texts]

@@ -14,7 +14,7 @@ from leakboard.bench.contracts.threat import Goal
 from leakboard.bench.tasks.planting import CEILING
 from leakboard.leaderboards.figures.sweep import sweep
 from leakboard.leaderboards.tables.frame import frame
-from leakboard.leaderboards.tables.printed import printed
+from leakboard.leaderboards.tables.printed import printed_points
 from leakboard.leaderboards.tables.sweeps import swept
 
 pytestmark = pytest.mark.usefixtures("certified")
@@ -27,7 +27,7 @@ def words_of(svg: Path) -> str:
 
 def test_the_figure_of_cuts_shows_both_quantities_ours_and_the_papers(tmp_path):
     means = swept(frame(deep()), "inversion", "cut")
-    known = printed("SAP", ["Table 4"])
+    known = printed_points("SAP", ["Table 4"])
     svg = sweep(means, "cut", tmp_path / "a" / "p", "My title", known, "Depths differ.")[1]
     text = words_of(svg)
     for wanted in (
@@ -53,7 +53,13 @@ def test_no_point_is_off_its_panel_and_equal_points_stand_apart(tmp_path, saved_
         for eta in (None, 50.0)
         for cut in (1, 2)
     ]
-    sweep(swept(frame(same), "inversion", "cut"), "cut", tmp_path, "T", printed("SAP", ["Table 4"]))
+    sweep(
+        swept(frame(same), "inversion", "cut"),
+        "cut",
+        tmp_path,
+        "T",
+        printed_points("SAP", ["Table 4"]),
+    )
     (figure,) = drawn
     figure.draw_without_rendering()
     for ax in figure.axes:

@@ -15,15 +15,15 @@ from leakboard.leaderboards.figures.kinds.tradeoff import tradeoff
 from leakboard.leaderboards.figures.legend import keys
 from leakboard.leaderboards.tables.frame import frame
 from leakboard.leaderboards.tables.points import points
-from leakboard.leaderboards.tables.printed import printed
+from leakboard.leaderboards.tables.printed import printed_points
 
 pytestmark = pytest.mark.usefixtures("few_methods", "certified")
 
 
 def test_two_renderings_have_the_same_bytes(tmp_path: Path) -> None:
     found = points(frame([*sweep(), *sweep("mrpc")]), "inversion")
-    once = tradeoff(found, tmp_path / "a" / "plot.png", "Title", printed("SAP", ["Table 3"]))
-    again = tradeoff(found, tmp_path / "b" / "plot", "Title", printed("SAP", ["Table 3"]))
+    once = tradeoff(found, tmp_path / "a" / "plot.png", "Title", printed_points("SAP", ["Table 3"]))
+    again = tradeoff(found, tmp_path / "b" / "plot", "Title", printed_points("SAP", ["Table 3"]))
     assert [p.name for p in once] == ["plot.png", "plot.svg", "plot.pdf"]
     assert [p.read_bytes() for p in once] == [p.read_bytes() for p in again]
 
@@ -35,7 +35,7 @@ def test_a_dot_in_the_name_is_no_suffix(tmp_path: Path) -> None:
 
 def test_the_figure_says_what_it_shows(tmp_path: Path) -> None:
     found = points(frame(sweep()), "inversion")
-    svg = tradeoff(found, tmp_path / "p", "My title", printed("SAP", ["Table 3"]))[1]
+    svg = tradeoff(found, tmp_path / "p", "My title", printed_points("SAP", ["Table 3"]))[1]
     # The letters are drawn as outlines; each text stands in a comment beside them.
     words = re.findall(r"<!-- (.*?) -->", svg.read_text("utf-8"))
     text = " ".join(words)
@@ -67,7 +67,7 @@ def test_the_untuned_model_is_drawn_and_far_below_it_is_told(saved_by) -> None:
 def test_other_tasks_and_goals_of_a_paper_are_not_drawn(tmp_path: Path) -> None:
     found = points(frame(sweep("reviews")), "inversion")
     bare = tradeoff(found, tmp_path / "bare", "T")
-    with_paper = tradeoff(found, tmp_path / "paper", "T", printed("SAP", ["Table 3"]))
+    with_paper = tradeoff(found, tmp_path / "paper", "T", printed_points("SAP", ["Table 3"]))
     assert bare[0].read_bytes() == with_paper[0].read_bytes()
 
 

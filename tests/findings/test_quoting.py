@@ -21,7 +21,7 @@ from leakboard.leaderboards.tables.record_set import RecordSet
 CALLED_GOALS = {name: goal for goal, name in CALLED.items()}
 DOCUMENTS = [
     ROOT / "README.md",
-    ROOT / "results" / "published" / "README.md",
+    ROOT / "docs" / "findings.md",
     ROOT / "docs" / "contradictions.md",
     ROOT / "docs" / "beside_the_papers.md",
 ]

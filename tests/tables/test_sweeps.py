@@ -9,7 +9,7 @@ from sweeps import deep, told
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.record import Record
 from leakboard.leaderboards.tables.frame import frame
-from leakboard.leaderboards.tables.printed import printed
+from leakboard.leaderboards.tables.printed import printed_points
 from leakboard.leaderboards.tables.sweeps import printed_sweep, swept
 
 pytestmark = pytest.mark.usefixtures("certified")
@@ -75,11 +75,11 @@ def test_a_goal_without_results_is_told():
 
 def test_printed_cuts_are_points_of_the_lines_of_their_eta():
     means = swept(frame(deep()), "inversion", "cut")
-    known = printed_sweep(printed("SAP", ["Table 4"]), "cut", means)
+    known = printed_sweep(printed_points("SAP", ["Table 4"]), "cut", means)
     assert len(known) == 28
     line = known[known["line"] == "η = 25"].set_index("x")
     assert line["ep"].to_dict() == pytest.approx({2: 0.2397, 4: 0.4184, 6: 0.7014, 8: 0.8478})
     # Table 3 has one cut, which is no sweep; and no paper prints inversion as attribute inference.
-    assert printed_sweep(printed("SAP", ["Table 3"]), "cut", means).empty
+    assert printed_sweep(printed_points("SAP", ["Table 3"]), "cut", means).empty
     attributes = swept(frame(told()), "attribute", "cut")
-    assert printed_sweep(printed("SAP", ["Table 4"]), "cut", attributes).empty
+    assert printed_sweep(printed_points("SAP", ["Table 4"]), "cut", attributes).empty

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.threat import Goal
-from leakboard.leaderboards.tables.frame import frame, in_order
+from leakboard.leaderboards.tables.frame import frame, sort_records
 from leakboard.leaderboards.terminal.results import best_tables, summary_tables
 
 pytestmark = pytest.mark.usefixtures("few_methods", "certified")
@@ -21,7 +21,7 @@ def printed_text(
     records: list, width: int = 240, everything: bool = False, compact: bool = False
 ) -> str:
     console = Console(width=width, file=StringIO())
-    rows = frame(in_order(records))
+    rows = frame(sort_records(records))
     for part in best_tables(rows) if compact else summary_tables(rows, everything):
         console.print(part)
     return console.file.getvalue()
