@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from leakboard.bench.contracts import LeakboardError
-from leakboard.leaderboards.findings import findings
+from leakboard.leaderboards.findings import CONDITIONS, TITLES, findings
 from leakboard.leaderboards.rendering import PLOT_CSS, TABLE_CSS, html_table
 from leakboard.leaderboards.site.answers import (
     BUDGETS,
@@ -24,9 +24,8 @@ from leakboard.leaderboards.site.collection import Collection, collect
 from leakboard.leaderboards.site.markup import environment, slug
 from leakboard.leaderboards.site.methods import MethodPages
 from leakboard.leaderboards.site.records_data import VARIABLE, records_data, script
-from leakboard.leaderboards.tables import comparisons
 from leakboard.leaderboards.tables.curves import BUDGET
-from leakboard.leaderboards.tables.results import results_table
+from leakboard.leaderboards.tables.results import ResultsTable, results_table
 
 LIST = "leakboard-site.json"
 """Names every file of a site; a folder without it was not built here and is never replaced."""
@@ -95,7 +94,7 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
         for name in names:
             page(f"{kind}s/{slug(name)}.html", "method.html", **methods.page(kind, name))
     page("methods.html", "methods.html", kinds=methods.groups())
-    page("findings.html", "findings.html", rules=_findings(collection))
+    page("findings.html", "findings.html", conditions=CONDITIONS, rules=_findings(table))
     page("records.html", "records.html")
     _write_assets(folder / "assets")
     data = folder / "data"
@@ -120,11 +119,11 @@ def _front(questions: Sequence[Question]) -> dict[str, object]:
     }
 
 
-def _findings(collection: Collection) -> dict[str, list[object]]:
-    """All findings by the rule that found them."""
+def _findings(table: ResultsTable) -> dict[str, list[object]]:
+    """All findings, below the title of their rule."""
     found: dict[str, list[object]] = {}
-    for one in findings(comparisons(list(collection.records.values()))):
-        found.setdefault(one.rule, []).append(one)
+    for one in findings(table):
+        found.setdefault(TITLES[one.rule], []).append(one)
     return found
 
 
