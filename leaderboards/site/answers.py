@@ -113,7 +113,7 @@ def questions_of(table: ResultsTable) -> list[Question]:
     return [
         Question(
             dict(zip(BUDGETS, same, strict=True)),
-            list(table.select(goal=same[0].goal, attribute=same[0].attribute, task=same[0].task)),
+            table.select(goal=same[0].goal, attribute=same[0].attribute, task=same[0].task),
         )
         for same in zip(*by_budget.values(), strict=True)
     ]

@@ -72,7 +72,7 @@ def hostile_records():
     return [
         record(EVIL, {EVIL: EVIL, "eta": 1}, 0, 0.8, evil, EVIL, EVIL, utility_metric=EVIL),
         record(PATHS, {"eta": 2}, 0, None, [leak(0.3)], PATHS, PATHS),
-        record("none", {}, 7, None, [], status="failed", reason=EVIL),
+        record("none", {}, 7, None, [], status="failed", reason=EVIL, undefended=True),
     ]
 
 
