@@ -6,6 +6,12 @@ import io
 from math import isnan
 
 import pytest
+from leakboard.leaderboards.figures.label_leak import leaks
+from leakboard.leaderboards.figures.legend import GREY
+from leakboard.leaderboards.figures.notes import note
+from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.matrix import matrices
+from leakboard.leaderboards.tables.points import points
 from matplotlib.colors import to_hex
 from records import estimate, leak, record
 from rich.console import Console
@@ -19,14 +25,8 @@ from leakboard.leaderboards.figures.kinds.goals import MAP, goals
 from leakboard.leaderboards.figures.kinds.sensitivity import sensitivity
 from leakboard.leaderboards.figures.kinds.tradeoff import tradeoff
 from leakboard.leaderboards.figures.kinds.training import training
-from leakboard.leaderboards.figures.label_leak import leaks
-from leakboard.leaderboards.figures.legend import GREY
-from leakboard.leaderboards.figures.notes import note
-from leakboard.leaderboards.tables.comparisons import comparisons
+from leakboard.leaderboards.tables.defenses import style_of
 from leakboard.leaderboards.tables.frame import frame
-from leakboard.leaderboards.tables.matrix import matrices
-from leakboard.leaderboards.tables.points import points
-from leakboard.leaderboards.tables.styles import style_of
 from leakboard.leaderboards.terminal.boards import matrix_tables
 
 CHANCE = 0.2
