@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 GLOSSARY = {
     "utility": "How well the model does its task, measured as the customer would use it, with the defense in place, "
     "from 0 to 1.",
@@ -45,16 +43,6 @@ HEAD = """# What the words mean
 Each word has one meaning: here, in the code, in the records and on the site. This page is written by
 `python -c "from leakboard.bench.contracts.glossary import page; print(page(), end='')" > docs/glossary.md`.
 """
-
-
-def explained(words: str) -> str:
-    """The definition of a column's name, which may be of several words: 'EP, strongest', 'EP at chance'.
-
-    Returns:
-        The sentences of all words in it that have one; '' where none has.
-    """
-    known = (GLOSSARY.get(word) for word in re.split(r", | at ", words))
-    return " ".join(filter(None, known))
 
 
 def page() -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from leakboard.leaderboards.site.front import SYMBOLS
 from paths import ROOT
 
-from leakboard.bench.contracts.glossary import GLOSSARY, explained, page
+from leakboard.bench.contracts.glossary import GLOSSARY, page
 from leakboard.bench.scoring.certificates import NEEDED
 from leakboard.leaderboards.figures.kinds.goals import NOTE
 from leakboard.leaderboards.tables.standing import IDLE
@@ -52,9 +51,3 @@ def test_every_word_of_the_matrix_is_explained_with_the_bars_that_decide_it():
     assert f"at least {IDLE:g} of the privacy" in GLOSSARY["protects"]
     assert f"at least {NEEDED:g} of the privacy" in GLOSSARY["partly"]
     assert f"Below {NEEDED:g} there is none" in GLOSSARY["certificate"]
-
-
-def test_the_name_of_a_column_is_explained_word_by_word():
-    assert explained("EP, strongest") == f"{GLOSSARY['EP']} {GLOSSARY['strongest']}"
-    assert explained("EP at chance") == f"{GLOSSARY['EP']} {GLOSSARY['chance']}"
-    assert explained("seeds") == ""

@@ -8,7 +8,6 @@ from datetime import date
 
 import pytest
 from boards import seeds
-from leakboard.leaderboards.site.inputs import inputs
 
 import leakboard as lb
 from leakboard.bench.records import versions
