@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -208,30 +207,30 @@ def findings(
         ),
     ] = None,
     rule: Annotated[
-        str | None,
-        typer.Option(
-            help="Only the claims of this rule, as in elsewhere; it stands behind each question."
-        ),
+        str | None, typer.Option(help="Only the sentences of this rule, such as headlines.")
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All sentences, not the first ten.")] = (
+        False
+    ),
     form: Annotated[str, typer.Option("--format", help="table, json or markdown.")] = "table",
     into: Annotated[
         Path | None,
         typer.Option(
-            help="Write them into the blocks '<!-- findings: RULE -->' of this file, and papers' tables beside "
-            "ours into those '<!-- papers: PAPER \"TABLE\" -->'."
+            help="Write them into the blocks '<!-- findings: RULE -->' of this file, papers' claims with our "
+            "verdicts into '<!-- claims: PAPER -->', papers' tables into '<!-- papers: PAPER \"TABLE\" -->'."
         ),
     ] = None,
 ) -> None:
-    """Show what records show: claims, each from a rule, with its numbers and the records behind it.
+    """Show what records show, in sentences: each with its number and the records behind it.
 
-    Examples: leakboard findings
+    Examples: leakboard findings --all
 
     leakboard findings --rule elsewhere --format json
 
     leakboard findings --into README.md
     """
     from leakboard.bench.records import replacing
-    from leakboard.leaderboards.findings import document, listing, papers, quoted
+    from leakboard.leaderboards.findings import Writers, bullets, document, fill
     from leakboard.leaderboards.terminal import findings_text
 
     if form not in FORMS:
@@ -240,16 +239,16 @@ def findings(
     results = results_of(*(sources or ()))
     found = results.findings(rule)
     if into is not None:
-        text = quoted(text, found, partial(papers, found=results))
+        text = fill(text, Writers(results))
         with replacing(into) as file:
             file.write_text(text, "utf-8")
         console.print(str(into), highlight=False)
     elif form == "json":
         print(json.dumps([one.plain() for one in found], indent=1, ensure_ascii=False))
     elif form == "markdown":
-        print(listing(found), end="")
+        print(bullets(found), end="")
     else:
-        for part in findings_text(found):
+        for part in findings_text(found, everything or rule is not None):
             console.print(part)
 
 

@@ -7,7 +7,7 @@ from math import isnan
 
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
-from leakboard.leaderboards.tables.curves import BUDGET, Choice, choose, curves
+from leakboard.leaderboards.tables.curves import BUDGET, Choice, Summary, choose, curves
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import (
     format_interval,
@@ -73,27 +73,31 @@ def _beyond(one: Choice) -> Finding:
     return Finding.of("headlines", as_sentence(words), "cost", near.cost, [near])
 
 
-def halving(table: ResultsTable, budget: float = BUDGET) -> Iterator[Finding]:
-    """For each goal and task the least cost of a setting that leaks at most half of what is read without it."""
-    least: dict[tuple[Goal, str], Finding] = {}
+def least_cost_of_halving(table: ResultsTable) -> dict[tuple[Goal, str], Summary]:
+    """By goal and task, the cheapest setting of a defense made for the goal that leaks at most half."""
+    least: dict[tuple[Goal, str], Summary] = {}
     for curve in curves(table):
-        summary = curve.cost_of_halving()
-        best = least.get((curve.goal, curve.task))
-        row = summary.setting
-        # What the budget affords is a headline already.
-        if row is None or not row.is_made_for_goal or summary.value.value <= budget:
+        one, where = curve.cost_of_halving(), (curve.goal, curve.task)
+        if one.setting is None or not one.setting.is_made_for_goal:
             continue
-        if best is not None and best.value.value <= summary.value.value:
+        if where not in least or one.value.value < least[where].value.value:
+            least[where] = one
+    return least
+
+
+def halving(table: ResultsTable, budget: float = BUDGET) -> Iterator[Finding]:
+    """For each goal and task the least cost of hiding half, where the budget does not afford it already."""
+    order = list(Goal)
+    least = least_cost_of_halving(table)
+    for goal, task in sorted(least, key=lambda where: (order.index(where[0]), where[1])):
+        cost, row = least[goal, task].value, least[goal, task].setting
+        if row is None or cost.value <= budget:
             continue
         words = (
-            f"Hiding half of {GOAL_WORDS[curve.goal]} on {task_name(curve.task)} costs at least "
-            f"{_points(summary.value.value)} of utility ({row.name}; "
-            f"95 % CI {format_points(summary.value.low)} to {format_points(summary.value.high)})."
+            f"Hiding half of {GOAL_WORDS[goal]} on {task_name(task)} costs at least {_points(cost.value)} of utility "
+            f"({row.name}; 95 % CI {format_points(cost.low)} to {format_points(cost.high)})."
         )
-        found = Finding.of("halving", words, "cost", summary.value, [row])
-        least[curve.goal, curve.task] = found
-    order = list(Goal)
-    yield from (least[where] for where in sorted(least, key=lambda w: (order.index(w[0]), w[1])))
+        yield Finding.of("halving", words, "cost", cost, [row])
 
 
 def idle(table: ResultsTable) -> Iterator[Finding]:

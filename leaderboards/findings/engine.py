@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isnan
 
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
 from leakboard.leaderboards.tables.compare import Difference, Metric, compare, holm
+from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import (
     count,
     format_number,
@@ -16,49 +17,25 @@ from leakboard.leaderboards.tables.intervals import (
     format_points,
 )
 from leakboard.leaderboards.tables.pairing import (
+    ALL,
+    Reader,
     Rows,
-    attacks_that,
+    Tables,
     one_per_setting,
     pairs,
     parameter,
     place_but,
 )
 from leakboard.leaderboards.tables.parameters import format_parameter, knob_of
-from leakboard.leaderboards.tables.results import Attacks, Result, ResultsTable, display_name
+from leakboard.leaderboards.tables.results import Result, display_name
 
-
-@dataclass(frozen=True)
-class Reader:
-    """Attacks that count in one side of a comparison; empty: all of them."""
-
-    names: tuple[str, ...] = ()
-    channels: tuple[str, ...] = ()
-    params: dict[str, object] = field(default_factory=dict)
-
-    @property
-    def attacks(self) -> Attacks:
-        return attacks_that(self.names, self.channels, **self.params)
-
-
-ALL = Reader()
+MORE_USEFUL = "{a} is more useful than {b} on {task}: by {d} points at {at} ({ci}; {n} of {pairs})."
+LESS_USEFUL = MORE_USEFUL.replace("more", "less")
+LEAKS_MORE = "{a} leaks more {goal} than {b} on {task}: {x} against {y} at {at} ({n} of {pairs})."
+LEAKS_LESS = LEAKS_MORE.replace("more", "fewer")
+LEAKS_AS_MUCH = "{a} leaks as many {goal} as {b} on {task}: none of {pairs} differs by {margin}."
 USUAL = ("minilm", "dialogue-gpt", "stories260k")
 """Models of the published suites; a sentence names others."""
-
-
-class Tables:
-    """A results table, and the same under some attacks alone, each computed once."""
-
-    def __init__(self, table: ResultsTable) -> None:
-        self.whole = table
-        self._under: dict[str, ResultsTable] = {}
-
-    def under(self, reader: Reader) -> ResultsTable:
-        if reader.attacks is None:
-            return self.whole
-        name = repr(reader)
-        if name not in self._under:
-            self._under[name] = self.whole.under(reader.attacks)
-        return self._under[name]
 
 
 @dataclass(frozen=True)
@@ -70,17 +47,17 @@ class Contrast:
         same: the sentence for all tasks on which every interval lies within `margin` on either side of 0.
         differ: further names in which the two may differ: parameters, `cut` or `precision`.
         reader: attacks that count.
-        at: the parameter that {at} tells; '' for the knob of `a`.
+        at: parameters that {at} tells; empty for the knob of `a`.
 
-    The words may hold {a} and {b} (defenses), {at} (a parameter), {x} and {y} (the metric of a and b), {d} (their
-    difference), {ci} (its interval), {task}, {attack} and {other} (attacks), {share}, {n} (pairs that are clear), {of}
-    (pairs), and {pairs} or {settings} (their number with the noun).
+    The words may hold {a} and {b} (defenses), {at} (parameters), {x} and {y} (the metric of a and b), {d} (their
+    difference), {ci} (its interval), {goal}, {task}, {attack} and {other} (attacks), {n} (pairs that are clear),
+    {pairs} or {settings} (their number with the noun), and {margin}.
     """
 
     name: str
+    metric: Metric
     a: Rows
     b: Rows
-    metric: Metric
     goal: Goal | None = None
     more: str = ""
     less: str = ""
@@ -88,14 +65,14 @@ class Contrast:
     margin: float = 0.0
     differ: tuple[str, ...] = ()
     reader: Reader = ALL
-    at: str = ""
+    at: tuple[str, ...] = ()
 
     def differences(self, tables: Tables) -> list[Difference]:
         rows: Sequence[Result] = tables.under(self.reader)
-        if self.goal is None:
-            rows = one_per_setting(rows)
-        else:
+        if self.goal is not None:
             rows = [row for row in rows if row.goal == self.goal]
+        elif self.metric == "utility":
+            rows = one_per_setting(rows)
         found = pairs(rows, self.a, self.b, place_but(self.differ, self.a, self.b))
         return holm([compare(a, b, self.metric) for a, b in found])
 
@@ -105,10 +82,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class AttackContrast:
-    """What one attacker reads of a setting against what another one reads of the same transcripts.
-
-    The words are those of `Contrast`; {x} and {y} are the successes of the two.
-    """
+    """The success of attacks `a` against that of attacks `b` on the same transcripts; words as in `Contrast`."""
 
     name: str
     rows: Rows
@@ -119,8 +93,8 @@ class AttackContrast:
     less: str = ""
     same: str = ""
     margin: float = 0.0
-    at: str = ""
     metric: Metric = "success"
+    at: tuple[str, ...] = ()
 
     def differences(self, tables: Tables) -> list[Difference]:
         others = {
@@ -141,14 +115,12 @@ class AttackContrast:
 
 @dataclass(frozen=True)
 class Level:
-    """Rows whose leakage is clearly above, or below, a bound at every certified setting of a defense and task.
+    """Defenses and tasks at whose every certified setting leakage clearly lies on one side of a bound.
 
     Attributes:
         least, most: the bound; all intervals have to lie on its side.
-        words: may hold {defenses}, {tasks}, {x} (the leakage nearest to the bound), {success}, {twin}, {metric},
-            {attack} and {settings} (their number).
-        own_goal: whether defenses are meant that are made for the goal (True), or not (False).
-        by_task: one sentence for each defense and task; else one for all that qualify.
+        words: may hold {defenses}, {tasks}, {x} (the leakage nearest to the bound), {success}, {success_percent},
+            {metric}, {attack} and {settings} (their number).
     """
 
     name: str
@@ -157,44 +129,36 @@ class Level:
     words: str
     least: float | None = None
     most: float | None = None
-    own_goal: bool | None = None
-    reader: Reader = ALL
-    by_task: bool = False
 
     def evaluate(self, tables: Tables) -> Iterator[Finding]:
         groups: dict[tuple[str, str], list[Result]] = {}
-        for row in tables.under(self.reader):
+        for row in tables.whole:
             if row.goal == self.goal and row.is_certified and self.rows(row):
-                if self.own_goal in (None, row.is_made_for_goal):
-                    groups.setdefault((row.defense, row.setting.task), []).append(row)
-        spoken = [own for own in groups.values() if all(map(self._holds, own))]
-        for rows in spoken if self.by_task else [[row for own in spoken for row in own]]:
-            if rows:
-                yield self._finding(rows)
+                groups.setdefault((row.defense, row.setting.task), []).append(row)
+        rows = [row for own in groups.values() if all(map(self._holds, own)) for row in own]
+        if rows:
+            yield self._finding(rows)
 
     def _holds(self, row: Result) -> bool:
         low, high = row.leakage.low, row.leakage.high
-        if self.least is not None and not low >= self.least:
-            return False
-        return self.most is None or high <= self.most
+        return low >= self.least if self.least is not None else high <= (self.most or 0.0)
 
     def _finding(self, rows: Sequence[Result]) -> Finding:
-        nearest = min(
-            rows, key=lambda row: row.leakage.value * (1 if self.least is not None else -1)
-        )
+        sign = 1 if self.least is not None else -1
+        nearest = min(rows, key=lambda row: sign * row.leakage.value)
         words = self.words.format(
             defenses=listing(display_name(row.defense) for row in rows),
             tasks=listing(task_name(row.setting.task) for row in rows),
             x=format_percent(nearest.leakage.value),
             success=format_number(nearest.success.value),
             success_percent=format_percent(nearest.success.value),
-            twin=format_number(nearest.twin_success.value),
             metric=nearest.metric.removesuffix(" (sign-free)"),
             attack=f"`{nearest.attack}`",
             settings=count(len({id(row.setting) for row in rows}), "setting"),
         )
-        rows = [nearest, *(row for row in rows if row is not nearest)]
-        return Finding.of(self.name, as_sentence(words), "leakage", nearest.leakage, rows)
+        return Finding.of(
+            self.name, as_sentence(words), "leakage", nearest.leakage, [nearest, *rows]
+        )
 
 
 def _spoken(
@@ -202,7 +166,7 @@ def _spoken(
 ) -> Iterator[Finding]:
     """For each task and model a sentence for each direction that is clear; one for all on which nothing differs.
 
-    A difference that is clear but within the margin is none that matters.
+    A clear difference that is smaller than the margin does not matter.
     """
     tasks: dict[tuple[str, str], list[Difference]] = {}
     for one in differences:
@@ -210,11 +174,13 @@ def _spoken(
             tasks.setdefault((one.a.setting.task, one.a.setting.model), []).append(one)
     alike = []
     for own in tasks.values():
-        if rule.margin and all(_within(one, rule.margin) for one in own):
+        if rule.margin and all(_is_within(one, rule.margin) for one in own):
             alike += own
             continue
         for verdict, words in (("more", rule.more), ("less", rule.less)):
-            clear = [one for one in own if one.verdict == verdict]
+            clear = [
+                one for one in own if one.verdict == verdict and abs(one.mean.value) >= rule.margin
+            ]
             if clear and words:
                 first = min(clear, key=lambda one: (one.p, -abs(one.mean.value)))
                 yield _told(rule, words, [first, *clear], len(clear), len(own))
@@ -223,19 +189,16 @@ def _spoken(
         yield _told(rule, rule.same, [widest, *alike], len(alike), len(alike))
 
 
-def _within(one: Difference, margin: float) -> bool:
+def _is_within(one: Difference, margin: float) -> bool:
     low, high = one.mean.low, one.mean.high
     return not isnan(low) and -margin < low and high < margin
 
 
 def _told(
-    rule: Contrast | AttackContrast,
-    words: str,
-    differences: Sequence[Difference],
-    n: int,
-    of: int,
+    rule: Contrast | AttackContrast, words: str, own: Sequence[Difference], n: int, of: int
 ) -> Finding:
-    first = differences[0]
+    """The sentence, with the numbers of the first difference and the evidence of all."""
+    first = own[0]
     a, b = first.a, first.b
     show = _format(rule.metric, a)
     value, low, high = first.mean.ends
@@ -248,23 +211,22 @@ def _told(
         y=show(_value(b, rule.metric)),
         d=show(abs(value)),
         ci=f"95 % CI {' to '.join(show(end).removesuffix(' %') for end in ends)}",
-        task=listing(_task(one.a) for one in differences),
+        goal=GOAL_WORDS[a.goal],
+        task=listing(_task(one.a) for one in own),
         attack=f"`{a.attack}`",
         other=f"`{b.attack}`",
-        share=parameter(a, "share"),
         n=n,
-        of=of,
         pairs=count(of, "pair"),
         settings=count(of, "setting"),
+        margin=f"{100 * rule.margin:g} points",
     )
-    rows = [row for one in differences for row in (one.a, one.b)]
+    rows = [row for one in own for row in (one.a, one.b)]
     return Finding.of(rule.name, as_sentence(sentence), rule.metric, first.mean, rows)
 
 
 def _task(row: Result) -> str:
     """The task, with the model where that is another one than usual."""
-    model = row.setting.model
-    name = task_name(row.setting.task)
+    model, name = row.setting.model, task_name(row.setting.task)
     return name if model in USUAL else f"{name} with {model}"
 
 
@@ -280,7 +242,7 @@ def _format(metric: Metric, row: Result) -> Callable[[float], str]:
     return format_points if metric in ("utility", "cost") else format_number
 
 
-def _at(row: Result, name: str) -> str:
+def _at(row: Result, names: Sequence[str]) -> str:
     """'η = 75'; '' for a defense without a knob."""
-    name = name or knob_of(row.defense, [row.setting.params]) or ""
-    return format_parameter(name, parameter(row, name)) if name else ""
+    names = names or [knob_of(row.defense, [row.setting.params]) or ""]
+    return " and ".join(format_parameter(name, parameter(row, name)) for name in names if name)

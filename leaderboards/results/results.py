@@ -59,14 +59,14 @@ class Results(RecordSet):
         """What the records show, as sentences with their numbers and the keys of the records.
 
         Args:
-            rule: only what this one finds, such as elsewhere.
+            rule: only what this one finds, such as headlines.
 
         Raises:
             LeakboardError: no such rule.
         """
         from leakboard.leaderboards.findings import chosen, findings
 
-        return chosen(findings(self.compared), [] if rule is None else [rule])
+        return chosen(findings(self.table), [] if rule is None else [rule])
 
     def export(self, path: str | Path) -> Path:
         """Writes `frame()` as .csv, .parquet or .json, and returns the path.

@@ -77,7 +77,7 @@ def _leak(leak: Leak, word: Any) -> list[Any]:
         word(leak.attack.name),
         word(goal),
         word(leak.metric),
-        word(leak.channel or ""),
+        word(" ".join(filter(None, (leak.channel, f"({leak.view})" if leak.view else "")))),
         word(leak.reason if leak.status == "ok" else f"{leak.status}: {leak.reason}"),
         _short(success.value if success else None),
         _short(baseline),

@@ -67,12 +67,14 @@ class Changes:
     Attributes:
         old, new: what was compared, in words.
         same: settings in which no number changed.
+        note: what a reader must know first, in a line; '' for nothing.
     """
 
     old: str
     new: str
     found: tuple[Change, ...]
     same: int
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.found)

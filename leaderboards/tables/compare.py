@@ -11,7 +11,8 @@ from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_inte
 from leakboard.leaderboards.tables.results import Result
 from leakboard.leaderboards.tables.settings import gain_over
 
-Metric = Literal["leakage", "success", "utility", "cost"]
+Metric = Literal["leakage", "success", "utility", "cost", "perplexity"]
+PERPLEXITY = "perplexity per token"
 Verdict = Literal["less", "more", "undecided"]
 LEVEL = 0.05
 
@@ -21,7 +22,7 @@ class Difference:
     """How much larger a metric is at `a` than at `b`, paired over the seeds that both have.
 
     Attributes:
-        metric: leakage and success as shares (exposure in bits), utility and cost in points.
+        metric: leakage and success as shares (exposure in bits), utility and cost in points, perplexity per token.
         mean: with its 95 % interval; missing where the two share no seed or one has no number.
         p: two-sided, of a paired t-test; NaN where nothing can be tested.
         is_clear: whether p is below 5 % — after `holm`, for the whole family.
@@ -51,7 +52,7 @@ class Difference:
 def compare(a: Result, b: Result, metric: Metric) -> Difference:
     """a minus b, by a paired t-test over common seeds; with one common seed by the intervals inside the cells.
 
-    Costs and utilities are compared at equal tuning only.
+    Costs, utilities and perplexities are compared at equal tuning only.
     """
     reason = _reason(a, b, metric)
     if reason:
@@ -64,7 +65,7 @@ def compare(a: Result, b: Result, metric: Metric) -> Difference:
     else:
         first, second = _by_seed(a, metric), _by_seed(b, metric)
         gaps = [first[s] - second[s] for s in sorted(first.keys() & second.keys())]
-        mean = mean_interval(gaps, _unpaired(a, b, metric))
+        mean = mean_interval(gaps, _unpaired(a, b, metric) if len(gaps) == 1 else MISSING)
     if not gaps:
         return Difference(a, b, metric, MISSING, nan, 0, False, "the two share no seed")
     p = _p(gaps, mean)
@@ -89,7 +90,7 @@ def _reason(a: Result, b: Result, metric: Metric) -> str:
         for one in (a, b):
             if not one.is_certified:
                 return f"{one.name}: {one.reason}"
-    if metric in ("utility", "cost"):
+    if metric in ("utility", "cost", "perplexity"):
         if a.setting.group != b.setting.group:
             return "they were measured on different data"
         if a.setting.trials != b.setting.trials:
@@ -105,11 +106,16 @@ def _reason(a: Result, b: Result, metric: Metric) -> str:
 
 
 def _by_seed(one: Result, metric: Metric) -> Mapping[int, float]:
+    if metric == "perplexity":
+        records = one.setting.records.items()
+        return {s: r.measures[PERPLEXITY].value for s, r in records if PERPLEXITY in r.measures}
     return one.leakage_by_seed if metric == "leakage" else one.success_by_seed
 
 
 def _unpaired(a: Result, b: Result, metric: Metric) -> Interval:
     """The interval of a difference of two independent numbers."""
+    if metric == "perplexity":
+        return MISSING
     x, y = (a.leakage, b.leakage) if metric == "leakage" else (a.success, b.success)
     gap = x.value - y.value
     down = sqrt((x.value - x.low) ** 2 + (y.high - y.value) ** 2)

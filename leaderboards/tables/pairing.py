@@ -11,7 +11,7 @@ from typing import Any
 
 from leakboard.bench.methods import registry
 from leakboard.leaderboards.tables.leakage import Candidate
-from leakboard.leaderboards.tables.results import Attacks, Result
+from leakboard.leaderboards.tables.results import Result, ResultsTable
 
 GIVEN = "given"
 """As the value of a parameter: any but none."""
@@ -59,7 +59,12 @@ def _is_fixed(wanted: object) -> bool:
 
 def parameter(row: Result, name: str) -> Any:
     """A parameter of the row's defense, or its default today where the record is older than it."""
-    return _parameters(row.defense, row.setting.params).get(name)
+    return all_parameters(row).get(name)
+
+
+def all_parameters(row: Result) -> Mapping[str, Any]:
+    """All parameters of the row's defense, those that are younger than the record with their default."""
+    return _parameters(row.defense, row.setting.params)
 
 
 @lru_cache(maxsize=4096)
@@ -134,22 +139,40 @@ def one_per_setting(rows: Iterable[Result]) -> list[Result]:
     return list({id(row.setting): row for row in reversed(list(rows))}.values())[::-1]
 
 
-def attacks_that(
-    names: Collection[str] = (), channels: Collection[str] = (), **params: object
-) -> Attacks:
-    """Attacks of these names, on these channels, with these parameters; empty means all."""
-    if not (names or channels or params):
-        return None
+@dataclass(frozen=True)
+class Reader:
+    """Attacks that count, by name, by the channel they read and by parameters; empty means all."""
 
-    def counts(candidate: Candidate) -> bool:
+    names: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    params: Mapping[str, object] = field(default_factory=dict)
+
+    def counts(self, candidate: Candidate) -> bool:
         name, given, channel, _ = candidate
         return (
-            (not names or name in names)
-            and (not channels or channel in channels)
-            and (not params or params.items() <= dict(literal_eval(given)).items())
+            (not self.names or name in self.names)
+            and (not self.channels or channel in self.channels)
+            and (not self.params or self.params.items() <= dict(literal_eval(given)).items())
         )
 
-    return counts
+
+ALL = Reader()
+
+
+class Tables:
+    """A results table, and the same under some attacks alone, each computed once."""
+
+    def __init__(self, table: ResultsTable) -> None:
+        self.whole = table
+        self._under: dict[str, ResultsTable] = {}
+
+    def under(self, reader: Reader) -> ResultsTable:
+        if reader == ALL:
+            return self.whole
+        name = repr(reader)
+        if name not in self._under:
+            self._under[name] = self.whole.under(reader.counts)
+        return self._under[name]
 
 
 def _tuple(value: str | tuple[str, ...]) -> tuple[str, ...]:
