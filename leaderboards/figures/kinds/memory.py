@@ -157,7 +157,8 @@ def _panel(
                 hollow[copies].append(
                     Point(exact(float(row["exposure"])), exact(n + _apart(copies, signs)))
                 )
-    series = [Series(planted_view(0), by_copies.pop(0), GREY, "|", size=8)] if by_copies[0] else []
+    never = by_copies.pop(0)
+    series = [Series(planted_view(0), never, GREY, "|", size=8)] if never else []
     for copies, points in by_copies.items():
         place = min(signs[copies], len(MARKERS) - 1)
         series.append(Series(planted_view(copies), points, SHADES[place], MARKERS[place]))
