@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from leakboard.leaderboards.site.front import SYMBOLS
 from paths import ROOT
 
 from leakboard.bench.contracts.glossary import GLOSSARY, explained, page
 from leakboard.bench.scoring.certificates import NEEDED
 from leakboard.leaderboards.figures.kinds.goals import NOTE
-from leakboard.leaderboards.site.front import SYMBOLS
 from leakboard.leaderboards.tables.standing import IDLE
 from leakboard.leaderboards.tables.verdicts import Verdict
 

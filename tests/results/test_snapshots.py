@@ -8,6 +8,7 @@ from datetime import date
 
 import pytest
 from boards import seeds
+from leakboard.leaderboards.site.inputs import inputs
 
 import leakboard as lb
 from leakboard.bench.records import versions
@@ -16,7 +17,6 @@ from leakboard.bench.records.store import Store
 from leakboard.bench.records.versions import data_version, folder_print
 from leakboard.leaderboards.results import sources
 from leakboard.leaderboards.results.sources import enter
-from leakboard.leaderboards.site.inputs import inputs
 
 NONE, SAP = seeds("none", [0.9, 0.91], [0.9, 0.9]), seeds("sap", [0.8, 0.81], [0.5, 0.5])
 

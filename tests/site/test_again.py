@@ -6,6 +6,8 @@ import json
 import shutil
 
 import pytest
+from leakboard.leaderboards.site.pages import Pages
+from leakboard.leaderboards.site.previous import MANIFEST, Previous
 from records import leak, record
 from site_records import digests, kept, over_time, plain_records
 
@@ -14,8 +16,6 @@ from leakboard.bench.records.store import MANIFEST as SUBMITTED
 from leakboard.bench.submissions.packing import Entry, Manifest
 from leakboard.leaderboards.site import build, inputs, making, pictures
 from leakboard.leaderboards.site.build import publish
-from leakboard.leaderboards.site.pages import Pages
-from leakboard.leaderboards.site.previous import MANIFEST, Previous
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from leakboard.leaderboards.site.documents import ALONE
 from paths import ROOT
 from records import record
 from site_records import digests, kept
@@ -14,7 +15,6 @@ from leakboard.bench.cli import app
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.leaderboards.site import making, pictures
 from leakboard.leaderboards.site.build import publish
-from leakboard.leaderboards.site.documents import ALONE
 
 BACK = '<div{} class="md-banner"><a href="{}/../index.html">the board</a></div>'
 

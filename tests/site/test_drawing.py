@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from leakboard.leaderboards.site.content import Content
 from records import record
 from site_records import digests, kept
 
@@ -18,7 +19,6 @@ from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.leaderboards.site import drawing, pictures
 from leakboard.leaderboards.site.build import publish
 from leakboard.leaderboards.site.collection import collect
-from leakboard.leaderboards.site.content import Content
 
 
 def test_figures_drawn_beside_are_those_that_are_drawn_here(site, sources, tmp_path):

@@ -7,16 +7,16 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
+from leakboard.leaderboards.site.content import Content
+from leakboard.leaderboards.site.front import NOTHING, answer, first_of, hides
+from leakboard.leaderboards.site.links import Links, slug
+from leakboard.leaderboards.site.scatter import Dot, scatter
 from records import leak, record, skipped
 from site_records import EVIL, kept
 
 from leakboard.leaderboards.findings import Finding, headlines
 from leakboard.leaderboards.site.build import publish
 from leakboard.leaderboards.site.collection import collect
-from leakboard.leaderboards.site.content import Content
-from leakboard.leaderboards.site.front import NOTHING, answer, first_of, hides
-from leakboard.leaderboards.site.links import Links, slug
-from leakboard.leaderboards.site.scatter import Dot, scatter
 from leakboard.leaderboards.tables import Look, Verdict
 
 HEAVIEST = 1_000_000

@@ -6,19 +6,19 @@ import re
 from html import unescape
 
 import pytest
+from leakboard.leaderboards.site.beside import beside
+from leakboard.leaderboards.site.board_tables import WHERE, board_table
+from leakboard.leaderboards.site.content import Content
+from leakboard.leaderboards.site.front import answer
+from leakboard.leaderboards.site.links import Links, slug
+from leakboard.leaderboards.site.method_answers import dots_of, reach, standings_of
 from records import leak, record
 from site_records import EVIL, kept, plain_records
 
 from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.threat import Goal
-from leakboard.leaderboards.site.beside import beside
-from leakboard.leaderboards.site.board_tables import WHERE, board_table
 from leakboard.leaderboards.site.collection import collect
-from leakboard.leaderboards.site.content import Content
-from leakboard.leaderboards.site.front import answer
-from leakboard.leaderboards.site.links import Links, slug
 from leakboard.leaderboards.site.markup import prose
-from leakboard.leaderboards.site.method_answers import dots_of, reach, standings_of
 from leakboard.leaderboards.tables.boards import boards
 from leakboard.leaderboards.tables.comparisons import comparisons
 from leakboard.leaderboards.tables.frame import frame

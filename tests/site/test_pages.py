@@ -9,6 +9,12 @@ from html.parser import HTMLParser
 from urllib.parse import unquote
 
 import pytest
+from leakboard.leaderboards.site.board_tables import matrix_table
+from leakboard.leaderboards.site.content import Content
+from leakboard.leaderboards.site.links import Links as SiteLinks
+from leakboard.leaderboards.site.links import slug
+from leakboard.leaderboards.site.panels import by_task
+from leakboard.leaderboards.site.record_tables import leaks_table
 from records import estimate, leak, record
 from site_records import EVIL, LINK, PATHS, hostile_records, kept, plain_records
 
@@ -17,14 +23,8 @@ from leakboard.bench.contracts.glossary import GLOSSARY
 from leakboard.bench.contracts.settings import Plant
 from leakboard.bench.records.store import MANIFEST, to_text
 from leakboard.leaderboards.figures.curves import measured_curves
-from leakboard.leaderboards.site.board_tables import matrix_table
 from leakboard.leaderboards.site.build import publish
 from leakboard.leaderboards.site.collection import collect
-from leakboard.leaderboards.site.content import Content
-from leakboard.leaderboards.site.links import Links as SiteLinks
-from leakboard.leaderboards.site.links import slug
-from leakboard.leaderboards.site.panels import by_task
-from leakboard.leaderboards.site.record_tables import leaks_table
 from leakboard.leaderboards.tables.comparisons import comparisons
 from leakboard.leaderboards.tables.matrix import matrices
 from leakboard.leaderboards.tables.questions import QUESTIONS

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from site_records import EVIL, inversion, plain_records
-
 from leakboard.leaderboards.site.links import slug
+from site_records import EVIL, inversion, plain_records
 
 
 def drawn(page):
