@@ -100,6 +100,9 @@ def test_the_short_answers_come_from_the_records(folders):
     pd.testing.assert_frame_equal(best, results.table.frame())
     assert best["setting"].tolist() == ["none", "η = none", "η = 75"]
     assert "leakage" in repr(best)
+    with pytest.raises(lb.LeakboardError, match="Did you mean 'headlines'"):
+        results.findings("headline")
+    assert all(one.keys for one in results.findings())
     chosen = lb.choose("reviews", "inputs", records=results)
     assert chosen.setting.defense == "sap"
     assert set(chosen.setting.setting.keys) == {record.key for record in SAP}
