@@ -21,8 +21,7 @@ from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
 from leakboard.leaderboards.findings.answers import least_cost_of_halving
 from leakboard.leaderboards.findings.finding import Finding, task_name
 from leakboard.leaderboards.findings.rules import CONDITIONS, TITLES, findings
-from leakboard.leaderboards.tables.claim_verdicts import ClaimVerdict, claim_verdicts
-from leakboard.leaderboards.tables.claims import printed_claims
+from leakboard.leaderboards.tables.claims import ClaimVerdict, claim_verdicts, printed_claims
 from leakboard.leaderboards.tables.curves import BUDGET, choose
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import (
@@ -184,7 +183,7 @@ def _tally(verdicts: Sequence[ClaimVerdict]) -> str:
     words = ("replicated", "contradicted", "undecided", "not measured")
     rows = []
     for paper in dict.fromkeys(one.claim.paper for one in verdicts):
-        own = [one.answer for one in verdicts if one.claim.paper == paper]
+        own: list[str] = [one.answer for one in verdicts if one.claim.paper == paper]
         rows.append((paper, *(f"{own.count(word)}" for word in words)))
     return markdown(("paper", *words), rows) + "\n"
 
@@ -204,7 +203,10 @@ def papers(words: str, found: RecordSet) -> str:
         frame = one.frame()
         rows = [tuple(map(str, row)) for row in frame.itertuples(index=False)]
         notes = "".join(f"\n- {note}" for note in one.notes)
-        parts.append(f"**{one.title}**\n\n{markdown(tuple(frame), rows)}\n{notes}".rstrip() + "\n")
+        parts.append(
+            f"**{one.title}**\n\n{markdown([str(name) for name in frame], rows)}\n{notes}".rstrip()
+            + "\n"
+        )
     return "\n".join(parts)
 
 

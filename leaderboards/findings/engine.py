@@ -8,7 +8,20 @@ from math import isnan
 
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
-from leakboard.leaderboards.tables.compare import Difference, Metric, compare, holm
+from leakboard.leaderboards.tables.compare import (
+    ALL,
+    Difference,
+    Metric,
+    Reader,
+    Rows,
+    Tables,
+    compare,
+    holm,
+    one_per_setting,
+    pairs,
+    parameter,
+    place_but,
+)
 from leakboard.leaderboards.tables.defenses import display_name, format_parameter, knob_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import (
@@ -16,16 +29,6 @@ from leakboard.leaderboards.tables.intervals import (
     format_number,
     format_percent,
     format_points,
-)
-from leakboard.leaderboards.tables.pairing import (
-    ALL,
-    Reader,
-    Rows,
-    Tables,
-    one_per_setting,
-    pairs,
-    parameter,
-    place_but,
 )
 from leakboard.leaderboards.tables.results import Result
 

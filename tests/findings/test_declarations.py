@@ -12,8 +12,8 @@ from leakboard.bench.methods import registry
 from leakboard.bench.scoring import twin_settings
 from leakboard.leaderboards.findings.engine import AttackContrast, Contrast, Level
 from leakboard.leaderboards.findings.rules import RULES, TITLES
+from leakboard.leaderboards.tables.compare import ALL, GIVEN, Reader, Rows, Tables
 from leakboard.leaderboards.tables.frame import canonical_json
-from leakboard.leaderboards.tables.pairing import ALL, GIVEN, Reader, Rows, Tables
 from leakboard.leaderboards.tables.results import results_table
 
 SEEDS = range(4)
