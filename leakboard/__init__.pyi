@@ -74,7 +74,7 @@ from .leaderboards.results import push as push
 from .leaderboards.results import snapshot as snapshot
 from .leaderboards.tables import Change as Change
 from .leaderboards.tables import Changes as Changes
-from .leaderboards.tables.compare import Difference as Difference
-from .leaderboards.tables.curves import Choice as Choice
-from .leaderboards.tables.results import Result as Result
-from .leaderboards.tables.results import ResultsTable as ResultsTable
+from .leaderboards.tables import Choice as Choice
+from .leaderboards.tables import Difference as Difference
+from .leaderboards.tables import Result as Result
+from .leaderboards.tables import ResultsTable as ResultsTable

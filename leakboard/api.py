@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from leakboard.bench.tuning import Tuning
     from leakboard.leaderboards.findings import Finding
     from leakboard.leaderboards.results import Results
-    from leakboard.leaderboards.tables.compare import Difference
-    from leakboard.leaderboards.tables.curves import Choice
-    from leakboard.leaderboards.tables.results import Result
+    from leakboard.leaderboards.tables import Choice, Difference, Result
 
 
 def run(
@@ -166,9 +164,8 @@ def choose(
         LeakboardError: an unknown word, no number of points, or no records of the task.
     """
     from leakboard.leaderboards.results import published
-    from leakboard.leaderboards.tables.curves import check_budget
-    from leakboard.leaderboards.tables.curves import choose as chosen
-    from leakboard.leaderboards.tables.goals import goal_of
+    from leakboard.leaderboards.tables import check_budget, goal_of
+    from leakboard.leaderboards.tables import choose as chosen
 
     goal_of(hide, "hide")
     check_budget(max_cost)
@@ -197,9 +194,8 @@ def compare(
     """
     from typing import get_args
 
-    from leakboard.leaderboards.tables.compare import Metric
-    from leakboard.leaderboards.tables.compare import compare as compared
-    from leakboard.leaderboards.tables.results import Result
+    from leakboard.leaderboards.tables import Metric, Result
+    from leakboard.leaderboards.tables import compare as compared
 
     for name, row in (("a", a), ("b", b)):
         if not isinstance(row, Result):

@@ -44,7 +44,7 @@ def show(
 
     leakboard show smoke --attacks
     """
-    from leakboard.leaderboards.tables.rankings import decided_by
+    from leakboard.leaderboards.tables import decided_by
     from leakboard.leaderboards.terminal import attacks_tables, results_tables
 
     results = results_of(source)
@@ -111,7 +111,7 @@ def plot(
     leakboard plot training p3eft-figure4
     """
     from leakboard.leaderboards.figures import KINDS
-    from leakboard.leaderboards.tables.goals import goal_of
+    from leakboard.leaderboards.tables import goal_of
 
     kind, source = what if len(what) == 2 else (KINDS[0], what[0])
     if len(what) > 2 or kind not in KINDS:
@@ -142,9 +142,7 @@ def board(
 
     leakboard board sap-figure2 --goal inputs --budget 5
     """
-    from leakboard.leaderboards.tables.curves import check_budget
-    from leakboard.leaderboards.tables.goals import goal_of
-    from leakboard.leaderboards.tables.rankings import decided_by, rankings
+    from leakboard.leaderboards.tables import check_budget, decided_by, goal_of, rankings
     from leakboard.leaderboards.terminal import ABOUT, board_table, papers_tables
 
     only = None if goal is None else goal_of(goal, "--goal")
@@ -191,7 +189,7 @@ def choose(
 
     Example: leakboard choose sst2 inputs --budget 5
     """
-    from leakboard.leaderboards.tables.curves import choose as chosen
+    from leakboard.leaderboards.tables import choose as chosen
 
     found = chosen(results_of(*(sources or ())).table, task, hide, budget, model)
     console.print(repr(found), highlight=False)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 from leakboard.leaderboards.rendering import Plot, save
-from leakboard.leaderboards.tables import RecordSet
-from leakboard.leaderboards.tables.rankings import STRONGEST
+from leakboard.leaderboards.tables import STRONGEST, RecordSet
 
 FOLDER = Path(__file__).with_name("kinds")
 FIRST = "tradeoff"

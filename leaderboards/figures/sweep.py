@@ -21,18 +21,24 @@ from leakboard.leaderboards.rendering import (
     Series,
     exact,
 )
-from leakboard.leaderboards.tables import RecordSet, canonical_json, rows_of, style_of
-from leakboard.leaderboards.tables.defenses import (
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    MISSING,
     PALETTE,
+    STRONGEST,
+    Interval,
+    RecordSet,
+    Result,
+    ResultsTable,
+    canonical_json,
+    decided_by,
     display_name,
     format_parameter,
     format_parameters,
+    rows_of,
+    style_of,
     varying_names,
 )
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import MISSING, Interval
-from leakboard.leaderboards.tables.rankings import STRONGEST, decided_by
-from leakboard.leaderboards.tables.results import Result, ResultsTable
 
 AXES = {
     "cut": "blocks below the cut",

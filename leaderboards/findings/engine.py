@@ -8,29 +8,29 @@ from math import isnan
 
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
-from leakboard.leaderboards.tables.compare import (
+from leakboard.leaderboards.tables import (
     ALL,
+    GOAL_WORDS,
     Difference,
     Metric,
     Reader,
+    Result,
     Rows,
     Tables,
     compare,
+    count,
+    display_name,
+    format_number,
+    format_parameter,
+    format_percent,
+    format_points,
     holm,
+    knob_of,
     one_per_setting,
     pairs,
     parameter,
     place_but,
 )
-from leakboard.leaderboards.tables.defenses import display_name, format_parameter, knob_of
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import (
-    count,
-    format_number,
-    format_percent,
-    format_points,
-)
-from leakboard.leaderboards.tables.results import Result
 
 MORE_USEFUL = "{a} is more useful than {b} on {task}: by {d} points at {at} ({ci}; {n} of {pairs})."
 LESS_USEFUL = MORE_USEFUL.replace("more", "less")

@@ -21,9 +21,7 @@ from leakboard.leaderboards.report.exposures import (
 )
 from leakboard.leaderboards.results import Attacked, Results, attack, load, published
 from leakboard.leaderboards.site import environment
-from leakboard.leaderboards.tables.curves import BUDGET, check_budget
-from leakboard.leaderboards.tables.intervals import count
-from leakboard.leaderboards.tables.results import ResultsTable
+from leakboard.leaderboards.tables import BUDGET, ResultsTable, check_budget, count
 
 FIRST = "sst2"
 """The task of most published records."""

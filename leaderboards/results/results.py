@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.records import DataVersion
-from leakboard.leaderboards.tables import RecordSet, export
-from leakboard.leaderboards.tables.rankings import STRONGEST
+from leakboard.leaderboards.tables import STRONGEST, RecordSet, export
 
 if TYPE_CHECKING:
     import pandas as pd

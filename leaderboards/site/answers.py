@@ -27,20 +27,28 @@ from leakboard.leaderboards.rendering import (
     svg_plot,
 )
 from leakboard.leaderboards.site.markup import page_of
-from leakboard.leaderboards.tables import style_of
-from leakboard.leaderboards.tables.curves import BUDGET, Choice, Curve, choose, pareto
-from leakboard.leaderboards.tables.defenses import display_name
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import (
+from leakboard.leaderboards.tables import (
+    BUDGET,
+    GOAL_WORDS,
+    Choice,
+    Curve,
+    Entry,
     Interval,
+    Ranking,
+    Result,
+    ResultsTable,
+    choose,
     count,
+    display_name,
     format_interval,
     format_number,
     format_percent,
     format_percent_interval,
+    pareto,
+    rankings,
+    reason_without_cost,
+    style_of,
 )
-from leakboard.leaderboards.tables.rankings import Entry, Ranking, rankings, reason_without_cost
-from leakboard.leaderboards.tables.results import Result, ResultsTable
 
 BUDGETS = (1.0, BUDGET, 5.0, 10.0)
 FIRST = (Goal.INVERSION, "sst2")

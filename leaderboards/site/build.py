@@ -24,8 +24,7 @@ from leakboard.leaderboards.site.collection import Collection, collect
 from leakboard.leaderboards.site.markup import environment, slug
 from leakboard.leaderboards.site.methods import MethodPages
 from leakboard.leaderboards.site.records_data import VARIABLE, records_data, script
-from leakboard.leaderboards.tables.curves import BUDGET
-from leakboard.leaderboards.tables.results import ResultsTable, results_table
+from leakboard.leaderboards.tables import BUDGET, ResultsTable, results_table
 
 LIST = "leakboard-site.json"
 """Names every file of a site; a folder without it was not built here and is never replaced."""

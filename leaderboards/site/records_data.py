@@ -8,7 +8,7 @@ from typing import Any
 from leakboard.bench.contracts import Estimate, Leak, Record
 from leakboard.leaderboards.site.collection import Collection
 from leakboard.leaderboards.site.markup import slug
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
+from leakboard.leaderboards.tables import GOAL_WORDS
 
 VARIABLE = "leakboardRecords"
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
-from leakboard.leaderboards.tables import RecordSet
-from leakboard.leaderboards.tables.intervals import count, format_interval, format_number
-from leakboard.leaderboards.tables.paper_tables import paper_tables
-from leakboard.leaderboards.tables.rankings import Entry, Ranking, reason_without_cost
-from leakboard.leaderboards.tables.results import Result
+from leakboard.leaderboards.tables import (
+    Entry,
+    Ranking,
+    RecordSet,
+    Result,
+    count,
+    format_interval,
+    format_number,
+    paper_tables,
+    reason_without_cost,
+)
 
 COLUMNS = (
     Column("rank", align="right", help="Those that share a rank do not clearly differ"),

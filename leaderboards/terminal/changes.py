@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from leakboard.leaderboards.rendering import Column, Table
-from leakboard.leaderboards.tables import Change, Changes
-from leakboard.leaderboards.tables.intervals import Interval, format_interval
+from leakboard.leaderboards.tables import Change, Changes, Interval, format_interval
 
 COLUMNS = (
     Column("setting"),

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from leakboard.leaderboards.tables.curves import BUDGET, choose, curves
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import count
-from leakboard.leaderboards.tables.results import Result
+from leakboard.leaderboards.tables import BUDGET, GOAL_WORDS, Result, choose, count, curves
 
 MOST = 4
 """Lines; the boards have the rest."""

@@ -9,18 +9,23 @@ import pandas as pd
 
 from leakboard.bench.scoring import FLAGS
 from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
-from leakboard.leaderboards.tables import failures, skipped
-from leakboard.leaderboards.tables.defenses import display_name, format_parameters, varying_names
-from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
-from leakboard.leaderboards.tables.intervals import (
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
     MISSING,
     Interval,
+    Result,
+    ResultsTable,
+    Setting,
+    display_name,
+    failures,
     format_interval,
     format_number,
+    format_parameters,
+    goal_of,
     mean_interval,
+    skipped,
+    varying_names,
 )
-from leakboard.leaderboards.tables.results import Result, ResultsTable
-from leakboard.leaderboards.tables.settings import Setting
 
 LEAK = [
     "attack",

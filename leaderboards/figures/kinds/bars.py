@@ -9,9 +9,7 @@ from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.kinds.sensitivity import is_theirs
 from leakboard.leaderboards.figures.series import measured_words, place_of, setting_names
 from leakboard.leaderboards.rendering import GREY, Axis, Panel, Plot, Point, Series, exact
-from leakboard.leaderboards.tables import RecordSet, Row, rows_of, style_of
-from leakboard.leaderboards.tables.intervals import Interval
-from leakboard.leaderboards.tables.results import Result
+from leakboard.leaderboards.tables import Interval, RecordSet, Result, Row, rows_of, style_of
 
 MARKERS = ("o", "s", "D", "^")
 """Of the models of printed points."""

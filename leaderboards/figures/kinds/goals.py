@@ -8,12 +8,18 @@ from leakboard.bench.contracts import Goal, LeakboardError
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import measured_words
 from leakboard.leaderboards.rendering import Axis, Panel, Plot, Point, Reference, Series, exact
-from leakboard.leaderboards.tables import RecordSet, style_of
-from leakboard.leaderboards.tables.curves import BUDGET, curves
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import Interval
-from leakboard.leaderboards.tables.rankings import decided_by, rankings
-from leakboard.leaderboards.tables.results import Result, ResultsTable
+from leakboard.leaderboards.tables import (
+    BUDGET,
+    GOAL_WORDS,
+    Interval,
+    RecordSet,
+    Result,
+    ResultsTable,
+    curves,
+    decided_by,
+    rankings,
+    style_of,
+)
 
 ROW, HEAD = 0.19, 0.75
 """Inches of a setting, and of what stands around all of them."""

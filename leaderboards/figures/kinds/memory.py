@@ -24,10 +24,19 @@ from leakboard.leaderboards.rendering import (
     Series,
     exact,
 )
-from leakboard.leaderboards.tables import RecordSet, canonical_json, mirrored_points, rows_of
-from leakboard.leaderboards.tables.defenses import display_name, format_parameters, varying_names
-from leakboard.leaderboards.tables.intervals import Interval, count, mean_interval
-from leakboard.leaderboards.tables.results import ResultsTable
+from leakboard.leaderboards.tables import (
+    Interval,
+    RecordSet,
+    ResultsTable,
+    canonical_json,
+    count,
+    display_name,
+    format_parameters,
+    mean_interval,
+    mirrored_points,
+    rows_of,
+    varying_names,
+)
 
 MARKERS = ("o", "s", "D", "^", "v", "P")
 """From the fewest copies to the most."""

@@ -24,19 +24,25 @@ from leakboard.leaderboards.rendering import (
     Series,
     exact,
 )
-from leakboard.leaderboards.tables import RecordSet, Row, canonical_json, rows_of, style_of
-from leakboard.leaderboards.tables.defenses import (
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    STRONGEST,
+    Group,
+    Interval,
+    RecordSet,
+    Result,
+    ResultsTable,
+    Row,
+    canonical_json,
+    decided_by,
     display_name,
     format_parameter,
     format_parameters,
     knob_of,
+    rows_of,
+    style_of,
     varying_names,
 )
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import Interval
-from leakboard.leaderboards.tables.rankings import STRONGEST, decided_by
-from leakboard.leaderboards.tables.results import Result, ResultsTable
-from leakboard.leaderboards.tables.settings import Group
 
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:

@@ -8,10 +8,7 @@ from leakboard.bench.contracts import Channel, Goal, LeakboardError
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import curves_by_place, lines, measured_words
 from leakboard.leaderboards.rendering import Axis, Panel, Plot
-from leakboard.leaderboards.tables import RecordSet
-from leakboard.leaderboards.tables.intervals import Interval
-from leakboard.leaderboards.tables.leakage import Candidate
-from leakboard.leaderboards.tables.results import Result
+from leakboard.leaderboards.tables import Candidate, Interval, RecordSet, Result
 
 THEIRS = ("spectral", "norm", "kmeans")
 """The attacks of P³EFT's authors, who let them loose on activations."""

@@ -25,12 +25,17 @@ from leakboard.leaderboards.rendering import (
     Series,
     exact,
 )
-from leakboard.leaderboards.tables import RecordSet
-from leakboard.leaderboards.tables.curves import BUDGET, Curve
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import Interval
-from leakboard.leaderboards.tables.rankings import STRONGEST, decided_by
-from leakboard.leaderboards.tables.results import Result, ResultsTable
+from leakboard.leaderboards.tables import (
+    BUDGET,
+    GOAL_WORDS,
+    STRONGEST,
+    Curve,
+    Interval,
+    RecordSet,
+    Result,
+    ResultsTable,
+    decided_by,
+)
 
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:

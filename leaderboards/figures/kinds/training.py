@@ -20,11 +20,15 @@ from leakboard.leaderboards.rendering import (
     Series,
     exact,
 )
-from leakboard.leaderboards.tables import RecordSet, style_of
-from leakboard.leaderboards.tables.defenses import display_name
-from leakboard.leaderboards.tables.intervals import Interval, mean_interval
-from leakboard.leaderboards.tables.results import ResultsTable
-from leakboard.leaderboards.tables.settings import Setting
+from leakboard.leaderboards.tables import (
+    Interval,
+    RecordSet,
+    ResultsTable,
+    Setting,
+    display_name,
+    mean_interval,
+    style_of,
+)
 
 CHANNELS = ("activations", "gradients")
 
