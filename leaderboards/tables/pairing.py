@@ -69,7 +69,8 @@ def all_parameters(row: Result) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=4096)
 def _parameters(defense: str, params: str) -> dict[str, Any]:
-    return {name: f.default for name, f in _fields(defense).items()} | json.loads(params)
+    given: dict[str, Any] = json.loads(params)
+    return {name: field.default for name, field in _fields(defense).items()} | given
 
 
 def _fields(defense: str) -> Mapping[str, Any]:

@@ -96,7 +96,7 @@ def test_a_changed_frame_changes_no_result(folders):
 
 def test_the_short_answers_come_from_the_records(folders):
     results = lb.load(*folders)
-    assert results.best()["setting"].tolist() == ["none", "sap η=75"]
+    assert results.best()["setting"].tolist() == ["none", "η = 75"]
     with pytest.raises(lb.LeakboardError, match="Did you mean 'headlines'"):
         results.findings("headline")
     assert all(one.keys for one in results.findings())
