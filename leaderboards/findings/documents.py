@@ -145,7 +145,7 @@ def front(table: ResultsTable, found: Sequence[Finding]) -> str:
             continue
         task = max(defenses, key=lambda name: len(defenses[name]))
         best, half = choose(table, task, goal.value), halving.get((goal, task))
-        leak = "100 %"
+        leak = "not clearly below 100 %"
         if best.setting is not None:
             leak = f"{format_percent(best.leakage.value)} ({best.setting.name})"
         cost = "no measured setting"
@@ -184,7 +184,7 @@ def _tally(verdicts: Sequence[ClaimVerdict]) -> str:
     words = ("replicated", "contradicted", "undecided", "not measured")
     rows = []
     for paper in dict.fromkeys(one.claim.paper for one in verdicts):
-        own = [one.answer for one in verdicts if one.claim.paper == paper]
+        own: list[str] = [one.answer for one in verdicts if one.claim.paper == paper]
         rows.append((paper, *(f"{own.count(word)}" for word in words)))
     return markdown(("paper", *words), rows) + "\n"
 
@@ -204,7 +204,10 @@ def papers(words: str, found: RecordSet) -> str:
         frame = one.frame()
         rows = [tuple(map(str, row)) for row in frame.itertuples(index=False)]
         notes = "".join(f"\n- {note}" for note in one.notes)
-        parts.append(f"**{one.title}**\n\n{markdown(tuple(frame), rows)}\n{notes}".rstrip() + "\n")
+        parts.append(
+            f"**{one.title}**\n\n{markdown([str(name) for name in frame], rows)}\n{notes}".rstrip()
+            + "\n"
+        )
     return "\n".join(parts)
 
 

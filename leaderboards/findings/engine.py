@@ -119,6 +119,7 @@ class Level:
 
     Attributes:
         least, most: the bound; all intervals have to lie on its side.
+        elsewhere: defenses are meant that are made for other goals.
         words: may hold {defenses}, {tasks}, {x} (the leakage nearest to the bound), {success}, {success_percent},
             {metric}, {attack} and {settings} (their number).
     """
@@ -129,11 +130,14 @@ class Level:
     words: str
     least: float | None = None
     most: float | None = None
+    elsewhere: bool = False
 
     def evaluate(self, tables: Tables) -> Iterator[Finding]:
         groups: dict[tuple[str, str], list[Result]] = {}
         for row in tables.whole:
-            if row.goal == self.goal and row.is_certified and self.rows(row):
+            if row.goal != self.goal or not row.is_certified or not self.rows(row):
+                continue
+            if not self.elsewhere or not (row.is_made_for_goal or row.is_baseline):
                 groups.setdefault((row.defense, row.setting.task), []).append(row)
         rows = [row for own in groups.values() if all(map(self._holds, own)) for row in own]
         if rows:

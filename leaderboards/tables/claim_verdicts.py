@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import Literal
 
@@ -99,12 +99,9 @@ def claim_verdicts(table: ResultsTable, claims: Iterable[PrintedClaim]) -> list[
     tables = Tables(table)
     found = [_evaluate(claim, tables) for claim in claims]
     groups: dict[str, list[Answer]] = {}
-    for one, answer, *_ in found:
-        groups.setdefault(one.group or one.id, []).append(answer)
-    return [
-        ClaimVerdict(claim, answer, together(groups[claim.group or claim.id]), *rest)
-        for claim, answer, *rest in found
-    ]
+    for one in found:
+        groups.setdefault(one.claim.group or one.claim.id, []).append(one.answer)
+    return [replace(one, whole=together(groups[one.claim.group or one.claim.id])) for one in found]
 
 
 def together(answers: Sequence[Answer]) -> Answer:
@@ -122,10 +119,9 @@ def verdict(claim: PrintedClaim, differences: Sequence[Difference]) -> Answer:
     answers = {_answer(claim, one) for one in differences}
     if not answers:
         return "not measured"
-    for answer in ("contradicted", "replicated"):
-        if answer in answers:
-            return answer  # type: ignore[return-value]
-    return "undecided"
+    if "contradicted" in answers:
+        return "contradicted"
+    return "replicated" if "replicated" in answers else "undecided"
 
 
 def _answer(claim: PrintedClaim, one: Difference) -> Answer:
@@ -142,16 +138,14 @@ def _answer(claim: PrintedClaim, one: Difference) -> Answer:
     return "replicated" if one.verdict == claim.expect else "contradicted"
 
 
-def _evaluate(
-    claim: PrintedClaim, tables: Tables
-) -> tuple[PrintedClaim, Answer, tuple[Difference, ...], Difference | None, str]:
+def _evaluate(claim: PrintedClaim, tables: Tables) -> ClaimVerdict:
     compared = differences_of(claim, tables)
     known = tuple(one for one in compared if not one.mean.is_missing)
     answer = verdict(claim, known)
     reason = next((one.reason for one in compared), "no pair of settings was measured")
     deciding = [one for one in known if _answer(claim, one) == answer]
     speaking = min(deciding, key=lambda one: _rank(claim, one), default=None)
-    return claim, answer, known, speaking, "" if known else reason
+    return ClaimVerdict(claim, answer, answer, known, speaking, "" if known else reason)
 
 
 def differences_of(claim: PrintedClaim, tables: Tables) -> list[Difference]:

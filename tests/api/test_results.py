@@ -96,9 +96,10 @@ def test_a_changed_frame_changes_no_result(folders):
 
 def test_the_short_answers_come_from_the_records(folders):
     results = lb.load(*folders)
-    assert results.best()["setting"].tolist() == ["none", "sap η=75"]
-    (finding,) = [one for one in results.findings() if one.rule == "setting"]
-    assert "sap η=75 lowers the leak of inputs" in finding.claim
+    assert results.best()["setting"].tolist() == ["none", "η = 75"]
+    with pytest.raises(lb.LeakboardError, match="Did you mean 'headlines'"):
+        results.findings("headline")
+    assert all(one.keys for one in results.findings())
     chosen = lb.choose("reviews", "inputs", max_cost=0.05, records=results)
     assert chosen.setting.defense == "sap"
     assert set(chosen.setting.keys) == {record.key for record in SAP}

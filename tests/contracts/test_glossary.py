@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from leakboard.leaderboards.site.front import SYMBOLS
 from paths import ROOT
 
 from leakboard.bench.contracts.glossary import GLOSSARY, page

@@ -7,7 +7,6 @@ from records import leak, record
 
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Goal
-from leakboard.leaderboards.findings.every import findings
 from leakboard.leaderboards.tables.choosing import HIDES, choose
 from leakboard.leaderboards.tables.comparisons import comparisons
 from leakboard.leaderboards.tables.evidence import evidence
@@ -137,33 +136,3 @@ def test_what_cannot_be_asked_is_told(asked, told):
 
 def test_everything_that_can_be_hidden_has_a_goal_of_its_own():
     assert set(HIDES.values()) == set(Goal)
-
-
-def test_findings_say_what_is_lowered_what_is_open_and_what_shows_no_clear_leak():
-    idle = cells("sap", 0.9, 0.95, {"eta": 500.0})
-    found = {one.settings: one for one in findings(comparisons([*ALL, *idle]))}
-    assert "sap η=100 lowers the leak of inputs" in found["sap η=100",].claim
-    assert "sap η=500 does not hide inputs" in found["sap η=500",].claim
-    assert "blackout shows no clear leak of inputs" in found["blackout",].claim
-    one = found["sap η=100",]
-    assert (one.figure, one.attack, set(one.keys)) == (0.6, "eia-nn", {r.key for r in MILD})
-    assert str(one) == one.claim
-    assert one.interval[0] <= one.figure <= one.interval[1]
-
-
-def test_nothing_is_found_where_seeds_are_too_far_apart():
-    apart = [cells("sap", 0.9, 0.25, {"eta": 75.0})[0], cells("sap", 0.9, 0.9, {"eta": 75.0})[1]]
-    assert findings(comparisons([*OPEN, *apart])) == []
-
-
-def test_a_flag_against_the_attack_takes_its_word_away_but_what_it_found_it_found():
-    short = [replace_dropped(r) for r in STRONG]
-    every = findings(comparisons([*OPEN, *MILD, *short]))
-    told = [one for one in every if one.rule == "setting"]
-    assert [one.settings for one in told] == [("sap η=100",), ("sap η=50",)]
-    assert ["lowers" in one.claim for one in told] == [True, False]
-
-
-def replace_dropped(one):
-    """As if the recording budget had been too small."""
-    return one.model_copy(update={"dropped_bytes": 10})

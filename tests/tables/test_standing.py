@@ -7,7 +7,6 @@ from records import leak, record
 
 from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.threat import Goal
-from leakboard.leaderboards.findings.every import findings
 from leakboard.leaderboards.tables.boards import boards
 from leakboard.leaderboards.tables.choosing import choose
 from leakboard.leaderboards.tables.comparisons import comparisons
@@ -151,14 +150,6 @@ def test_nothing_is_recommended_without_a_certificate():
     assert blind.nearest is None
     assert blind.front == ()
     assert "not shown: no attack on inputs is certified there" in blind.why
-
-
-def test_no_finding_praises_what_is_not_certified_and_a_leak_is_told_all_the_same():
-    (told,) = findings(comparisons([*PLAIN, *HIDDEN, *LEAKY]))
-    assert told.settings == ("sap η=100",)
-    assert "does not hide" in told.claim
-    every = findings(comparisons([*PLAIN, *TWIN, *HIDDEN, *LEAKY]))
-    assert sorted(one.rule for one in every) == ["overview", "setting", "setting"]
 
 
 def test_evidence_carries_the_strength_of_the_certificate():
