@@ -34,7 +34,7 @@ def test_a_board_ranks_within_a_budget_and_takes_any_name_of_a_goal(leakboard, r
     for word in ("inputs", "inversion"):
         code, out, _ = leakboard("board", records, "--goal", word, "--budget", 100)
         assert code == 0
-        assert "inputs of reviews · minilm" in out
+        assert "inputs of reviews · tiny-bert" in out
         assert "at most 100 points" in out
         assert "SAP" in out
     for words, told in (
