@@ -145,7 +145,7 @@ def front(table: ResultsTable, found: Sequence[Finding]) -> str:
             continue
         task = max(defenses, key=lambda name: len(defenses[name]))
         best, half = choose(table, task, goal.value), halving.get((goal, task))
-        leak = "100 %"
+        leak = "not clearly below 100 %"
         if best.setting is not None:
             leak = f"{format_percent(best.leakage.value)} ({best.setting.name})"
         cost = "no measured setting"

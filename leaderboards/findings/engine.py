@@ -9,6 +9,7 @@ from math import isnan
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
 from leakboard.leaderboards.tables.compare import Difference, Metric, compare, holm
+from leakboard.leaderboards.tables.defenses import display_name, format_parameter, knob_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import (
     count,
@@ -26,8 +27,7 @@ from leakboard.leaderboards.tables.pairing import (
     parameter,
     place_but,
 )
-from leakboard.leaderboards.tables.parameters import format_parameter, knob_of
-from leakboard.leaderboards.tables.results import Result, display_name
+from leakboard.leaderboards.tables.results import Result
 
 MORE_USEFUL = "{a} is more useful than {b} on {task}: by {d} points at {at} ({ci}; {n} of {pairs})."
 LESS_USEFUL = MORE_USEFUL.replace("more", "less")
@@ -119,6 +119,7 @@ class Level:
 
     Attributes:
         least, most: the bound; all intervals have to lie on its side.
+        elsewhere: defenses are meant that are made for other goals.
         words: may hold {defenses}, {tasks}, {x} (the leakage nearest to the bound), {success}, {success_percent},
             {metric}, {attack} and {settings} (their number).
     """
@@ -129,11 +130,14 @@ class Level:
     words: str
     least: float | None = None
     most: float | None = None
+    elsewhere: bool = False
 
     def evaluate(self, tables: Tables) -> Iterator[Finding]:
         groups: dict[tuple[str, str], list[Result]] = {}
         for row in tables.whole:
-            if row.goal == self.goal and row.is_certified and self.rows(row):
+            if row.goal != self.goal or not row.is_certified or not self.rows(row):
+                continue
+            if not self.elsewhere or not (row.is_made_for_goal or row.is_baseline):
                 groups.setdefault((row.defense, row.setting.task), []).append(row)
         rows = [row for own in groups.values() if all(map(self._holds, own)) for row in own]
         if rows:

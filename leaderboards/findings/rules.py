@@ -28,7 +28,6 @@ FIVE = 0.05
 """Five points of leakage; less is no difference that matters."""
 
 INPUT_NOISE = ("sap", "sap-cti", "rapt", "dpnr", "cape", "custext-plus", "santext-plus")
-FOR_LABELS = ("p3eft", "dc", "frozen", "randomised-response")
 BY_AUTHORS = Reader(("spectral", "norm", "kmeans"), ("activations",))
 """The attacks by which the authors of P³EFT measure, and what these read."""
 PLAIN = Rows(("none", "dpsgd"), undefended=True)
@@ -59,10 +58,10 @@ RULES: tuple[Contrast | AttackContrast | Level, ...] = (
         least=0.95),
     Level("labels", Rows("frozen"), LABELS,
         "A frozen encoder leaks {x} of labels on {tasks}: what it sends does not depend on them.", most=0.05),
-    Level("elsewhere", Rows(INPUT_NOISE, undefended=False), LABELS,
-        "{defenses} also give away labels: even the best of {settings} leaks {x}.", least=0.95),
-    Level("elsewhere", Rows((*FOR_LABELS, "offsite-tuning"), undefended=False), INPUTS,
-        "{defenses} also give away inputs: even the best of {settings} leaks {x}.", least=0.95),
+    Level("elsewhere", Rows(), LABELS,
+        "Labels also leak under {defenses}: even the best of {settings} leaks {x}.", least=0.95, elsewhere=True),
+    Level("elsewhere", Rows(), INPUTS,
+        "Inputs also leak under {defenses}: even the best of {settings} leaks {x}.", least=0.95, elsewhere=True),
     Level("text", Rows("sap", task=("dialogues", "replies")), LABELS,
         "Noise at the input does not hide the text of a language model: {attack} reads all of it on {tasks} "
         "({settings}).", least=0.95),

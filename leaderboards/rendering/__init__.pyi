@@ -12,8 +12,6 @@ from .plot import Point as Point
 from .plot import Reference as Reference
 from .plot import Series as Series
 from .plot import exact as exact
-from .plotly import plotly_figure as plotly_figure
-from .plotly import plotly_fragment as plotly_fragment
 from .svg import PLOT_CSS as PLOT_CSS
 from .svg import svg_plot as svg_plot
 from .table import Cell as Cell

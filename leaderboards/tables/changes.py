@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeVar
 import pandas as pd
 
 from leakboard.bench.contracts import Cell, Record
+from leakboard.leaderboards.tables.defenses import format_parameter
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, mean_interval
-from leakboard.leaderboards.tables.parameters import format_parameter
 from leakboard.leaderboards.tables.record_set import RecordSet
 from leakboard.leaderboards.tables.results import Result, results_table
 from leakboard.leaderboards.tables.settings import Setting

@@ -27,7 +27,7 @@ class Rows:
         train: settings of the training, such as `precision`.
     """
 
-    defense: str | tuple[str, ...]
+    defense: str | tuple[str, ...] | None = None
     params: Mapping[str, object] = field(default_factory=dict)
     cut: int | tuple[int, ...] | None = None
     undefended: bool | None = None
@@ -38,7 +38,7 @@ class Rows:
         setting = row.setting
         train = setting.first.cell.train
         return (
-            _admits(self.defense, row.defense)
+            (self.defense is None or _admits(self.defense, row.defense))
             and (self.cut is None or _admits(self.cut, setting.cut))
             and self.undefended in (None, setting.undefended)
             and (self.task is None or _admits(self.task, setting.task))
@@ -175,5 +175,5 @@ class Tables:
         return self._under[name]
 
 
-def _tuple(value: str | tuple[str, ...]) -> tuple[str, ...]:
-    return value if isinstance(value, tuple) else (value,)
+def _tuple(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return value if isinstance(value, tuple) else (value or "",)

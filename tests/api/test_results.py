@@ -109,6 +109,9 @@ def test_the_short_answers_come_from_the_records(folders):
         r"reviews +minilm +0 +SAP +η = 75 +inputs +48 % \[\d\d, \d\d\] +2.0 ", repr(best)
     )
     assert "model" in repr(best[["task", "model"]])
+    with pytest.raises(lb.LeakboardError, match="Did you mean 'headlines'"):
+        results.findings("headline")
+    assert all(one.keys for one in results.findings())
     chosen = lb.choose("reviews", "inputs", records=results)
     assert chosen.setting.defense == "sap"
     assert set(chosen.setting.setting.keys) == {record.key for record in SAP}

@@ -136,18 +136,22 @@ def test_findings_are_claims_with_their_records_in_words_data_and_documents(
 ):
     code, out, _ = leakboard("findings", records)
     assert code == 0
-    assert "made to hide inputs and attributes, gives away labels" in " ".join(out.split())
+    assert "findings; all with --all" in out or "finding; all with --all" in out
+    code, out, _ = leakboard("findings", records, "--all")
+    assert code == 0
+    assert "Labels also leak under SAP" in " ".join(out.split())
+    assert "records" in out
     code, out, _ = leakboard("findings", records, "--format", "json", "--rule", "elsewhere")
     found = json.loads(out)
     assert {one["rule"] for one in found} == {"elsewhere"}
     keys = {path.stem for path in records.glob("*.json")}
     assert all(set(one["keys"]) <= keys and one["keys"] for one in found)
     _, out, _ = leakboard("findings", records, "--format", "markdown", "--rule", "elsewhere")
-    assert out.splitlines() == [f"- {one['claim']}" for one in found]
+    assert out.splitlines() == [f"- {one['sentence']}" for one in found]
     page = tmp_path / "page.md"
     page.write_text("<!-- findings: elsewhere -->\n<!-- /findings -->\n")
     assert leakboard("findings", records, "--into", page)[0] == 0
-    assert all(one["claim"] in page.read_text() for one in found)
+    assert all(one["sentence"] in page.read_text() for one in found)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +192,7 @@ def test_a_document_is_replaced_as_a_whole_or_stays(leakboard, records, tmp_path
         assert leakboard("findings", records, "--into", link)[0] == 2
     assert page.read_text() == before
     assert leakboard("findings", records, "--into", link)[0] == 0
-    assert "gives away labels" in page.read_text()
+    assert "Labels also leak" in page.read_text()
     assert (link.is_symlink(), page.stat().st_mode & 0o777) == (True, 0o640)
     assert {path.name for path in tmp_path.iterdir()} == {"page.md", "link.md"}
 

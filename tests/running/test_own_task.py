@@ -75,7 +75,7 @@ def test_attacks_of_four_classes_earn_certificates_far_from_perfect_ones(results
 
 def test_boards_and_findings_stand_on_it(results):
     claims = [str(one) for one in results.findings()]
-    assert any(
-        "sap, made to hide inputs" in claim and "gives away labels" in claim for claim in claims
+    assert any(claim.startswith("Labels also leak under") and "SAP" in claim for claim in claims), (
+        claims
     )
     assert lb.choose("tickets", "inputs", max_cost=1.0, records=results)

@@ -25,9 +25,9 @@ from leakboard.leaderboards.rendering import (
     exact,
 )
 from leakboard.leaderboards.tables import RecordSet, canonical_json, mirrored_points, rows_of
+from leakboard.leaderboards.tables.defenses import display_name, format_parameters, varying_names
 from leakboard.leaderboards.tables.intervals import Interval, count, mean_interval
-from leakboard.leaderboards.tables.parameters import format_parameters, varying_names
-from leakboard.leaderboards.tables.results import ResultsTable, display_name
+from leakboard.leaderboards.tables.results import ResultsTable
 
 MARKERS = ("o", "s", "D", "^", "v", "P")
 """From the fewest copies to the most."""

@@ -25,16 +25,18 @@ from leakboard.leaderboards.rendering import (
     exact,
 )
 from leakboard.leaderboards.tables import RecordSet, Row, canonical_json, rows_of, style_of
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import Interval
-from leakboard.leaderboards.tables.parameters import (
+from leakboard.leaderboards.tables.defenses import (
+    display_name,
     format_parameter,
     format_parameters,
     knob_of,
     varying_names,
 )
+from leakboard.leaderboards.tables.goals import GOAL_WORDS
+from leakboard.leaderboards.tables.intervals import Interval
 from leakboard.leaderboards.tables.rankings import STRONGEST, decided_by
-from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
+from leakboard.leaderboards.tables.results import Result, ResultsTable
+from leakboard.leaderboards.tables.defenses import display_name
 from leakboard.leaderboards.tables.settings import Group
 
 
