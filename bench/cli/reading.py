@@ -145,12 +145,12 @@ def board(
     from leakboard.leaderboards.tables.curves import check_budget
     from leakboard.leaderboards.tables.goals import goal_of
     from leakboard.leaderboards.tables.rankings import decided_by, rankings
-    from leakboard.leaderboards.terminal import ABOUT, board_table, paper_tables
+    from leakboard.leaderboards.terminal import ABOUT, board_table, papers_tables
 
     only = None if goal is None else goal_of(goal, "--goal")
     check_budget(budget)
     if papers:
-        found = [table for one in map(results_of, sources) for table in paper_tables(one)]
+        found = [table for one in map(results_of, sources) for table in papers_tables(one)]
         if not found:
             raise LeakboardError("none of these suites mirrors a paper")
         _print(found)

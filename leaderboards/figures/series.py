@@ -11,14 +11,15 @@ from leakboard.bench.contracts import Goal, LeakboardError
 from leakboard.leaderboards.rendering import LINES, Point, Series
 from leakboard.leaderboards.tables import canonical_json, style_of
 from leakboard.leaderboards.tables.curves import Curve, curves
-from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
-from leakboard.leaderboards.tables.intervals import Interval, count
-from leakboard.leaderboards.tables.parameters import (
+from leakboard.leaderboards.tables.defenses import (
+    display_name,
     format_parameter,
     format_parameters,
     varying_names,
 )
-from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
+from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
+from leakboard.leaderboards.tables.intervals import Interval, count
+from leakboard.leaderboards.tables.results import Result, ResultsTable
 
 LONG = 10
 """Letters from which on a knob stands in the legend instead of beside its points."""

@@ -22,16 +22,17 @@ from leakboard.leaderboards.rendering import (
     exact,
 )
 from leakboard.leaderboards.tables import RecordSet, canonical_json, rows_of, style_of
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import MISSING, Interval
-from leakboard.leaderboards.tables.parameters import (
+from leakboard.leaderboards.tables.defenses import (
+    PALETTE,
+    display_name,
     format_parameter,
     format_parameters,
     varying_names,
 )
+from leakboard.leaderboards.tables.goals import GOAL_WORDS
+from leakboard.leaderboards.tables.intervals import MISSING, Interval
 from leakboard.leaderboards.tables.rankings import STRONGEST, decided_by
-from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
-from leakboard.leaderboards.tables.styles import PALETTE
+from leakboard.leaderboards.tables.results import Result, ResultsTable
 
 AXES = {
     "cut": "blocks below the cut",

@@ -9,6 +9,7 @@ from math import isnan
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
 from leakboard.leaderboards.tables.compare import Difference, Metric, compare, holm
+from leakboard.leaderboards.tables.defenses import display_name, format_parameter, knob_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import (
     count,
@@ -26,8 +27,7 @@ from leakboard.leaderboards.tables.pairing import (
     parameter,
     place_but,
 )
-from leakboard.leaderboards.tables.parameters import format_parameter, knob_of
-from leakboard.leaderboards.tables.results import Result, display_name
+from leakboard.leaderboards.tables.results import Result
 
 MORE_USEFUL = "{a} is more useful than {b} on {task}: by {d} points at {at} ({ci}; {n} of {pairs})."
 LESS_USEFUL = MORE_USEFUL.replace("more", "less")

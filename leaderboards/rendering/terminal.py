@@ -65,9 +65,9 @@ def _layout(
     texts = {i: [table.columns[i].label, *(_text(row[i]).plain for row in rows)] for i in shown}
     whole = {i: max(map(cell_len, own)) for i, own in texts.items()}
     least = {
-        i: whole[i]
-        if table.columns[i].align == "right"
-        else max(cell_len(word) for text in own for word in text.split(" "))
+        i: max(cell_len(word) for text in own for word in text.split(" "))
+        if table.columns[i].align == "left"
+        else max(cell_len(part) for part in [*own[0].split(" "), *own[1:]])
         for i, own in texts.items()
     }
     easy = {i: min(whole[i], max(least[i], EASY)) for i in shown}

@@ -29,6 +29,7 @@ from leakboard.leaderboards.rendering import (
 from leakboard.leaderboards.site.markup import page_of
 from leakboard.leaderboards.tables import style_of
 from leakboard.leaderboards.tables.curves import BUDGET, Choice, Curve, choose, pareto
+from leakboard.leaderboards.tables.defenses import display_name
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import (
     Interval,
@@ -39,7 +40,7 @@ from leakboard.leaderboards.tables.intervals import (
     format_percent_interval,
 )
 from leakboard.leaderboards.tables.rankings import Entry, Ranking, rankings, reason_without_cost
-from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
+from leakboard.leaderboards.tables.results import Result, ResultsTable
 
 BUDGETS = (1.0, BUDGET, 5.0, 10.0)
 FIRST = (Goal.INVERSION, "sst2")

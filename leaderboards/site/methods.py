@@ -13,9 +13,10 @@ from leakboard.leaderboards.site.answers import Question, attack_cell, plot_of, 
 from leakboard.leaderboards.site.collection import Collection
 from leakboard.leaderboards.site.markup import page_of
 from leakboard.leaderboards.tables.curves import curves
+from leakboard.leaderboards.tables.defenses import display_name, goals_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import count, format_interval
-from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name, goals_of
+from leakboard.leaderboards.tables.results import Result, ResultsTable
 
 ROOT = "../"
 """From a page of a method to the front."""

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeVar
 import pandas as pd
 
 from leakboard.bench.contracts import Cell, Record
+from leakboard.leaderboards.tables.defenses import format_parameter
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, mean_interval
-from leakboard.leaderboards.tables.parameters import format_parameter
 from leakboard.leaderboards.tables.record_set import RecordSet
 from leakboard.leaderboards.tables.results import Result, results_table
 from leakboard.leaderboards.tables.settings import Setting
@@ -67,12 +67,14 @@ class Changes:
     Attributes:
         old, new: what was compared, in words.
         same: settings in which no number changed.
+        note: what a reader must know first, in a line; '' for nothing.
     """
 
     old: str
     new: str
     found: tuple[Change, ...]
     same: int
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.found)

@@ -17,6 +17,13 @@ import pandas as pd
 from leakboard.bench.contracts import Channel, Goal
 from leakboard.bench.suites import Suite
 from leakboard.bench.tasks import copies_of
+from leakboard.leaderboards.tables.defenses import (
+    describe_limit,
+    format_parameter,
+    format_parameters,
+    style_of,
+    varying_names,
+)
 from leakboard.leaderboards.tables.frame import Row, rows_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
@@ -26,13 +33,6 @@ from leakboard.leaderboards.tables.intervals import (
     format_number,
     mean_interval,
 )
-from leakboard.leaderboards.tables.leakage import Candidate
-from leakboard.leaderboards.tables.parameters import (
-    describe_limit,
-    format_parameter,
-    format_parameters,
-    varying_names,
-)
 from leakboard.leaderboards.tables.printed import (
     MEASURES,
     artefacts,
@@ -41,7 +41,6 @@ from leakboard.leaderboards.tables.printed import (
 )
 from leakboard.leaderboards.tables.results import ResultsTable
 from leakboard.leaderboards.tables.settings import Setting
-from leakboard.leaderboards.tables.styles import style_of
 
 NAMES = {
     "utility": "utility",
@@ -165,7 +164,11 @@ def _measured(table: ResultsTable, known: pd.DataFrame) -> list[_Measured]:
     eps: dict[int, Interval] = {}
     goal = Goal(known["goal"].iloc[0]) if known["goal"].iloc[0] else None
     if goal is not None:
-        for row in ResultsTable([], groups).under(_by_authors(defenses, goal)):
+        styles = [style_of(defense) for defense in defenses]
+        theirs = ResultsTable([], groups).under(
+            lambda candidate: any(one.is_measured_by(candidate, goal) for one in styles)
+        )
+        for row in theirs:
             if row.goal == goal:
                 low, high = row.success.low / row.ceiling, row.success.high / row.ceiling
                 ep = Interval(1 - row.success.value / row.ceiling, 1 - high, 1 - low)
@@ -179,18 +182,6 @@ def _measured(table: ResultsTable, known: pd.DataFrame) -> list[_Measured]:
                 kept = {name: mean for name, mean in means.items() if not mean.is_missing}
                 found.append(_Measured(one, _stated(one), kept))
     return [one for one in found if "utility" in one.means]
-
-
-def _by_authors(defenses: Iterable[str], goal: Goal) -> Any:
-    """Whether a candidate is an attack by which the authors of some defenses measure, on their channels."""
-    looks = [one for one in map(style_of, defenses) if one.measured_by.get(goal)]
-    names = {name for one in looks for name in one.measured_by[goal]}
-    channels = {str(channel) for one in looks for channel in one.measured_on}
-
-    def counts(candidate: Candidate) -> bool:
-        return candidate[0] in names and (not channels or candidate[2] in channels)
-
-    return counts
 
 
 def _others(one: Setting) -> dict[str, Interval]:

@@ -9,11 +9,10 @@ from itertools import combinations
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
 from leakboard.leaderboards.tables.compare import compare, holm
 from leakboard.leaderboards.tables.curves import BUDGET, Curve, Summary, check_budget, curves
+from leakboard.leaderboards.tables.defenses import style_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, format_percent
-from leakboard.leaderboards.tables.leakage import Candidate
 from leakboard.leaderboards.tables.results import Result, ResultsTable
-from leakboard.leaderboards.tables.styles import Style, style_of
 
 STRONGEST, PAPER = "strongest", "paper"
 """Which attack decides: the strongest of all, or of those of the defense's authors."""
@@ -146,7 +145,7 @@ def decided_by(table: ResultsTable, attack: str) -> ResultsTable:
         rows: list[Result] = []
         for defense in dict.fromkeys(one.defense for one in table):
             if (own := style_of(defense)).measured_by:
-                rows += table.under(lambda c, own=own: _is_authors(c, own)).select(defense=defense)  # type: ignore[misc]
+                rows += table.under(own.is_measured_by).select(defense=defense)
         return ResultsTable(rows, table.groups)
     found = table.under({attack})
     if not found:
@@ -162,12 +161,6 @@ def decided_by(table: ResultsTable, attack: str) -> ResultsTable:
             f"{did_you_mean(attack, [STRONGEST, PAPER, *sorted(ran)])}"
         )
     return found
-
-
-def _is_authors(candidate: Candidate, known: Style) -> bool:
-    attack, _, channel = candidate[:3]
-    names = {name for own in known.measured_by.values() for name in own}
-    return attack in names and (not known.measured_on or channel in known.measured_on)
 
 
 def _entries(

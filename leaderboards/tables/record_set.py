@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Self
 
 from leakboard.bench.contracts import Record
 from leakboard.bench.records import collector_paused, differing
-from leakboard.leaderboards.tables.comparisons import Comparison, comparisons
-from leakboard.leaderboards.tables.deciding import Decided
 from leakboard.leaderboards.tables.frame import frame, sort_records
 from leakboard.leaderboards.tables.printed import mirrored_points
 from leakboard.leaderboards.tables.results import ResultsTable, results_table
@@ -109,11 +107,6 @@ class RecordSet:
         """The results: one row for each setting and goal."""
         with collector_paused():
             return results_table(self.records)
-
-    @cached_property
-    def compared(self) -> list[Comparison]:
-        """The records in groups in which only what is alike is compared."""
-        return comparisons(self.records, Decided(self._table))
 
     def frame(self) -> pd.DataFrame:
         """One row per cell and leak; `results/README.md` explains the columns."""

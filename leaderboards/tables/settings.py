@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isnan, nan
 from statistics import fmean
-
-import pandas as pd
+from typing import Any
 
 from leakboard.bench.contracts import Plant, Record
 from leakboard.bench.scoring import UNTUNED, gain
 from leakboard.bench.tasks import planted_view
-from leakboard.leaderboards.tables.frame import canonical_json, group_digits, rows_of, setup_digits
+from leakboard.leaderboards.tables.defenses import choice_of, describe_limit, labels_of
+from leakboard.leaderboards.tables.frame import canonical_json, group_digits, setup_digits
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, count, mean_interval
 from leakboard.leaderboards.tables.leakage import Aim, Readings, readings
-from leakboard.leaderboards.tables.parameters import (
-    add_knobs,
-    choices_of,
-    describe_limit,
-    distinguish_labels,
-)
 
 
 @dataclass(frozen=True)
@@ -187,42 +181,35 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
             setup_digits(cell),
         )
         found.setdefault(where, {}).setdefault(cell.seed, record)
-    rows = []
+    rows: list[dict[Hashable, Any]] = []
     for (cut, defense, params, setup), by_seed in found.items():
         cell = next(iter(by_seed.values())).cell
-        copies = cell.plant.copies if cell.plant and cell.plant.canaries else ()
         rows.append(
             {
-                "task": cell.task,
-                "model": cell.model,
-                "cut": cut,
                 "defense": defense,
                 "params": params,
+                "cut": cut,
                 "setup": setup,
-                "shared": digits,
-                "limit": cell.limit,
                 "train": canonical_json(cell.train.model_dump()),
-                "copies": ", ".join(map(str, copies)),
             }
         )
-    table = distinguish_labels(add_knobs(pd.DataFrame(rows)))
     settings = [
         Setting(
             group=digits,
             conditions=words,
-            task=row["task"],
-            model=row["model"],
-            cut=int(row["cut"]),
+            task=records[0].cell.task,
+            model=records[0].cell.model,
+            cut=row["cut"],
             defense=row["defense"],
             params=row["params"],
-            choice=choices_of(row["defense"], [row["params"]])[0],
+            choice=choice_of(row["defense"], row["params"]),
             setup=row["setup"],
-            label=row["label"],
-            knob=row["knob"],
-            knob_value=float(row["knob_value"]),
+            label=label.text,
+            knob=label.knob,
+            knob_value=label.value,
             records=dict(sorted(by_seed.items())),
         )
-        for row, by_seed in zip(rows_of(table), found.values(), strict=True)
+        for row, label, by_seed in zip(rows, labels_of(rows), found.values(), strict=True)
     ]
     measured = [one for one in settings if not one.utility.is_missing]
     open_ = [one for one in measured if one.undefended and one.defense != UNTUNED]

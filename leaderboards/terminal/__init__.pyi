@@ -1,6 +1,6 @@
 from .boards import ABOUT as ABOUT
 from .boards import board_table as board_table
-from .boards import paper_tables as paper_tables
+from .boards import papers_tables as papers_tables
 from .changes import changes_tables as changes_tables
 from .ending import ending as ending
 from .findings import findings_text as findings_text

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
-from leakboard.leaderboards.tables import RecordSet, beside, shapes, worded
+from leakboard.leaderboards.tables import RecordSet
 from leakboard.leaderboards.tables.intervals import count, format_interval, format_number
+from leakboard.leaderboards.tables.paper_tables import paper_tables
 from leakboard.leaderboards.tables.rankings import Entry, Ranking, reason_without_cost
 from leakboard.leaderboards.tables.results import Result
 
@@ -32,8 +33,8 @@ ABOUT = (
     "Defenses share a rank where none leaks clearly less (paired over seeds, Holm's correction)."
 )
 """What all boards mean by their numbers."""
-REPEATED = ("task", "defense", "seeds", "flags", "matched on", "where")
-"""Columns of the papers' tables that stand in the note where all rows say the same."""
+WORDS = ("task", "defense", "setting", "measured on")
+"""Columns of the papers' tables that hold no numbers."""
 
 
 def board_table(ranking: Ranking) -> Table:
@@ -64,29 +65,27 @@ def _together(what: str, reasons: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{what}: {', '.join(names)}; {reason}." for reason, names in found.items()]
 
 
-def paper_tables(found: RecordSet) -> Iterator[Table]:
+def papers_tables(found: RecordSet) -> Iterator[Table]:
     """What the paper that a suite mirrors prints, and what was measured at the same settings."""
     paper = found.suite.paper if found.suite else None
     if paper is None:
         return
-    for artefact in paper.artefact:
-        for laid in beside(paper.paper, artefact, found.frame(), found.records, found.by_folder):
-            title = f"{laid.title} and our measurements"
-            if laid.measured.empty:
-                yield Table(title, [Column("result")], [["no printed setting was measured"]])
-                continue
-            rows = worded(laid)
-            alike = [name for name in REPEATED if name in rows and rows[name].nunique() == 1]
-            same = [f"{name} {rows[name].iloc[0]}" for name in alike if rows[name].iloc[0]]
-            shown = rows.drop(columns=alike)
-            notes = [
-                "Both by the paper's own attacks; the models differ, so the numbers need not agree.",
-                *laid.notes,
-                *([f"In all rows: {'; '.join(same)}."] if same else []),
-                *map(str, shapes(laid)),
-            ]
-            columns = [Column(str(name)) for name in shown.columns]
-            yield Table(title, columns, shown.astype(str).to_numpy().tolist(), notes)
+    only = [(paper.paper, artefact) for artefact in paper.artefact]
+    for one in paper_tables(found.table, found.by_folder, only):
+        if paper.model not in (None, one.model):
+            continue
+        rows = one.frame()
+        columns = [
+            Column(
+                name,
+                "left" if name in WORDS else "right",
+                optional=name == "measured on" or name.endswith("difference"),
+            )
+            for name in map(str, rows.columns)
+        ]
+        about = "Both by the paper's own attacks; the models differ, so the numbers need not agree."
+        cells = rows.astype(str).to_numpy().tolist()
+        yield Table(f"{one.title}, and our measurements", columns, cells, [about, *one.notes])
 
 
 def _row(entry: Entry) -> list[Cell | str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from leakboard.leaderboards.rendering import Column, Table
 from leakboard.leaderboards.tables import Change, Changes
@@ -22,6 +21,8 @@ CLEAR = "! The 95 % interval of the difference lies on one side of 0. Seeds that
 
 def changes_tables(found: Changes) -> Iterator[Table | str]:
     """What came and went, a table of changed numbers for each task and model, and how many of each there are."""
+    if found.note:
+        yield found.note
     for kind in ("new", "gone"):
         for one in found:
             if one.kind == kind:
@@ -42,8 +43,8 @@ def _row(one: Change) -> list[str]:
     return [one.setting, one.what, _number(one.old), _number(one.new), gap, why]
 
 
-def _number(of: Any) -> str:
-    return "–" if of is None else format_interval(Interval(of.value, of.low, of.high), 3)
+def _number(of: Interval | None) -> str:
+    return "–" if of is None else format_interval(of, 3)
 
 
 def _place(one: Change) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 from leakboard.bench.scoring import FLAGS
 from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
 from leakboard.leaderboards.tables import failures, skipped
+from leakboard.leaderboards.tables.defenses import display_name, format_parameters, varying_names
 from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
@@ -18,8 +19,7 @@ from leakboard.leaderboards.tables.intervals import (
     format_number,
     mean_interval,
 )
-from leakboard.leaderboards.tables.parameters import format_parameters, varying_names
-from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
+from leakboard.leaderboards.tables.results import Result, ResultsTable
 from leakboard.leaderboards.tables.settings import Setting
 
 LEAK = [

@@ -25,9 +25,9 @@ from leakboard.leaderboards.rendering import (
     exact,
 )
 from leakboard.leaderboards.tables import RecordSet, canonical_json, mirrored_points, rows_of
+from leakboard.leaderboards.tables.defenses import display_name, format_parameters, varying_names
 from leakboard.leaderboards.tables.intervals import Interval, count, mean_interval
-from leakboard.leaderboards.tables.parameters import format_parameters, varying_names
-from leakboard.leaderboards.tables.results import ResultsTable, display_name
+from leakboard.leaderboards.tables.results import ResultsTable
 
 MARKERS = ("o", "s", "D", "^", "v", "P")
 """From the fewest copies to the most."""
@@ -157,7 +157,8 @@ def _panel(
                 hollow[copies].append(
                     Point(exact(float(row["exposure"])), exact(n + _apart(copies, signs)))
                 )
-    series = [Series(planted_view(0), by_copies.pop(0), GREY, "|", size=8)] if by_copies[0] else []
+    never = by_copies.pop(0)
+    series = [Series(planted_view(0), never, GREY, "|", size=8)] if never else []
     for copies, points in by_copies.items():
         place = min(signs[copies], len(MARKERS) - 1)
         series.append(Series(planted_view(copies), points, SHADES[place], MARKERS[place]))

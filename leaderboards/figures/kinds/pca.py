@@ -8,7 +8,7 @@ from leakboard.bench.contracts import LeakboardError, Projection, Record
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.rendering import CLASSES, Axis, Panel, Plot, Point, Series, exact
 from leakboard.leaderboards.tables import RecordSet
-from leakboard.leaderboards.tables.results import display_name
+from leakboard.leaderboards.tables.defenses import display_name
 
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:

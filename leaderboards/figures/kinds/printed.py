@@ -25,16 +25,19 @@ from leakboard.leaderboards.rendering import (
     exact,
 )
 from leakboard.leaderboards.tables import RecordSet, Row, canonical_json, rows_of, style_of
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import Interval
-from leakboard.leaderboards.tables.parameters import (
+from leakboard.leaderboards.tables.defenses import (
+    display_name,
     format_parameter,
     format_parameters,
     knob_of,
     varying_names,
 )
+from leakboard.leaderboards.tables.goals import GOAL_WORDS
+from leakboard.leaderboards.tables.intervals import Interval
 from leakboard.leaderboards.tables.rankings import STRONGEST, decided_by
-from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
+from leakboard.leaderboards.tables.results import Result, ResultsTable
+from leakboard.leaderboards.tables.defenses import display_name
+from leakboard.leaderboards.tables.settings import Group
 
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
@@ -74,12 +77,8 @@ def beside_paper(
         results = [one for curve in own for one in curve.results if _point(one)]
         drawn += results
         theirs = [row for row in known if row["task"] == place.task]
-        beside = [
-            one
-            for one in table.select(goal=goal, attribute=place.attribute)
-            if (one.setting.task, one.setting.model) == (place.task, place.model)
-        ]
-        panels.append(_panel(place, [*series, *_hollow(theirs)], results, beside))
+        group = next(g for g in table.groups if results[0].setting in g.settings)
+        panels.append(_panel(place, [*series, *_hollow(theirs)], results, group))
     if not panels:
         raise LeakboardError(
             f"nothing to plot: no setting has a utility and a success of attacks on {GOAL_WORDS[goal]}"
@@ -93,19 +92,15 @@ def beside_paper(
     return Plot(title, panels, caption.strip(), columns=min(2, len(panels)))
 
 
-def _panel(
-    place: Place, series: list[Series], results: list[Result], beside: list[Result]
-) -> Panel:
-    lines_ = [Reference("x", 1 - results[0].chance, "guessing")]
-    for name, line in (("none", "dashed"), ("untuned", "dashdot")):
-        for one in [
-            one for one in beside if one.defense == name and not one.setting.utility.is_missing
-        ][:1]:
-            label = "undefended" if name == "none" else "untuned model"
-            lines_.append(Reference("y", one.setting.utility.value, label, line=line))  # type: ignore[arg-type]
+def _panel(place: Place, series: list[Series], results: list[Result], group: Group) -> Panel:
+    levels = [Reference("x", 1 - results[0].chance, "guessing")]
+    if group.reference is not None:
+        levels.append(Reference("y", group.reference.utility.value, "undefended", line="dashed"))
+    if group.untuned is not None:
+        levels.append(Reference("y", group.untuned.utility.value, "untuned model", line="dashdot"))
     metric = results[0].setting.first.utility_metric or "utility"
     x = Axis(f"empirical privacy of {GOAL_WORDS[results[0].goal]} →", -0.03, 1.03)
-    return Panel(place.title, x, Axis(f"{metric} →"), series, lines_, height=2.8)
+    return Panel(place.title, x, Axis(f"{metric} →"), series, levels, height=2.8)
 
 
 def _point(one: Result) -> tuple[Interval, Interval] | None:

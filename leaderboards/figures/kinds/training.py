@@ -21,8 +21,9 @@ from leakboard.leaderboards.rendering import (
     exact,
 )
 from leakboard.leaderboards.tables import RecordSet, style_of
+from leakboard.leaderboards.tables.defenses import display_name
 from leakboard.leaderboards.tables.intervals import Interval, mean_interval
-from leakboard.leaderboards.tables.results import ResultsTable, display_name
+from leakboard.leaderboards.tables.results import ResultsTable
 from leakboard.leaderboards.tables.settings import Setting
 
 CHANNELS = ("activations", "gradients")
