@@ -12,7 +12,7 @@
     lb.attack("wire/", model="minilm", truth="train.csv")  # every attack that applies to it
     lb.choose(task="sst2", hide="inputs", max_cost=3.0)    # a setting within a budget of points, and its evidence
     lb.findings()                                    # what the published records show, as claims with numbers
-    lb.report("runs/smoke", "report.html")           # two to four pages for somebody who decides
+    lb.report("runs/smoke", "report.html")           # two pages for somebody who decides
     lb.diff("0.1.parquet", "runs/smoke")             # what changed, and why
 
     class Mine(lb.Defense): ...                      # or lb.Attack, with the nouns below

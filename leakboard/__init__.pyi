@@ -65,6 +65,7 @@ from .bench.tuning import Tuning as Tuning
 from .leaderboards.findings import Finding as Finding
 from .leaderboards.report import report as report
 from .leaderboards.results import Attacked as Attacked
+from .leaderboards.results import Best as Best
 from .leaderboards.results import Results as Results
 from .leaderboards.results import attack as attack
 from .leaderboards.results import diff as diff

@@ -43,6 +43,7 @@ CHANNELS = {
 }
 SHARES = {
     "token accuracy": "{} of the tokens are recovered",
+    "label token accuracy": "{} of the tokens of the answers are recovered",
     "accuracy": "{} are guessed correctly",
     "balanced accuracy": "{} of a class are guessed correctly, averaged over classes",
     "matched accuracy": "{} are guessed correctly",
@@ -102,7 +103,9 @@ class Exposure:
         if self.is_share:
             said = SHARES[self.metric].format(format_percent_interval(self.success))
             return f"{said}; guessing reaches {format_percent(self.baseline)}"
-        return f"{self.metric} {format_number(self.success.value)}; guessing reaches {format_number(self.baseline)}"
+        unit = " bits" if self.metric.startswith("exposure") else ""
+        value, guess = format_number(self.success.value), format_number(self.baseline)
+        return f"{self.metric}: {value}{unit}; guessing reaches {guess}"
 
     @property
     def evidence(self) -> str:

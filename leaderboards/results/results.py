@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Self
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.records import DataVersion
+from leakboard.leaderboards.results.best import Best
 from leakboard.leaderboards.tables import STRONGEST, RecordSet, export
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from leakboard.leaderboards.findings import Finding
 
 
@@ -47,12 +46,12 @@ class Results(RecordSet):
         words += [str(self.version)] if self.version else []
         return f"<Results {self.name}: {'; '.join(words)}>"
 
-    def best(self) -> pd.DataFrame:
+    def best(self) -> Best:
         """One row for each setting and goal: leakage, cost, the strongest attack, and what stands behind them.
 
         `results/README.md` explains the columns.
         """
-        return self.table.frame()
+        return Best.of(self.table)
 
     def findings(self, rule: str | None = None) -> list[Finding]:
         """What the records show, as sentences with their numbers and the keys of the records.

@@ -44,9 +44,8 @@ def script(name: str, data: Any) -> str:
 
 def _record(record: Record, collection: Collection, word: Any) -> list[Any]:
     cell = record.cell
-    params = ", ".join(
-        f"{name} = {_plain(value)}" for name, value in sorted(cell.defense.params.items())
-    )
+    given = sorted(cell.defense.params.items())
+    params = ", ".join(f"{name} = {_plain(value)}" for name, value in given if value is not None)
     submitted = [
         [one.method, one.note or "", one.link or ""]
         for one in collection.submissions.get(record.key, ())

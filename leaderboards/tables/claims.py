@@ -281,11 +281,9 @@ def verdict(claim: PrintedClaim, differences: Sequence[Difference]) -> Answer:
     answers = {_answer(claim, one) for one in differences}
     if not answers:
         return "not measured"
-    clear: tuple[Answer, ...] = ("contradicted", "replicated")
-    for answer in clear:
-        if answer in answers:
-            return answer
-    return "undecided"
+    if "contradicted" in answers:
+        return "contradicted"
+    return "replicated" if "replicated" in answers else "undecided"
 
 
 def _answer(claim: PrintedClaim, one: Difference) -> Answer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 from experiments import compared
@@ -55,7 +57,11 @@ def test_attacks_of_one_cell_from_two_places_are_joined(tmp_path, folders):
     more = SAP[0].model_copy(update={"leaks": [leak(0.8, "eia-map")]})
     Store(tmp_path / "more").write(more)
     (joined,) = [r for r in lb.load(folders[1], tmp_path / "more") if r.key == more.key]
-    assert [each.attack.name for each in joined.leaks] == ["eia-nn", "eia-map"]
+    assert sorted(each.attack.name for each in joined.leaks) == [
+        "eia-learned",
+        "eia-map",
+        "eia-nn",
+    ]
 
 
 def test_records_that_disagree_are_told_and_the_first_stands(tmp_path, folders):
@@ -97,9 +103,12 @@ def test_a_changed_frame_changes_no_result(folders):
 def test_the_short_answers_come_from_the_records(folders):
     results = lb.load(*folders)
     best = results.best()
-    pd.testing.assert_frame_equal(best, results.table.frame())
+    pd.testing.assert_frame_equal(pd.DataFrame(best), results.table.frame())
     assert best["setting"].tolist() == ["none", "η = none", "η = 75"]
-    assert "leakage" in repr(best)
+    assert re.search(
+        r"reviews +minilm +0 +SAP +η = 75 +inputs +48 % \[\d\d, \d\d\] +2.0 ", repr(best)
+    )
+    assert "model" in repr(best[["task", "model"]])
     with pytest.raises(lb.LeakboardError, match="Did you mean 'headlines'"):
         results.findings("headline")
     assert all(one.keys for one in results.findings())
@@ -138,9 +147,9 @@ def test_two_rows_are_compared_over_their_common_seeds(folders):
     assert (found.verdict, found.seeds) == ("less", 2)
     assert found.mean.value == pytest.approx(sap.leakage.value - 1)
     assert lb.compare(none, sap, "utility").mean.value == pytest.approx(2.0)
-    with pytest.raises(lb.LeakboardError, match="metric: unknown 'leak'. Did you mean 'leakage'"):
+    with pytest.raises(lb.LeakboardError, match=r"metric: unknown 'leak'\. Did you mean 'leakage'"):
         lb.compare(sap, none, "leak")
-    with pytest.raises(lb.LeakboardError, match="b: expected a row of `Results.table`"):
+    with pytest.raises(lb.LeakboardError, match="b: expected a row of"):
         lb.compare(sap, results.best())
 
 
@@ -150,7 +159,9 @@ def test_an_export_holds_the_frame(folders, tmp_path, suffix):
     path = results.export(str(tmp_path / f"all.{suffix}"))
     read = {"csv": pd.read_csv, "parquet": pd.read_parquet, "json": pd.read_json}[suffix](path)
     assert read["key"].tolist() == results.frame()["key"].tolist()
-    assert read["success"].tolist() == pytest.approx(results.frame()["success"].tolist())
+    assert read["success"].tolist() == pytest.approx(
+        results.frame()["success"].tolist(), nan_ok=True
+    )
 
 
 def test_figures_are_written_and_named_after_the_records(folders, tmp_path):

@@ -34,7 +34,7 @@ def test_a_board_ranks_within_a_budget_and_takes_any_name_of_a_goal(leakboard, r
     for word in ("inputs", "inversion"):
         code, out, _ = leakboard("board", records, "--goal", word, "--budget", 100)
         assert code == 0
-        assert "inputs of reviews · minilm" in out
+        assert "inputs of reviews · tiny-bert" in out
         assert "at most 100 points" in out
         assert "SAP" in out
     for words, told in (
@@ -139,17 +139,17 @@ def test_findings_are_claims_with_their_records_in_words_data_and_documents(
     assert "findings; all with --all" in out or "finding; all with --all" in out
     code, out, _ = leakboard("findings", records, "--all")
     assert code == 0
-    assert "Labels also leak under SAP" in " ".join(out.split())
+    assert "No defense can be judged by" in " ".join(out.split())
     assert "records" in out
-    code, out, _ = leakboard("findings", records, "--format", "json", "--rule", "elsewhere")
+    code, out, _ = leakboard("findings", records, "--format", "json", "--rule", "idle")
     found = json.loads(out)
-    assert {one["rule"] for one in found} == {"elsewhere"}
+    assert {one["rule"] for one in found} == {"idle"}
     keys = {path.stem for path in records.glob("*.json")}
     assert all(set(one["keys"]) <= keys and one["keys"] for one in found)
-    _, out, _ = leakboard("findings", records, "--format", "markdown", "--rule", "elsewhere")
+    _, out, _ = leakboard("findings", records, "--format", "markdown", "--rule", "idle")
     assert out.splitlines() == [f"- {one['sentence']}" for one in found]
     page = tmp_path / "page.md"
-    page.write_text("<!-- findings: elsewhere -->\n<!-- /findings -->\n")
+    page.write_text("<!-- findings: idle -->\n<!-- /findings -->\n")
     assert leakboard("findings", records, "--into", page)[0] == 0
     assert all(one["sentence"] in page.read_text() for one in found)
 
@@ -177,7 +177,7 @@ def test_findings_go_into_a_document_that_has_a_place_for_them(
 
 def test_a_document_is_replaced_as_a_whole_or_stays(leakboard, records, tmp_path, monkeypatch):
     page, link = tmp_path / "page.md", tmp_path / "link.md"
-    before = "<!-- findings: elsewhere -->\n<!-- /findings -->\n"
+    before = "<!-- findings: idle -->\n<!-- /findings -->\n"
     page.write_text(before)
     page.chmod(0o640)
     link.symlink_to(page)
@@ -192,7 +192,7 @@ def test_a_document_is_replaced_as_a_whole_or_stays(leakboard, records, tmp_path
         assert leakboard("findings", records, "--into", link)[0] == 2
     assert page.read_text() == before
     assert leakboard("findings", records, "--into", link)[0] == 0
-    assert "Labels also leak" in page.read_text()
+    assert "No defense can be judged" in page.read_text()
     assert (link.is_symlink(), page.stat().st_mode & 0o777) == (True, 0o640)
     assert {path.name for path in tmp_path.iterdir()} == {"page.md", "link.md"}
 

@@ -48,14 +48,23 @@ def test_a_setting_that_learnt_nothing_is_not_drawn():
     assert [one.detail for one in panel.series[0].points] == ["SAP, η = 75"]
 
 
+def test_where_nothing_has_a_cost_utility_stands_in_its_place_and_the_caption_says_why():
+    plot = drawn({10.0: (0.1, 0.49)})
+    (panel,) = plot.panels
+    assert plot.title == "Leakage of inputs and utility"
+    assert "No cost can be compared: SAP, η = 10: its utility is not clearly above" in plot.caption
+    assert [one.y.value for one in panel.series[0].points] == pytest.approx([0.492])
+    assert panel.series[-1].points[0].y.value == pytest.approx(0.902)
+    assert panel.references[0].value == 0.5
+
+
 @pytest.mark.parametrize(
     ("records", "told"),
     [
         (compared(twin=0.1), "not certified; no attack is shown to work even without the defense"),
-        (compared({10.0: (0.1, 0.49)}), "not clearly above the untuned model's"),
         ([], "no attack on inputs read anything"),
     ],
-    ids=["blind", "untrained", "none"],
+    ids=["blind", "none"],
 )
 def test_nothing_to_plot_is_said_with_its_reason(records, told):
     with pytest.raises(LeakboardError, match=told):

@@ -211,6 +211,40 @@ def test_a_level_is_told_where_every_setting_is_clearly_on_its_side(rule):
         assert level(about(0.6)) == []
 
 
+def test_a_level_is_silent_where_one_setting_is_not_on_its_side():
+    rule = Level("labels", Rows("dc", undefended=False), Goal.LABEL, "DC on {tasks}.", least=0.95)
+
+    def settings(*shares):
+        return [
+            one
+            for weight, share in zip((0.1, 0.5), shares, strict=True)
+            for one in cells(
+                replace(rule.rows, params={"weight": weight}),
+                lambda seed, s=share: [attacked(Goal.LABEL, at(s)(seed))],
+            )
+        ]
+
+    assert len(said(rule, settings(0.99, 0.99))) == 1
+    assert said(rule, settings(0.99, 0.8)) == []
+
+
+def test_a_clear_difference_below_the_margin_is_not_told():
+    rule = Contrast(
+        "variants", "leakage", Rows("sap-cti"), Rows("sap"), Goal.INVERSION, more="{a} leaks."
+    )
+    wide = replace(rule, margin=0.1)
+
+    def two(rule, gap):
+        # Seeds are far enough apart that the interval leaves the margin on one side.
+        return contrast(
+            rule, lambda seed: 0.5 + gap + (0.02, 0.0, -0.02, 0.0)[seed], lambda seed: 0.5
+        )
+
+    assert len(two(rule, 0.09)) == 1
+    assert two(wide, 0.09) == []
+    assert len(two(wide, 0.2)) == 1
+
+
 def test_what_is_clear_only_without_correction_is_not_told():
     rule = Contrast(
         "variants", "utility", Rows("sap-cti"), Rows("sap"), more="SAP-CTI gains on {task}."

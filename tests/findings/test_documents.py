@@ -70,7 +70,7 @@ def test_a_block_of_an_unknown_rule_is_refused():
 
 
 def test_a_block_of_an_unknown_table_or_claim_is_refused():
-    with pytest.raises(LeakboardError, match='unknown.*SAP "Table 4"'):
+    with pytest.raises(LeakboardError, match=r'unknown.*SAP "Table 4"'):
         papers('SAP "Table 5"', RecordSet.of([]))
     with pytest.raises(LeakboardError, match="claims: unknown 'SAPP'"):
         claims_table("SAPP", [])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import isnan
 
 from leakboard.bench.contracts import Goal, LeakboardError
 from leakboard.leaderboards.figures.drawing import Request
@@ -30,6 +31,7 @@ from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     STRONGEST,
     Curve,
+    Group,
     Interval,
     RecordSet,
     Result,
@@ -57,49 +59,82 @@ def _by(request: Request) -> str:
 def tradeoff(table: ResultsTable, goal: Goal) -> Plot:
     """Points of utility lost (down) against leakage (right), a panel for each task, model and attribute.
 
-    Settings that are not certified, or have no cost that may be compared, are named in the caption.
+    Defenses that are not certified, or have no cost that may be compared, are named in the caption. Where no setting
+    at all has a cost, utility takes its place.
 
     Raises:
-        LeakboardError: there is no such setting at all.
+        LeakboardError: no setting is certified.
     """
     places = curves_by_place(table, goal)
     word = GOAL_WORDS[goal]
-    panels = [_panel(place, own, word) for place, own in places.items()]
-    shown = [panel for panel in panels if len(panel.series) > 1]
     every = [curve for own in places.values() for curve in own]
-    if not shown:
+    certified = [curve for curve in every if curve.certified]
+    if not certified:
         raise LeakboardError(f"nothing to plot: {_why_nothing(every, word)}")
-    drawn = [one for curve in every for one in curve.priced]
-    caption = (
-        f"Leakage: of what attacks read without the defense, the share that they still read. Cost: against no "
-        f"protection at equal tuning. {measured_words(drawn)}"
-    )
+    priced = [curve for curve in every if curve.priced]
+    drawn = [one for curve in priced for one in curve.priced]
+    caption = "Leakage: of what attacks read without the defense, the share that they still read. "
+    if priced:
+        panels = [_costs(place, own, word) for place, own in places.items()]
+        caption += f"Cost: against no protection at equal tuning. {measured_words(drawn)}"
+        unpriced = [curve for curve in certified if not curve.priced]
+        if unpriced:
+            caption += f" Without a comparable cost: {defense_names(c.defense for c in unpriced)}."
+    else:
+        panels = [_utilities(place, own, word, table.groups) for place, own in places.items()]
+        drawn = [one for curve in certified for one in curve.certified]
+        why = drawn[0].cost_reason or "it was not tuned like no protection"
+        caption += f"No cost can be compared: {drawn[0].name}: {why}. {measured_words(drawn)}"
     hidden = [curve for curve in every if not curve.certified]
-    unpriced = [curve for curve in every if curve.certified and not curve.priced]
-    for what, own in (("Not certified", hidden), ("Without a comparable cost", unpriced)):
-        if own:
-            caption += f" {what}: {defense_names(curve.defense for curve in own)}."
-    return Plot(f"Leakage of {word} and its cost", shown, caption, columns=min(2, len(shown)))
+    if hidden:
+        caption += f" Not certified: {defense_names(curve.defense for curve in hidden)}."
+    shown = [panel for panel in panels if len(panel.series) > 1]
+    if not shown:
+        raise LeakboardError("nothing to plot: no certified setting has a utility")
+    title = f"Leakage of {word} and {'its cost' if priced else 'utility'}"
+    return Plot(title, shown, caption, columns=min(2, len(shown)))
 
 
-def _panel(place: Place, own: list[Curve], word: str) -> Panel:
+def _costs(place: Place, own: list[Curve], word: str) -> Panel:
     series = [line for curve in own for line in lines(curve, _point)]
     points = [point.y for line in series for point in line.points]
     most = max([BUDGET, *(cost.value for cost in points)])
     # A wide interval may run off the panel: it would squeeze the points flat.
-    high = min(
-        max([most, *(cost.high for cost in points if cost.high == cost.high)]), 1.4 * most + 1
-    )
-    low = max(min([0.0, *(cost.low for cost in points if cost.low == cost.low)]), -0.4 * most - 1)
-    open_ = Series("undefended", [Point(exact(1.0), exact(0.0))], GREY, "*")
-    return Panel(
-        place.title,
-        Axis(f"← leakage of {word}", -0.03, 1.06, percent=True),
-        Axis("points of utility lost", low - 0.06 * most, high + 0.06 * most, rises=False),
-        [*series, open_],
-        [Reference("y", BUDGET, f"budget of {BUDGET:g} points", line="dashed")],
-        height=2.8,
-    )
+    highest = max([most, *(cost.high for cost in points if not isnan(cost.high))])
+    lowest = min([0.0, *(cost.low for cost in points if not isnan(cost.low))])
+    high, low = min(highest, 1.4 * most + 1), max(lowest, -0.4 * most - 1)
+    y = Axis("points of utility lost", low - 0.06 * most, high + 0.06 * most, rises=False)
+    budget = Reference("y", BUDGET, f"budget of {BUDGET:g} points", line="dashed")
+    return Panel(place.title, _leakage(word), y, [*series, _open(0.0)], [budget], height=2.8)
+
+
+def _utilities(place: Place, own: list[Curve], word: str, groups: Sequence[Group]) -> Panel:
+    """The same with utility upwards, where no cost can be compared."""
+    series = [line for curve in own for line in lines(curve, _utility)]
+    settings = [one.setting for curve in own for one in curve.results]
+    group = next(group for group in groups if settings[0] in group.settings)
+    levels = []
+    if group.untuned is not None:
+        level = group.untuned.utility.value
+        levels.append(Reference("y", level, "untuned model", line="dashdot"))
+    if group.reference is not None and series:
+        series.append(_open(group.reference.utility.value))
+    y = Axis(f"{settings[0].first.utility_metric or 'utility'} →")
+    return Panel(place.title, _leakage(word), y, series, levels, height=2.8)
+
+
+def _leakage(word: str) -> Axis:
+    return Axis(f"← leakage of {word}", -0.03, 1.06, percent=True)
+
+
+def _open(at: float) -> Series:
+    return Series("undefended", [Point(exact(1.0), exact(at))], GREY, "*")
+
+
+def _utility(one: Result) -> tuple[Interval, Interval] | None:
+    if not one.is_certified or one.setting.utility.is_missing:
+        return None
+    return one.leakage.clipped(), one.setting.utility
 
 
 def _point(one: Result) -> tuple[Interval, Interval] | None:
@@ -113,8 +148,4 @@ def _why_nothing(every: list[Curve], word: str) -> str:
         return (
             f"no attack on {word} read anything; 'leakboard show' lists what failed or was skipped"
         )
-    certified = [curve for curve in every if curve.certified]
-    if not certified:
-        return f"not certified; {every[0].results[0].reason}"
-    one = certified[0].certified[0]
-    return f"no setting has a cost that may be compared; {one.cost_reason or 'it was not tuned like no protection'}"
+    return f"not certified; {every[0].results[0].reason}"
