@@ -5,6 +5,7 @@ from .plot import CLASSES as CLASSES
 from .plot import GREY as GREY
 from .plot import LINES as LINES
 from .plot import Axis as Axis
+from .plot import Line as Line
 from .plot import Panel as Panel
 from .plot import Plot as Plot
 from .plot import Point as Point

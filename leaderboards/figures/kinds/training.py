@@ -13,6 +13,7 @@ from leakboard.leaderboards.figures.series import measured_words
 from leakboard.leaderboards.rendering import (
     LINES,
     Axis,
+    Line,
     Panel,
     Plot,
     Point,
@@ -90,7 +91,7 @@ def _panels(title: str, settings: Sequence[Setting]) -> Iterator[Panel]:
     yield Panel(f"{title}\nloss", Axis("step"), Axis("loss"), losses, height=2.3, weight=0.72)
 
 
-def _styles(settings: Sequence[Setting]) -> Iterator[tuple[Setting, str, str, str]]:
+def _styles(settings: Sequence[Setting]) -> Iterator[tuple[Setting, str, str, Line]]:
     drawn: dict[str, int] = {}
     for one in settings:
         place = drawn.get(one.defense, 0)
@@ -101,7 +102,7 @@ def _styles(settings: Sequence[Setting]) -> Iterator[tuple[Setting, str, str, st
 
 
 def _over(
-    curves: Sequence[Mapping[float, float]], name: str, colour: str, line: str, most: float
+    curves: Sequence[Mapping[float, float]], name: str, colour: str, line: Line, most: float
 ) -> Series:
     """The mean of the seeds' curves; steps that some seed lacks are left out.
 
@@ -115,7 +116,7 @@ def _over(
         # Student's t knows no bounds; what is measured has some.
         mean = mean_interval(values, Interval(values[0], values[0], values[0])).clipped(0.0, most)
         points.append(Point(exact(step), mean))
-    return Series(name, points, colour, "", line, band=True)  # type: ignore[arg-type]
+    return Series(name, points, colour, "", line, band=True)
 
 
 def _curve(record: Record, channel: str, attacks: Collection[str] = THEIRS) -> dict[float, float]:
