@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,6 @@ import torch
 from cells import fine_tuned, load_tiny
 from few_methods import FEW
 from hypothesis import settings
-from matplotlib.figure import Figure
 from paths import DATA
 from secret_texts import saved_pipelines
 
@@ -21,7 +20,6 @@ from leakboard.bench import cli
 from leakboard.bench.backbones.backbone import Backbone
 from leakboard.bench.backbones.network import Network
 from leakboard.bench.contracts.arrays import Ints
-from leakboard.bench.contracts.record import Record
 from leakboard.bench.contracts.transcript import Transcript
 from leakboard.bench.methods import registry
 from leakboard.defenses.none import NoDefense
@@ -108,35 +106,3 @@ def leakboard(monkeypatch, capsys) -> Callable[..., tuple[int, str, str]]:
 def few_methods(monkeypatch) -> None:
     """What is drawn depends on two defenses, not on those that happen to be installed."""
     monkeypatch.setattr(registry, "defenses", lambda: FEW)
-
-
-@pytest.fixture
-def certified(monkeypatch) -> None:
-    """Every attack that reads something is taken to be certified, for tests of something else."""
-
-    def sure(records: Sequence[Record]) -> dict[tuple[str, int], float]:
-        places = ((r.key, i, leak) for r in records for i, leak in enumerate(r.leaks))
-        return {(key, i): 1.0 for key, i, leak in places if leak.channel}
-
-    monkeypatch.setattr(
-        importlib.import_module("leakboard.leaderboards.tables.frame"), "strengths", sure
-    )
-
-
-@pytest.fixture
-def saved_by(monkeypatch) -> Callable[[str], list[Figure]]:
-    """Catches the figures that a module of `leakboard.leaderboards.figures` would write, laid out."""
-
-    def caught(name: str) -> list[Figure]:
-        figures: list[Figure] = []
-
-        def kept(figure: Figure, out: object) -> list[object]:
-            figure.draw_without_rendering()
-            figures.append(figure)
-            return []
-
-        module = importlib.import_module(f"leakboard.leaderboards.figures.{name}")
-        monkeypatch.setattr(module, "save", kept)
-        return figures
-
-    return caught

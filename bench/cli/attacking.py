@@ -98,7 +98,7 @@ def report(
     ] = None,
     budget: Annotated[
         float, typer.Option(help="Points of utility that protection may cost.")
-    ] = 2.0,
+    ] = 3.0,
     model: Annotated[
         str | None, typer.Option(help="Of a transcript: the public model it came from.")
     ] = None,
@@ -110,10 +110,10 @@ def report(
     data: Data = None,
     device: Device = "auto",
 ) -> None:
-    """Write two to four pages for somebody who decides, as one HTML file that needs nothing else.
+    """Write two pages for somebody who decides, as one HTML file that needs nothing else.
 
-    What your provider can read, what protects and at which cost, and how sure that is. A browser prints it as PDF.
-    Of a transcript it is what your own system sends; what protects comes from the published records.
+    They say what your provider can read, what helps within the budget, and what to do next. A browser prints them as
+    PDF. Of a transcript they show what your own system sends; what helps comes from the published records.
 
     Examples: leakboard report results/published/matrix --task sst2
 
@@ -134,7 +134,7 @@ def report(
         attacked["progress"] = console
     elif "data" in attacked:  # it may come from the environment
         del attacked["data"]
-    written = leakboard.report(source, to, task=task, max_cost=budget / 100, **attacked)
+    written = leakboard.report(source, to, task=task, max_cost=budget, **attacked)
     console.print(f"written to {written}; a browser prints it as PDF", highlight=False)
 
 

@@ -13,6 +13,7 @@ from .replacing import replacing as replacing
 from .store import MANIFEST as MANIFEST
 from .store import Corrupt as Corrupt
 from .store import Store as Store
+from .store import collector_paused as collector_paused
 from .store import find as find
 from .store import from_bytes as from_bytes
 from .store import to_text as to_text
@@ -20,4 +21,3 @@ from .versions import DataVersion as DataVersion
 from .versions import data_version as data_version
 from .versions import enter_version as enter_version
 from .versions import folder_print as folder_print
-from .versions import print_of as print_of

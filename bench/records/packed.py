@@ -74,14 +74,15 @@ def unpacked(file: Path, folder: str) -> list[Record]:
     Raises:
         Corrupt: one of them is no whole and unchanged record.
     """
-    from leakboard.bench.records.store import MANIFEST, from_bytes
+    from leakboard.bench.records.store import MANIFEST, collector_paused, from_bytes
 
     where = f"{file}: {folder}"
-    return [
-        from_bytes(raw, key, f"{where}/{key}")
-        for key, raw in _rows(file, folder)
-        if f"{key}.json" != MANIFEST
-    ]
+    with collector_paused():
+        return [
+            from_bytes(raw, key, f"{where}/{key}")
+            for key, raw in _rows(file, folder)
+            if f"{key}.json" != MANIFEST
+        ]
 
 
 def _rows(file: Path, folder: str) -> list[tuple[str, bytes]]:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from leakboard.bench.contracts import Estimate, Guess, Ints, Measure, Point
 from leakboard.bench.scoring.metrics import resampled, wilson
@@ -125,6 +124,8 @@ def matching(values: NDArray[Any], labels: NDArray[Any], classes: int) -> Floats
     """[R] share right under the best assignment of clusters `values` [n] to classes."""
     clusters = np.eye(int(values.max()) + 1)[values]
     tables = np.stack([(labels == c) @ clusters for c in range(classes)], axis=2)
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     best = [table[linear_sum_assignment(table, maximize=True)].sum() for table in tables]
     shares: Floats = np.array(best) / labels.shape[1]
     return shares
@@ -228,6 +229,8 @@ def _auc_resampled(look: Look, classes: int, weights: Ints) -> Floats:
 def _matched(values: NDArray[Any], truth: Ints, classes: int) -> Ints:
     """[n] the class to which the best assignment gives each cluster; −1 for one without."""
     table = np.eye(int(values.max()) + 1)[values].T @ np.eye(classes)[truth]
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     cluster, given = linear_sum_assignment(table, maximize=True)
     names = np.full(len(table), -1)
     names[cluster] = given

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from leakboard.bench.contracts import Ints
 from leakboard.bench.tasks.table import fingerprint, normal
@@ -101,6 +99,9 @@ class _Runs:
         often = times > 1
         row, run = row[often[run]], (np.cumsum(often) - 1)[run[often[run]]]
         nodes = self.examples + int(often.sum())
+        from scipy.sparse import coo_array  # slow to import
+        from scipy.sparse.csgraph import connected_components
+
         graph = coo_array((np.ones(len(row), bool), (row, self.examples + run)), (nodes, nodes))
         return np.asarray(connected_components(graph, directed=False)[1][: self.examples], np.int64)
 

@@ -1,7 +1,7 @@
-"""What the records show, as sentences: each from a rule, with its numbers and the records behind it.
+"""What the records show, in sentences: each from a declared rule, with its number and the records behind it.
 
-Comparisons of records come in.
-Out go findings, which tables, pages and documents quote.
+`rules.py` declares which rows stand against which, and in which words; `engine.py` evaluates the declarations.
+Documents and pages quote what comes out.
 """
 
 import lazy_loader

@@ -1,141 +1,97 @@
-"""What an audit of the released model proves about ε, beside what its defense claims."""
+"""What audits of released models prove about ε, beside what is claimed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-import numpy as np
-
-from leakboard.bench.contracts import Leak, Record, TrainSettings, attack_id
+from leakboard.bench.contracts import Claim, Leak, Record, attack_id
 from leakboard.bench.scoring import UNTUNED, provable, proven
-from leakboard.leaderboards.findings.finding import Finding, listed
-from leakboard.leaderboards.tables import Comparison, canonical, counted, interval
+from leakboard.leaderboards.findings.finding import Finding, task_name
+from leakboard.leaderboards.tables import (
+    Interval,
+    ResultsTable,
+    Setting,
+    display_name,
+    format_number,
+    mean_interval,
+)
 
-Audited = tuple[Record, Leak]
+Audits = Sequence[tuple[Record, Leak]]
 
 
-def found(compared: Sequence[Comparison]) -> Iterator[Finding]:
-    """The bounds at each claimed ε, means over seeds; the claim of which most is proven speaks.
+def audits(table: ResultsTable) -> Iterator[Finding]:
+    """For each claimed ε that an audit could refute, what it proves.
 
-    One attack audits all: that which proves most of a model without protection, so that it is not chosen by what it
-    proves of the others.
+    A claim is left out where a perfect attacker could not exceed it, or where the same attack does not exceed it
+    on a model without protection: such an audit cannot fail. One attack audits all settings of a group, that which
+    proves most without protection, so that it is not chosen by what it proves of the others.
     """
-    for comparison in compared:
-        audits = [
-            (r, leak) for r in comparison.records for leak in r.leaks if leak.epsilon is not None
+    for group in table.groups:
+        open_ = [
+            found
+            for setting in group.settings
+            if setting.undefended and setting.defense != UNTUNED
+            for found in [_audits(setting)]
+            if found
         ]
-        open_ = [(r, k) for r, k in audits if r.undefended and r.cell.defense.name != UNTUNED]
-        claimed = [(r, k) for r, k in audits if r.claim and r.claim.epsilon_of_members is not None]
-        for defense in dict.fromkeys(record.cell.defense.name for record, _ in claimed):
-            own = [(r, k) for r, k in claimed if r.cell.defense.name == defense]
-            attack = _auditor(open_, own)
-            by_claim: dict[float, list[Audited]] = {}
-            for record, leak in _by(attack, own):
-                claim = record.claim.epsilon_of_members if record.claim else None
-                by_claim.setdefault(claim or 0.0, []).append((record, leak))
-            if len(by_claim) > 1:
-                yield _finding(comparison, defense, by_claim, _most(_by(attack, open_)))
+        for setting in group.settings:
+            own = {} if setting.undefended else _audits(setting)
+            claim = setting.first.claim
+            if own and claim is not None and claim.epsilon_of_members is not None:
+                attack = max(own, key=lambda one: _most(open_, one, claim))
+                yield from _finding(
+                    setting, attack, own[attack], claim, _most(open_, attack, claim)
+                )
 
 
-def _auditor(open_: Sequence[Audited], own: Sequence[Audited]) -> str:
-    """Of the attacks on a defense that which proves most without protection, of equal ones the first."""
-    attacks = dict.fromkeys(attack_id(leak.attack) for _, leak in own)
-    return max(attacks, key=lambda attack: _bound(_by(attack, open_)))
+def _audits(setting: Setting) -> dict[str, Audits]:
+    """The audits of a setting by the attack."""
+    found: dict[str, list[tuple[Record, Leak]]] = {}
+    for record in setting.records.values():
+        for leak in record.leaks:
+            if leak.epsilon is not None:
+                found.setdefault(attack_id(leak.attack), []).append((record, leak))
+    return dict(found)
 
 
-def _most(audits: Sequence[Audited]) -> list[Audited]:
-    """Those of the one setting of which most is proven on average."""
-    settings: dict[tuple[str, str, TrainSettings], list[Audited]] = {}
-    for record, leak in audits:
-        of = record.cell.defense
-        mine = settings.setdefault((of.name, canonical(of.params), record.cell.train), [])
-        mine.append((record, leak))
-    return max(settings.values(), key=_bound, default=[])
-
-
-def _bound(audits: Sequence[Audited]) -> float:
-    """The ε that is proven on average; 0 where there is no audit."""
-    return fmean([leak.epsilon or 0.0 for _, leak in audits] or [0.0])
-
-
-def _by(attack: str, audits: Sequence[Audited]) -> list[Audited]:
-    return [(record, leak) for record, leak in audits if attack_id(leak.attack) == attack]
+def _most(settings: Sequence[Mapping[str, Audits]], attack: str, claim: Claim) -> float:
+    """The largest mean ε that an attack proves of an unprotected setting, by the δ of a claim; 0 without one."""
+    means = [0.0]
+    for own in settings:
+        bounds = [proven(leak, claim) for _, leak in own.get(attack, ())]
+        means.append(fmean([bound or 0.0 for bound in bounds] or [0.0]))
+    return max(means)
 
 
 def _finding(
-    comparison: Comparison,
-    defense: str,
-    own: dict[float, list[Audited]],
-    open_: Sequence[Audited],
-) -> Finding:
-    bounds = {claim: _bound(seen) for claim, seen in own.items()}
-    worst = max(bounds, key=lambda claim: bounds[claim] / claim)
-    above = [claim for claim in bounds if bounds[claim] > claim]
-    verdict = "above the claim: a fault in the defense" if above else "below every claim"
-    ceilings = {claim: fmean(_provable(*one) for one in seen) for claim, seen in own.items()}
-    idle = [f"{claim:g}" for claim in sorted(own, reverse=True) if ceilings[claim] < claim]
-    verdict += f". A perfect attacker would prove {_span(ceilings.values())}"
-    if idle:
-        verdict += f", so that no violation of ε = {listed(idle)} could have been found"
-    seen = own[worst]
-    values = np.array([leak.epsilon or 0.0 for _, leak in seen])
-    seeds = len({record.cell.seed for record, _ in seen})
-    return Finding(
+    setting: Setting, attack: str, own: Audits, claim: Claim, unprotected: float
+) -> Iterator[Finding]:
+    claimed = claim.epsilon_of_members
+    assert claimed is not None
+    ceiling = fmean(provable(record, leak) or 0.0 for record, leak in own)
+    if min(ceiling, unprotected) <= claimed:
+        return
+    bounds = [leak.epsilon or 0.0 for _, leak in own]
+    found = mean_interval(bounds)
+    unit = " of an author" if claim.unit == "author" else ""
+    verdict = "contradicts" if found.value > claimed else "does not contradict"
+    leak = own[0][1]
+    sentence = (
+        f"An audit {verdict} {display_name(setting.defense)}'s ε = {claimed:g}{unit} on "
+        f"{task_name(setting.task)}: it proves {format_number(found.value)}, and {format_number(unprotected)} "
+        f"without the noise ({leak.attack.name})."
+    )
+    yield Finding(
         rule="audits",
-        claim=f"On {comparison.task} with {comparison.model}, what {seen[0][1].attack.name} proves about the ε of "
-        f"{defense}{_unit(seen[0][0])} is {_at(bounds)} (means over {counted(seeds, 'seed')}): {verdict}."
-        + _without_noise(own, open_),
-        task=comparison.task,
-        model=comparison.model,
-        settings=tuple(f"{defense} ε={claim:g}" for claim in sorted(own, reverse=True)),
+        sentence=sentence,
+        task=setting.task,
+        model=setting.model,
         metric="lower bound of ε",
-        figure=bounds[worst],
-        interval=interval(values, np.nan, np.nan),
-        n=seen[0][1].units,
-        seeds=seeds,
-        attack=seen[0][1].attack.name,
-        keys=tuple(
-            dict.fromkeys(record.key for seen in [*own.values(), open_] for record, _ in seen)
-        ),
+        value=Interval(*found.ends),
+        seeds=len(own),
+        n=leak.units,
+        attack=leak.attack.name,
+        settings=(setting.label,),
+        keys=tuple(record.key for record, _ in own),
     )
-
-
-def _without_noise(own: dict[float, list[Audited]], open_: Sequence[Audited]) -> str:
-    """What the same attack proves by each claim of models without protection, and so whether it would notice."""
-    found = dict[float, float]()
-    for claim, seen in own.items():
-        promised = seen[0][0].claim
-        assert promised
-        bounds = [bound for _, leak in open_ if (bound := proven(leak, promised)) is not None]
-        if not bounds:
-            return ""
-        found[claim] = fmean(bounds)
-    missed = [f"{claim:g}" for claim in sorted(found, reverse=True) if found[claim] <= claim]
-    told = f" Of a model that is not protected at all it proves {_at(found)}: "
-    if not missed:
-        return f"{told}missing noise would be noticed."
-    if len(missed) == len(found):
-        return f"{told}not even missing noise would be noticed."
-    return f"{told}missing noise would not be noticed at ε = {listed(missed)}."
-
-
-def _at(bounds: dict[float, float]) -> str:
-    return listed(
-        [f"{bounds[claim]:.2f} at ε = {claim:g}" for claim in sorted(bounds, reverse=True)]
-    )
-
-
-def _unit(record: Record) -> str:
-    return " for an author" if record.claim and record.claim.unit == "author" else ""
-
-
-def _provable(record: Record, leak: Leak) -> float:
-    return provable(record, leak) or 0.0
-
-
-def _span(ceilings: Iterable[float]) -> str:
-    """One number where the claims share it, and else the least and the largest."""
-    ends = sorted(ceilings)
-    low, high = f"{ends[0]:.2f}", f"{ends[-1]:.2f}"
-    return low if low == high else f"{low} to {high}"

@@ -1,105 +1,96 @@
-"""A claim and its evidence."""
+"""A finding: a sentence and its evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from leakboard.bench.contracts import Goal
-from leakboard.bench.methods import registry
-from leakboard.leaderboards.tables import HIDES, Comparison, Evidence, Row, setting_of
+from leakboard.leaderboards.tables import Interval, Result
 
-CALLED = {goal: name for name, goal in HIDES.items()} | {Goal.MODEL: "the model"}
-"""What each goal looks for, as a sentence names it."""
+TASKS = {
+    "sst2": "SST-2",
+    "qnli": "QNLI",
+    "mnli": "MNLI",
+    "mrpc": "MRPC",
+    "wikitext2": "WikiText-2",
+    "financial_phrasebank": "Financial PhraseBank",
+    "blog_topic": "Blog topics",
+    "blog_gender": "Blog authors",
+    "synthpai": "SynthPAI",
+    "trustpilot": "Trustpilot",
+    "dialogues": "Dialogues",
+    "replies": "Replies",
+}
+"""Tasks as their authors write them."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A claim and its evidence.
+    """A sentence and its evidence.
 
     Attributes:
-        rule: by which it was found, one of `RULES`.
-        claim: the sentence.
-        settings: which it is about, in words.
-        metric: what `figure` is; its 95 % `interval` is NaN where there is none.
-        n: independent units behind the figure in each seed, examples mostly.
-        attack: the strongest one; '' where the claim is about utility.
+        rule: the declaration that it comes from, one of `RULES`.
+        metric: of `value`, which is missing where the sentence tells no single number.
+        n: independent units in a seed, the least; 0 where it tells none.
+        attack: the strongest one; '' for utility and cost.
+        settings: those it is about, in words.
         keys: of the records behind it.
     """
 
     rule: str
-    claim: str
+    sentence: str
     task: str
     model: str
-    settings: tuple[str, ...]
     metric: str
-    figure: float
-    interval: tuple[float, float]
-    n: int
+    value: Interval
     seeds: int
+    n: int
     attack: str
+    settings: tuple[str, ...]
     keys: tuple[str, ...]
 
     @classmethod
-    def of(cls, rule: str, claim: str, one: Evidence, own: Sequence[Evidence] = ()) -> Finding:
-        """With the figures of `one`, and the settings and records of all of `own`, where it speaks for them."""
-        every = own or (one,)
+    def of(
+        cls, rule: str, sentence: str, metric: str, value: Interval, rows: Sequence[Result]
+    ) -> Finding:
+        """With the evidence of some rows, of which the first speaks."""
+        first = rows[0]
         return cls(
             rule=rule,
-            claim=claim,
-            task=one.task,
-            model=one.model,
-            settings=tuple(dict.fromkeys(each.setting for each in every)),
-            metric=one.leak.metric,
-            figure=one.leak.success.value,
-            interval=(one.leak.success.low, one.leak.success.high),
-            n=one.leak.n,
-            seeds=one.seeds,
-            attack=one.leak.attack,
-            keys=tuple(dict.fromkeys(key for each in every for key in each.keys)),
+            sentence=sentence,
+            task=first.setting.task,
+            model=first.setting.model,
+            metric=metric,
+            value=value,
+            seeds=len(first.setting.seeds),
+            n=first.n,
+            attack="" if metric in ("utility", "cost") else first.attack,
+            settings=tuple(dict.fromkeys(row.name for row in rows)),
+            keys=tuple(dict.fromkeys(key for row in rows for key in row.setting.keys)),
         )
 
     def __str__(self) -> str:
-        return self.claim
+        return self.sentence
 
     def plain(self) -> dict[str, Any]:
-        """Its parts as JSON has them; an interval that does not exist is null."""
-        ends = self.interval
-        return asdict(self) | {"interval": None if any(end != end for end in ends) else list(ends)}
+        """Its parts as JSON has them; numbers that do not exist are null."""
+        ends = [None if end != end else end for end in self.value.ends]
+        interval = None if None in ends[1:] else ends[1:]
+        return asdict(self) | {"value": ends[0], "interval": interval}
 
 
-def called(goal: Goal, attribute: str) -> str:
-    """What an attack looks for: 'inputs', 'attributes (gender)'."""
-    return f"{CALLED[goal]} ({attribute})" if attribute else CALLED[goal]
+def task_name(task: str) -> str:
+    """A task as its authors write it."""
+    return TASKS.get(task, task)
 
 
-def measured(comparison: Comparison, row: Row) -> dict[str, Any]:
-    """What a finding takes from a row of means over seeds."""
-    return {
-        "task": comparison.task,
-        "model": comparison.model,
-        "metric": str(row["metric"]),
-        "figure": float(row["success"]),
-        "interval": (float(row["success_low"]), float(row["success_high"])),
-        "n": int(row["n"]),
-        "seeds": int(row["n_seeds"]),
-        "attack": str(row["attack"]),
-    }
+def listing(words: Iterable[str]) -> str:
+    """'a', 'a and b', 'a, b and c'; each once."""
+    *first, last = dict.fromkeys(words)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
-def keys_of(comparison: Comparison, row: Row) -> tuple[str, ...]:
-    """The records of the setting that a row is about."""
-    return comparison.keys[setting_of(row)]
-
-
-def protects(defense: str) -> frozenset[Goal]:
-    """What a defense is made against; every goal where it does not say, or is not known here."""
-    known = registry.now(defense, registry.defenses())
-    own = known.protects | known.measured_by.keys() if known else frozenset()
-    return frozenset(own) or frozenset(Goal)
-
-
-def listed(words: list[str]) -> str:
-    """'a', 'a and b', 'a, b and c'."""
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+def as_sentence(text: str) -> str:
+    """With a capital first letter."""
+    return text[0].upper() + text[1:]

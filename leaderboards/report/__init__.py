@@ -1,7 +1,7 @@
-"""The report for somebody who decides: what is read, what protects, at which cost, how sure that is.
+"""The report for somebody who decides: what the provider reads, what helps, and what to do next.
 
-Records, or what attacks made of a transcript, come in.
-Out goes one HTML file of two to four pages, which needs nothing besides itself and prints as it looks.
+Records, or what attacks read in a transcript, come in.
+Out goes one HTML file of about two pages, which needs nothing else and prints as it looks.
 """
 
 import lazy_loader

@@ -1,16 +1,30 @@
-"""From whatever holds results to the file of a report."""
+"""From records, or from what attacks read in a transcript, to the file of a report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from leakboard.bench.contracts import LeakboardError, path_of
+from leakboard.bench import __version__
+from leakboard.bench.contracts import LeakboardError, did_you_mean, path_of
 from leakboard.bench.exchange import MANIFEST
-from leakboard.leaderboards.report.asked import asked
-from leakboard.leaderboards.report.writing import write
+from leakboard.bench.records import replacing
+from leakboard.leaderboards.rendering import PLOT_CSS, TABLE_CSS, html_table
+from leakboard.leaderboards.report.advice import advice_on, table_of
+from leakboard.leaderboards.report.exposures import (
+    SUBJECTS,
+    Exposure,
+    exposures_of_leaks,
+    exposures_of_results,
+)
 from leakboard.leaderboards.results import Attacked, Results, attack, load, published
+from leakboard.leaderboards.site import environment
+from leakboard.leaderboards.tables import BUDGET, ResultsTable, check_budget, count
+
+FIRST = "sst2"
+"""The task of most published records."""
 
 
 def report(
@@ -18,30 +32,30 @@ def report(
     to: str | Path = "report.html",
     *,
     task: str | None = None,
-    max_cost: float = 0.02,
+    max_cost: float = BUDGET,
     **attacked: Any,
 ) -> Path:
-    """Writes two to four pages for somebody who decides: what is read, what protects, at which cost, how sure.
+    """Writes two pages for somebody who decides: what the provider reads, what helps, what to do next.
 
-    Of a transcript it says what your own system gives away, and takes from the published records what protects.
+    Of a transcript it says what your own system gives away; what helps comes from the published records.
 
     Args:
         source: records (as `load` takes or returns them); a transcript's folder, which is attacked first; what
             `attack` returns, or the .json file that it was written to.
-        to: the .html file, which holds its figures and needs nothing else; a browser prints it as PDF.
+        to: the .html file, which needs nothing else; a browser prints it as PDF.
         task: the one whose settings are compared; without it sst2, else the one of most defenses.
-        max_cost: the utility that protection may cost, as a share: 0.02 are two points.
-        attacked: of a transcript's folder `model`, `truth` and the rest, as for `attack`.
+        max_cost: points of utility that protection may cost.
+        attacked: of a transcript's folder `model`, `truth` and further arguments of `attack`.
 
     Raises:
-        LeakboardError: whatever is wrong with an argument, or nothing is there to report.
+        LeakboardError: whatever is wrong with an argument, or there is nothing to report.
     """
     place = path_of("to", to)
     assert place is not None
-    wanted = asked(place, task, max_cost)
+    _check(place, max_cost)
     folder = None if isinstance(source, Results | Attacked) else path_of("source", source)
     if folder is not None and (folder / MANIFEST).is_file():
-        found: Results | Attacked = _attacked(folder, attacked)
+        found: Results | Attacked = _attack(folder, attacked)
     elif attacked:
         raise LeakboardError(
             f"{next(iter(attacked))}: goes with the folder of a transcript alone, which {source!r:.60} is not"
@@ -51,13 +65,131 @@ def report(
     else:
         file = Path(source)
         found = Attacked.read(file) if file.suffix == ".json" else load(source)
-    return write(found, wanted, place, published() if isinstance(found, Attacked) else None)
+    if isinstance(found, Attacked):
+        text = _of_transcript(found, published(), task, max_cost)
+    else:
+        text = _of_records(found, task, max_cost)
+    try:
+        with replacing(place) as written:
+            written.write_text(text, "utf-8")
+    except OSError as error:
+        raise LeakboardError(f"{place}: cannot be written ({error.strerror or error})") from error
+    return place
 
 
-def _attacked(folder: Path, given: Mapping[str, Any]) -> Attacked:
+def _check(to: Path, max_cost: float) -> None:
+    """Checks arguments before anything is read or attacked."""
+    if to.suffix != ".html":
+        raise LeakboardError(
+            f"to: a report is one .html file, which a browser prints as PDF; got '{to}'"
+        )
+    if to.is_dir() or not to.parent.is_dir():
+        raise LeakboardError(
+            f"to: {to} is a folder" if to.is_dir() else f"to: there is no folder {to.parent}"
+        )
+    check_budget(max_cost)
+
+
+def _attack(folder: Path, given: Mapping[str, Any]) -> Attacked:
     if "model" not in given or given.get("truth") is None:
         raise LeakboardError(
             f"{folder} is a transcript: give the public model it came from (model) and what was sent (truth), by "
             "which guesses are scored"
         )
     return attack(folder, **given)
+
+
+def _rows_of_task(table: ResultsTable, task: str | None) -> ResultsTable:
+    """The results of one task: the given one, sst2, or that of most defenses."""
+    defenses: dict[str, set[str]] = {}
+    for one in table:
+        defenses.setdefault(one.setting.task, set()).add(one.defense)
+    if task is not None and task not in defenses:
+        raise LeakboardError(f"task: no results of '{task}'. {did_you_mean(task, defenses)}")
+    most = max(defenses, key=lambda name: len(defenses[name]), default="")
+    return table.select(task=task or (FIRST if FIRST in defenses else most))
+
+
+def _of_records(found: Results, task: str | None, budget: float) -> str:
+    table = found.table
+    rows = _rows_of_task(table, task)
+    exposures = exposures_of_results(rows)
+    if not exposures:
+        raise LeakboardError(
+            f"nothing to report of {found.name}: it takes a cell without protection, such as `none`, and an attack "
+            "on it that reads something"
+        )
+    others = sorted({one.setting.task for one in table} - {rows[0].setting.task})
+    about = [("Records", f"{count(len(found.records), 'record')} of {found.name}")]
+    if others:
+        about.append(("Not in this report", f"{', '.join(others)}; choose one with --task"))
+    return _page(
+        exposures,
+        rows,
+        budget,
+        about,
+        lead="Without protection, the provider that computes with your data can read:",
+    )
+
+
+def _of_transcript(found: Attacked, shipped: Results, task: str | None, budget: float) -> str:
+    exposures = exposures_of_leaks(found.leaks)
+    rows = _rows_of_task(shipped.table, task)
+    if not exposures:
+        raise LeakboardError(
+            "nothing to report: no guess was scored. Give the truth (a table with the columns text, label), by which "
+            "attacks are scored"
+        )
+    about = [
+        ("Transcript", f"recorded from your own system; {count(len(found.leaks), 'attack result')}")
+    ]
+    if shipped.version:
+        about.append(("Defenses", f"from the published records, {shipped.version}"))
+    return _page(
+        exposures,
+        rows,
+        budget,
+        about,
+        lead="From what your system sent, whoever receives it can read:",
+        cut_short=found.cut_short,
+    )
+
+
+def _page(
+    exposures: Sequence[Exposure],
+    rows: ResultsTable,
+    budget: float,
+    about: Sequence[tuple[str, str]],
+    lead: str,
+    cut_short: str = "",
+) -> str:
+    goals = [one.goal for one in exposures]
+    setting = rows[0].setting if len(rows) else None
+    task = setting.task if setting else ""
+    advice = advice_on(rows, task, goals, budget) if setting else []
+    table = table_of(advice)
+    style = (files("leakboard.leaderboards.site") / "assets" / "style.css").read_text("utf-8")
+    models = ", ".join(dict.fromkeys(one.setting.model for one in rows))
+    missing = [subject for goal, subject in SUBJECTS.items() if goal not in {*goals}]
+    return (
+        environment("leakboard.leaderboards.report")
+        .get_template("report.html")
+        .render(
+            style=TABLE_CSS + PLOT_CSS + style,
+            lead=lead,
+            cut_short=cut_short,
+            exposures=exposures,
+            advice=advice,
+            table=html_table(table) if table else "",
+            budget=f"{budget:g}",
+            task=task,
+            models=models,
+            missing=missing,
+            attacks=sorted({one.attack for one in exposures}),
+            about=[
+                *about,
+                ("Task of the defenses", f"{task} ({models})"),
+                ("Leakboard", __version__),
+            ],
+        )
+    )

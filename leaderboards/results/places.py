@@ -40,12 +40,13 @@ def name_of(source: str | Path) -> str:
     if Path(source).is_dir():
         return Path(source).resolve().name
     suite = suite_of(source)
-    return suite.name if suite else str(source)
+    return str(source) if suite is None or isinstance(suite, str) else suite.name
 
 
-def suite_of(source: str | Path) -> Suite | None:
-    """The suite that a name, the path of a file or the name of a folder of records means, if any."""
+def suite_of(source: str | Path) -> Suite | str | None:
+    """The suite that the path of a file means, or that of a name or of a folder's name, by its name, if any."""
     folder = Path(source).is_dir()
     name = Path(source).resolve().name if folder else str(source)
-    is_file = not folder and Path(source).suffix in (".yaml", ".yml")
-    return load_suite(name) if is_file or name in suite_names() else None
+    if not folder and Path(source).suffix in (".yaml", ".yml"):
+        return load_suite(name)
+    return name if name in suite_names() else None

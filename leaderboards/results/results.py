@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.records import DataVersion
-from leakboard.leaderboards.figures import Asked, draw
-from leakboard.leaderboards.findings import Finding, chosen, findings
-from leakboard.leaderboards.tables import STRONGEST, Best, RecordSet, export, strongest
+from leakboard.leaderboards.results.best import Best
+from leakboard.leaderboards.tables import STRONGEST, RecordSet, export
+
+if TYPE_CHECKING:
+    from leakboard.leaderboards.findings import Finding
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -19,7 +21,7 @@ class Results(RecordSet):
     """Records of one or several runs: a sequence of records that knows what they show.
 
     `len()` and iteration are over the records, and `+` joins two collections. See `RecordSet` for the
-    attributes: `records`, `name`, `suite`, `folders` and `problems`.
+    attributes: `records`, `name`, `suite`, `folders`, `problems` and `table`.
 
     Attributes:
         version: of published records, the data version that they are; None of others.
@@ -45,19 +47,24 @@ class Results(RecordSet):
         return f"<Results {self.name}: {'; '.join(words)}>"
 
     def best(self) -> Best:
-        """For each setting and goal the strongest attack, its success, and what the setting costs."""
-        return strongest(self._table, self.compared)
+        """One row for each setting and goal: leakage, cost, the strongest attack, and what stands behind them.
+
+        `results/README.md` explains the columns.
+        """
+        return Best.of(self.table)
 
     def findings(self, rule: str | None = None) -> list[Finding]:
         """What the records show, as sentences with their numbers and the keys of the records.
 
         Args:
-            rule: only what this one finds, such as elsewhere.
+            rule: only what this one finds, such as headlines.
 
         Raises:
             LeakboardError: no such rule.
         """
-        return chosen(findings(self.compared), [] if rule is None else [rule])
+        from leakboard.leaderboards.findings import chosen, findings
+
+        return chosen(findings(self.table), [] if rule is None else [rule])
 
     def export(self, path: str | Path) -> Path:
         """Writes `frame()` as .csv, .parquet or .json, and returns the path.
@@ -72,26 +79,32 @@ class Results(RecordSet):
         self,
         kind: str = "tradeoff",
         out: str | Path = "plots",
-        goal: str = "inversion",
+        goal: str | None = None,
         attack: str = STRONGEST,
         against: str | None = None,
+        width: float = 7.0,
     ) -> list[Path]:
         """Draws a figure as PNG, SVG and PDF, and returns the files.
 
         Args:
-            kind: tradeoff (utility against empirical privacy), goals (what each defense protects),
-                memory (exposure of canaries), or for label privacy training, sensitivity, bars, pca.
+            kind: tradeoff (leakage against cost), goals (what each defense hides of everything), printed (beside
+                the numbers of the paper that the suite mirrors), memory (exposure of canaries), or for label
+                privacy training, sensitivity, bars, pca.
             out: the folder.
-            goal: inversion, label, attribute, memorisation or membership; for tradeoff.
-            attack: the one that decides: strongest, paper, or a name; for tradeoff.
+            goal: inputs, labels, attributes, secrets, members or model; without it the first that was attacked.
+                For tradeoff and printed.
+            attack: the one that decides: strongest, paper, or a name.
             against: draw against this instead: cut, or any parameter that was swept; for tradeoff.
+            width: of the figure in inches, such as 3.3 for a column of a paper.
 
         Raises:
             LeakboardError: an unknown word, or nothing to draw.
         """
+        from leakboard.leaderboards.figures import Request, draw
+
         if not self.records:
             raise LeakboardError(f"nothing to draw: {self.name} holds no records")
-        return draw(self, Path(out), kind, Asked(goal, attack, against))
+        return draw(self, Path(out), Request(kind, goal, attack, against, width))
 
     def named(self, name: str) -> Self:
         """The same records under another name, which titles and files of figures bear."""

@@ -24,7 +24,7 @@ from leakboard.bench.records import (
     replacing,
     unpacked,
 )
-from leakboard.bench.suites import load_suite, suite_names
+from leakboard.bench.suites import suite_names
 from leakboard.leaderboards.results.hub import SCHEME, fetched, upload
 from leakboard.leaderboards.results.places import folders_of, name_of, suite_of
 from leakboard.leaderboards.results.results import Results
@@ -54,7 +54,7 @@ def load(*sources: str | Path) -> Results:
             "folders: give a folder of records, or the name of a suite that was run"
         )
     found = [_read(source) for source in sources]
-    return sum(found[1:], found[0])
+    return found[0] if len(found) == 1 else Results.joined(found)  # one alone keeps its version
 
 
 def _read(source: str | Path) -> Results:
@@ -110,7 +110,7 @@ def published(name: str | None = None) -> Results:
     chosen = [one for one in known if name in (None, one)]
     found = [_published(one) for one in chosen]
     version = data_version({one: _print(one) for one in chosen})
-    return replace(sum(found[1:], found[0]).named(name or "published"), version=version)
+    return replace(Results.joined(found).named(name or "published"), version=version)
 
 
 def _print(name: str) -> str:
@@ -189,7 +189,7 @@ def enter(day: date) -> DataVersion:
 
 
 def _published(name: str) -> Results:
-    suite = load_suite(name) if name in suite_names() else None
+    suite = name if name in suite_names() else None
     if CHECKOUT.is_dir():
         store = Store(CHECKOUT / name)
         return Results.of(store.read_all(), name, suite, [store.folder], store.problems)

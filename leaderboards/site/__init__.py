@@ -1,7 +1,7 @@
-"""The static site: a page for each board, method, suite and record.
+"""The static site: a front page that answers a question, pages of methods, findings and records.
 
 Folders of records come in.
-Out goes a folder of pages, figures and downloads, published whole or not at all.
+Out goes a folder of pages, which is replaced as a whole or not at all.
 """
 
 import lazy_loader

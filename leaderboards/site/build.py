@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-import gc
+import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from importlib.resources import as_file, files
 from pathlib import Path
-from typing import NamedTuple
 
 from leakboard.bench.contracts import LeakboardError
-from leakboard.leaderboards.site.draft import Draft
-from leakboard.leaderboards.site.drawing import start
-from leakboard.leaderboards.site.inputs import inputs
-from leakboard.leaderboards.site.previous import Previous, check_place
+from leakboard.leaderboards.findings import CONDITIONS, TITLES, findings
+from leakboard.leaderboards.rendering import PLOT_CSS, TABLE_CSS, html_table
+from leakboard.leaderboards.site.answers import (
+    BUDGETS,
+    Question,
+    first_of,
+    front_data,
+    plot_of,
+    questions_of,
+)
+from leakboard.leaderboards.site.collection import Collection, collect
+from leakboard.leaderboards.site.markup import environment, slug
+from leakboard.leaderboards.site.methods import MethodPages
+from leakboard.leaderboards.site.records_data import VARIABLE, records_data, script
+from leakboard.leaderboards.tables import BUDGET, ResultsTable, results_table
+
+LIST = "leakboard-site.json"
+"""Names every file of a site; a folder without it was not built here and is never replaced."""
+DOCS = "docs"
+ALONE = " data-board hidden"
+"""Hides the link to the board on pages of the documentation, where no board holds them."""
 
 
-class Published(NamedTuple):
-    """How many pages a site has, and how many of them were built: the rest is as it was."""
-
-    pages: int
-    built: int
-
-
-def publish(folders: Sequence[Path], to: Path, docs: Path | None = None) -> Published:
-    """Builds the site of all records in the folders and puts it in the place of an earlier one.
-
-    What would be the same to the byte is carried over from that one.
+def publish(folders: Sequence[Path], to: Path, docs: Path | None = None) -> int:
+    """Builds the site of all records in the folders in the place of an earlier one, and counts its pages.
 
     Args:
         docs: a documentation that was built; the site holds it then, and each leads to the other.
@@ -37,45 +44,130 @@ def publish(folders: Sequence[Path], to: Path, docs: Path | None = None) -> Publ
             be written.
     """
     check_place(to)
-    given, previous = inputs(folders, docs), Previous.at(to)
-    if previous.shows(given):
-        return Published(previous.pages, 0)
-    start()  # processes that draw, which load while this one does
-    from leakboard.leaderboards.site.making import make
-
-    with _nothing_collected():
-        try:
-            to.parent.mkdir(parents=True, exist_ok=True)
-            new = Path(tempfile.mkdtemp(dir=to.parent, prefix=f".{to.name}."))
-        except OSError as error:
-            raise LeakboardError(f"{to}: cannot be written ({error.strerror or error})") from error
-        try:
-            draft = Draft(new, previous, f" ({given.version})" if given.version else "")
-            n = make(folders, given, draft, previous.read(given))
-            draft.finish(given)
-            new.chmod(0o755)  # mkdtemp makes folders for their owner alone
-            check_place(to)  # it may have come into being meanwhile
-            _swap(new, to)
-        except OSError as error:
-            raise LeakboardError(f"{to}: the site could not be written ({error})") from error
-        finally:
-            shutil.rmtree(new, ignore_errors=True)
-    return Published(n, draft.built)
-
-
-@contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Without the garbage collector: all that is read stays, and to look through it takes seconds."""
-    before = gc.isenabled()
-    gc.disable()
+    if docs is not None and not (docs / "index.html").is_file():
+        raise LeakboardError(
+            f"--docs: {docs} holds no index.html; `tox run -e docs` builds the documentation into build/docs"
+        )
+    collection = collect(folders)
     try:
-        yield
+        to.parent.mkdir(parents=True, exist_ok=True)
+        new = Path(tempfile.mkdtemp(dir=to.parent, prefix=f".{to.name}."))
+    except OSError as error:
+        raise LeakboardError(f"{to}: cannot be written ({error.strerror or error})") from error
+    try:
+        pages = write_site(collection, new, docs is not None)
+        if docs is not None:
+            _copy_docs(docs, new / DOCS)
+        (new / LIST).write_text(json.dumps({"files": sorted(files_in(new))}, indent=0), "utf-8")
+        new.chmod(0o755)  # mkdtemp makes folders for their owner alone
+        check_place(to)  # another process may have written there meanwhile
+        swap(new, to)
+    except OSError as error:
+        raise LeakboardError(f"{to}: the site could not be written ({error})") from error
     finally:
-        if before:
-            gc.enable()
+        shutil.rmtree(new, ignore_errors=True)
+    return pages
 
 
-def _swap(new: Path, to: Path) -> None:
+def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> int:
+    """Writes all pages and files of a site into an empty folder, and counts the pages."""
+    table = results_table(collection.records.values())
+    questions, templates = questions_of(table), environment()
+    methods = MethodPages(collection, table, questions)
+    templates.globals |= {
+        "has_docs": has_docs,
+        "data_version": collection.version,
+        "n_records": len(collection.records),
+        "html_table": html_table,
+    }
+
+    def page(path: str, template: str, **variables: object) -> None:
+        root = "../" * path.count("/")
+        text = templates.get_template(template).render(root=root, **variables)
+        place = folder / path
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(text, "utf-8")
+
+    page("index.html", "index.html", notes=collection.notes, **_front(questions))
+    for kind, names in methods.names.items():
+        for name in names:
+            page(f"{kind}s/{slug(name)}.html", "method.html", **methods.page(kind, name))
+    page("methods.html", "methods.html", kinds=methods.groups())
+    page("findings.html", "findings.html", conditions=CONDITIONS, rules=_findings(table))
+    page("records.html", "records.html")
+    _write_assets(folder / "assets")
+    data = folder / "data"
+    data.mkdir()
+    (data / "front.js").write_text(script("leakboardFront", front_data(questions)), "utf-8")
+    (data / "records.js").write_text(script(VARIABLE, records_data(collection)), "utf-8")
+    table.frame().to_csv(data / "results.csv", index=False)
+    return 4 + sum(map(len, methods.names.values()))
+
+
+def _front(questions: Sequence[Question]) -> dict[str, object]:
+    """The variables of the front page: the question it opens with, and its answer."""
+    first = first_of(questions)
+    return {
+        "first": first,
+        "answer": first.answer(BUDGET) if first else None,
+        "plot": plot_of(first) if first else "",
+        "goals": list(dict.fromkeys(question.word for question in questions)),
+        "places": list(dict.fromkeys(question.place for question in questions)),
+        "budgets": [f"{budget:g}" for budget in BUDGETS],
+        "budget": f"{BUDGET:g}",
+    }
+
+
+def _findings(table: ResultsTable) -> dict[str, list[object]]:
+    """All findings, below the title of their rule."""
+    found: dict[str, list[object]] = {}
+    for one in findings(table):
+        found.setdefault(TITLES[one.rule], []).append(one)
+    return found
+
+
+def _write_assets(folder: Path) -> None:
+    folder.mkdir()
+    with as_file(files("leakboard.leaderboards.site") / "assets") as assets:
+        style = (assets / "style.css").read_text("utf-8")
+        (folder / "style.css").write_text(TABLE_CSS + PLOT_CSS + style, "utf-8")
+        shutil.copyfile(assets / "site.js", folder / "site.js")
+
+
+def _copy_docs(docs: Path, to: Path) -> None:
+    """Copies the documentation; on its pages the link to the board is shown."""
+    shutil.copytree(docs, to)
+    for page in to.rglob("*.html"):
+        page.write_text(page.read_text("utf-8").replace(ALONE, ""), "utf-8")
+
+
+def files_in(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+def check_place(to: Path) -> None:
+    """Makes sure that nothing is lost when a site takes this place.
+
+    Raises:
+        LeakboardError: something there is not a site built here, or holds other files.
+    """
+    if to.is_symlink() or (to.exists() and not to.is_dir()):
+        raise LeakboardError(f"{to}: is not a folder; choose another place with --to")
+    if not to.exists() or not any(to.iterdir()):
+        return
+    try:
+        ours = {*json.loads((to / LIST).read_text("utf-8"))["files"], LIST}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise LeakboardError(
+            f"{to}: holds files and is not a site built by leakboard; choose another place with --to"
+        ) from None
+    if foreign := sorted(files_in(to) - ours):
+        raise LeakboardError(
+            f"{to}: holds {foreign[0]}, which leakboard did not write; move it, or choose another place with --to"
+        )
+
+
+def swap(new: Path, to: Path) -> None:
     """Puts the new folder in the place of the old one, which comes back if that fails."""
     if not to.exists():
         new.rename(to)

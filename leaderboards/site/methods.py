@@ -1,136 +1,229 @@
-"""The pages of methods: the verdict first, then settings, what the method is, flags and certificates."""
+"""The pages of defenses and attacks: the verdict, the curve, all settings, the threat model and the source."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+import inspect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
+from leakboard.bench.methods import Attack, Defense, Method, registry
+from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
+from leakboard.leaderboards.site.answers import Question, attack_cell, plot_of, words_of
+from leakboard.leaderboards.site.collection import Collection
+from leakboard.leaderboards.site.markup import page_of
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    Result,
+    ResultsTable,
+    count,
+    curves,
+    display_name,
+    format_interval,
+    goals_of,
+)
 
-from leakboard.bench.contracts import Record
-from leakboard.bench.methods import registry
-from leakboard.bench.scoring import FLAGS, NEEDED, Strengths
-from leakboard.leaderboards.site.cells import Table, aim
-from leakboard.leaderboards.site.content import KINDS, Content
-from leakboard.leaderboards.site.front import Answer, about, answer
-from leakboard.leaderboards.site.links import Links
-from leakboard.leaderboards.site.method_answers import Standing, dots_of, reach, standings_of
-from leakboard.leaderboards.site.method_facts import facts
-from leakboard.leaderboards.site.record_tables import records_table, settings_table
-from leakboard.leaderboards.site.scatter import Dot
-from leakboard.leaderboards.tables import Matrix
-
-Verdict = tuple[list[Standing], list[Dot]]
-"""Where a defense stands, and the chart of its settings."""
+ROOT = "../"
+"""From a page of a method to the front."""
+DEFENSE, ATTACK = "defense", "attack"
 
 
-class Methods:
-    """What stands on the pages of methods, for pages of these links."""
+@dataclass(frozen=True)
+class MethodEntry:
+    """A method in the list of all of them."""
 
-    def __init__(self, shown: Content, links: Links) -> None:
-        self._shown, self._links = shown, links
-
-    @cached_property
-    def known(self) -> dict[str, dict[str, type[Any]]]:
-        """By kind and name the classes that are registered."""
-        return {"defense": dict(registry.defenses()), "attack": dict(registry.attacks())}
+    kind: str
+    name: str
+    title: str
+    about: str
+    results: int
 
     @property
-    def kinds(self) -> dict[str, dict[str, list[tuple[str, str, int, str]]]]:
-        """By kind and by what they hide or look for: name, what it is, number of records, and kind."""
-        kinds: dict[str, dict[str, list[tuple[str, str, int, str]]]] = {}
-        for kind, names in self._shown.methods.items():
-            groups: dict[str, list[tuple[str, str, int, str]]] = {}
+    def page(self) -> str:
+        return page_of(self.kind, self.name)
+
+
+class MethodPages:
+    """What the pages of methods show."""
+
+    def __init__(
+        self, collection: Collection, table: ResultsTable, questions: Sequence[Question]
+    ) -> None:
+        self._collection, self._table, self._questions = collection, table, questions
+        self._curves = curves(table)
+        self._known: dict[str, dict[str, type[Any]]] = {
+            DEFENSE: dict(registry.defenses()),
+            ATTACK: dict(registry.attacks()),
+        }
+        used: dict[str, set[str]] = {DEFENSE: set(), ATTACK: set()}
+        for record in collection.records.values():
+            used[DEFENSE].add(record.cell.defense.name)
+            used[ATTACK] |= {leak.attack.name for leak in record.leaks}
+        self.names = {kind: sorted({*own, *used[kind]}) for kind, own in self._known.items()}
+
+    def groups(self) -> dict[str, dict[str, list[MethodEntry]]]:
+        """All methods by kind, and by the goal they are made for."""
+        found: dict[str, dict[str, list[MethodEntry]]] = {}
+        for kind, names in self.names.items():
             for name in names:
-                cls = self.known[kind].get(name)
-                words = (
-                    facts(cls)["paragraphs"][0]
-                    if cls
-                    else "No method of this name is part of this version."
+                cls = self._known[kind].get(name)
+                own = (
+                    goals_of(name) if kind == DEFENSE else cls.threat.goals if cls else frozenset()
                 )
-                cells = len(self._shown.using[kind].get(name, []))
-                groups.setdefault(about(kind, name, cls), []).append((name, words, cells, kind))
-            kinds[f"{kind}s"] = dict(sorted(groups.items()))
-        return kinds
-
-    @cached_property
-    def _answers(self) -> list[tuple[Matrix, Answer]]:
-        return [(matrix, answer(matrix, self._links)) for matrix in self._shown.matrices]
-
-    @cached_property
-    def _by_attack(self) -> dict[str, pd.DataFrame]:
-        """The rows of each attack; to look for them one by one would take longer."""
-        by = self._shown.frame.groupby("attack", sort=False)
-        return {str(name): own for name, own in by if name}
-
-    def _reach(self, attack: str) -> Table | None:
-        own = self._by_attack.get(attack)
-        return None if own is None else reach(own, self._links)
-
-    @cached_property
-    def _verdicts(self) -> dict[str, Verdict]:
-        return {}
-
-    def verdict(self, kind: str, name: str) -> Verdict:
-        """Of a defense; of an attack its records alone decide what is shown, and there is none."""
-        if kind != KINDS[0]:
-            return [], []
-        if name not in self._verdicts:
-            self._verdicts[name] = standings_of(name, self._answers), self._dots(name)
-        return self._verdicts[name]
-
-    def _dots(self, defense: str) -> list[Dot]:
-        """In the first comparison where what it hides was looked for."""
-        for matrix, one in self._answers:
-            if any(line.defense == defense for line in matrix.lines):
-                found = list(dots_of(defense, matrix, one, self._links))
-                if any(not dot.pale for dot in found):
-                    return found
-        return []
+                group = ", ".join(word for goal, word in GOAL_WORDS.items() if goal in own)
+                about = facts(cls)["paragraphs"][0] if cls else "Not part of this installation."
+                title = display_name(name) if kind == DEFENSE else name
+                entry = MethodEntry(kind, name, title, about, len(self._results(kind, name)))
+                found.setdefault(f"{kind}s", {}).setdefault(group, []).append(entry)
+        order = [*GOAL_WORDS.values()]
+        return {
+            kind: dict(sorted(own.items(), key=lambda item: _place(item[0], order)))
+            for kind, own in found.items()
+        }
 
     def page(self, kind: str, name: str) -> dict[str, Any]:
-        """One defense or attack."""
-        shown, links = self._shown, self._links
-        cls = self.known[kind].get(name)
-        rows = shown.settings[shown.settings[kind] == name]
-        records = shown.using[kind].get(name, [])
-        raised = [
-            flag
-            for record in records
-            for index, leak in enumerate(record.leaks)
-            if name == (leak.attack.name if kind == "attack" else record.cell.defense.name)
-            for flag in shown.flags.get((record.key, index), ())
-        ]
-        if kind == "defense":
-            raised += [flag for r in records for flag in shown.flags.get((r.key, -1), ())]
-        stands, dots = self.verdict(kind, name)
+        """The variables of the template of one method."""
+        cls, rows = self._known[kind].get(name), self._results(kind, name)
         return {
             "kind": kind,
             "name": name,
+            "title": display_name(name) if kind == DEFENSE else name,
             "about": facts(cls) if cls else None,
-            "stands": stands,
-            "dots": dots,
-            "reach": self._reach(name) if kind == "attack" else None,
-            "listed": settings_table(rows, shown.keys, links) if len(rows) else None,
-            "records": records_table(records, shown.words, links) if records else None,
-            "flags": {flag: (raised.count(flag), FLAGS[flag]) for flag in FLAGS if flag in raised},
-            "certificates": certificates(records, shown.strengths, kind, name),
+            "verdicts": self._verdicts(kind, name, rows),
+            "plot": self._plot(name) if kind == DEFENSE else "",
+            "settings": _settings(kind, rows) if rows else None,
+            "submissions": self._submissions(kind, name),
         }
 
+    def _results(self, kind: str, name: str) -> list[Result]:
+        if kind == DEFENSE:
+            return [one for one in self._table if one.defense == name]
+        return [one for one in self._table if one.attack == name]
 
-def certificates(
-    records: Sequence[Record], sure: Strengths, kind: str, name: str
-) -> list[tuple[str, str, str]]:
-    """(what is certified, where, key) of each undefended cell on which an attack is shown to work."""
-    found: dict[tuple[str, str], str] = {}
-    for record in records:
-        for index, leak in enumerate(record.leaks if record.undefended else ()):
-            who = leak.attack.name if kind == "attack" else record.cell.defense.name
-            if sure.get((record.key, index), 0.0) >= NEEDED and who == name:
-                guessed = aim(leak.goal, leak.attribute)
-                what = f"{leak.attack.name} ({guessed}, reads {leak.channel or 'nothing'})"
-                cell = record.cell
-                where = f"{cell.task}, {cell.model}, cut {cell.cut}, on {cell.defense.name}"
-                found.setdefault((what, where), record.key)
-    return [(what, where, key) for (what, where), key in found.items()]
+    def _verdicts(self, kind: str, name: str, rows: Sequence[Result]) -> list[str]:
+        if kind == ATTACK:
+            if not rows:
+                return []
+            tasks = dict.fromkeys(one.setting.task for one in rows)
+            return [
+                f"It is the strongest attack on {count(len(rows), 'setting')} of {count(len(tasks), 'task')}: "
+                f"{', '.join(tasks)}."
+            ]
+        own = [curve for curve in self._curves if curve.defense == name]
+        return [" ".join(words_of(curve)) for curve in own if curve.results[0].is_made_for_goal]
+
+    def _plot(self, name: str) -> Any:
+        """Where the defense has most settings with a leakage and a cost."""
+        found = [
+            (len(curve.priced), question)
+            for question in self._questions
+            for curve in question.curves
+            if curve.defense == name
+        ]
+        if not found:
+            return ""
+        return plot_of(max(found, key=lambda item: item[0])[1], only=name, root=ROOT)
+
+    def _submissions(self, kind: str, name: str) -> list[Any]:
+        if kind == ATTACK:
+            return []
+        found = {
+            one.model_dump_json(): one
+            for key, manifests in self._collection.submissions.items()
+            if key in self._collection.records
+            and self._collection.records[key].cell.defense.name == name
+            for one in manifests
+        }
+        return list(found.values())
+
+
+def _place(group: str, order: Sequence[str]) -> list[int]:
+    """Groups stand in the order of goals, those of no goal last."""
+    return [order.index(word) for word in group.split(", ")] if group else [len(order)]
+
+
+def _settings(kind: str, rows: Iterable[Result]) -> Table:
+    columns = [
+        Column("setting"),
+        Column("task"),
+        Column("goal"),
+        Column(
+            "leakage", help="Share of what attacks read without the defense that they still read"
+        ),
+        Column("points lost", align="right", help="Points of utility lost against no protection"),
+        Column(
+            "strongest attack", help="Its success, beside that on the undefended model and guessing"
+        ),
+        Column("records"),
+    ]
+    return Table(
+        "All settings, and the strongest attack on each",
+        columns,
+        [_setting(kind, one) for one in rows],
+    )
+
+
+def _setting(kind: str, one: Result) -> list[Cell | str]:
+    setting = one.setting
+    name = (setting.label if kind == DEFENSE else one.name) or one.name
+    link = page_of(DEFENSE, one.defense, ROOT) if kind == ATTACK else ""
+    goal = GOAL_WORDS[one.goal] + (f" ({one.attribute})" if one.attribute else "")
+    cost = (
+        Cell(format_interval(one.cost, 1), sort=one.cost.value)
+        if one.has_cost
+        else Cell("–", help=one.cost_reason)
+    )
+    if one.has_cost and not one.is_equally_tuned:
+        cost = Cell(cost.text, "not tuned alike", sort=cost.sort)
+    leakage = leakage_cell(one.leakage)
+    if not one.is_certified:
+        leakage = Cell(leakage.text, tone="muted", help=one.reason)
+    return [
+        Cell(name, link=link),
+        Cell(setting.task, f"{setting.model}, cut {setting.cut}"),
+        Cell(goal),
+        leakage,
+        cost,
+        attack_cell(one, ROOT),
+        Cell(count(len(setting.seeds), "seed"), link=f"{ROOT}records.html#{setting.keys[0]}"),
+    ]
+
+
+def facts(cls: type[Method]) -> dict[str, Any]:
+    """What the class of a method declares: its docstring, source, threat model and parameters."""
+    threat: dict[str, str] = {}
+    if issubclass(cls, Attack):
+        threat = {
+            "guesses": _listed(cls.threat.goals),
+            "reads any of": _listed(cls.threat.reads) or "nothing",
+            "knows": _listed(cls.threat.knows) or "nothing else",
+        }
+    elif issubclass(cls, Defense):
+        by = [f"{goal}: {', '.join(names)}" for goal, names in cls.measured_by.items()]
+        threat = {
+            "the other party sees": _listed(cls.emits),
+            "trains for": _listed(cls.objectives),
+            "attacks of its authors": "; ".join(by) or "–",
+        }
+    paragraphs = inspect.cleandoc(cls.__doc__ or "").split("\n\n")
+    return {
+        "paragraphs": [" ".join(paragraph.split()) for paragraph in paragraphs],
+        "source": cls.source,
+        "version": cls.version,
+        "costly": issubclass(cls, Attack) and cls.costly,
+        "threat": threat,
+        "parameters": [
+            (name, _default(field.get_default()), " ".join((field.description or "").split()))
+            for name, field in cls.model_fields.items()
+        ],
+    }
+
+
+def _default(value: Any) -> str:
+    if value is None:
+        return "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(sorted(names))

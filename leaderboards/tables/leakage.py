@@ -48,6 +48,7 @@ class Reading:
     """
 
     candidate: Candidate
+    version: int
     metric: str
     success: Interval
     chance: float
@@ -129,7 +130,15 @@ def _reading(
     where = (leak.attack.name, params, str(leak.channel), step)
     interval = Interval(success.value, success.low, success.high)
     return Reading(
-        where, leak.metric, interval, success.chance, baseline, leak.ceiling, success.n, kept
+        where,
+        leak.attack.version,
+        leak.metric,
+        interval,
+        success.chance,
+        baseline,
+        leak.ceiling,
+        success.n,
+        kept,
     )
 
 

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from leakboard.bench.contracts import Record
-from leakboard.bench.records import differing
-from leakboard.leaderboards.tables.comparisons import Comparison, comparisons
-from leakboard.leaderboards.tables.deciding import Decided
-from leakboard.leaderboards.tables.frame import frame, in_order
-from leakboard.leaderboards.tables.printed import mirrored
+from leakboard.bench.records import collector_paused, differing
+from leakboard.leaderboards.tables.frame import frame, sort_records
+from leakboard.leaderboards.tables.printed import mirrored_points
+from leakboard.leaderboards.tables.results import ResultsTable, results_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,14 +28,14 @@ class RecordSet:
         records: each cell once, in the order in which tables show them. A record holds everything
             that is kept of its cell; `results/README.md` explains each field.
         name: of the suite or the folder.
-        suite: what was run, where that is known; a paper that it mirrors is drawn beside it.
+        run: the suite that was run, where that is known, or its name; see `suite`.
         folders: where the records lie.
         problems: what could not be read, or does not agree, in sentences.
     """
 
     records: tuple[Record, ...]
     name: str = "records"
-    suite: Suite | None = None
+    run: Suite | str | None = None
     folders: tuple[Path, ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -45,7 +44,7 @@ class RecordSet:
         cls,
         records: Sequence[Record],
         name: str = "records",
-        suite: Suite | None = None,
+        run: Suite | str | None = None,
         folders: Sequence[Path] = (),
         problems: Sequence[str] = (),
     ) -> Self:
@@ -64,8 +63,8 @@ class RecordSet:
                 )
             else:
                 found[record.key] = record if first is record else record.merged(first)
-        ordered = tuple(in_order(list(found.values())))
-        return cls(ordered, name, suite, tuple(folders), tuple(dict.fromkeys(told)))
+        ordered = tuple(sort_records(list(found.values())))
+        return cls(ordered, name, run, tuple(folders), tuple(dict.fromkeys(told)))
 
     def __len__(self) -> int:
         return len(self.records)
@@ -76,14 +75,18 @@ class RecordSet:
     def __add__(self, other: RecordSet) -> Self:
         if not isinstance(other, RecordSet):
             return NotImplemented
-        name = self.name if self.name == other.name else f"{self.name} + {other.name}"
-        suite = self.suite if self.suite == other.suite else None
-        return self.of(
-            [*self.records, *other.records],
-            name,
-            suite,
-            tuple(dict.fromkeys([*self.folders, *other.folders])),
-            [*self.problems, *other.problems],
+        return self.joined([self, other])
+
+    @classmethod
+    def joined(cls, parts: Sequence[RecordSet]) -> Self:
+        """Several collections as one; its name is that of all parts, or theirs with a plus between them."""
+        runs = [part.run for part in parts]
+        return cls.of(
+            [record for part in parts for record in part.records],
+            " + ".join(dict.fromkeys(part.name for part in parts)),
+            runs[0] if all(run == runs[0] for run in runs) else None,
+            tuple(dict.fromkeys(folder for part in parts for folder in part.folders)),
+            [problem for part in parts for problem in part.problems],
         )
 
     @cached_property
@@ -91,9 +94,19 @@ class RecordSet:
         return frame(self.records)
 
     @cached_property
-    def compared(self) -> list[Comparison]:
-        """The records in groups in which only what is alike is compared."""
-        return comparisons(self.records, Decided(self._table))
+    def suite(self) -> Suite | None:
+        """What was run; a paper that it mirrors is drawn beside it."""
+        if not isinstance(self.run, str):
+            return self.run
+        from leakboard.bench.suites import load_suite  # it loads every method
+
+        return load_suite(self.run)
+
+    @cached_property
+    def table(self) -> ResultsTable:
+        """The results: one row for each setting and goal."""
+        with collector_paused():
+            return results_table(self.records)
 
     def frame(self) -> pd.DataFrame:
         """One row per cell and leak; `results/README.md` explains the columns."""
@@ -104,7 +117,7 @@ class RecordSet:
         """What figures draw of the paper that the suite mirrors; None where it mirrors none."""
         if self.suite is None or self.suite.paper is None:
             return None
-        return mirrored(self.suite.paper).dropna(subset=["utility", "ep"], how="all")
+        return mirrored_points(self.suite.paper).dropna(subset=["utility", "ep"], how="all")
 
     @cached_property
     def by_folder(self) -> dict[str, frozenset[str]]:

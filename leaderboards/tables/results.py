@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pandas as pd
 
 from leakboard.bench.contracts import Goal, Record
-from leakboard.bench.methods import registry
 from leakboard.bench.scoring import UNTUNED, twin_settings
+from leakboard.leaderboards.tables.defenses import display_name, goals_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
     Interval,
@@ -19,12 +19,12 @@ from leakboard.leaderboards.tables.intervals import (
 from leakboard.leaderboards.tables.leakage import (
     NOT_CERTIFIED,
     Aim,
+    Candidate,
     Certification,
     Leakage,
     Strongest,
     closest_twin,
     leakage,
-    readings,
     strongest,
 )
 from leakboard.leaderboards.tables.settings import Cost, Group, Setting, groups_of
@@ -67,6 +67,7 @@ class Result:
     twin_success: Interval
     twin_advantage: Interval
     attack: str
+    attack_version: int
     channel: str
     n: int
     twin_keys: tuple[str, ...]
@@ -139,6 +140,7 @@ class Result:
             **_columns("leakage", self.leakage),
             "certification": self.certification,
             "attack": self.attack,
+            "attack_version": self.attack_version,
             "channel": self.channel,
             "metric": self.metric,
             **_columns("success", self.success),
@@ -154,19 +156,9 @@ class Result:
         }
 
 
+Attacks = Collection[str] | Callable[[Candidate], bool] | None
+"""Attacks that count: their names, or a test of a candidate; None: all."""
 COST_FIELDS = ("setting", "cost", "cost_by_seed", "cost_reason", "is_equally_tuned")
-
-
-def display_name(defense: str) -> str:
-    """A defense as its authors write it."""
-    cls = registry.now(defense, registry.defenses())
-    return (cls.display_name if cls else "") or defense
-
-
-def goals_of(defense: str) -> frozenset[Goal]:
-    """The goals against which a defense is made; none for baselines and unknown methods."""
-    cls = registry.now(defense, registry.defenses())
-    return frozenset() if cls is None else frozenset({*cls.protects, *cls.measured_by})
 
 
 class ResultsTable(Sequence[Result]):
@@ -195,6 +187,10 @@ class ResultsTable(Sequence[Result]):
 
         return ResultsTable(filter(agrees, self._rows), self.groups)
 
+    def under(self, attacks: Attacks) -> ResultsTable:
+        """The same settings as some attacks alone see them; the twins' attackers are restricted alike."""
+        return _table(self.groups, attacks)
+
     def frame(self) -> pd.DataFrame:
         """One row per setting and goal; `results/README.md` explains the columns."""
         return pd.DataFrame([row.row() for row in self._rows])
@@ -206,13 +202,21 @@ class ResultsTable(Sequence[Result]):
 RESULT_FIELDS = {field.name for field in fields(Result)} | {"defense"}
 
 
-def results_table(records: Iterable[Record]) -> ResultsTable:
+def results_table(records: Iterable[Record], attacks: Attacks = None) -> ResultsTable:
     """Computes the table: for each setting and goal utility, cost and leakage.
 
     A goal at which no attack could read anything has no row.
+
+    Args:
+        attacks: those among which the strongest is looked for, such as a paper's own.
     """
-    groups = groups_of(records)
-    attacked = {id(setting): _by_aim(setting) for group in groups for setting in group.settings}
+    return _table(groups_of(records), attacks)
+
+
+def _table(groups: Sequence[Group], attacks: Attacks) -> ResultsTable:
+    attacked = {
+        id(setting): _by_aim(setting, attacks) for group in groups for setting in group.settings
+    }
     twins = _Twins(groups, attacked)
     rows: list[Result] = []
     for group in groups:
@@ -223,11 +227,16 @@ def results_table(records: Iterable[Record]) -> ResultsTable:
     return ResultsTable(rows, groups)
 
 
-def _by_aim(setting: Setting) -> dict[Aim, Strongest]:
+def _by_aim(setting: Setting, attacks: Attacks) -> dict[Aim, Strongest]:
+    def counts(candidate: Candidate) -> bool:
+        if attacks is None:
+            return True
+        return attacks(candidate) if callable(attacks) else candidate[0] in attacks
+
     found: dict[Aim, dict[int, Any]] = {}
-    for seed, record in setting.records.items():
-        for aim, own in readings(record).items():
-            found.setdefault(aim, {})[seed] = own
+    for aim, by_seed in setting.readings.items():
+        for seed, own in by_seed.items():
+            found.setdefault(aim, {})[seed] = {c: one for c, one in own.items() if counts(c)}
     order = list(Goal)
     chosen = {aim: strongest(by_seed) for aim, by_seed in found.items()}
     return {
@@ -264,6 +273,7 @@ def _result(setting: Setting, aim: Aim, mine: Strongest, cost: Cost, twins: _Twi
         twin_success=twin.success if twin else MISSING,
         twin_advantage=twin.advantage if twin else MISSING,
         attack=mine.attack,
+        attack_version=leading.version,
         channel=leading.candidate[2],
         n=min(one.n for one in mine.by_seed.values()),
         twin_keys=keys,

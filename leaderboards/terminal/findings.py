@@ -9,16 +9,26 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from leakboard.leaderboards.findings import RULES, Finding
-from leakboard.leaderboards.tables import counted
+from leakboard.leaderboards.findings import CONDITIONS, TITLES, Finding
+from leakboard.leaderboards.tables import count
+
+FIRST = 10
+"""Sentences that are shown where not all are asked for."""
 
 
-def findings_text(found: Sequence[Finding]) -> Iterator[RenderableType]:
-    """Below each rule's question its claims, and after each claim what stands behind it."""
-    for rule, claims in groupby(found, key=lambda one: one.rule):
-        yield Text.assemble((RULES[rule][1], "bold"), f" ({rule})")
-        for one in claims:
-            more = f" and {counted(len(one.keys) - 1, 'more record')}" if len(one.keys) > 1 else ""
-            behind = f"n = {one.n:,}, {counted(one.seeds, 'seed')}, {one.keys[0]}{more}"
-            yield Padding(Text.assemble(one.claim, "\n", (behind, "dim")), (0, 0, 1, 2))
-    yield Text(counted(len(found), "finding"))
+def findings_text(found: Sequence[Finding], everything: bool) -> Iterator[RenderableType]:
+    """The first ten sentences, or below each rule's title its sentences with what stands behind them."""
+    if not everything:
+        for one in found[:FIRST]:
+            yield Text(one.sentence)
+        shown = min(FIRST, len(found))
+        yield Text(f"{shown} of {count(len(found), 'finding')}; all with --all", "dim")
+        return
+    yield Padding(Text(CONDITIONS, "dim"), (0, 0, 1, 0))
+    for rule, sentences in groupby(found, key=lambda one: one.rule):
+        yield Text.assemble((TITLES[rule], "bold"), f" ({rule})")
+        for one in sentences:
+            keys = f"{one.keys[0]} and {count(len(one.keys) - 1, 'more record')}"
+            behind = f"{count(one.seeds, 'seed')}, records {keys if one.keys[1:] else one.keys[0]}"
+            yield Padding(Text.assemble(one.sentence, "\n", (behind, "dim")), (0, 0, 1, 2))
+    yield Text(count(len(found), "finding"))

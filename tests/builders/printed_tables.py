@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from boards import cell
 
-from leakboard.leaderboards.tables.beside import beside, worded
-from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.paper_tables import paper_tables
+from leakboard.leaderboards.tables.results import results_table
 
 SST2 = {"task": "sst2"}
 
@@ -19,13 +19,12 @@ def laid(paper, artefact, **folders):
     """The printed table for its first model, beside the records of some folders."""
     every = {record.key: record for own in folders.values() for record in own}
     keys = {name: frozenset(record.key for record in own) for name, own in folders.items()}
-    records = list(every.values())
-    return beside(paper, artefact, frame(records), records, keys)[0]
+    return paper_tables(results_table(every.values()), keys, [(paper, artefact)])[0]
 
 
 def row_of(one, **stated):
     """The row of a printed table in which these words stand."""
-    told = worded(one)
+    told = one.frame()
     for name, value in stated.items():
         told = told[told[name] == value]
     (row,) = told.to_dict("records")

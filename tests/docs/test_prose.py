@@ -20,7 +20,7 @@ LONGEST = 35
 """Words of a sentence; most have fewer than 25."""
 NOT_PROSE = (
     re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL),
-    re.compile(r"<!-- (findings|papers):.*?<!-- /\1 -->", re.DOTALL),
+    re.compile(r"<!-- (findings|claims|papers):.*?<!-- /\1 -->", re.DOTALL),
     re.compile(r"^(?: {4}|\t|\||#|:::|<|--8<).*$", re.MULTILINE),
 )
 """Code, generated blocks, tables, headings and directives."""

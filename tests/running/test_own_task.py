@@ -60,8 +60,7 @@ def test_nothing_is_flagged_that_a_reader_must_explain_away(results):
     told = scored[scored["flags"] != ""]
     assert set(told["flags"]) <= {"uncertified-attack"}
     best = results.best()
-    assert (best[best["goal"] != ""]["standing"] == "certified").all(), best.to_string()
-    assert (best["note"] == "").all()
+    assert (best["certification"] == "certified").all(), best.to_string()
 
 
 def test_attacks_of_four_classes_earn_certificates_far_from_perfect_ones(results):
@@ -76,7 +75,7 @@ def test_attacks_of_four_classes_earn_certificates_far_from_perfect_ones(results
 
 def test_boards_and_findings_stand_on_it(results):
     claims = [str(one) for one in results.findings()]
-    assert any(
-        "sap, made to hide inputs" in claim and "gives away labels" in claim for claim in claims
+    assert any(claim.startswith("Labels also leak under") and "SAP" in claim for claim in claims), (
+        claims
     )
     assert lb.choose("tickets", "inputs", max_cost=1.0, records=results)

@@ -6,10 +6,8 @@ import pytest
 from boards import seeds
 
 from leakboard.bench.contracts.cell import MethodSpec
-from leakboard.leaderboards.tables.changed import changes
+from leakboard.leaderboards.tables.changes import changes
 from leakboard.leaderboards.tables.record_set import RecordSet
-
-pytestmark = pytest.mark.usefixtures("certified")
 
 NONE = seeds("none", [0.9, 0.91, 0.92], [0.9, 0.9, 0.9])
 SAP = seeds("sap", [0.8, 0.81, 0.82], [0.5, 0.51, 0.52], params={"eta": 75.0})
@@ -45,7 +43,7 @@ def test_equal_records_have_no_changes_whatever_their_order():
 def test_settings_come_and_go_by_name():
     found = changed(NONE, SAP)
     assert [(one.kind, one.setting, one.what) for one in found] == [
-        ("new", "sap", "setting"),
+        ("new", "sap, η = 75", "setting"),
         ("gone", "none", "setting"),
     ]
 
@@ -56,7 +54,7 @@ def test_another_version_of_a_method_is_the_reason_and_the_difference_is_paired_
     (change,) = changed(SAP, new)
     assert (change.kind, change.what, change.why) == (
         "changed",
-        "inversion",
+        "inputs",
         ("method: sap version 1 → 2",),
     )
     assert change.difference.value == pytest.approx(0.101)
@@ -99,7 +97,7 @@ def test_a_stronger_attacker_is_the_reason():
         }
     )
     (change,) = changed([old], [old.model_copy(update={"leaks": [leak, stronger]})])
-    assert change.why == ("attacker: eia-nn version 1 → eia-map version 3",)
+    assert change.why == ("attack: eia-nn version 1 → eia-map version 3",)
     # One seed: the interval is that of both cells together.
     assert change.difference.low == pytest.approx(0.2 - (0.01**2 * 2) ** 0.5)
 

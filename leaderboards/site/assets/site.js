@@ -3,333 +3,184 @@
 const root = document.documentElement;
 const systemDark = matchMedia("(prefers-color-scheme: dark)");
 
-// Some browsers keep no storage for pages from disk; the theme then lasts for one page.
-function remembered() {
+// Theme: some browsers keep no storage for pages from disk; the choice then lasts for one page.
+function storedTheme() {
   try { return localStorage.getItem("theme"); } catch { return null; }
 }
-function remember(theme) {
-  try { localStorage.setItem("theme", theme); } catch { /* nothing to be done */ }
+function storeTheme(theme) {
+  try { localStorage.setItem("theme", theme); } catch { /* not stored */ }
 }
 const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : systemDark.matches);
-if (["light", "dark"].includes(remembered())) root.dataset.theme = remembered();
+if (["light", "dark"].includes(storedTheme())) root.dataset.theme = storedTheme();
 
-// Figures -----------------------------------------------------------------------------------------
-
-// The same mixture as that of .mark in the style sheet.
-function shade(colour) {
-  if (!isDark()) return colour;
-  const part = (at) => Math.round((parseInt(colour.slice(at, at + 2), 16) + 255) / 2);
-  return `rgb(${part(1)},${part(3)},${part(5)})`;
+function setUpTheme() {
+  const button = document.getElementById("theme");
+  const name = () => { button.textContent = isDark() ? "Light theme" : "Dark theme"; };
+  button.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    storeTheme(root.dataset.theme);
+    name();
+  });
+  systemDark.addEventListener("change", name);
+  button.hidden = false;
+  name();
 }
 
-function themed(figure) {
-  const ink = isDark() ? "#e3e6e9" : "#1b1f23", muted = isDark() ? "#9aa4ae" : "#59636e";
-  const line = isDark() ? "#31373d" : "#e6e9ec", paper = isDark() ? "#14171a" : "#ffffff";
-  const axis = { gridcolor: line, zeroline: false, linecolor: muted, ticks: "outside", tickcolor: line };
-  const data = figure.data.map((trace) => {
-    const meta = trace.meta || {};
-    const colour = meta.ink ? muted : meta.colour && shade(meta.colour);
-    const more = { ...trace, line: { ...trace.line, color: colour } };
-    if (!trace.marker) return more;
-    return {
-      ...more,
-      marker: { ...trace.marker, color: colour, line: { color: paper, width: 1 } },
-      error_x: { ...trace.error_x, color: colour },
-      error_y: { ...trace.error_y, color: colour },
-    };
+const inHash = () => new URLSearchParams(location.hash.slice(1));
+function setHash(words) {
+  try { history.replaceState(null, "", `#${words}`); } catch { location.hash = words; }
+}
+
+// Front page: all answers were built before; the script shows the chosen one.
+function setUpFront() {
+  const { parts, questions } = window.leakboardFront, form = document.getElementById("question");
+  const { hide, on, lose } = form.elements;
+  const first = [hide.value, on.value, lose.value];
+  const places = [...on.options].map((option) => option.value);
+
+  function show() {
+    const known = questions[hide.value], place = on.value;
+    on.replaceChildren(...places.filter((one) => one in known).map((one) => new Option(one, one)));
+    if (place in known) on.value = place;
+    const { plot, unranked, budgets } = known[on.value], [sentence, table] = budgets[lose.value];
+    document.getElementById("answer").textContent = sentence;
+    // HTML that the build wrote and escaped.
+    document.getElementById("table").innerHTML = parts[table];
+    document.getElementById("plot").innerHTML = parts[plot];
+    const details = document.getElementById("unranked");
+    details.hidden = !parts[unranked];
+    details.querySelector("ul").innerHTML = parts[unranked];
+  }
+  function choose(select, value) {
+    if (value !== null && [...select.options].some((one) => one.value === value)) select.value = value;
+  }
+  function read() {
+    const asked = inHash();
+    choose(hide, asked.get("hide") ?? first[0]);
+    on.replaceChildren(...places.map((one) => new Option(one, one)));
+    choose(on, asked.get("on") ?? first[1]);
+    choose(lose, asked.get("lose") ?? first[2]);
+    show();
+  }
+  form.addEventListener("change", () => {
+    show();
+    setHash(new URLSearchParams({ hide: hide.value, on: on.value, lose: lose.value }));
   });
-  const given = figure.layout;
-  const shapes = (given.shapes || []).map((shape) => ({
-    ...shape,
-    line: { ...shape.line, color: muted },
-    fillcolor: shape.type === "rect" ? (isDark() ? "rgba(154,164,174,.15)" : "rgba(89,99,110,.1)") : undefined,
+  form.addEventListener("submit", (event) => event.preventDefault());
+  window.addEventListener("hashchange", read);
+  form.hidden = false;
+  read();
+}
+
+// Records -----------------------------------------------------------------------------------------
+
+function element(tag, text = "", attributes = {}) {
+  const made = document.createElement(tag);
+  made.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+const number = (value, digits = 2) => (value === null || value === undefined ? "–" : value.toFixed(digits));
+
+function setUpRecords() {
+  const { words, records, pages } = window.leakboardRecords, FEW = 100;
+  const table = document.getElementById("records"), form = document.getElementById("filters");
+  const more = document.getElementById("more"), detail = document.getElementById("record");
+  const page = (kind, name) => `${kind}s/${pages[name] ?? name}.html`;
+  const all = records.map(([key, folder, task, model, defense, params, status, reason, metric, cut, seed, utility, leaks, submitted]) => ({
+    key, folder: words[folder], task: words[task], model: words[model], defense: words[defense], params: words[params],
+    status: words[status], reason: words[reason], metric: words[metric], cut, seed, utility, leaks, submitted,
   }));
-  return [data, {
-    ...given, shapes,
-    xaxis: { ...axis, ...given.xaxis, fixedrange: true },
-    yaxis: { ...axis, ...given.yaxis, automargin: true, fixedrange: true },
-    font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink },
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    hoverlabel: { bgcolor: paper, bordercolor: muted, font: { color: ink }, align: "left" },
-    hovermode: "closest", showlegend: false,
-    margin: { l: 50, r: 10, t: 10, b: 45 },
-  }];
-}
+  let limit = FEW;
 
-async function draw() {
-  if (!window.Plotly) return;
-  for (const source of document.querySelectorAll("script[data-plot]")) {
-    const place = document.getElementById(`plot-${source.dataset.plot}`), first = !place.data;
-    const [data, layout] = themed(JSON.parse(source.textContent));
-    const keys = [...document.getElementById(`legend-${source.dataset.plot}`).children];
-    // A change of theme keeps what the reader has hidden.
-    keys.forEach((key, at) => { data[at].visible = key.getAttribute("aria-pressed") === "true"; });
-    await Plotly.react(place, data, layout, { responsive: true, displayModeBar: false });
-    if (first) {
-      keys.forEach((key, at) => key.addEventListener("click", () => {
-        const visible = key.getAttribute("aria-pressed") !== "true";
-        key.setAttribute("aria-pressed", String(visible));
-        Plotly.restyle(place, { visible }, [at]);
-      }));
-      place.on("plotly_click", ({ points: [point] }) => {
-        if (typeof point.customdata === "string") location.href = point.customdata;
-      });
+  function row(one) {
+    const made = document.createElement("tr"), key = element("th", "", { scope: "row" });
+    key.append(element("a", one.key, { href: `#${one.key}` }));
+    const defense = element("td", one.defense);
+    defense.append(element("small", one.params));
+    made.append(
+      key, defense, element("td", one.task), element("td", `${one.model}, cut ${one.cut}`),
+      element("td", one.seed, { class: "right" }), element("td", number(one.utility[0]), { class: "right" }),
+      element("td", new Set(one.leaks.map((leak) => leak[0])).size, { class: "right" }), element("td", one.status),
+    );
+    return made;
+  }
+  function list() {
+    const chosen = new FormData(form), wanted = chosen.get("search").toLowerCase().trim();
+    const fits = all.filter((one) => ["task", "defense", "status"].every((name) => !chosen.get(name) || one[name] === chosen.get(name))
+      && (!wanted || `${one.key} ${one.defense} ${one.params} ${one.task} ${one.model} ${one.folder} ${one.status} ${one.reason}`.toLowerCase().includes(wanted)));
+    table.tBodies[0].replaceChildren(...fits.slice(0, limit).map(row));
+    form.querySelector("output").value = `${fits.length} of ${all.length}`;
+    more.hidden = fits.length <= limit;
+    more.textContent = `Show all ${fits.length}`;
+  }
+  function pairs(entries) {
+    const made = document.createElement("dl");
+    for (const [name, ...content] of entries) {
+      const value = document.createElement("dd");
+      value.append(...content);
+      made.append(element("dt", name), value);
     }
+    return made;
   }
-}
-
-// What the reader chose -----------------------------------------------------------------------------
-
-// It stands in the address, so that a link shows the same; what is as it was given stands there not.
-const asked = new URLSearchParams(location.search);
-function ask(name, value, given = "") {
-  if (value === given) asked.delete(name); else asked.set(name, value);
-  const words = asked.toString();
-  try {
-    history.replaceState(null, "", (words ? `?${words}` : location.pathname) + location.hash);
-  } catch { /* some browsers keep the address of pages from disk */ }
-}
-
-// Tables ------------------------------------------------------------------------------------------
-
-const plain = (text) => text.toLowerCase().replace(/\s+/g, " ").trim();
-const value = (cell) => cell.dataset.sort ?? cell.textContent.trim();
-const heads = (table) => [...table.tHead.rows[0].cells];
-const named = (head) => head.textContent.trim();
-const column = (table, name) => heads(table).findIndex((head) => named(head) === name);
-const tables = (form) => form.dataset.for.split(" ").map((id) => document.querySelector(`[id="${id}"] table`));
-
-function sorted(table, name, falling) {
-  const body = table.tBodies[0], at = column(table, name), head = heads(table)[at];
-  if (!head) return;
-  heads(table).forEach((other) => other.removeAttribute("aria-sort"));
-  head.setAttribute("aria-sort", falling ? "descending" : "ascending");
-  const sign = falling ? -1 : 1, numeric = head.classList.contains("number");
-  const keyed = [...body.rows].map((row) => [value(row.cells[at]), row]);
-  keyed.sort(([a], [b]) => {
-    // What is missing stands last in either direction.
-    if (!a || !b) return !a - !b;
-    return sign * (numeric ? Number(a) - Number(b) : a.localeCompare(b, "en", { numeric: true }));
-  });
-  body.append(...keyed.map(([, row]) => row));
-}
-
-function sortable(table) {
-  const id = table.closest("section").id, by = table.closest("section").querySelector("select.by");
-  const sort = (name, falling) => {
-    sorted(table, name, falling);
-    ask(`${id}.sort`, `${name}:${falling ? "falling" : "rising"}`);
-    if (by) by.value = `${name}:${falling ? "falling" : "rising"}`;
-  };
-  for (const head of heads(table)) {
-    head.querySelector("button").addEventListener("click", () => {
-      sort(named(head), head.getAttribute("aria-sort") === "ascending");
-    });
-    for (const way of ["rising", "falling"]) by?.add(new Option(`${named(head)}, ${way}`, `${named(head)}:${way}`));
+  function leakRow(leak) {
+    const [attack, goal, metric, channel, reason] = leak.slice(0, 5).map((at) => words[at]), [success, baseline, n] = leak.slice(5);
+    const made = document.createElement("tr"), name = element("th", "", { scope: "row" });
+    name.append(element("a", attack, { href: page("attack", attack) }));
+    made.append(
+      name, element("td", goal), element("td", channel), element("td", metric), element("td", number(success), { class: "right" }),
+      element("td", number(baseline), { class: "right" }), element("td", n || "–", { class: "right" }), element("td", reason, { class: "prose" }),
+    );
+    return made;
   }
-  const parts = (text) => [text.slice(0, text.lastIndexOf(":")), text.endsWith(":falling")];
-  by?.addEventListener("change", () => by.value && sort(...parts(by.value)));
-  const given = asked.get(`${id}.sort`);
-  if (given) { sorted(table, ...parts(given)); if (by) by.value = given; }
-}
-
-// A row is shown where no form has anything against it.
-const against = new WeakMap();
-function show(row, form, fits) {
-  if (!against.has(row)) against.set(row, new Set());
-  against.get(row)[fits ? "delete" : "add"](form);
-  row.hidden = against.get(row).size > 0;
-}
-
-function filterable(form) {
-  const every = tables(form), first = form.dataset.name ? `${form.dataset.name}.` : "";
-  const selects = [...form.querySelectorAll("select[data-column]")], search = form.querySelector("input[type=search]");
-  const text = (table, row, name) => row.cells[column(table, name)]?.textContent.trim();
-  for (const select of selects) {
-    const name = select.dataset.column, found = new Set();
-    for (const table of every) for (const row of table.tBodies[0].rows) found.add(text(table, row, name));
-    for (const one of found) if (one) select.add(new Option(one, one));
-    select.closest("label").hidden = found.size < 2;
-    select.value = asked.get(first + name) ?? select.dataset.given ?? "";
-    if (select.selectedIndex < 0) select.value = "";
-  }
-  if (search) search.value = asked.get(`${first}search`) ?? "";
-  const apply = () => {
-    const wanted = plain(search?.value ?? "");
-    let shown = 0, all = 0;
-    for (const table of every) {
-      const places = selects.map((select) => [column(table, select.dataset.column), select.value]);
-      let left = 0;
-      for (const row of table.tBodies[0].rows) {
-        const fits = places.every(([at, one]) => !one || at < 0 || row.cells[at].textContent.trim() === one);
-        show(row, form, fits && plain(row.textContent).includes(wanted));
-        left += !row.hidden;
-      }
-      const section = table.closest("section"), rest = section.querySelector("button.rest");
-      section.classList.toggle("empty", !left);
-      if (rest) {
-        rest.hidden = left <= FEW || table.classList.contains("whole");
-        rest.textContent = `Show all ${left}`;
-      }
-      // What was chosen for the whole page need not stand in each row.
-      if (!first) for (const [at, one] of places.filter(([at]) => at >= 0)) {
-        for (const row of table.rows) row.cells[at].classList.toggle("said", Boolean(one));
-        section.querySelectorAll(".columns label")[at - 1]?.classList.toggle("said", Boolean(one));
-      }
-      shown += left;
-      all += table.tBodies[0].rows.length;
+  function show() {
+    const one = all.find((record) => record.key === location.hash.slice(1));
+    detail.hidden = !one;
+    if (!one) return;
+    const [value, low, high] = one.utility, heading = element("h2", "Record ");
+    heading.append(element("code", one.key));
+    const defense = element("a", one.defense, { href: page("defense", one.defense) });
+    const entries = [
+      ["defense", defense, one.params && ` (${one.params})`],
+      ["task and model", `${one.task}, ${one.model}, cut ${one.cut}, seed ${one.seed}`],
+      ["utility", one.utility.length ? `${number(value)} [${number(low)}, ${number(high)}] ${one.metric}` : "–"],
+      ["file", element("code", `${one.folder}/${one.key}.json`)],
+      ["run it again", element("code", `leakboard run --record ${one.key}`)],
+    ];
+    if (one.status !== "ok") entries.unshift([one.status, one.reason || "no reason was given"]);
+    for (const [method, note, link] of one.submitted) {
+      entries.push(["submitted as", `${method} `, note, " ", ...(link.startsWith("https://") ? [element("a", link, { href: link, rel: "noopener nofollow" })] : [])]);
     }
-    const told = form.querySelector("output");
-    if (told) told.value = `${shown} of ${all}`;
-  };
-  form.addEventListener("input", (event) => {
-    if (event.target === search) ask(`${first}search`, search.value);
-    const { column: name, given } = event.target.dataset;
-    if (name) ask(first + name, event.target.value, given ?? "");
-    // What one form leaves is counted by the others.
-    document.dispatchEvent(new Event("chosen"));
-  });
+    const box = element("div", "", { class: "scroll", role: "region", tabindex: "0", "aria-label": "Attacks" });
+    const found = element("table", "", { class: "results" }), head = document.createElement("tr"), body = document.createElement("tbody");
+    for (const name of ["attack", "goal", "reads", "metric", "success", "guessing or floor", "n", "remark"]) {
+      head.append(element("th", name, { scope: "col" }));
+    }
+    const top = document.createElement("thead");
+    top.append(head);
+    body.append(...one.leaks.map(leakRow));
+    found.append(element("caption", "What each attack read"), top, body);
+    box.append(found);
+    detail.replaceChildren(heading, pairs(entries), one.leaks.length ? box : element("p", "No attack ran on this record."));
+    detail.scrollIntoView({ block: "nearest" });
+  }
+  for (const name of ["task", "defense", "status"]) {
+    const values = [...new Set(all.map((one) => one[name]))].sort();
+    form.elements[name].append(...values.map((value) => new Option(value, value)));
+    const asked = inHash().get(name);
+    if (values.includes(asked)) form.elements[name].value = asked;
+  }
+  form.addEventListener("input", () => { limit = FEW; list(); });
   form.addEventListener("submit", (event) => event.preventDefault());
-  document.addEventListener("chosen", apply);
-  form.hidden = false;
-  apply();
-}
-
-// Columns that a reader leaves out.
-function choosable(list) {
-  const section = list.closest("section"), table = section.querySelector("table"), key = `${section.id}.without`;
-  const without = new Set((asked.get(key) ?? "").split("|").filter(Boolean));
-  const apply = () => {
-    const hidden = heads(table).map((head) => without.has(named(head)));
-    for (const row of table.rows) [...row.cells].forEach((cell, at) => { cell.hidden = hidden[at]; });
-    ask(key, [...without].join("|"));
-  };
-  heads(table).slice(1).forEach((head) => {
-    const label = document.createElement("label"), box = document.createElement("input");
-    box.type = "checkbox";
-    box.checked = !without.has(named(head));
-    box.addEventListener("change", () => { without[box.checked ? "delete" : "add"](named(head)); apply(); });
-    label.append(box, ` ${named(head)}`);
-    list.append(label);
-  });
-  if (without.size) apply();
-}
-
-// What is shown of a table; a number and its interval in columns of their own.
-function csv(table) {
-  const seen = [...table.rows].filter((row) => !row.hidden);
-  const small = (cell) => cell.querySelector("small")?.textContent.trim() ?? "";
-  const large = (cell) => [...cell.childNodes].filter((node) => node.nodeName !== "SMALL").map((node) => node.textContent).join("").trim();
-  const quoted = (text) => {
-    // A text that a spreadsheet would run is made a text.
-    const safe = /^[=+@\t\r]|^-(?![\d.])/.test(text) ? `'${text}` : text;
-    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-  };
-  const kept = heads(table).map((head, at) => [at, named(head)]).filter(([at]) => !heads(table)[at].hidden);
-  const columns = kept.flatMap(([at, name]) => {
-    const more = seen.slice(1).some((row) => small(row.cells[at]));
-    return [[name, (row) => large(row.cells[at])], ...(more ? [[`${name}: more`, (row) => small(row.cells[at])]] : [])];
-  });
-  const lines = [columns.map(([name]) => name), ...seen.slice(1).map((row) => columns.map(([, read]) => read(row)))];
-  return lines.map((line) => line.map(quoted).join(",")).join("\r\n") + "\r\n";
-}
-
-function download(button) {
-  const section = button.closest("section"), link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([csv(section.querySelector("table"))], { type: "text/csv" }));
-  link.download = `${section.id}.csv`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-}
-
-// On a phone a row is a card; each entry there says what it is. The style sheet shows the first few.
-const FEW = 6;
-const phone = matchMedia("(max-width: 40rem)");
-function carded(table) {
-  const label = () => {
-    if (!phone.matches || table.classList.contains("cards")) return;
-    const names = heads(table).map(named);
-    for (const row of table.tBodies[0].rows) [...row.cells].forEach((cell, at) => {
-      cell.dataset.label = names[at];
-      cell.classList.toggle("missing", ["", "–"].includes(cell.textContent.trim()));
-    });
-    table.classList.add("cards");
-  };
-  phone.addEventListener("change", label);
-  label();
-  const rest = table.closest("section")?.querySelector("button.rest");
-  rest?.addEventListener("click", () => { table.classList.add("whole"); rest.hidden = true; });
-}
-
-async function link(anchor) {
-  const address = `${location.href.split("#")[0]}${anchor.getAttribute("href")}`;
-  try {
-    await navigator.clipboard.writeText(address);
-    anchor.textContent = "copied";
-  } catch { /* the address line has it then */ }
-}
-
-// Two columns beside each other ---------------------------------------------------------------------
-
-function comparing(form) {
-  const [table] = [document.getElementById(form.dataset.beside)], selects = [...form.querySelectorAll("select")];
-  for (const select of selects) {
-    for (const head of heads(table).slice(1)) select.add(new Option(named(head), named(head)));
-    select.value = asked.get(select.name) ?? select.dataset.given;
-    if (select.selectedIndex < 0) select.value = select.dataset.given;
-  }
-  const apply = () => {
-    const shown = new Set([0, ...selects.map((select) => column(table, select.value))]);
-    for (const row of table.rows) {
-      if (row.classList.contains("group")) {
-        row.cells[0].colSpan = shown.size;  // more would be columns, too, and take their share of the width
-        continue;
-      }
-      [...row.cells].forEach((cell, at) => { cell.hidden = !shown.has(at); });
-      row.hidden = row.parentNode !== table.tHead && ![...shown].slice(1).some((at) => row.cells[at]?.textContent.trim());
-    }
-    for (const body of table.tBodies) body.hidden = [...body.rows].slice(1).every((row) => row.hidden);
-  };
-  form.addEventListener("input", (event) => { ask(event.target.name, event.target.value, event.target.dataset.given); apply(); });
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.hidden = false;
-  apply();
-}
-
-async function copy(button) {
-  const pre = document.getElementById(button.dataset.copy);
-  getSelection().selectAllChildren(pre);
-  // From disk the clipboard may be closed; the text is then selected, for the reader to copy.
-  try {
-    await navigator.clipboard.writeText(pre.textContent);
-    button.textContent = "Copied";
-  } catch {
-    button.textContent = "Selected";
-  }
+  more.addEventListener("click", () => { limit = Infinity; list(); });
+  window.addEventListener("hashchange", show);
+  form.hidden = table.hidden = false;
+  list();
+  show();
 }
 
 document.addEventListener("DOMContentLoaded", () => {
-  const theme = document.getElementById("theme");
-  const name = () => { theme.textContent = isDark() ? "Light theme" : "Dark theme"; };
-  theme.addEventListener("click", () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
-    remember(root.dataset.theme);
-    name();
-    draw();
-  });
-  systemDark.addEventListener("change", () => { name(); draw(); });
-  theme.hidden = false;
-  name();
-  document.querySelectorAll("table[data-sortable]").forEach(sortable);
-  document.querySelectorAll(".scroll table:not(.pairs)").forEach(carded);
-  document.querySelectorAll("form.beside").forEach(comparing);
-  document.querySelectorAll(".columns div").forEach(choosable);
-  document.querySelectorAll("form.filters").forEach(filterable);
-  document.querySelectorAll("button.csv").forEach((button) => button.addEventListener("click", () => download(button)));
-  document.querySelectorAll("a.anchor").forEach((anchor) => anchor.addEventListener("click", () => link(anchor)));
-  document.querySelectorAll("button.copy").forEach((button) => {
-    button.hidden = false;
-    button.addEventListener("click", () => copy(button));
-  });
-  draw();
+  setUpTheme();
+  if (window.leakboardFront) setUpFront();
+  if (window.leakboardRecords) setUpRecords();
 });

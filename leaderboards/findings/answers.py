@@ -1,0 +1,131 @@
+"""The answers that stand first: what a budget buys, what halving costs, and where no attack works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isnan
+
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
+from leakboard.leaderboards.tables import (
+    BUDGET,
+    GOAL_WORDS,
+    Choice,
+    ResultsTable,
+    Summary,
+    choose,
+    curves,
+    format_interval,
+    format_number,
+    format_percent,
+    format_points,
+)
+
+MUCH = 0.5
+"""A defense that hides more than this share within the budget has a sentence of its own."""
+
+
+def headlines(table: ResultsTable, budget: float = BUDGET) -> Iterator[Finding]:
+    """For each goal what defenses hide at a cost of at most `budget` points.
+
+    Tasks on which little is hidden share a sentence; so do those on which nothing is.
+    """
+    for goal in Goal:
+        own = table.select(goal=goal)
+        tasks = dict.fromkeys(row.setting.task for row in own)
+        choices = [choose(own, task, goal.value, budget) for task in tasks]
+        little = [one for one in choices if one and 1 - one.leakage.value <= MUCH]
+        if little:
+            yield _little(little)
+        for one in choices:
+            if one and 1 - one.leakage.value > MUCH:
+                yield _much(one)
+            elif one.nearest is not None:
+                yield _beyond(one)
+
+
+def _little(choices: list[Choice]) -> Finding:
+    best = min(choices, key=lambda one: one.leakage.value)
+    assert best.setting is not None
+    word = GOAL_WORDS[best.goal]
+    words = (
+        f"at a cost of at most {best.max_cost:g} points, no defense hides more than "
+        f"{format_percent(1 - best.leakage.value)} of {word} on "
+        f"{listing(task_name(one.task) for one in choices)} (best: {best.setting.name})."
+    )
+    rows = [one.setting for one in [best, *choices] if one.setting is not None]
+    return Finding.of("headlines", as_sentence(words), "leakage", best.leakage, rows)
+
+
+def _much(one: Choice) -> Finding:
+    assert one.setting is not None
+    words = (
+        f"{one.setting.name} hides {format_percent(1 - one.leakage.value)} of {GOAL_WORDS[one.goal]} on "
+        f"{task_name(one.task)}, for {_points(one.setting.cost.value)} "
+        f"(95 % CI {format_points(one.setting.cost.low)} to {format_points(one.setting.cost.high)})."
+    )
+    return Finding.of("headlines", as_sentence(words), "leakage", one.leakage, [one.setting])
+
+
+def _beyond(one: Choice) -> Finding:
+    near = one.nearest
+    assert near is not None
+    words = (
+        f"at a cost of at most {one.max_cost:g} points, no defense clearly hides {GOAL_WORDS[one.goal]} on "
+        f"{task_name(one.task)}: the cheapest that does, {near.name}, costs {_points(near.cost.value)}."
+    )
+    return Finding.of("headlines", as_sentence(words), "cost", near.cost, [near])
+
+
+def least_cost_of_halving(table: ResultsTable) -> dict[tuple[Goal, str], Summary]:
+    """By goal and task, the cheapest setting of a defense made for the goal that leaks at most half."""
+    least: dict[tuple[Goal, str], Summary] = {}
+    for curve in curves(table):
+        one, where = curve.cost_of_halving(), (curve.goal, curve.task)
+        if one.setting is None or not one.setting.is_made_for_goal:
+            continue
+        if where not in least or one.value.value < least[where].value.value:
+            least[where] = one
+    return least
+
+
+def halving(table: ResultsTable, budget: float = BUDGET) -> Iterator[Finding]:
+    """For each goal and task the least cost of hiding half, where the budget does not afford it already."""
+    order = list(Goal)
+    least = least_cost_of_halving(table)
+    for goal, task in sorted(least, key=lambda where: (order.index(where[0]), where[1])):
+        cost, row = least[goal, task].value, least[goal, task].setting
+        if row is None or cost.value <= budget:
+            continue
+        words = (
+            f"Hiding half of {GOAL_WORDS[goal]} on {task_name(task)} costs at least {_points(cost.value)} of utility "
+            f"({row.name}; 95 % CI {format_points(cost.low)} to {format_points(cost.high)})."
+        )
+        yield Finding.of("halving", words, "cost", cost, [row])
+
+
+def idle(table: ResultsTable) -> Iterator[Finding]:
+    """For each goal the tasks on which no attack works even without a defense, so that none is judged there."""
+    for goal in Goal:
+        own = table.select(goal=goal)
+        certified = {row.setting.task for row in own if row.is_certified}
+        rows = [
+            row
+            for row in own
+            if row.setting.undefended
+            and row.setting.task not in certified
+            and not isnan(row.advantage.low)
+        ]
+        if not rows:
+            continue
+        most = max(rows, key=lambda row: row.advantage.value)
+        words = (
+            f"no defense can be judged by {GOAL_WORDS[goal]} on {listing(task_name(r.setting.task) for r in rows)}: "
+            f"without protection, the strongest attack reaches an advantage of {format_interval(most.advantage)}."
+        )
+        rest = [row for row in rows if row is not most]
+        yield Finding.of("idle", as_sentence(words), "advantage", most.advantage, [most, *rest])
+
+
+def _points(value: float) -> str:
+    return f"{format_number(value, 1)} points"

@@ -1,0 +1,219 @@
+"""Documents that quote findings, claims and papers' tables: a block of a text names them, and holds them.
+
+    <!-- findings: elsewhere variants task=sst2 -->
+    - a sentence
+    <!-- /findings -->
+
+`findings: all` holds all of them, `findings: front` the short answer. `<!-- claims: SAP -->` holds the printed
+claims of a paper, or those of a group or an id, with our verdicts. `<!-- papers: SAP "Table 3" -->` holds a printed
+table beside ours.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
+from leakboard.leaderboards.findings.answers import least_cost_of_halving
+from leakboard.leaderboards.findings.finding import Finding, task_name
+from leakboard.leaderboards.findings.rules import CONDITIONS, TITLES, findings
+from leakboard.leaderboards.tables import (
+    BUDGET,
+    GOAL_WORDS,
+    ClaimVerdict,
+    RecordSet,
+    ResultsTable,
+    artefacts,
+    choose,
+    claim_verdicts,
+    format_percent,
+    format_points,
+    paper_tables,
+    printed_claims,
+)
+
+KINDS = ("findings", "claims", "papers")
+BLOCK = re.compile(rf"(<!-- ({'|'.join(KINDS)}): ([^\n]*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
+ABOUT = ("task", "model", "metric")
+"""What a block of findings may be restricted to."""
+ALL, FRONT = "all", "front"
+MOST = 3
+"""Sentences of the front."""
+HELP = (
+    "sentences are written between a line '<!-- findings: elsewhere -->' and a line '<!-- /findings -->', "
+    "claims between '<!-- claims: SAP -->' and '<!-- /claims -->', papers' tables between "
+    "'<!-- papers: SAP \"Table 3\" -->' and '<!-- /papers -->'"
+)
+Writer = Callable[[str], str]
+
+
+def document(path: Path) -> str:
+    """The text of a document with blocks.
+
+    Raises:
+        LeakboardError: there is no such file, it is no text, or there is no block in it.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError as error:
+        raise LeakboardError(f"there is no file {path}; {HELP}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise LeakboardError(f"{path} cannot be read as a text: {why}") from error
+    if not BLOCK.search(text):
+        raise LeakboardError(f"no block of findings is in {path}; {HELP}")
+    return text
+
+
+def fill(text: str, writers: Mapping[str, Writer]) -> str:
+    """The text with each block written anew by the writer of its kind, which gets the words of the block.
+
+    Raises:
+        LeakboardError: a block names something unknown.
+    """
+
+    def filled(block: re.Match[str]) -> str:
+        return f"{block[1]}\n{writers[block[2]](block[3])}\n{block[4]}"
+
+    return BLOCK.sub(filled, text)
+
+
+class Writers(dict[str, Writer]):
+    """The writers of all kinds of blocks for some records; what they share is computed once."""
+
+    def __init__(self, records: RecordSet) -> None:
+        found = findings(records.table)
+        verdicts = claim_verdicts(records.table, printed_claims())
+        super().__init__(
+            findings=lambda words: _findings(words, found, records.table),
+            claims=lambda words: claims_table(words, verdicts),
+            papers=lambda words: papers(words, records),
+        )
+
+
+def chosen(found: Sequence[Finding], words: Sequence[str]) -> list[Finding]:
+    """Those of some rules, and of one task where `task=NAME` is among the words; likewise a model, a metric.
+
+    Raises:
+        LeakboardError: an unknown rule, or another word with '='.
+    """
+    rules = [word for word in words if "=" not in word]
+    asked: dict[str, set[str]] = {}
+    for name, _, value in (word.partition("=") for word in words if "=" in word):
+        if name not in ABOUT:
+            raise LeakboardError(f"'{name}=': unknown. {did_you_mean(name, ABOUT)}")
+        asked.setdefault(name, set()).add(value)
+    for rule in rules:
+        if rule not in TITLES:
+            raise LeakboardError(f"rule: unknown '{rule}'. {did_you_mean(rule, TITLES)}")
+    return [
+        one
+        for one in found
+        if (not rules or one.rule in rules)
+        and all(getattr(one, name) in values for name, values in asked.items())
+    ]
+
+
+def bullets(found: Iterable[Finding]) -> str:
+    """A line of Markdown for each."""
+    return "".join(f"- {one.sentence}\n" for one in found)
+
+
+def _findings(words: str, found: Sequence[Finding], table: ResultsTable) -> str:
+    if words == FRONT:
+        return front(table, found)
+    if words == ALL:
+        parts = [f"{CONDITIONS}\n"]
+        for rule, own in groupby(found, key=lambda one: one.rule):
+            parts.append(f"**{TITLES[rule]}** (`{rule}`)\n\n{bullets(own)}")
+        return "\n".join(parts)
+    return bullets(chosen(found, words.split()))
+
+
+def front(table: ResultsTable, found: Sequence[Finding]) -> str:
+    """One table, of what a budget buys for each goal, and at most three sentences."""
+    halving = least_cost_of_halving(table)
+    rows = []
+    for goal in Goal:
+        defenses: dict[str, set[str]] = {}
+        for row in table.select(goal=goal):
+            if row.is_certified and row.is_made_for_goal and row.has_cost:
+                defenses.setdefault(row.setting.task, set()).add(row.defense)
+        if not defenses:
+            continue
+        task = max(defenses, key=lambda name: len(defenses[name]))
+        best, half = choose(table, task, goal.value), halving.get((goal, task))
+        leak = "not clearly below 100 %"
+        if best.setting is not None:
+            leak = f"{format_percent(best.leakage.value)} ({best.setting.name})"
+        cost = "no measured setting"
+        if half is not None and half.setting is not None:
+            cost = f"{format_points(half.value.value)} points ({half.setting.name})"
+        rows.append((GOAL_WORDS[goal], task_name(task), leak, cost))
+    head = ("what is hidden", "task", f"leakage within {BUDGET:g} points", "cost of hiding half")
+    first = {one.rule: one for one in reversed(found)}
+    shown = [first[rule] for rule in ("headlines", "elsewhere", "text") if rule in first]
+    return f"{markdown(head, rows)}\n\n{bullets(shown[:MOST])}"
+
+
+def claims_table(words: str, verdicts: Sequence[ClaimVerdict]) -> str:
+    """The claims of a paper, a group or some ids, with our verdicts.
+
+    Raises:
+        LeakboardError: no claim has such a paper, group or id.
+    """
+    asked = shlex.split(words)
+    known = {n for v in verdicts for n in (v.claim.paper, v.claim.group, v.claim.id) if n}
+    for word in asked:
+        if word not in known and word != ALL:
+            raise LeakboardError(f"claims: unknown '{word}'. {did_you_mean(word, known)}")
+    if asked == [ALL]:
+        return _tally(verdicts)
+    rows = [
+        one.words()
+        for one in verdicts
+        if {one.claim.paper, one.claim.group, one.claim.id} & {*asked}
+    ]
+    return markdown(("claim", "where", "ours", "verdict", "excluded"), rows) + "\n"
+
+
+def _tally(verdicts: Sequence[ClaimVerdict]) -> str:
+    """The number of claims of each paper by verdict."""
+    words = ("replicated", "contradicted", "undecided", "not measured")
+    rows = []
+    for paper in dict.fromkeys(one.claim.paper for one in verdicts):
+        own: list[str] = [one.answer for one in verdicts if one.claim.paper == paper]
+        rows.append((paper, *(f"{own.count(word)}" for word in words)))
+    return markdown(("paper", *words), rows) + "\n"
+
+
+def papers(words: str, found: RecordSet) -> str:
+    """A printed table beside ours, such as `SAP "Table 3"`.
+
+    Raises:
+        LeakboardError: a paper or table that is not known.
+    """
+    asked = tuple(shlex.split(words))
+    if asked not in artefacts():
+        names = [f'{paper} "{artefact}"' for paper, artefact in artefacts()]
+        raise LeakboardError(f"papers: unknown '{words}'. {did_you_mean(words, names)}")
+    parts = []
+    for one in paper_tables(found.table, found.by_folder, [(asked[0], asked[1])]):
+        frame = one.frame()
+        rows = [tuple(map(str, row)) for row in frame.itertuples(index=False)]
+        notes = "".join(f"\n- {note}" for note in one.notes)
+        parts.append(
+            f"**{one.title}**\n\n{markdown([str(name) for name in frame], rows)}\n{notes}".rstrip()
+            + "\n"
+        )
+    return "\n".join(parts)
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

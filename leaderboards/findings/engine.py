@@ -1,0 +1,255 @@
+"""The engine: evaluates declared comparisons over a results table, and puts what they decide into words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
+from leakboard.leaderboards.tables import (
+    ALL,
+    GOAL_WORDS,
+    Difference,
+    Metric,
+    Reader,
+    Result,
+    Rows,
+    Tables,
+    compare,
+    count,
+    display_name,
+    format_number,
+    format_parameter,
+    format_percent,
+    format_points,
+    holm,
+    knob_of,
+    one_per_setting,
+    pairs,
+    parameter,
+    place_but,
+)
+
+MORE_USEFUL = "{a} is more useful than {b} on {task}: by {d} points at {at} ({ci}; {n} of {pairs})."
+LESS_USEFUL = MORE_USEFUL.replace("more", "less")
+LEAKS_MORE = "{a} leaks more {goal} than {b} on {task}: {x} against {y} at {at} ({n} of {pairs})."
+LEAKS_LESS = LEAKS_MORE.replace("more", "fewer")
+LEAKS_AS_MUCH = "{a} leaks as many {goal} as {b} on {task}: none of {pairs} differs by {margin}."
+USUAL = ("minilm", "dialogue-gpt", "stories260k")
+"""Models of the published suites; a sentence names others."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Rows `a` against rows `b` that agree in all else; the pairs of a rule are one family for Holm's correction.
+
+    Attributes:
+        more, less: the sentence where `a` is clearly more, or less, than `b`; '' says nothing.
+        same: the sentence for all tasks on which every interval lies within `margin` on either side of 0.
+        differ: further names in which the two may differ: parameters, `cut` or `precision`.
+        reader: attacks that count.
+        at: parameters that {at} tells; empty for the knob of `a`.
+
+    The words may hold {a} and {b} (defenses), {at} (parameters), {x} and {y} (the metric of a and b), {d} (their
+    difference), {ci} (its interval), {goal}, {task}, {attack} and {other} (attacks), {n} (pairs that are clear),
+    {pairs} or {settings} (their number with the noun), and {margin}.
+    """
+
+    name: str
+    metric: Metric
+    a: Rows
+    b: Rows
+    goal: Goal | None = None
+    more: str = ""
+    less: str = ""
+    same: str = ""
+    margin: float = 0.0
+    differ: tuple[str, ...] = ()
+    reader: Reader = ALL
+    at: tuple[str, ...] = ()
+
+    def differences(self, tables: Tables) -> list[Difference]:
+        rows: Sequence[Result] = tables.under(self.reader)
+        if self.goal is not None:
+            rows = [row for row in rows if row.goal == self.goal]
+        elif self.metric == "utility":
+            rows = one_per_setting(rows)
+        found = pairs(rows, self.a, self.b, place_but(self.differ, self.a, self.b))
+        return holm([compare(a, b, self.metric) for a, b in found])
+
+    def evaluate(self, tables: Tables) -> Iterator[Finding]:
+        yield from _spoken(self, self.differences(tables))
+
+
+@dataclass(frozen=True)
+class AttackContrast:
+    """The success of attacks `a` against that of attacks `b` on the same transcripts; words as in `Contrast`."""
+
+    name: str
+    rows: Rows
+    goal: Goal
+    a: Reader
+    b: Reader
+    more: str = ""
+    less: str = ""
+    same: str = ""
+    margin: float = 0.0
+    metric: Metric = "success"
+    at: tuple[str, ...] = ()
+
+    def differences(self, tables: Tables) -> list[Difference]:
+        others = {
+            (id(row.setting), row.attribute): row
+            for row in tables.under(self.b)
+            if row.goal == self.goal
+        }
+        found = []
+        for row in tables.under(self.a):
+            other = others.get((id(row.setting), row.attribute))
+            if row.goal == self.goal and self.rows(row) and other and other.metric == row.metric:
+                found.append(compare(row, other, "success"))
+        return holm(found)
+
+    def evaluate(self, tables: Tables) -> Iterator[Finding]:
+        yield from _spoken(self, self.differences(tables))
+
+
+@dataclass(frozen=True)
+class Level:
+    """Defenses and tasks at whose every certified setting leakage clearly lies on one side of a bound.
+
+    Attributes:
+        least, most: the bound; all intervals have to lie on its side.
+        elsewhere: defenses are meant that are made for other goals.
+        words: may hold {defenses}, {tasks}, {x} (the leakage nearest to the bound), {success}, {success_percent},
+            {metric}, {attack} and {settings} (their number).
+    """
+
+    name: str
+    rows: Rows
+    goal: Goal
+    words: str
+    least: float | None = None
+    most: float | None = None
+    elsewhere: bool = False
+
+    def evaluate(self, tables: Tables) -> Iterator[Finding]:
+        groups: dict[tuple[str, str], list[Result]] = {}
+        for row in tables.whole:
+            if row.goal != self.goal or not row.is_certified or not self.rows(row):
+                continue
+            if not self.elsewhere or not (row.is_made_for_goal or row.is_baseline):
+                groups.setdefault((row.defense, row.setting.task), []).append(row)
+        rows = [row for own in groups.values() if all(map(self._holds, own)) for row in own]
+        if rows:
+            yield self._finding(rows)
+
+    def _holds(self, row: Result) -> bool:
+        low, high = row.leakage.low, row.leakage.high
+        return low >= self.least if self.least is not None else high <= (self.most or 0.0)
+
+    def _finding(self, rows: Sequence[Result]) -> Finding:
+        sign = 1 if self.least is not None else -1
+        nearest = min(rows, key=lambda row: sign * row.leakage.value)
+        words = self.words.format(
+            defenses=listing(display_name(row.defense) for row in rows),
+            tasks=listing(task_name(row.setting.task) for row in rows),
+            x=format_percent(nearest.leakage.value),
+            success=format_number(nearest.success.value),
+            success_percent=format_percent(nearest.success.value),
+            metric=nearest.metric.removesuffix(" (sign-free)"),
+            attack=f"`{nearest.attack}`",
+            settings=count(len({id(row.setting) for row in rows}), "setting"),
+        )
+        return Finding.of(
+            self.name, as_sentence(words), "leakage", nearest.leakage, [nearest, *rows]
+        )
+
+
+def _spoken(
+    rule: Contrast | AttackContrast, differences: Sequence[Difference]
+) -> Iterator[Finding]:
+    """For each task and model a sentence for each direction that is clear; one for all on which nothing differs.
+
+    A clear difference that is smaller than the margin does not matter.
+    """
+    tasks: dict[tuple[str, str], list[Difference]] = {}
+    for one in differences:
+        if not one.mean.is_missing:
+            tasks.setdefault((one.a.setting.task, one.a.setting.model), []).append(one)
+    alike = []
+    for own in tasks.values():
+        if rule.margin and all(_is_within(one, rule.margin) for one in own):
+            alike += own
+            continue
+        for verdict, words in (("more", rule.more), ("less", rule.less)):
+            clear = [
+                one for one in own if one.verdict == verdict and abs(one.mean.value) >= rule.margin
+            ]
+            if clear and words:
+                first = min(clear, key=lambda one: (one.p, -abs(one.mean.value)))
+                yield _told(rule, words, [first, *clear], len(clear), len(own))
+    if alike and rule.same:
+        widest = max(alike, key=lambda one: abs(one.mean.value))
+        yield _told(rule, rule.same, [widest, *alike], len(alike), len(alike))
+
+
+def _is_within(one: Difference, margin: float) -> bool:
+    low, high = one.mean.low, one.mean.high
+    return not isnan(low) and -margin < low and high < margin
+
+
+def _told(
+    rule: Contrast | AttackContrast, words: str, own: Sequence[Difference], n: int, of: int
+) -> Finding:
+    """The sentence, with the numbers of the first difference and the evidence of all."""
+    first = own[0]
+    a, b = first.a, first.b
+    show = _format(rule.metric, a)
+    value, low, high = first.mean.ends
+    ends = sorted((abs(low), abs(high))) if low * high >= 0 else [low, high]
+    sentence = words.format(
+        a=display_name(a.defense),
+        b=display_name(b.defense),
+        at=_at(a, rule.at),
+        x=show(_value(a, rule.metric)),
+        y=show(_value(b, rule.metric)),
+        d=show(abs(value)),
+        ci=f"95 % CI {' to '.join(show(end).removesuffix(' %') for end in ends)}",
+        goal=GOAL_WORDS[a.goal],
+        task=listing(_task(one.a) for one in own),
+        attack=f"`{a.attack}`",
+        other=f"`{b.attack}`",
+        n=n,
+        pairs=count(of, "pair"),
+        settings=count(of, "setting"),
+        margin=f"{100 * rule.margin:g} points",
+    )
+    rows = [row for one in own for row in (one.a, one.b)]
+    return Finding.of(rule.name, as_sentence(sentence), rule.metric, first.mean, rows)
+
+
+def _task(row: Result) -> str:
+    """The task, with the model where that is another one than usual."""
+    model, name = row.setting.model, task_name(row.setting.task)
+    return name if model in USUAL else f"{name} with {model}"
+
+
+def _value(row: Result, metric: Metric) -> float:
+    if metric == "utility":
+        return 100 * row.setting.utility.value
+    return float(getattr(row, metric).value)
+
+
+def _format(metric: Metric, row: Result) -> Callable[[float], str]:
+    if metric == "leakage" or (metric == "success" and row.metric == "token accuracy"):
+        return format_percent
+    return format_points if metric in ("utility", "cost") else format_number
+
+
+def _at(row: Result, names: Sequence[str]) -> str:
+    """'η = 75'; '' for a defense without a knob."""
+    names = names or [knob_of(row.defense, [row.setting.params]) or ""]
+    return " and ".join(format_parameter(name, parameter(row, name)) for name in names if name)

@@ -1,0 +1,203 @@
+"""The rules: which rows stand against which, along what, by which metric, and in which words."""
+
+from __future__ import annotations
+
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.findings.answers import halving, headlines, idle
+from leakboard.leaderboards.findings.audits import audits
+from leakboard.leaderboards.findings.engine import (
+    LEAKS_AS_MUCH,
+    LEAKS_LESS,
+    LEAKS_MORE,
+    LESS_USEFUL,
+    MORE_USEFUL,
+    AttackContrast,
+    Contrast,
+    Level,
+)
+from leakboard.leaderboards.findings.finding import Finding
+from leakboard.leaderboards.tables import GIVEN, Metric, Reader, ResultsTable, Rows, Tables
+
+INPUTS, LABELS, ATTRIBUTES = Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE
+SECRETS, MEMBERS, MODEL = Goal.MEMORISATION, Goal.MEMBERSHIP, Goal.MODEL
+LEAKAGE: Metric = "leakage"
+UTILITY: Metric = "utility"
+FIVE = 0.05
+"""Five points of leakage; less is no difference that matters."""
+
+INPUT_NOISE = ("sap", "sap-cti", "rapt", "dpnr", "cape", "custext-plus", "santext-plus")
+BY_AUTHORS = Reader(("spectral", "norm", "kmeans"), ("activations",))
+"""The attacks by which the authors of P³EFT measure, and what these read."""
+PLAIN = Rows(("none", "dpsgd"), undefended=True)
+SAP, RAPT = Rows("sap", {"eta": GIVEN, "bottom": "frozen"}), Rows("rapt", {"eta": GIVEN})
+P3EFT = Rows("p3eft", undefended=False)
+DIRECT = Rows("jft", {"phase1": "direct", "epsilon": GIVEN})
+FIRST_PHASE = ("miss_rate", "light", "checked")
+"""Parameters that only one kind of JFT's first phase has."""
+LEFT = "{a} at {at} leaks {x} of the {goal} that are read without it on {task} ({n} of {settings})."
+ATTACKER = "reads {x} of the tokens on {task}, {other} {y} ({a}, {at}; {n} of {settings})."
+
+
+def _p3eft(**params: object) -> Rows:
+    return Rows("p3eft", params, undefended=False)
+
+
+def _jft(**params: object) -> Rows:
+    return Rows("jft", params)
+
+
+# fmt: off
+RULES: tuple[Contrast | AttackContrast | Level, ...] = (
+    Level("labels", Rows("p3eft", {"servers": "one"}, undefended=False, task=("sst2", "qnli", "mrpc")), LABELS,
+        "P³EFT with one server does not hide labels on {tasks}: {attack} recovers all of them ({metric} {success}).",
+        least=0.95),
+    Level("labels", Rows("dc", undefended=False), LABELS,
+        "DC does not hide labels from a server that sees gradients: attacks recover all of them on {tasks} ({settings}).",
+        least=0.95),
+    Level("labels", Rows("frozen"), LABELS,
+        "A frozen encoder leaks {x} of labels on {tasks}: what it sends does not depend on them.", most=0.05),
+    Level("elsewhere", Rows(), LABELS,
+        "Labels also leak under {defenses}: even the best of {settings} leaks {x}.", least=0.95, elsewhere=True),
+    Level("elsewhere", Rows(), INPUTS,
+        "Inputs also leak under {defenses}: even the best of {settings} leaks {x}.", least=0.95, elsewhere=True),
+    Level("text", Rows("sap", task=("dialogues", "replies")), LABELS,
+        "Noise at the input does not hide the text of a language model: {attack} reads all of it on {tasks} "
+        "({settings}).", least=0.95),
+    # What the authors' own attacks miss
+    AttackContrast("authors", Rows(("p3eft", "dc"), undefended=False), LABELS, Reader(), BY_AUTHORS,
+        more="The authors' attacks underestimate what {a} leaks on {task}: {other} scores {y}, {attack} {x} "
+        "(AUC of labels)."),
+    Contrast("authors", LEAKAGE, P3EFT, Rows("none"), LABELS, reader=BY_AUTHORS,
+        less="By the authors' own attacks, P³EFT at {at} leaks {x} of the labels on {task} ({n} of {settings})."),
+    # Servers and adapters of P³EFT
+    Contrast("servers", LEAKAGE, _p3eft(servers="per-adapter"), _p3eft(servers="one"), LABELS,
+        differ=("alternating",),
+        less="P³EFT leaks fewer labels to a server for each adapter than to one server on {task}: {x}, not {y}.",
+        same="P³EFT leaks as many labels to a server for each adapter as to one server on {task} ({pairs}).",
+        margin=FIVE),
+    Contrast("servers", LEAKAGE, _p3eft(servers=("per-call", "per-vector", "separate")), _p3eft(servers="one"),
+        LABELS,
+        less="P³EFT leaks fewer labels to a server that sees single calls than to one server on {task}: {x}, not {y}.",
+        same="P³EFT leaks as many labels to a server that sees single calls as to one server on {task} ({pairs}).",
+        margin=FIVE),
+    Contrast("servers", LEAKAGE, _p3eft(adapters=4), _p3eft(adapters=2), LABELS, margin=FIVE,
+        less="P³EFT leaks fewer labels with four adapters than with two on {task}: {x}, not {y}.",
+        more="P³EFT leaks more labels with four adapters than with two on {task}: {x}, not {y}.",
+        same="P³EFT leaks as many labels with four adapters as with two on {task} ({pairs})."),
+    # Where a model is cut, and what is trained below
+    Contrast("trainable", LEAKAGE, Rows("sap", {"eta": GIVEN, "bottom": "trainable"}), SAP, INPUTS,
+        more="SAP leaks more inputs with a trained bottom than with a frozen one on {task}: {x} against {y} at {at} "
+        "({n} of {pairs}).",
+        less="SAP leaks fewer inputs with a trained bottom than with a frozen one on {task}: {x} against {y} at {at}."),
+    Level("depth", Rows("sap", {"eta": None}, cut=(3, 5)), INPUTS,
+        "Depth alone does not hide inputs: behind half or more of MiniLM's blocks, {attack} reads {success_percent} "
+        "of the tokens ({tasks}).", least=0.95),
+    Contrast("depth", LEAKAGE, Rows("sap", {"eta": GIVEN}, cut=5), Rows("sap", {"eta": GIVEN}, cut=0), INPUTS,
+        more="Noise hides less behind five blocks than at the embeddings on {task}: at {at}, {x} of the inputs leak, "
+        "not {y}."),
+    # Variants
+    Contrast("variants", UTILITY, Rows("sap-cti"), Rows("sap"), more=MORE_USEFUL, less=LESS_USEFUL,
+        at=("eta", "share")),
+    Contrast("variants", LEAKAGE, Rows("sap-cti"), Rows("sap"), INPUTS, more=LEAKS_MORE, less=LEAKS_LESS,
+        same=LEAKS_AS_MUCH, margin=0.03, at=("eta", "share")),
+    Contrast("prompts", UTILITY, RAPT, SAP, more=MORE_USEFUL, less=LESS_USEFUL),
+    Contrast("prompts", LEAKAGE, RAPT, SAP, INPUTS, more=LEAKS_MORE, less=LEAKS_LESS, same=LEAKS_AS_MUCH,
+        margin=FIVE),
+    Contrast("prompts", UTILITY, Rows("rapt", {"eta": GIVEN, "reconstruction": True}),
+        Rows("rapt", {"eta": GIVEN, "reconstruction": False}),
+        more="RAPT gains {d} points by reconstruction on {task} ({at}; {ci}).",
+        less="RAPT loses {d} points by reconstruction on {task} ({at}; {ci})."),
+    Contrast("released", LEAKAGE, Rows(("dpnr", "cape"), {"as_released": True, "epsilon": GIVEN}),
+        Rows(("dpnr", "cape"), {"as_released": False, "epsilon": GIVEN}), INPUTS,
+        more="The released code of {a} leaks more inputs than the mechanism of its paper on {task}: {x}, not {y} at {at}."),
+    # What defenses leave of what is read without them
+    Contrast("twin", LEAKAGE, P3EFT, Rows("none"), LABELS, less=LEFT),
+    Contrast("twin", LEAKAGE, Rows("randomised-response"), Rows("none"), LABELS, less=LEFT),
+    Contrast("twin", LEAKAGE, Rows("dpnr", undefended=False), Rows("dpnr", undefended=True), INPUTS, less=LEFT,
+        differ=("epsilon", "dropout")),
+    Contrast("twin", LEAKAGE, Rows(("dpnr", "cape", "sap"), undefended=False),
+        Rows(("dpnr", "cape", "sap"), undefended=True), ATTRIBUTES, less=LEFT, differ=("eta", "epsilon", "reversal")),
+    Contrast("twin", LEAKAGE, Rows("offsite-tuning", {"emulator": GIVEN}), Rows("offsite-tuning", {"emulator": None}),
+        MODEL, differ=("steps",),
+        less="Offsite-tuning at {at} leaks {x} of the model on {task}: the customer hardly needs the vendor "
+        "({n} of {settings})."),
+    Contrast("twin", LEAKAGE, Rows("custext-plus", {"epsilon": 3}), Rows("custext-plus", {"epsilon": 1}), INPUTS,
+        same="CusText+ leaks as many inputs at ε = 1 as at ε = 3 on {task}: {y} and {x}.", margin=FIVE),
+    Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, MEMBERS, less=LEFT),
+    Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, SECRETS, less=LEFT),
+    Contrast("private-training", UTILITY, DIRECT, Rows("dpsgd", {"epsilon": GIVEN}), more=MORE_USEFUL,
+        less=LESS_USEFUL),
+    Contrast("private-training", UTILITY, Rows("crt"), Rows("dpsgd", {"epsilon": GIVEN}), more=MORE_USEFUL,
+        less=LESS_USEFUL),
+    # JFT and redaction
+    Contrast("detector", LEAKAGE, Rows(("jft", "redacted"), {"canaries": "missed"}),
+        Rows(("jft", "redacted"), {"canaries": "masked"}), SECRETS,
+        more="{a} does not hide secrets that its detector misses on {task}: {x} leak, of those it finds {y} "
+        "({n} of {pairs})."),
+    Contrast("jft", UTILITY, DIRECT, Rows("redacted"), at=("detector",),
+        more=MORE_USEFUL.replace("at {at}", "with the detector {at}"),
+        less=LESS_USEFUL.replace("at {at}", "with the detector {at}")),
+    Contrast("jft", UTILITY, _jft(phase1="light-noise"), _jft(phase1="direct"), differ=FIRST_PHASE,
+        less="JFT is less useful with light noise than with redaction first on {task}: by {d} points "
+        "({ci}; {n} of {pairs})."),
+    Contrast("jft", UTILITY, _jft(phase1="manual"), _jft(phase1="direct"), differ=FIRST_PHASE,
+        less="JFT is less useful with a manual check than without on {task}: by {d} points ({ci})."),
+    Contrast("jft", LEAKAGE, _jft(phase1="light-noise", canaries="missed"), _jft(phase1="direct", canaries="missed"),
+        SECRETS, differ=FIRST_PHASE,
+        less="Light noise in JFT hides secrets that its detector misses on {task}: {x} leak, not {y}."),
+    # What attackers may know
+    AttackContrast("knowledge", Rows(("sap", "rapt"), {"eta": GIVEN}), INPUTS, Reader(("eia-map",)),
+        Reader(("eia-nn",)), more="Public text helps an attacker: {attack} " + ATTACKER),
+    AttackContrast("knowledge", SAP, INPUTS, Reader(("eia-map",), params={"auxiliary": "reviews"}),
+        Reader(("eia-nn",)), less="Public text of another kind misleads an attacker: {attack} " + ATTACKER),
+    AttackContrast("knowledge", Rows(INPUT_NOISE, undefended=False), INPUTS, Reader(("eia-bayes",)),
+        Reader(("eia-nn",)), more="Word frequencies help an attacker: {attack} " + ATTACKER,
+        less="Word frequencies mislead an attacker: {attack} " + ATTACKER, margin=0.02),
+    AttackContrast("knowledge", Rows("sap"), INPUTS, Reader(("bidirectional",)), Reader(("eia-nn",)),
+        more="Gradients of the head help an attacker: {attack} " + ATTACKER),
+    Contrast("precision", LEAKAGE, Rows(("none", "p3eft", "sap"), train={"precision": "bf16"}),
+        Rows(("none", "p3eft", "sap"), train={"precision": "float32"}), differ=("precision",), margin=FIVE,
+        more="Training in bf16 leaks more than in float32 on {task}: {x} against {y} ({a}).",
+        less="Training in bf16 leaks less than in float32 on {task}: {x} against {y} ({a}).",
+        same="Training in bf16 leaks as much as in float32 on {task}: none of {pairs} differs by {margin}."),
+)
+# fmt: on
+TITLES = {
+    "headlines": "What a budget buys",
+    "halving": "What it costs to hide half",
+    "labels": "Which defenses hide labels",
+    "elsewhere": "What defenses leak that they are not made to hide",
+    "text": "What language models leak",
+    "authors": "What the authors' attacks miss",
+    "trainable": "Training below the cut",
+    "depth": "What depth hides",
+    "variants": "SAP-CTI against SAP",
+    "prompts": "RAPT against SAP",
+    "servers": "Servers and adapters of P³EFT",
+    "twin": "What defenses leave of what is read without them",
+    "released": "Released code against papers",
+    "private-training": "Private training",
+    "detector": "What detectors miss",
+    "jft": "JFT, its first phase and redaction",
+    "knowledge": "What an attacker gains by knowledge",
+    "audits": "Audits of ε",
+    "precision": "Numerical precision",
+    "idle": "Where no attack works",
+}
+"""The rules by name, the most important first, with what each is about."""
+CONDITIONS = (
+    "Leakage is the share of what the strongest attack reads without a defense that it still reads with it. "
+    "Costs and utilities are points. Every difference is clear: a paired test over seeds is below 5 % after Holm's "
+    "correction for all pairs of its rule; the pair of least p is told, with the number of clear ones. Models are small "
+    "(MiniLM, and language models of a few million parameters), with three seeds in most cells."
+)
+"""What all sentences share, said once above them."""
+
+
+def findings(table: ResultsTable) -> list[Finding]:
+    """All that the records show, the most important first."""
+    tables = Tables(table)
+    found = [*headlines(table), *halving(table), *audits(table), *idle(table)]
+    found += [one for rule in RULES for one in rule.evaluate(tables)]
+    order = list(TITLES)
+    return sorted(found, key=lambda one: order.index(one.rule))

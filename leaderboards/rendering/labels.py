@@ -1,0 +1,116 @@
+"""Names beside the points of a plot, clear of other names, of markers and, if possible, of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+DIRECTIONS = np.array([(1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)])
+GAPS = (4.0, 8.0)
+"""Distances from the point that are tried, in typographic points."""
+COLLISION = 50.0
+"""Cost of covering a name or a marker; covering a line costs 1 for each pixel or so."""
+GROUND: dict[str, Any] = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.4}
+"""A pale ground, not an outline: outlined text cannot be searched in a PDF."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """A name for the point (x, y) in data units; left out where it would cover something."""
+
+    x: float
+    y: float
+    text: str
+    colour: str
+
+
+def place_labels(
+    ax: Axes, labels: Sequence[Label], markers: Floats, lines: Sequence[Floats], size: float
+) -> None:
+    """Draws the labels in their order, each where it covers nothing.
+
+    Args:
+        ax: laid out already; its limits must not change afterwards.
+        markers: [n, 2] points in data units that no label may cover.
+        lines: [m, 2] corners in data units of each line that labels should avoid.
+        size: of the font, in typographic points.
+    """
+    figure = ax.get_figure(root=True)
+    assert isinstance(figure, Figure)
+    pixels = float(figure.dpi / 72)
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
+    dots = ax.transData.transform(markers)
+    trace = np.concatenate(
+        [np.empty((0, 2)), *(_sampled(ax.transData.transform(line)) for line in lines)]
+    )
+    taken: list[Floats] = []
+    for label in labels:
+        point = ax.transData.transform((label.x, label.y))
+        probe = ax.text(0, 0, label.text, fontsize=size, transform=None)
+        box = probe.get_window_extent(renderer)
+        probe.remove()
+        half = np.array([box.width, box.height]) / 2
+        # A diagonal neighbour stands closer, or it would look detached.
+        near = np.where(DIRECTIONS.all(axis=1), 0.6, 1.0)[:, None]
+        reach = np.array(GAPS)[:, None, None] * pixels * near
+        shifts = (DIRECTIONS * (half + reach)).reshape(-1, 2)
+        boxes = np.concatenate([point + shifts - half, point + shifts + half], axis=1)
+        frame = ax.bbox.extents
+        outside = (boxes[:, :2] < frame[:2]).any(axis=1) | (boxes[:, 2:] > frame[2:]).any(axis=1)
+        blocked = _overlapping(boxes, np.reshape(taken, (-1, 4))) + _inside(dots, boxes, 3 * pixels)
+        costs = COLLISION * (blocked + 20 * outside)
+        costs = costs + np.minimum(_inside(trace, boxes, pixels), COLLISION - 2)
+        costs = costs + np.arange(len(boxes)) / 24
+        best = int(costs.argmin())
+        if costs[best] >= COLLISION:
+            continue
+        taken.append(boxes[best])
+        _write(ax, label, shifts[best] / pixels, size)
+
+
+def _write(ax: Axes, label: Label, shift: Floats, size: float) -> None:
+    # Light colours would fade on white.
+    colour = tuple(0.75 * channel for channel in to_rgb(label.colour))
+    ax.annotate(
+        label.text,
+        (label.x, label.y),
+        xytext=tuple(shift),
+        textcoords="offset points",
+        ha="center",
+        va="center",
+        fontsize=size,
+        color=colour,
+        bbox=GROUND,
+        zorder=5,
+    )
+
+
+def _sampled(corners: Floats, step: float = 3.0) -> Floats:
+    """Points about `step` pixels apart along a line."""
+    parts = [np.linspace(a, b, int(np.hypot(*(b - a)) / step) + 2) for a, b in pairwise(corners)]
+    return np.concatenate([np.empty((0, 2)), *parts])
+
+
+def _overlapping(boxes: Floats, others: Floats) -> NDArray[np.int_]:
+    """For each box [left, bottom, right, top] how many of the others it overlaps."""
+    a, b = boxes[:, None], others[None]
+    meet = (a[..., :2] < b[..., 2:]) & (b[..., :2] < a[..., 2:])
+    return np.asarray(meet.all(axis=-1).sum(axis=1))
+
+
+def _inside(xy: Floats, boxes: Floats, margin: float) -> NDArray[np.int_]:
+    """For each box how many points lie in it, widened by a margin."""
+    low, high = boxes[:, None, :2] - margin, boxes[:, None, 2:] + margin
+    inside: NDArray[np.int_] = ((xy > low) & (xy < high)).all(axis=-1).sum(axis=1)
+    return inside

@@ -1,0 +1,81 @@
+"""A table described once, for the terminal and for pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from leakboard.leaderboards.tables import Interval, format_percent_interval
+
+Tone = Literal["plain", "muted", "good", "bad"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column.
+
+    Attributes:
+        help: explains the label; a page shows it where the pointer rests.
+        optional: on a narrow terminal it may move to a line below each row; the last ones go first.
+    """
+
+    label: str
+    align: Literal["left", "right"] = "left"
+    help: str = ""
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An entry.
+
+    Attributes:
+        detail: in small or pale letters behind the text.
+        bar: a share from 0 to 1 with its interval, drawn on pages.
+        link: an address, relative or http(s).
+        sort: by which a page sorts the column; the text where it is missing.
+    """
+
+    text: str
+    detail: str = ""
+    tone: Tone = "plain"
+    bar: Interval | None = None
+    link: str = ""
+    help: str = ""
+    sort: float | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        rows: as many entries as there are columns; a string alone is a line between rows, such as a
+            heading of those below. The first entry of a row names it.
+        notes: below it, one sentence or more each.
+    """
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell | str] | str]
+    notes: Sequence[str] = field(default=())
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if not isinstance(row, str) and len(row) != len(self.columns):
+                raise ValueError(
+                    f"{self.title}: {len(row)} entries for {len(self.columns)} columns: {row}"
+                )
+
+    def cells(self, row: Sequence[Cell | str]) -> list[Cell]:
+        """The entries of one row."""
+        return [Cell(one) if isinstance(one, str) else one for one in row]
+
+
+def leakage_cell(leakage: Interval, missing: str = "not certified", link: str = "") -> Cell:
+    """Leakage as a percentage with its interval and a bar; in pale letters why there is none."""
+    if leakage.is_missing:
+        return Cell(missing, tone="muted", link=link)
+    shown = leakage.clipped()
+    return Cell(format_percent_interval(leakage), bar=shown, link=link, sort=shown.value)

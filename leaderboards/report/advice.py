@@ -1,0 +1,127 @@
+"""What helps within a budget, and what to do next, from the results of one task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    HALF,
+    NEVER,
+    Choice,
+    Result,
+    Summary,
+    choose,
+    curves,
+    format_interval,
+    format_number,
+    format_percent,
+    format_percent_interval,
+)
+
+FEW = 3
+"""Settings in the table for each goal."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What helps against one goal.
+
+    Attributes:
+        choice: the setting within the budget, or why there is none.
+        halving: the least cost of a setting that halves the leakage; its setting is None where none does.
+        is_certified: whether an attack is shown to work on any defense made for the goal.
+    """
+
+    choice: Choice
+    halving: Summary
+    is_certified: bool
+
+    @property
+    def word(self) -> str:
+        return GOAL_WORDS[self.choice.goal]
+
+    @property
+    def helps(self) -> str:
+        """A sentence: the setting and what it leaves, or that nothing within the budget helps."""
+        one, budget = self.choice.setting, f"{self.choice.max_cost:g} points"
+        if one is None:
+            return self.choice.why
+        left = format_percent_interval(self.choice.leakage)
+        cost = format_interval(one.cost, 1)
+        if self.choice.leakage.value > HALF:
+            return (
+                f"{self.word.capitalize()}: nothing within {budget} halves the leakage. The least is {left}, "
+                f"with {one.name}, for {cost} points."
+            )
+        return f"{self.word.capitalize()}: {one.name} reduces leakage to {left}, for {cost} points."
+
+    @property
+    def next_step(self) -> str:
+        """What to do, in a sentence or two."""
+        word, one, half = self.word, self.choice.setting, self.halving.setting
+        if one is not None and self.choice.leakage.value <= HALF:
+            return f"To hide {word}, use {one.name}, and measure it on your own data before you rely on it."
+        if half is not None:
+            return (
+                f"To hide {word}, accept a cost of {format_interval(self.halving.value, 1)} points ({half.name} leaks "
+                f"{format_percent(half.leakage.value)}), or keep them out of the training."
+            )
+        if not self.is_certified:
+            return f"Nothing is known of {word}: measure them on your own data before you decide."
+        return f"Do not rely on a defense to hide {word}: no measured setting halves their leakage at a known cost."
+
+
+def advice_on(
+    rows: Sequence[Result], task: str, goals: Iterable[Goal], budget: float
+) -> list[Advice]:
+    """Advice for each of the goals, from results of one task."""
+    every, found = curves(rows), []
+    for goal in dict.fromkeys(goals):
+        own = [curve for curve in every if curve.goal == goal and curve.results[0].is_made_for_goal]
+        halving = [s for curve in own if (s := curve.cost_of_halving()).setting is not None]
+        least = min(halving, key=lambda summary: summary.value.value, default=NEVER)
+        choice = choose(rows, task, GOAL_WORDS[goal], budget)
+        found.append(Advice(choice, least, any(curve.certified for curve in own)))
+    return found
+
+
+def table_of(advice: Sequence[Advice]) -> Table | None:
+    """The settings that clearly reduce leakage: the chosen one, the cheapest and that which leaks least."""
+    rows = [
+        [
+            Cell(
+                f"{one.name}{' (chosen)' if one is item.choice.setting else ''}", one.setting.model
+            ),
+            Cell(item.word),
+            leakage_cell(one.leakage),
+            Cell(format_number(one.cost.value, 1), format_interval(one.cost, 1).partition(" ")[2]),
+            Cell(
+                f"{one.metric} {format_number(one.success.value)}",
+                f"{one.attack}; undefended {format_number(one.twin_success.value)}, guessing {format_number(one.baseline)}",
+            ),
+        ]
+        for item in advice
+        for one in _shown(item.choice)
+    ]
+    columns = [
+        Column("setting"),
+        Column("hides"),
+        Column(
+            "leakage", help="Share of what attacks read without the defense that they still read"
+        ),
+        Column("points lost", align="right"),
+        Column("strongest attack"),
+    ]
+    return Table("Settings that clearly reduce leakage", columns, rows) if rows else None
+
+
+def _shown(choice: Choice) -> list[Result]:
+    wanted = [
+        one for one in (choice.setting, *choice.front[:1], *choice.front[-1:]) if one is not None
+    ]
+    every = [*choice.front, *([choice.setting] if choice.setting else [])]
+    return [one for n, one in enumerate(every) if one in wanted and one not in every[:n]][:FEW]

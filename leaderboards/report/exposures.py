@@ -1,0 +1,182 @@
+"""What the provider reads where nothing protects it, in words for somebody who decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from leakboard.bench.contracts import Channel, Goal, Leak
+from leakboard.bench.scoring import advantage_low
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    Interval,
+    Result,
+    count,
+    format_number,
+    format_percent,
+    format_percent_interval,
+)
+
+SUBJECTS = {
+    Goal.INVERSION: "Your texts",
+    Goal.LABEL: "Your labels",
+    Goal.ATTRIBUTE: "Attributes of the people who wrote",
+    Goal.MEMORISATION: "Secrets in your texts",
+    Goal.MEMBERSHIP: "Who is in your data",
+    Goal.MODEL: "The provider's model, by you",
+}
+CHANNELS = {
+    Channel.TOKENS: "the tokens that are sent",
+    Channel.REPRESENTATIONS: "the vector sent for each word",
+    Channel.ACTIVATIONS: "the activations of the model",
+    Channel.RECOMPUTED: "activations that the provider computes again",
+    Channel.GRADIENTS: "gradients",
+    Channel.LOGIT_GRADIENTS: "gradients of the answers",
+    Channel.CUT_GRADIENTS: "gradients of the vectors",
+    Channel.ADAPTER_GRADIENTS: "gradients of the adapters",
+    Channel.PARAMETERS: "the adapters that are sent",
+    Channel.LABELS: "the labels that are sent",
+    Channel.LOGITS: "the model's answers",
+    Channel.EMULATOR: "the emulator that the customer holds",
+    Channel.MODEL: "the model that is released",
+}
+SHARES = {
+    "token accuracy": "{} of the tokens are recovered",
+    "label token accuracy": "{} of the tokens of the answers are recovered",
+    "accuracy": "{} are guessed correctly",
+    "balanced accuracy": "{} of a class are guessed correctly, averaged over classes",
+    "matched accuracy": "{} are guessed correctly",
+    "AUC": "{} of the pairs of different examples are told apart",
+    "AUC (sign-free)": "{} of the pairs of different examples are told apart",
+    "TPR at 1% FPR": "{} are identified, with one false alarm in a hundred",
+    "extracted": "{} of the planted secrets are extracted whole",
+    "extracted by beam search": "{} of the planted secrets are extracted whole",
+}
+"""The sentence for each metric that is a share; any other is named with its number."""
+MOSTLY = 0.8
+"""The advantage from which on a thing is called read, and not read in part."""
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What the strongest attack reads of one thing without protection.
+
+    Attributes:
+        success: in `metric`; `baseline` is what guessing or the untrained model reaches.
+        advantage: (success − baseline) / (ceiling − baseline).
+        is_shown: whether the attack is shown to work.
+        n: independent units in each of the seeds.
+    """
+
+    goal: Goal
+    attribute: str
+    attack: str
+    channel: str
+    metric: str
+    success: Interval
+    baseline: float
+    advantage: float
+    is_shown: bool
+    n: int
+    seeds: int
+
+    @property
+    def subject(self) -> str:
+        return f"{SUBJECTS[self.goal]}: {self.attribute}" if self.attribute else SUBJECTS[self.goal]
+
+    @property
+    def verdict(self) -> str:
+        if not self.is_shown:
+            return "not certified"
+        return "can be read" if self.advantage >= MOSTLY else "can be read in part"
+
+    @property
+    def is_share(self) -> bool:
+        return self.metric in SHARES
+
+    @property
+    def words(self) -> str:
+        """The number, with its interval and what guessing reaches."""
+        if not self.is_shown:
+            return f"no attack is shown to work here (the strongest is {self.attack}), so nothing is known"
+        if self.is_share:
+            said = SHARES[self.metric].format(format_percent_interval(self.success))
+            return f"{said}; guessing reaches {format_percent(self.baseline)}"
+        unit = " bits" if self.metric.startswith("exposure") else ""
+        value, guess = format_number(self.success.value), format_number(self.baseline)
+        return f"{self.metric}: {value}{unit}; guessing reaches {guess}"
+
+    @property
+    def evidence(self) -> str:
+        parts = [part for part in self.channel.split(", ") if part]
+        source = " and ".join(CHANNELS[Channel(part)] for part in parts) or "nothing that is sent"
+        runs = f", {count(self.seeds, 'seed')}" if self.seeds > 1 else ", one run"
+        return f"attack {self.attack} on {source} ({count(self.n, 'unit')}{runs})"
+
+
+def exposures_of_results(rows: Iterable[Result]) -> list[Exposure]:
+    """What is read without protection, by goal and attribute.
+
+    Of several baselines that of most seeds counts, `none` before others.
+    """
+    best: dict[tuple[Goal, str], Result] = {}
+    for one in rows:
+        if one.setting.undefended:
+            aim = one.goal, one.attribute
+            if aim not in best or _weight(one) > _weight(best[aim]):
+                best[aim] = one
+    return _in_order(
+        [
+            Exposure(
+                goal=one.goal,
+                attribute=one.attribute,
+                attack=one.attack,
+                channel=one.channel,
+                metric=one.metric,
+                success=one.success,
+                baseline=one.baseline,
+                advantage=one.advantage.value,
+                is_shown=one.is_certified,
+                n=one.n,
+                seeds=len(one.success_by_seed),
+            )
+            for one in best.values()
+        ]
+    )
+
+
+def _weight(one: Result) -> tuple[bool, bool, int, float]:
+    return one.defense == "none", one.is_certified, len(one.success_by_seed), one.advantage.value
+
+
+def exposures_of_leaks(leaks: Iterable[Leak]) -> list[Exposure]:
+    """What attacks read in a transcript, of each thing the attack with the largest advantage."""
+    best: dict[tuple[Goal, str], Exposure] = {}
+    for leak in leaks:
+        success, above = leak.success, leak.above
+        if success is None or leak.channel is None or above is None:
+            continue
+        low = advantage_low(leak)
+        one = Exposure(
+            goal=leak.goal,
+            attribute=leak.attribute or "",
+            attack=leak.attack.name,
+            channel=str(leak.channel),
+            metric=leak.metric,
+            success=Interval(success.value, success.low, success.high),
+            baseline=leak.level or 0.0,
+            advantage=above,
+            is_shown=low is not None and not isnan(low) and low > 0 and above > 0,
+            n=success.n,
+            seeds=1,
+        )
+        aim = one.goal, one.attribute
+        if aim not in best or (one.is_shown, above) > (best[aim].is_shown, best[aim].advantage):
+            best[aim] = one
+    return _in_order(list(best.values()))
+
+
+def _in_order(exposures: Sequence[Exposure]) -> list[Exposure]:
+    order = list(GOAL_WORDS)
+    return sorted(exposures, key=lambda one: (order.index(one.goal), one.attribute))

@@ -1,0 +1,97 @@
+"""The records as one compact script, which the page of records reads without a server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from leakboard.bench.contracts import Estimate, Leak, Record
+from leakboard.leaderboards.site.collection import Collection
+from leakboard.leaderboards.site.markup import slug
+from leakboard.leaderboards.tables import GOAL_WORDS
+
+VARIABLE = "leakboardRecords"
+
+
+def records_data(collection: Collection) -> dict[str, Any]:
+    """What a reader needs of each record; words stand once and are referred to by their index.
+
+    Returns:
+        `words`: texts; `records`: for each the key, then indices of file folder, task, model, defense,
+        parameters, status, reason and utility metric, then cut, seed, utility [value, low, high], leaks and
+        submissions; a leak holds indices of attack, goal, metric, channel and reason, then success, baseline and
+        units. `pages`: file names of methods whose name is none.
+    """
+    words: dict[str, int] = {}
+
+    def word(text: object) -> int:
+        return words.setdefault(str(text), len(words))
+
+    records = [_record(record, collection, word) for record in collection.records.values()]
+    names = {r.cell.defense.name for r in collection.records.values()}
+    names |= {leak.attack.name for r in collection.records.values() for leak in r.leaks}
+    pages = {name: slug(name) for name in sorted(names) if slug(name) != name}
+    return {"words": list(words), "records": records, "pages": pages}
+
+
+def script(name: str, data: Any) -> str:
+    """Data as a script that sets a variable of the window: pages from disk may not fetch files."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for end in ("\u2028", "\u2029"):
+        text = text.replace(end, f"\\u{ord(end):04x}")
+    return f"window.{name}={text};\n"
+
+
+def _record(record: Record, collection: Collection, word: Any) -> list[Any]:
+    cell = record.cell
+    given = sorted(cell.defense.params.items())
+    params = ", ".join(f"{name} = {_plain(value)}" for name, value in given if value is not None)
+    submitted = [
+        [one.method, one.note or "", one.link or ""]
+        for one in collection.submissions.get(record.key, ())
+    ]
+    return [
+        record.key,
+        word(collection.files[record.key].rpartition("/")[0]),
+        word(cell.task),
+        word(cell.model),
+        word(cell.defense.name),
+        word(params),
+        word(record.status),
+        word(record.reason),
+        word(record.utility_metric),
+        cell.cut,
+        cell.seed,
+        _numbers(record.utility),
+        [_leak(leak, word) for leak in record.leaks],
+        submitted,
+    ]
+
+
+def _leak(leak: Leak, word: Any) -> list[Any]:
+    success = leak.success
+    baseline = max(success.chance, leak.floor.value if leak.floor else 0.0) if success else None
+    goal = GOAL_WORDS[leak.goal] + (f" ({leak.attribute})" if leak.attribute else "")
+    return [
+        word(leak.attack.name),
+        word(goal),
+        word(leak.metric),
+        word(" ".join(filter(None, (leak.channel, f"({leak.view})" if leak.view else "")))),
+        word(leak.reason if leak.status == "ok" else f"{leak.status}: {leak.reason}"),
+        _short(success.value if success else None),
+        _short(baseline),
+        success.n if success else 0,
+    ]
+
+
+def _numbers(estimate: Estimate | None) -> list[float | None]:
+    return [_short(x) for x in (estimate.value, estimate.low, estimate.high)] if estimate else []
+
+
+def _short(value: float | None) -> float | None:
+    """Without digits that no page shows; None for what is no number."""
+    return None if value is None or value != value else round(value, 3)
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,315 @@
+"""What changed between two collections of records, and why: setting by setting, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import hypot, isnan, nan
+from typing import Any, Literal, TypeVar
+
+import pandas as pd
+
+from leakboard.bench.contracts import Cell, Record
+from leakboard.leaderboards.tables.defenses import format_parameter
+from leakboard.leaderboards.tables.goals import GOAL_WORDS
+from leakboard.leaderboards.tables.intervals import Interval, mean_interval
+from leakboard.leaderboards.tables.record_set import RecordSet
+from leakboard.leaderboards.tables.results import Result, results_table
+from leakboard.leaderboards.tables.settings import Setting
+
+Name = TypeVar("Name", bound=Hashable)
+Kind = Literal["new", "gone", "changed"]
+SMALLEST = 1e-9
+"""What differs by less is the same: sums in another order."""
+UNCHANGED = Interval(0.0, 0.0, 0.0)
+Where = tuple[str, str, int, str, str, str, str]
+"""What tells a setting from others: task, model, cut, defense, parameters, setup, group."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is no longer as it was, of one setting.
+
+    Attributes:
+        kind: `new` and `gone` are about the whole setting, whose `what` is then 'setting'.
+        what: utility; the success of the strongest attack, as 'inputs'; or their leakage, as 'leakage of inputs'.
+        metric: of `old` and `new`, means over seeds with their 95 % interval.
+        difference: new less old, with its 95 % interval: seed by seed where both have them. None where they
+            are not measured alike.
+        why: in words: method, data, model, training, seeds, attack, code.
+        keys: of the records of both.
+    """
+
+    kind: Kind
+    task: str
+    model: str
+    cut: int
+    setting: str
+    what: str
+    metric: str
+    old: Interval | None
+    new: Interval | None
+    difference: Interval | None
+    why: tuple[str, ...]
+    keys: tuple[str, ...]
+
+    @property
+    def clear(self) -> bool:
+        """Whether the whole interval of the difference lies on one side of 0."""
+        gap = self.difference
+        return gap is not None and (gap.low > 0 or gap.high < 0)
+
+
+@dataclass(frozen=True, repr=False)
+class Changes:
+    """What changed between two collections of records: a sequence of changes.
+
+    Attributes:
+        old, new: what was compared, in words.
+        same: settings in which no number changed.
+        note: what a reader must know first, in a line; '' for nothing.
+    """
+
+    old: str
+    new: str
+    found: tuple[Change, ...]
+    same: int
+    note: str = ""
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.found)
+
+    def clearly(self) -> Changes:
+        """Without numbers whose difference may be none."""
+        kept = tuple(one for one in self.found if one.kind != "changed" or one.clear)
+        return replace(self, found=kept)
+
+    def frame(self) -> pd.DataFrame:
+        """A row for each change; a range is three columns, as `old`, `old_low`, `old_high`."""
+        rows = []
+        for one in self.found:
+            row: dict[str, Any] = {
+                name: getattr(one, name)
+                for name in ("kind", "task", "model", "cut", "setting", "what", "metric")
+            }
+            for name in ("old", "new", "difference"):
+                own: Interval | None = getattr(one, name)
+                for end, part in (("", "value"), ("_low", "low"), ("_high", "high")):
+                    row[f"{name}{end}"] = nan if own is None else getattr(own, part)
+            row |= {"clear": one.clear, "why": "; ".join(one.why), "keys": ",".join(one.keys)}
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    @property
+    def summary(self) -> str:
+        """In a sentence."""
+        counts = {kind: sum(one.kind == kind for one in self.found) for kind in ("new", "gone")}
+        changed = [one for one in self.found if one.kind == "changed"]
+        clear = sum(one.clear for one in changed)
+        return (
+            f"{self.old} → {self.new}: {counts['new']} settings are new and {counts['gone']} gone; {len(changed)} "
+            f"numbers changed, {clear} of them clearly; {self.same} settings are as they were"
+        )
+
+    def __repr__(self) -> str:
+        shown = ["kind", "setting", "what", "old", "new", "difference", "why"]
+        table = self.frame()[shown].to_string(index=False) if self.found else ""
+        return "\n".join(filter(None, [f"<Changes {self.summary}>", table]))
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    """One number of a setting, by the seed, and which attacks gave it."""
+
+    mean: Interval
+    by_seed: Mapping[int, float]
+    metric: str
+    attacks: str = ""
+
+
+class _Side:
+    """One collection: its settings, and what was measured of each."""
+
+    def __init__(self, given: RecordSet) -> None:
+        table = results_table(given.records)
+        self.settings: dict[Where, Setting] = {}
+        self.quantities: dict[Where, dict[str, _Quantity]] = {}
+        for group in table.groups:
+            for one in group.settings:
+                where = _where(one)
+                self.settings[where] = one
+                own = self.quantities.setdefault(where, {})
+                if not one.utility.is_missing:
+                    metric = one.first.utility_metric
+                    own["utility"] = _Quantity(one.utility, one.utility_by_seed, metric)
+        for row in table:
+            own, word = self.quantities[_where(row.setting)], _word(row)
+            attacks = f"{row.attack} version {row.attack_version}"
+            own[word] = _Quantity(row.success, row.success_by_seed, row.metric, attacks)
+            if row.is_certified and not row.setting.undefended:
+                name = f"leakage of {word}"
+                own[name] = _Quantity(row.leakage, row.leakage_by_seed, "share", attacks)
+
+
+def changes(old: RecordSet, new: RecordSet) -> Changes:
+    """What changed from one collection to another, both read by the rules of this version.
+
+    Settings are the same where all but the seeds is; else those of equal task, model, cut, defense and parameters
+    are paired, those first that differ least, and what differs is the reason.
+    """
+    before, after = _Side(old), _Side(new)
+    pairs = {where: where for where in after.settings if where in before.settings}
+    rest = [where for where in before.settings if where not in pairs]
+    for where, mine in after.settings.items():
+        if where not in pairs:
+            others = {one: before.settings[one].first.cell for one in rest}
+            near = resembling(mine.first.cell, others)
+            if near is not None:
+                pairs[where] = near
+                rest.remove(near)
+    found: list[Change] = []
+    same = 0
+    for where, mine in after.settings.items():
+        if where not in pairs:
+            found.append(_of_setting("new", mine))
+            continue
+        own = list(_of_pair(before, after, pairs[where], where))
+        found += own
+        same += not own
+    found += [_of_setting("gone", before.settings[where]) for where in rest]
+    return Changes(_title(old), _title(new), tuple(found), same)
+
+
+def _where(one: Setting) -> Where:
+    return one.task, one.model, one.cut, one.defense, one.params, one.setup, one.group
+
+
+def _word(row: Result) -> str:
+    word = GOAL_WORDS[row.goal]
+    return f"{word}: {row.attribute}" if row.attribute else word
+
+
+def _of_pair(before: _Side, after: _Side, old: Where, new: Where) -> Iterator[Change]:
+    first, second = before.settings[old], after.settings[new]
+    theirs, mine = before.quantities[old], after.quantities[new]
+    why = reasons([*first.records.values()], [*second.records.values()])
+    for what in dict.fromkeys([*theirs, *mine]):
+        was, now = theirs.get(what), mine.get(what)
+        gap = _difference(was, now) if was and now else None
+        if gap == UNCHANGED:
+            continue
+        attacks = [one.attacks if one else "none" for one in (was, now)]
+        told = [f"attack: {attacks[0]} → {attacks[1]}"] if attacks[0] != attacks[1] else []
+        shown = now or was
+        assert shown is not None
+        yield replace(
+            _of_setting("changed", second),
+            what=what,
+            metric=shown.metric,
+            old=was.mean if was else None,
+            new=now.mean if now else None,
+            difference=gap,
+            why=tuple(dict.fromkeys([*told, *why])),
+            keys=tuple(dict.fromkeys([*first.keys, *second.keys])),
+        )
+
+
+def _difference(old: _Quantity, new: _Quantity) -> Interval | None:
+    """New less old, paired where both have the same seeds, else as of two independent means."""
+    if old.metric != new.metric:
+        return None
+    gap = new.mean.value - old.mean.value
+    half = hypot(_half(old.mean), _half(new.mean))
+    unpaired = Interval(gap, gap - half, gap + half)
+    if not old.by_seed or old.by_seed.keys() != new.by_seed.keys():
+        return unpaired
+    gaps = [new.by_seed[seed] - old.by_seed[seed] for seed in sorted(old.by_seed)]
+    if all(abs(one) < SMALLEST for one in gaps):
+        return UNCHANGED
+    return mean_interval(gaps, unpaired)
+
+
+def _half(of: Interval) -> float:
+    return nan if isnan(of.low) else (of.high - of.low) / 2
+
+
+def _of_setting(kind: Kind, one: Setting) -> Change:
+    label = one.defense if one.label == one.defense else f"{one.defense}, {one.label}"
+    about = (kind, one.task, one.model, one.cut, label)
+    return Change(*about, "setting", "", None, None, None, (), one.keys)
+
+
+def _title(given: RecordSet) -> str:
+    return f"{given.name} ({len(given)} records)"
+
+
+def resembling(cell: Cell, others: Mapping[Name, Cell]) -> Name | None:
+    """Of some cells the one of the same place that differs least; None where none is of that place."""
+    same = {name: other for name, other in others.items() if _same_place(cell, other)}
+    return min(same, key=lambda name: len(list(_differences(same[name], cell))), default=None)
+
+
+def _same_place(cell: Cell, other: Cell) -> bool:
+    """Whether task, model, cut, defense and all parameters are the same that both versions of it have."""
+    mine, theirs = cell.defense.params, other.defense.params
+    return (cell.task, cell.model, cell.cut, cell.defense.name) == (
+        other.task,
+        other.model,
+        other.cut,
+        other.defense.name,
+    ) and all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
+
+
+def reasons(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
+    """What differs between the records of two settings, in words; what decides most comes first."""
+    found = list(_differences(old[0].cell, new[0].cell))
+    seeds = [sorted({record.cell.seed for record in records}) for records in (old, new)]
+    if seeds[0] != seeds[1]:
+        found.append(f"seeds: {_listed(seeds[0])} → {_listed(seeds[1])}")
+    for name, read in (
+        ("device", lambda record: record.provenance.device),
+        ("secret", lambda record: record.provenance.secret or "none"),
+        ("code", _code),
+    ):
+        told = [_listed(dict.fromkeys(map(read, records))) for records in (old, new)]
+        if told[0] != told[1]:
+            found.append(f"{name}: {told[0]} → {told[1]}")
+    return found
+
+
+def _differences(old: Cell, new: Cell) -> Iterator[str]:
+    if old.defense.version != new.defense.version:
+        versions = f"version {old.defense.version} → {new.defense.version}"
+        yield f"method: {new.defense.name} {versions}"
+    yield from _of_parts("method", old.defense.params, new.defense.params)
+    if old.data_hash != new.data_hash:
+        yield f"data: other texts of {new.task}"
+    for name in ("limit", "evaluate", "plant"):
+        yield from _of_parts("data", {name: getattr(old, name)}, {name: getattr(new, name)})
+    if old.model_hash != new.model_hash:
+        yield f"model: other weights of {new.model}"
+    yield from _of_parts("training", old.train.model_dump(), new.train.model_dump())
+    yield from _of_parts("recorded", old.record.model_dump(), new.record.model_dump())
+
+
+def _of_parts(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys([*old, *new]):
+        if name not in old:
+            yield f"{kind}: {format_parameter(name, new[name])} is new"
+        elif name not in new:
+            yield f"{kind}: {format_parameter(name, old[name])} is gone"
+        elif old[name] != new[name]:
+            yield f"{kind}: {format_parameter(name, old[name])} → {format_parameter('', new[name]).removeprefix(' = ')}"
+
+
+def _code(record: Record) -> str:
+    made = record.provenance
+    return f"{made.leakboard} at {made.commit[:7]}{'+' if made.dirty else ''}"
+
+
+def _listed(values: Any) -> str:
+    told = [str(value) for value in values]
+    return ", ".join(told[:4]) + (f" and {len(told) - 4} more" if len(told) > 4 else "")

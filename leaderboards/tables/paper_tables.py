@@ -1,0 +1,316 @@
+"""Papers' printed tables, setting by setting, beside what was measured here in the same quantities.
+
+EP (empirical privacy, 1 − success / ceiling) is the papers' quantity, and occurs here alone. It is that of the
+attacks by which a paper's authors measure, baselines included. Models differ, so the numbers need not agree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, nan
+from typing import Any
+
+import pandas as pd
+
+from leakboard.bench.contracts import Channel, Goal
+from leakboard.bench.suites import Suite
+from leakboard.bench.tasks import copies_of
+from leakboard.leaderboards.tables.defenses import (
+    describe_limit,
+    format_parameter,
+    format_parameters,
+    style_of,
+    varying_names,
+)
+from leakboard.leaderboards.tables.frame import Row, rows_of
+from leakboard.leaderboards.tables.intervals import (
+    MISSING,
+    Interval,
+    count,
+    format_interval,
+    format_number,
+    mean_interval,
+)
+from leakboard.leaderboards.tables.printed import (
+    MEASURES,
+    artefacts,
+    mirroring_suites,
+    printed_table,
+)
+from leakboard.leaderboards.tables.results import ResultsTable
+from leakboard.leaderboards.tables.settings import Setting
+
+NAMES = {
+    "utility": "utility",
+    "ep": "EP",
+    "exposure": "exposure",
+    "perplexity": "perplexity",
+    "gradients": "XGBoost on gradients",
+}
+"""What tables call the measures."""
+PERPLEXITY = "perplexity per token"
+"""The measure of a record that papers print."""
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """One printed setting.
+
+    Attributes:
+        setting: in words; `params` as printed, JSON.
+        printed: by measure, what the paper prints.
+        ours: by measure, what was measured here.
+        where: on what it was measured here and in which folder, or why it was not.
+    """
+
+    task: str
+    defense: str
+    setting: str
+    params: str
+    printed: Mapping[str, float]
+    ours: Mapping[str, Interval]
+    where: str
+
+    @property
+    def is_measured(self) -> bool:
+        return bool(self.ours)
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """One table of a paper for one model; `notes` are what the suites that mirror it say of differences."""
+
+    paper: str
+    artefact: str
+    model: str
+    rows: tuple[PaperRow, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """Such as 'SAP, Table 3, roberta-large'."""
+        return f"{self.paper}, {self.artefact}, {self.model}"
+
+    @property
+    def measures(self) -> list[str]:
+        return [name for name in MEASURES if any(name in row.printed for row in self.rows)]
+
+    def frame(self) -> pd.DataFrame:
+        """For people: task, defense, setting, each measure as printed, here and their difference, and where."""
+        rows = []
+        for row in self.rows:
+            told = {"task": row.task, "defense": row.defense, "setting": row.setting}
+            for name in self.measures:
+                printed, ours = row.printed.get(name, nan), row.ours.get(name, MISSING)
+                gap = ours.value - printed
+                told[f"{NAMES[name]} printed"] = format_number(printed)
+                told[f"{NAMES[name]} here"] = format_interval(ours)
+                told[f"{NAMES[name]} difference"] = "–" if gap != gap else f"{gap:+z.2f}"
+            rows.append(told | {"measured on": row.where})
+        return pd.DataFrame(rows)
+
+
+def paper_tables(
+    table: ResultsTable,
+    folders: Mapping[str, frozenset[str]],
+    only: Iterable[tuple[str, str]] | None = None,
+) -> list[PaperTable]:
+    """All printed tables, for each model that they are printed for.
+
+    A setting is the printed one where task, defense and all that the paper states of its parameters agree (its
+    `split` is our cut); what it does not state has the value of the suite that mirrors the table. Of several
+    folders that hold it the mirroring suite's counts, then that of most printed settings, seeds and examples.
+
+    Args:
+        folders: the keys of the records of each folder.
+        only: papers and their tables, such as [("SAP", "Table 3")].
+    """
+    found = []
+    for paper, artefact in artefacts() if only is None else only:
+        known, suites = printed_table(paper, artefact), mirroring_suites(paper, artefact)
+        measured = _measured(table, known)
+        notes = tuple(one.paper.note for one in suites if one.paper and one.paper.note)
+        for model, printed in known.groupby("model", sort=False):
+            rows: list[PaperRow] = []
+            for _, own in printed.groupby("task", sort=False):
+                rows += _rows(own, measured, suites, folders)
+            found.append(PaperTable(paper, artefact, str(model), tuple(rows), notes))
+    return found
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A setting that was measured: its parameters as papers state them, and the papers' quantities."""
+
+    setting: Setting
+    stated: Mapping[str, Any]
+    means: Mapping[str, Interval]
+
+    @property
+    def weight(self) -> tuple[int, float]:
+        limit = self.setting.first.cell.limit
+        return len(self.setting.seeds), inf if limit is None else limit
+
+
+def _measured(table: ResultsTable, known: pd.DataFrame) -> list[_Measured]:
+    tasks, defenses = set(known["task"]), set(known["defense"])
+    groups = [
+        group
+        for group in table.groups
+        if any(one.task in tasks and one.defense in defenses for one in group.settings)
+    ]
+    eps: dict[int, Interval] = {}
+    goal = Goal(known["goal"].iloc[0]) if known["goal"].iloc[0] else None
+    if goal is not None:
+        styles = [style_of(defense) for defense in defenses]
+        theirs = ResultsTable([], groups).under(
+            lambda candidate: any(one.is_measured_by(candidate, goal) for one in styles)
+        )
+        for row in theirs:
+            if row.goal == goal:
+                low, high = row.success.low / row.ceiling, row.success.high / row.ceiling
+                ep = Interval(1 - row.success.value / row.ceiling, 1 - high, 1 - low)
+                eps[id(row.setting)] = ep
+    found = []
+    for group in groups:
+        for one in group.settings:
+            attacked = any(leak.status == "ok" for r in one.records.values() for leak in r.leaks)
+            if one.task in tasks and one.defense in defenses and attacked:
+                means = {"utility": one.utility, "ep": eps.get(id(one), MISSING), **_others(one)}
+                kept = {name: mean for name, mean in means.items() if not mean.is_missing}
+                found.append(_Measured(one, _stated(one), kept))
+    return [one for one in found if "utility" in one.means]
+
+
+def _others(one: Setting) -> dict[str, Interval]:
+    """Exposure, perplexity, and what XGBoost reads of gradients: means over seeds."""
+    found: dict[str, list[Interval]] = {}
+    for record in one.records.values():
+        if PERPLEXITY in record.measures:
+            own = record.measures[PERPLEXITY]
+            found.setdefault("perplexity", []).append(Interval(own.value, own.low, own.high))
+        seen: dict[str, Interval] = {}
+        for leak in record.leaks:
+            if leak.status != "ok" or leak.success is None:
+                continue
+            success = Interval(leak.success.value, leak.success.low, leak.success.high)
+            if leak.metric == "exposure" and copies_of(leak.view) > 0:
+                seen.setdefault("exposure", success)
+            if leak.attack.name == "xgboost" and leak.channel == Channel.GRADIENTS:
+                seen.setdefault("gradients", success)
+        for name, success in seen.items():
+            found.setdefault(name, []).append(success)
+    return {name: mean_interval([x.value for x in own], own[0]) for name, own in found.items()}
+
+
+def _stated(one: Setting) -> dict[str, Any]:
+    plant = one.first.cell.plant
+    copies = (
+        {"copies": plant.copies[0]} if plant and plant.canaries and len(plant.copies) == 1 else {}
+    )
+    return {**json.loads(one.params), "split": one.cut, **copies}
+
+
+def _rows(
+    printed: pd.DataFrame,
+    measured: Sequence[_Measured],
+    suites: Sequence[Suite],
+    folders: Mapping[str, frozenset[str]],
+) -> list[PaperRow]:
+    """The printed settings of one task."""
+    theirs = rows_of(printed)
+    knobs = {style_of(row["defense"]).knob or "" for row in theirs}
+    shown = sorted({*varying_names(printed["params"]), *knobs})
+    near = [[one for one in measured if _is_printed(one, row, suites)] for row in theirs]
+    fitting = [
+        [one for one in own if any(not pd.isna(row[name]) for name in one.means)]
+        for own, row in zip(near, theirs, strict=True)
+    ]
+    order = _folders_in_order(fitting, folders, {one.name for one in suites})
+    rows = []
+    for row, alike, candidates in zip(theirs, near, fitting, strict=True):
+        values = {name: float(row[name]) for name in MEASURES if not pd.isna(row[name])}
+        one, folder = _counting(candidates, order)
+        ours = {name: mean for name, mean in one.means.items() if name in values} if one else {}
+        if one:
+            where = f"{one.setting.model}, {count(len(one.setting.seeds), 'seed')}, "
+            where += f"{describe_limit(one.setting.first.cell.limit).removesuffix(' per split')} ({folder})"
+        else:
+            why = "what the paper measures was not" if alike else _why_not(row, measured)
+            where = f"not measured: {why}"
+        words = format_parameters(row["params"], shown).replace("split =", "cut =")
+        rows.append(
+            PaperRow(row["task"], row["defense"], words, row["params"], values, ours, where)
+        )
+    return rows
+
+
+def _is_printed(one: _Measured, theirs: Row, suites: Sequence[Suite]) -> bool:
+    if (one.setting.task, one.setting.defense) != (theirs["task"], theirs["defense"]):
+        return False
+    stated = json.loads(theirs["params"])
+    if any(one.stated.get(name, "") != value for name, value in stated.items()):
+        return False
+    rows = [row.defense for suite in suites for row in suite.defenses]
+    chosen = [own.params for own in rows if own.name == theirs["defense"]]
+    return not chosen or any(
+        all(one.stated.get(name) == value for name, value in own.items() if name not in stated)
+        for own in chosen
+    )
+
+
+def _folders_in_order(
+    fitting: Sequence[Sequence[_Measured]],
+    folders: Mapping[str, frozenset[str]],
+    mirrors: set[str],
+) -> dict[str, frozenset[str]]:
+    def place(name: str) -> tuple[Any, ...]:
+        held = [[o for o in own if folders[name] & {*o.setting.keys}] for own in fitting]
+        weights = [one.weight for own in held for one in own]
+        return name in mirrors, sum(map(bool, held)), max(weights)
+
+    keys = {key for own in fitting for one in own for key in one.setting.keys}
+    names = [name for name in sorted(folders) if folders[name] & keys]
+    return {name: folders[name] for name in sorted(names, key=place, reverse=True)}
+
+
+def _counting(
+    candidates: Sequence[_Measured], order: Mapping[str, frozenset[str]]
+) -> tuple[_Measured | None, str]:
+    """Of the settings that are the printed one that of the first folder which holds any, and its name."""
+    for name, keys in order.items():
+        if own := [one for one in candidates if keys & {*one.setting.keys}]:
+            return max(own, key=lambda one: one.weight), name
+    return None, ""
+
+
+def _why_not(theirs: Row, measured: Sequence[_Measured]) -> str:
+    """Why none of the measured settings is the printed one."""
+    task, defense = theirs["task"], theirs["defense"]
+    of_task = [one for one in measured if one.setting.task == task]
+    own = [one for one in of_task if one.setting.defense == defense]
+    if not own:
+        return f"no records of {f'{defense} on ' if of_task else ''}{task}"
+    stated = json.loads(theirs["params"])
+    missing = [
+        _missing(name, value, own)
+        for name, value in stated.items()
+        if all(one.stated.get(name, "") != value for one in own)
+    ]
+    if missing:
+        return "; ".join(missing)
+    if any(all(one.stated.get(n, "") == v for n, v in stated.items()) for one in own):
+        return "only with other values of what the paper does not state"
+    return "each of its values was measured, but not all of them together"
+
+
+def _missing(name: str, value: object, own: Sequence[_Measured]) -> str:
+    if name == "split":
+        return f"no cut after block {value}"
+    known = {one.stated[name] for one in own if name in one.stated}
+    numbers = sorted(one for one in known if isinstance(one, int | float))
+    if isinstance(value, int | float) and numbers:
+        return f"no {format_parameter(name, value)} ({', '.join(f'{one:g}' for one in numbers)})"
+    return f"no {format_parameter(name, value)}"

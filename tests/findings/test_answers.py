@@ -1,0 +1,129 @@
+"""Headlines, the cost of halving, where nothing works, and audits, on synthetic records."""
+
+import pytest
+from records import leak, record
+
+from leakboard.bench.contracts import Channel, Claim, Goal
+from leakboard.leaderboards.findings.answers import halving, headlines, idle
+from leakboard.leaderboards.findings.audits import audits
+from leakboard.leaderboards.tables.results import results_table
+
+LEAKS = {110: 0.93, 75: 0.5, 60: 0.2}
+
+
+def sweep(utilities, task="sst2", seeds=3, leaks=LEAKS, twin=1.0, **fields):
+    """SAP over η, with no protection, its twin and the untuned model."""
+    cells = []
+    for seed in range(seeds):
+        d = seed / 1000
+        cells += [
+            record("none", {}, seed, 0.9 + d, [leak(twin)], task, undefended=True),
+            record("sap", {"eta": None}, seed, 0.9, [leak(twin)], task, undefended=True),
+            record("untuned", {}, seed, 0.5, [], task),
+        ]
+        cells += [
+            record("sap", {"eta": float(eta)}, seed, utilities[eta], [leak(leaks[eta] + d)], task)
+            for eta in leaks
+        ]
+    return [cell.model_copy(update=fields) for cell in cells]
+
+
+CHEAP = {110: 0.89, 75: 0.885, 60: 0.7}
+DEAR = {110: 0.89, 75: 0.8, 60: 0.7}
+
+
+def sentences(rule, records):
+    return [one.sentence for one in rule(results_table(records))]
+
+
+def test_what_a_budget_buys_is_one_sentence_for_all_tasks_on_which_little_is_hidden():
+    (one,) = headlines(results_table([*sweep(DEAR), *sweep(DEAR, "mrpc")]))
+    assert one.sentence == (
+        "At a cost of at most 3 points, no defense hides more than 7 % of inputs on MRPC and SST-2 "
+        "(best: SAP, η = 110)."
+    )
+    assert len(one.keys) == 6
+
+
+def test_a_defense_that_hides_much_within_the_budget_is_named_with_its_cost():
+    (said,) = sentences(headlines, sweep(CHEAP, leaks={110: 0.93, 75: 0.3, 60: 0.2}))
+    assert said.startswith("SAP, η = 75 hides 74 % of inputs on SST-2, for 1.6 points")
+
+
+def test_where_the_budget_buys_nothing_the_cheapest_that_helps_is_told_with_its_cost():
+    (said,) = sentences(headlines, sweep({110: 0.86, 75: 0.8, 60: 0.7}))
+    assert said == (
+        "At a cost of at most 3 points, no defense clearly hides inputs on SST-2: the cheapest that does, "
+        "SAP, η = 110, costs 4.1 points."
+    )
+
+
+def test_half_is_hidden_at_the_least_cost_unless_the_budget_affords_it():
+    (said,) = sentences(halving, sweep({110: 0.89, 75: 0.8, 60: 0.7}, leaks=LEAKS | {75: 0.4}))
+    assert said.startswith("Hiding half of inputs on SST-2 costs at least 10.1 points of utility")
+    assert sentences(halving, sweep(CHEAP, leaks=LEAKS | {75: 0.4})) == []
+    assert sentences(halving, sweep(DEAR, leaks=dict.fromkeys(LEAKS, 0.9))) == []
+
+
+def test_a_goal_on_which_no_attack_works_is_said_with_the_tasks_and_the_largest_advantage():
+    weak = [*sweep(DEAR, twin=0.2), *sweep(DEAR, "mrpc", twin=0.15)]
+    (one,) = idle(results_table(weak))
+    assert one.sentence.startswith("No defense can be judged by inputs on MRPC and SST-2: ")
+    assert "advantage of 0.16" in one.sentence
+    assert sentences(idle, sweep(DEAR)) == []
+
+
+def audit(bound, right, ceiling, attack="membership"):
+    """An audit of 100 coins; by its guesses `right` of the 50 highest ranks are members."""
+    member = [1] * right + [0] * (50 - right) + [1] * (50 - right) + [0] * right
+    ranks = [2 * (100 - i) for i in range(100)]
+    return leak(
+        0.6,
+        attack,
+        Goal.MEMBERSHIP,
+        0.5,
+        channel=Channel.MODEL,
+        epsilon=bound,
+        epsilon_ceiling=ceiling,
+        raw={"twice_rank": ranks, "member": member},
+    )
+
+
+def audited(bound, right=50, ceiling=9.0, epsilon=2.0, unit="example", more=()):
+    """DP-SGD at a claimed ε, of which an audit proves a bound, and without noise, where it guesses so many right."""
+    claim = Claim(guarantee="dp", parameters={"epsilon": epsilon}, covers="all", unit=unit)
+    cells = []
+    for seed in range(3):
+        own = [audit(bound, 25, ceiling), *more]
+        plain = [
+            audit(0.0, right, ceiling),
+            *(audit(0.0, 25, ceiling, one.attack.name) for one in more),
+        ]
+        cells += [
+            record("dpsgd", {"epsilon": epsilon}, seed, 0.8, own, claim=claim),
+            record("dpsgd", {"epsilon": None}, seed, 0.9, plain, undefended=True),
+        ]
+    return cells
+
+
+def test_an_audit_is_told_beside_the_claim_and_what_it_proves_without_the_noise():
+    (one,) = audits(results_table(audited(0.5)))
+    assert one.sentence.startswith(
+        "An audit does not contradict DP-SGD's ε = 2 on reviews: it proves 0.50, and "
+    )
+    assert one.value.value == pytest.approx(0.5)
+    (said,) = sentences(audits, audited(2.5))
+    assert said.startswith("An audit contradicts DP-SGD's ε = 2 on reviews")
+
+
+def test_an_audit_that_cannot_fail_is_left_out():
+    assert sentences(audits, audited(0.5, ceiling=1.9)) == []
+    assert sentences(audits, audited(0.5, right=26)) == []
+    assert sentences(audits, audited(0.5, unit="label")) == []
+
+
+def test_the_attack_that_audits_is_chosen_by_what_it_proves_without_the_noise():
+    luckier = audit(2.5, 25, 9.0, "rmia")
+    (one,) = audits(results_table(audited(0.5, more=[luckier])))
+    assert one.attack == "membership"
+    assert "does not contradict" in one.sentence

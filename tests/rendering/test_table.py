@@ -1,0 +1,142 @@
+"""Tables on the terminal and as HTML."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from io import StringIO
+from math import nan
+
+import pytest
+from rich.console import Console
+
+from leakboard.bench.contracts import LeakboardError
+from leakboard.leaderboards.rendering import (
+    Cell,
+    Column,
+    Table,
+    html_table,
+    leakage_cell,
+    terminal_table,
+)
+from leakboard.leaderboards.tables.intervals import MISSING, Interval
+
+COLUMNS = (
+    Column("defense"),
+    Column("leakage", align="right", help="share of what is read without the defense"),
+    Column("points lost", align="right"),
+    Column("also gives away", optional=True),
+    Column("attack", optional=True),
+)
+TABLE = Table(
+    "Who hides the inputs of sst2?",
+    COLUMNS,
+    [
+        [
+            Cell("SAP, η = 110", link="methods/sap.html", tone="good"),
+            leakage_cell(Interval(0.463, 0.44, 0.491)),
+            Cell("2.1 [1.5, 2.8]"),
+            "labels 98 %",
+            Cell("vocab-matching", detail="activations"),
+        ],
+        "more than 3 points",
+        ["<b>RAPT</b> & co", leakage_cell(MISSING), "16.3", "–", "embedding-inversion-adaptive"],
+    ],
+    notes=["3 seeds, 95 % intervals."],
+)
+
+
+def printed(table: Table, width: int) -> str:
+    console = Console(width=width, file=StringIO())
+    console.print(terminal_table(table))
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [56, 80, 120])
+def test_a_table_fits_the_terminal_and_tears_no_word(width):
+    text = printed(TABLE, width)
+    assert max(map(len, text.splitlines())) <= width
+    for row in TABLE.rows:
+        cells = [] if isinstance(row, str) else TABLE.cells(row)
+        assert not [word for cell in cells for word in cell.text.split() if word not in f"{text}–"]
+    assert "more than 3 points" in text
+    assert "3 seeds, 95 % intervals." in text
+
+
+def test_optional_columns_fold_below_their_row_the_last_first():
+    wide, narrow = printed(TABLE, 120).splitlines(), printed(TABLE, 70).splitlines()
+    assert "also gives away" in wide[1]
+    assert wide[1].split("  ")[-1].strip() == "attack"
+    assert "attack" not in narrow[1]
+    assert "  attack embedding-inversion-adaptive" in narrow
+    assert not [line for line in narrow if "also gives away –" in line]  # nothing to say
+
+
+def test_no_interval_is_torn():
+    for width in (56, 80, 120):
+        assert "46 % [44, 49]  2.1 [1.5, 2.8]" in printed(TABLE, width).replace("   ", " ").replace(
+            "   ", "  "
+        )
+
+
+def test_numbers_stand_below_each_other():
+    lines = printed(TABLE, 120).splitlines()
+    ends = {
+        line.index(text) + len(text)
+        for line in lines
+        for text in ("leakage", "46 % [44, 49]", "not certified")
+        if text in line
+    }
+    assert len(ends) == 1
+
+
+def test_what_stands_in_brackets_is_no_markup():
+    table = Table("t", [Column("a")], [["[red]a[/red]"]])
+    assert "[red]a[/red]" in printed(table, 80)
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+def tags(text: str, name: str) -> list[dict[str, str | None]]:
+    parser = Tags()
+    parser.feed(text)
+    return [attributes for tag, attributes in parser.found if tag == name]
+
+
+def test_html_is_escaped_and_says_what_heads_what():
+    text = str(html_table(TABLE))
+    assert "&lt;b&gt;RAPT&lt;/b&gt; &amp; co" in text
+    assert "<b>RAPT" not in text
+    assert [one.get("scope") for one in tags(text, "th")] == [
+        *["col"] * 5,
+        "row",
+        "rowgroup",
+        "row",
+    ]
+    assert len(tags(text, "caption")) == 1
+    assert tags(text, "th")[1]["title"] == "share of what is read without the defense"
+    assert tags(text, "a") == [{"href": "methods/sap.html"}]
+
+
+def test_a_bar_is_as_long_as_the_share_and_a_missing_one_is_left_out():
+    (bar,) = (one for one in tags(str(html_table(TABLE)), "span") if one.get("class") == "bar")
+    assert bar["style"] == "--value:46.3%;--low:44.0%;--high:49.1%"
+    assert bar["aria-hidden"] == "true"
+    alone = Table("t", [Column("a")], [[leakage_cell(Interval(1.02, nan, nan))]])
+    assert "--value:100.0%;--low:100.0%;--high:100.0%" in html_table(alone)
+
+
+def test_a_link_that_runs_code_is_refused():
+    with pytest.raises(LeakboardError, match="relative or http"):
+        html_table(Table("t", [Column("a")], [[Cell("a", link="javascript:alert(1)")]]))
+
+
+def test_a_row_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="1 entries for 2 columns"):
+        Table("t", [Column("a"), Column("b")], [["one"]])

@@ -1,0 +1,221 @@
+"""What pairs of settings say about printed claims."""
+
+import pytest
+from records import leak, record
+
+from leakboard.bench.contracts import Channel, Goal
+from leakboard.leaderboards.tables.claims import PrintedClaim, claim_verdicts, together
+from leakboard.leaderboards.tables.results import results_table
+
+CLAIM = {
+    "id": "p3eft-hides-labels",
+    "paper": "P3EFT",
+    "where": "Section 4",
+    "claim": "P³EFT leaks less than no protection.",
+    "goal": "label",
+    "metric": "leakage",
+    "task": ["sst2"],
+    "a": {"defense": "p3eft"},
+    "b": {"defense": "none"},
+    "expect": "less",
+}
+NOISY = (0.3, -0.3, 0.25)
+
+
+def claim(**fields):
+    return PrintedClaim.model_validate(CLAIM | fields)
+
+
+def labels(share, attack="unmix", channel=Channel.GRADIENTS):
+    return leak(0.5 + share / 2, attack, Goal.LABEL, 0.5, channel=channel)
+
+
+def at(level):
+    return lambda seed: level + seed / 1000
+
+
+def about(level):
+    return lambda seed: level + NOISY[seed]
+
+
+UTILITY, NOTHING = at(0.9), at(0.0)
+
+
+def cells(defense, params, share, utility=UTILITY, task="sst2", leaks=None, **fields):
+    made = []
+    for seed in range(3):
+        own = [labels(share(seed))] if leaks is None else leaks(seed)
+        made.append(record(defense, params, seed, utility(seed), own, task, **fields))
+    return made
+
+
+def plain(task="sst2", utility=UTILITY, leaks=None):
+    return cells("none", {}, lambda seed: 1.0, utility, task, leaks, undefended=True)
+
+
+def p3eft(share, weight=0.1, **fields):
+    return cells("p3eft", {"weight": weight}, share, **fields)
+
+
+def frozen(share=NOTHING):
+    return cells("frozen", {}, share)
+
+
+def verdict(claim, *records):
+    (one,) = claim_verdicts(results_table([r for own in records for r in own]), [claim])
+    return one
+
+
+def test_a_clear_difference_as_claimed_replicates_it_and_the_other_way_contradicts_it():
+    assert verdict(claim(), plain(), p3eft(at(0.5))).answer == "replicated"
+    more = claim(expect="more")
+    assert verdict(more, plain(), p3eft(at(0.5))).answer == "contradicted"
+
+
+def test_what_seeds_leave_open_is_undecided_and_says_what_is_excluded():
+    one = verdict(claim(size=-0.9), plain(), p3eft(about(0.65)))
+    assert one.answer == "undecided"
+    assert one.words()[4].startswith("below -")
+    assert not one.size_is_excluded
+    tight = verdict(claim(size=-0.9), plain(), p3eft(at(0.999)))
+    assert tight.size_is_excluded
+    assert tight.words()[4] in ("the printed -0.90", "–")
+
+
+def test_the_excluded_size_of_an_undecided_gain_is_the_printed_one():
+    gain = claim(metric="utility", goal=None, expect="more", size=2.5, b={"defense": "sap"})
+    sap = cells("sap", {"eta": 75.0}, at(1.0), at(0.8))
+    mine = p3eft(at(1.0), utility=lambda seed: 0.8 + (0.008, -0.004, 0.0)[seed])
+    one = verdict(gain, sap, mine)
+    assert one.answer == "undecided"
+    assert one.size_is_excluded
+    assert one.words()[2:] == (
+        "0.0 [-1.7, 1.7] points, 3 seeds; printed 2.5",
+        "undecided",
+        "the printed 2.5",
+    )
+
+
+def test_pairs_with_the_frozen_encoder_decide_nothing_about_no_protection():
+    one = verdict(claim(), p3eft(at(0.5)), frozen(at(0.9)))
+    assert one.answer == "not measured"
+    assert one.differences == ()
+    assert one.reason == "no pair of settings was measured"
+    # The frozen encoder beside the others changes nothing.
+    both = verdict(claim(), plain(), p3eft(about(0.65)), frozen())
+    assert both.answer == "undecided"
+    assert {(d.a.defense, d.b.defense) for d in both.differences} == {("p3eft", "none")}
+
+
+def test_one_clear_pair_among_undecided_ones_decides_and_a_contrary_one_contradicts():
+    open_ = p3eft(about(0.65), weight=0.3)
+    assert verdict(claim(), plain(), p3eft(at(0.5)), open_).answer == "replicated"
+    more = claim(
+        metric="success", expect="less", b={"defense": "dc"}, pair_by=[], task=["sst2", "mrpc"]
+    )
+    dc = cells("dc", {"weight": 0.5}, at(0.7))
+    dc_mrpc = cells("dc", {"weight": 0.5}, at(0.3), task="mrpc")
+    mine = p3eft(at(0.5))
+    mine_mrpc = p3eft(at(0.6), task="mrpc")
+    assert verdict(more, dc, mine).answer == "replicated"
+    assert verdict(more, dc, mine, dc_mrpc, mine_mrpc).answer == "contradicted"
+
+
+def test_a_pair_that_is_clear_without_correction_alone_decides_nothing():
+    # p is about 0.03, which is clear by itself and not beside three others.
+    luck = p3eft(lambda seed: 0.9 + (0.02, -0.02, -0.01)[seed], weight=0.2)
+    alone = verdict(claim(), plain(), luck)
+    assert alone.answer == "replicated"
+    others = [p3eft(about(0.65), weight=weight) for weight in (0.01, 0.3, 0.5)]
+    p = alone.differences[0].p
+    assert 0.0125 < p < 0.05
+    assert verdict(claim(), plain(), luck, *others).answer == "undecided"
+
+
+def test_equality_is_replicated_inside_the_margin_alone():
+    equal = claim(metric="utility", goal=None, expect="equal", margin=1)
+    assert verdict(equal, plain(), p3eft(at(1.0), utility=at(0.902))).answer == "replicated"
+    wide = lambda seed: 0.9 + (0.02, -0.02, 0.01)[seed]  # noqa: E731
+    assert verdict(equal, plain(), p3eft(at(1.0), utility=wide)).answer == "undecided"
+    far = verdict(equal, plain(), p3eft(at(1.0), utility=lambda s: 0.8 + s / 500))
+    assert far.answer == "contradicted"
+
+
+def test_the_papers_own_attacks_decide_where_they_are_named():
+    def leaks(own, other):
+        return lambda seed: [
+            labels(own + seed / 1000, "spectral", Channel.ACTIVATIONS),
+            labels(other, "unmix"),
+        ]
+
+    settings = [plain(leaks=leaks(1.0, 1.0)), p3eft(None, leaks=leaks(0.3, 1.0))]
+    assert verdict(claim(), *settings).answer == "undecided"
+    by_authors = claim(metric="success", attacks=["spectral"])
+    assert verdict(by_authors, *settings).answer == "replicated"
+    elsewhere = claim(metric="success", attacks=["spectral"], channel="gradients")
+    assert verdict(elsewhere, *settings).answer == "not measured"
+
+
+def test_claims_of_one_breath_are_replicated_only_together():
+    hides = claim(id="hides", group="both")
+    free = claim(id="free", group="both", metric="utility", goal=None, expect="equal", margin=1)
+    table = results_table([*plain(), *p3eft(at(0.5), utility=lambda s: 0.9 + NOISY[s] / 10)])
+    found = claim_verdicts(table, [hides, free])
+    assert [one.answer for one in found] == ["replicated", "undecided"]
+    assert {one.whole for one in found} == {"undecided"}
+    assert found[0].words()[3] == "replicated; with its other parts undecided"
+
+
+@pytest.mark.parametrize(
+    ("answers", "whole"),
+    [
+        (["replicated", "replicated"], "replicated"),
+        (["replicated", "undecided"], "undecided"),
+        (["replicated", "not measured"], "undecided"),
+        (["undecided", "contradicted"], "contradicted"),
+        (["not measured", "not measured"], "not measured"),
+    ],
+)
+def test_parts_make_a_whole(answers, whole):
+    assert together(answers) == whole
+
+
+def test_what_is_far_below_the_printed_size_is_said_to_be_much_smaller():
+    one = verdict(claim(size=-0.9), plain(), p3eft(at(0.9)))
+    assert one.answer == "replicated"
+    assert one.is_much_smaller
+    assert one.words()[3] == "replicated in direction, much smaller"
+    assert not verdict(claim(size=-0.15), plain(), p3eft(at(0.9))).is_much_smaller
+
+
+def test_what_was_not_tuned_alike_is_not_measured_and_says_why():
+    equal = claim(metric="utility", goal=None, expect="equal", margin=1)
+    tuned = [
+        one.model_copy(update={"provenance": one.provenance.model_copy(update={"trials": ("a",)})})
+        for one in p3eft(at(1.0))
+    ]
+    one = verdict(equal, plain(), tuned)
+    assert one.answer == "not measured"
+    assert "they were not tuned alike" in one.reason
+    assert one.words()[2] == one.reason
+
+
+def test_perplexities_are_compared_seed_by_seed():
+    def with_perplexity(records, level):
+        return [
+            one.model_copy(
+                update={
+                    "measures": {
+                        "perplexity per token": one.utility.model_copy(
+                            update={"value": level + one.cell.seed / 10}
+                        )
+                    }
+                }
+            )
+            for one in records
+        ]
+
+    raises = claim(metric="perplexity", goal=None, expect="more", size=6.1)
+    one = verdict(raises, with_perplexity(plain(), 14.0), with_perplexity(p3eft(at(1.0)), 20.0))
+    assert one.answer == "replicated"
+    assert one.speaking.mean.value == pytest.approx(6.0)

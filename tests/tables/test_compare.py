@@ -1,0 +1,214 @@
+"""Comparisons, corrections, and what a curve is summarised by."""
+
+from math import nan
+
+import pytest
+from records import leak, record
+
+from leakboard.bench.contracts import LeakboardError
+from leakboard.leaderboards.tables.compare import Difference, compare, holm
+from leakboard.leaderboards.tables.curves import choose, curves
+from leakboard.leaderboards.tables.intervals import MISSING, Interval
+from leakboard.leaderboards.tables.results import results_table
+
+LEAKS = {110: 0.9, 90: 0.7, 75: 0.45, 60: 0.25}
+UTILITIES = {110: 0.885, 90: 0.86, 75: 0.8, 60: 0.7}
+
+
+def sweep(task="sst2", seeds=3, defense="sap", shift=0.0, utilities=UTILITIES, **fields):
+    """SAP over four η with no protection, its twin and the untuned model; seeds differ a little."""
+    cells = []
+    for seed in range(seeds):
+        d = seed / 1000
+        cells += [
+            record("none", {}, seed, 0.9 + d, leaks=[leak(1.0)], undefended=True, task=task),
+            record(
+                defense, {"eta": None}, seed, 0.9, leaks=[leak(1.0)], undefended=True, task=task
+            ),
+            record("untuned", {}, seed, 0.5, leaks=[], task=task),
+        ]
+        cells += [
+            record(
+                defense,
+                {"eta": float(eta)},
+                seed,
+                utilities[eta],
+                leaks=[leak(LEAKS[eta] + shift + d)],
+                task=task,
+            )
+            for eta in LEAKS
+        ]
+    return [c.model_copy(update=fields) for c in cells]
+
+
+def at(table, eta, defense="sap"):
+    return next(r for r in table if r.defense == defense and r.setting.knob_value == eta)
+
+
+def the_curve(records):
+    return next(c for c in curves(results_table(records)) if c.defense == "sap")
+
+
+def test_a_difference_is_paired_by_the_seed():
+    table = results_table(sweep())
+    found = compare(at(table, 75), at(table, 90), "leakage")
+    assert found.verdict == "less"
+    assert found.seeds == 3
+    # The seeds move both alike, so that pairing leaves hardly an interval.
+    assert found.mean.high - found.mean.low < 1e-6
+    assert compare(at(table, 90), at(table, 75), "leakage").verdict == "more"
+
+
+def test_utilities_differ_in_points_and_costs_the_other_way():
+    table = results_table(sweep())
+    assert compare(at(table, 75), at(table, 90), "utility").mean.value == pytest.approx(-6)
+    assert compare(at(table, 75), at(table, 90), "cost").mean.value == pytest.approx(6)
+
+
+def test_rows_tuned_by_other_trials_are_not_compared():
+    cells = sweep()
+    for i, one in enumerate(cells):
+        if one.cell.defense.params == {"eta": 75.0}:
+            given = one.provenance.model_copy(update={"trials": ("a",)})
+            cells[i] = one.model_copy(update={"provenance": given})
+    table = results_table(cells)
+    found = compare(at(table, 75), at(table, 90), "cost")
+    assert found.verdict == "undecided"
+    assert "not tuned alike" in found.reason
+    assert compare(at(table, 75), at(table, 90), "leakage").verdict == "less"
+
+
+def test_rows_on_different_data_are_not_compared_in_utility():
+    here, there = (results_table(sweep(task)) for task in ("sst2", "reviews"))
+    assert "different data" in compare(at(here, 75), at(there, 75), "utility").reason
+
+
+def test_seeds_that_are_not_shared_leave_nothing_to_compare():
+    first = results_table(sweep(seeds=1))
+    moved = [
+        c.model_copy(update={"cell": c.cell.model_copy(update={"seed": 7})}) for c in sweep(seeds=1)
+    ]
+    found = compare(at(first, 75), at(results_table(moved), 75), "leakage")
+    assert (found.seeds, found.verdict) == (0, "undecided")
+
+
+def test_one_seed_is_compared_by_the_intervals_inside_the_cells():
+    table = results_table(sweep(seeds=1))
+    found = compare(at(table, 75), at(table, 90), "success")
+    assert found.verdict == "less"
+    assert found.mean.low < -0.25 < found.mean.high
+
+
+def difference(p):
+    return Difference(None, None, "leakage", MISSING, p, 3, p < 0.05)
+
+
+def test_holm_corrects_for_the_size_of_the_family():
+    family = [difference(p) for p in (0.04, 0.001, 0.02, nan)]
+    assert [one.is_clear for one in family] == [True, True, True, False]
+    # 0.001 · 3 and 0.02 · 2 are below 5 %, 0.04 · 1 too; with one more test 0.02 · 3 is not.
+    assert [one.is_clear for one in holm(family)] == [True, True, True, False]
+    more = holm([*family, difference(0.5)])
+    assert [one.is_clear for one in more] == [False, True, False, False, False]
+
+
+def test_a_size_outside_the_interval_is_excluded():
+    one = Difference(None, None, "utility", Interval(0.4, -2.6, 3.4), 0.5, 3, False)
+    assert one.excludes(3.5)
+    assert not one.excludes(2.5)
+
+
+def test_leakage_within_a_budget_is_that_of_a_measured_setting():
+    curve = the_curve(sweep())
+    found = curve.leakage_within(5.0)
+    assert found.setting.setting.knob_value == 90
+    assert found.value.value == pytest.approx(found.setting.leakage.value)
+    assert curve.leakage_within(3.0).setting.setting.knob_value == 110
+    assert curve.leakage_within(0.5).setting is None
+
+
+def test_the_cost_of_halving_is_that_of_a_measured_setting_or_never():
+    curve = the_curve(sweep())
+    found = curve.cost_of_halving()
+    assert found.setting.setting.knob_value == 75
+    assert found.value.value == pytest.approx(10.1)
+    assert the_curve(sweep(shift=0.5)).cost_of_halving().setting is None
+
+
+def test_the_setting_is_chosen_on_the_other_seeds():
+    """A setting that meets the budget on one seed by luck is not reported there."""
+    cells = sweep()
+    for i, one in enumerate(cells):
+        if one.cell.defense.params == {"eta": 60.0} and one.cell.seed == 0:
+            lucky = one.utility.model_copy(update={"value": 0.89})
+            cells[i] = one.model_copy(update={"utility": lucky})
+    assert the_curve(cells).leakage_within(3.0).setting.setting.knob_value == 110
+
+
+def test_a_setting_that_learnt_nothing_is_never_recommended():
+    useless = dict.fromkeys(UTILITIES, 0.5)
+    cells = sweep(utilities=useless)
+    assert the_curve(cells).priced == []
+    choice = choose(results_table(cells), "sst2", "inputs", 50)
+    assert not choice
+    assert "not clearly above the untuned model" in choice.why
+
+
+def test_choose_takes_the_least_leakage_within_the_budget():
+    choice = choose(results_table(sweep()), "sst2", "inputs", 5)
+    assert choice.setting.setting.knob_value == 90
+    assert choice.why.startswith("Inputs of sst2, at most 5 points: SAP, η = 90 leaks 69 %")
+
+
+def test_choose_names_the_cheapest_where_the_budget_affords_nothing():
+    choice = choose(results_table(sweep()), "sst2", "inputs", 1)
+    assert not choice
+    assert choice.nearest.setting.knob_value == 110
+
+
+def test_choose_counts_only_defenses_made_for_the_goal():
+    from leakboard.bench.contracts import Channel, Goal
+
+    reads = {
+        "attack": "spectral",
+        "goal": Goal.LABEL,
+        "channel": Channel.ACTIVATIONS,
+        "chance": 0.5,
+    }
+    cells = [
+        c.model_copy(
+            update={"leaks": [leak(0.5 + one.success.value / 2, **reads) for one in c.leaks]}
+        )
+        for c in sweep()
+    ]
+    choice = choose(results_table(cells), "sst2", "labels", 5)
+    assert not choice
+    assert "no defense made for labels was measured" in choice.why
+
+
+@pytest.mark.parametrize("budget", [-1, 101, "3", True, None])
+def test_a_budget_is_a_number_of_points(budget):
+    with pytest.raises(LeakboardError, match="points of utility from 0 to 100"):
+        choose(results_table(sweep()), "sst2", "inputs", budget)
+
+
+def test_an_unknown_task_names_the_nearest():
+    with pytest.raises(LeakboardError, match="sst2"):
+        choose(results_table(sweep()), "sst", "inputs")
+
+
+def test_of_several_comparisons_the_leakage_counts_where_most_leaks():
+    """The same setting attacked by more elsewhere: its cost stands here, its leakage there."""
+    stronger = [
+        record("sap", {"eta": 75.0}, s, 0.8, leaks=[leak(0.6, "eia-map")], task="sst2", limit=500)
+        for s in range(3)
+    ] + [
+        record(
+            "sap", {"eta": None}, s, 0.9, leaks=[leak(1.0)], undefended=True, task="sst2", limit=500
+        )
+        for s in range(3)
+    ]
+    curve = the_curve([*sweep(), *stronger])
+    row = next(r for r in curve.results if r.setting.knob_value == 75)
+    assert row.attack == "eia-map"
+    assert row.cost.value == pytest.approx(10.1)
