@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leakboard.bench.attacking import inverting
+from leakboard.bench.attacking import inversion
 from leakboard.bench.backbones import Tokens
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
 from leakboard.bench.defending import Pooling, rescaled
@@ -132,7 +132,7 @@ class PooledInversion(Attack):
         assert auxiliary is not None
 
         def made(rng: np.random.Generator) -> Public:
-            texts, checks = inverting.divided(auxiliary.tokens, self.sentences, rng)
+            texts, checks = inversion.divided(auxiliary.tokens, self.sentences, rng)
             held_out, vectors = (self._vectors(part, knowledge, rng) for part in (checks, texts))
             return Public(vectors, texts, held_out, checks)
 

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from leakboard.bench.exchange import Trainee as Trainee
     from leakboard.bench.exchange import Tuned as Tuned
     from leakboard.bench.exchange import Wire as Wire
-    from leakboard.bench.foreign import Recorder as Recorder
+    from leakboard.bench.external import Recorder as Recorder
     from leakboard.bench.methods import Attack as Attack
     from leakboard.bench.methods import Auxiliary as Auxiliary
     from leakboard.bench.methods import Defense as Defense
@@ -115,7 +115,7 @@ _ROOMS = {
     "Measure Message MissingExtra Objective Plant Record Recording Seeds ThreatModel "
     "TrainSettings Transcript",
     "leakboard.bench.exchange": "Api Batch Diverged Predictor Released Session Trainee Tuned Wire",
-    "leakboard.bench.foreign": "Recorder",
+    "leakboard.bench.external": "Recorder",
     "leakboard.bench.methods": "Attack Auxiliary Defense Knowledge Labelled Query Shadows Silent Source",
     "leakboard.bench.running": "Engine",
     "leakboard.bench.suites": "Suite",
@@ -186,7 +186,15 @@ def run(
     """
     from leakboard.bench.backbones import device_of
     from leakboard.bench.records import Store
-    from leakboard.bench.running import Engine, Tracked, check_tracker, console_of, make_plan, notes, shown_on
+    from leakboard.bench.running import (
+        Engine,
+        Tracked,
+        check_tracker,
+        console_of,
+        make_plan,
+        notes,
+        shown_on,
+    )
     from leakboard.bench.suites import load_suite
     from leakboard.leaderboards.results import LOCAL, Results
 

@@ -27,11 +27,11 @@ from .network import Network as Network
 from .network import Seat as Seat
 from .next_token import chunks as chunks
 from .next_token import computed_in as computed_in
+from .precision import computing as computing
+from .precision import shortened as shortened
 from .prompted import Prompted as Prompted
 from .ragged import Ragged as Ragged
 from .ragged import Tokens as Tokens
-from .short import computing as computing
-from .short import shortened as shortened
 from .stacked import Joined as Joined
 from .stacked import Part as Part
 from .stacked import Pass as Pass

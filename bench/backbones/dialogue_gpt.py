@@ -22,7 +22,7 @@ from torch.nn.functional import cross_entropy
 
 from leakboard.bench.backbones.batches import length_bucketed
 from leakboard.bench.backbones.device import one_thread
-from leakboard.bench.backbones.kept import kept
+from leakboard.bench.backbones.model_cache import kept
 from leakboard.bench.tasks import GENERATORS
 
 BEGIN = "<|endoftext|>"

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from leakboard.bench.backbones import quantised
-from leakboard.bench.backbones.kept import kept
+from leakboard.bench.backbones.model_cache import kept
 from leakboard.bench.contracts import LeakboardError, MissingExtra
 
 NAME = "gemma"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from leakboard.bench.backbones.short import shortened
+from leakboard.bench.backbones.precision import shortened
 
 CHUNK = 2**28
 """Bytes of float32 scores that are held at once; of Gemma's 262,144 words those at 256 places."""

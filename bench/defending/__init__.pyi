@@ -3,7 +3,7 @@ from .detectors import DETECTORS as DETECTORS
 from .detectors import EXACT as EXACT
 from .detectors import Detector as Detector
 from .detectors import runs as runs
-from .levels import LEVELS as LEVELS
+from .dp_sgd import PrivateGradients as PrivateGradients
 from .mechanisms import SEARCHED as SEARCHED
 from .mechanisms import Epsilon as Epsilon
 from .mechanisms import Eta as Eta
@@ -12,13 +12,13 @@ from .mechanisms import drawn_words as drawn_words
 from .mechanisms import dx_noise as dx_noise
 from .mechanisms import exponential_weights as exponential_weights
 from .mechanisms import privatise_tokens as privatise_tokens
-from .pooled import Pooling as Pooling
-from .pooled import Served as Served
-from .pooled import laplace as laplace
-from .pooled import one_each as one_each
-from .pooled import rescaled as rescaled
-from .pooled import without_words as without_words
-from .private import PrivateGradients as PrivateGradients
+from .policy_levels import LEVELS as LEVELS
+from .pooled_noise import Pooling as Pooling
+from .pooled_noise import Served as Served
+from .pooled_noise import laplace as laplace
+from .pooled_noise import one_each as one_each
+from .pooled_noise import rescaled as rescaled
+from .pooled_noise import without_words as without_words
 from .private_training import ALIKE as ALIKE
 from .private_training import Private as Private
 from .private_training import passes as passes
@@ -30,5 +30,5 @@ from .redaction import first_of_each as first_of_each
 from .redaction import missed_share as missed_share
 from .splitting import fit_once_sent as fit_once_sent
 from .splitting import predictor as predictor
-from .substituting import Substituting as Substituting
-from .substituting import words_of as words_of
+from .substitution import Substituting as Substituting
+from .substitution import words_of as words_of

@@ -14,7 +14,8 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
-from leakboard.bench.defending import levels, patterns, presidio
+from leakboard.bench.defending import patterns, presidio
+from leakboard.bench.defending import policy_levels as levels
 from leakboard.bench.tasks import Span, check_spans
 
 MASK = "<MASK>"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leakboard.bench.backbones import Tokens, by_length
 from leakboard.bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
-from leakboard.bench.defending import private
+from leakboard.bench.defending import dp_sgd
 from leakboard.bench.defending.mechanisms import Epsilon
 from leakboard.bench.exchange import Session, Trainee, released
 from leakboard.bench.methods import Defense
@@ -110,17 +110,17 @@ class Private(Defense):
         size, epochs = settings.batch_size, settings.epochs
         rate, steps = min(1.0, size / n), math.ceil(n / size) * epochs
         delta = self.delta or 0.1 / n
-        private.check(self.epsilon or 1.0, delta, n)
+        dp_sgd.check(self.epsilon or 1.0, delta, n)
         epsilon, sigma = self.epsilon, self.sigma
         if epsilon is None:
             assert sigma is not None
-            epsilon = private.spent(sigma, rate, steps, delta)
+            epsilon = dp_sgd.spent(sigma, rate, steps, delta)
         told = {"epsilon": epsilon, "delta": delta}
         profile: tuple[tuple[float, float], ...] = ()
         if whole:
-            sigma = sigma or private.noise_for(epsilon, delta, rate, steps)
+            sigma = sigma or dp_sgd.noise_for(epsilon, delta, rate, steps)
             told |= {"sigma": sigma, "rate": rate, "steps": steps, "clip": self.clip}
-            profile = private.profile(epsilon, delta, sigma, rate, steps)
+            profile = dp_sgd.profile(epsilon, delta, sigma, rate, steps)
         return Claim(
             guarantee="(ε, δ)-differential privacy of single training examples, by Opacus's PRV accountant",
             parameters=told,
@@ -143,14 +143,14 @@ def sgd(
     n, size = len(rows), min(session.settings.batch_size, len(rows))
     steps = math.ceil(n / size)
     drawn = [
-        [rows[batch] for batch in private.poisson_batches(n, size / n, steps, session.noise)]
+        [rows[batch] for batch in dp_sgd.poisson_batches(n, size / n, steps, session.noise)]
         for _ in range(session.settings.epochs)
     ]
     network.train()
     hooked = session.settings.tune != "full"
     each = released.losses_of(session, network, tokens, session.labels)
     pieces = _at_once(session, tokens) if hooked else 1
-    with private.PrivateGradients(network, clip, sigma, size, session.noise, hooked) as gradients:
+    with dp_sgd.PrivateGradients(network, clip, sigma, size, session.noise, hooked) as gradients:
 
         def step(batch: Tensor) -> float:
             total = 0.0

@@ -12,7 +12,7 @@ from pydantic import Field
 from leakboard.bench.backbones import Backbone, Tokens
 from leakboard.bench.contracts import Channel, Goal, Objective
 from leakboard.bench.defending.detectors import EXACT, MASK, Detector, DetectorName, masked
-from leakboard.bench.defending.levels import PIPELINE
+from leakboard.bench.defending.policy_levels import PIPELINE
 from leakboard.bench.exchange import Session
 from leakboard.bench.methods import Defense
 from leakboard.bench.tasks import Span, Split

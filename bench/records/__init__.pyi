@@ -5,10 +5,10 @@ from .locks import check_locks as check_locks
 from .locks import has_locks as has_locks
 from .origin import peak_megabytes as peak_megabytes
 from .origin import provenance as provenance
-from .packed import pack as pack
-from .packed import packed_folders as packed_folders
-from .packed import packed_print as packed_print
-from .packed import unpacked as unpacked
+from .parquet import pack as pack
+from .parquet import packed_folders as packed_folders
+from .parquet import packed_print as packed_print
+from .parquet import unpacked as unpacked
 from .replacing import replacing as replacing
 from .store import MANIFEST as MANIFEST
 from .store import Corrupt as Corrupt

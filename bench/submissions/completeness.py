@@ -10,7 +10,7 @@ from typing import get_args
 from leakboard.bench.contracts import Leak, Objective, Record, name_of
 from leakboard.bench.methods import Attack, registry
 from leakboard.bench.running import Pairing, pair
-from leakboard.bench.submissions.here import Here, applying
+from leakboard.bench.submissions.reproduction import Here, applying
 from leakboard.bench.suites import Suite, load_suite, suite_names
 
 

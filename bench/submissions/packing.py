@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.records import Store
+from leakboard.bench.submissions.archive import FILE, MEMBER, MIB, WHOLE
 from leakboard.bench.submissions.manifest import Entry, Manifest, Submission, first_of
-from leakboard.bench.submissions.opening import FILE, MEMBER, MIB, WHOLE
 
 
 def gather(sources: Mapping[str, Path], method: str | None, link: str, note: str) -> Submission:

@@ -15,9 +15,9 @@ import torch
 from leakboard.bench.contracts import Record, plain
 from leakboard.bench.records import Outcome, compared, from_bytes
 from leakboard.bench.running import Reporter
-from leakboard.bench.submissions.apart import NotRun, Order, run_apart
-from leakboard.bench.submissions.here import Here
+from leakboard.bench.submissions.cell_process import NotRun, Order, run_apart
 from leakboard.bench.submissions.manifest import Submission, Verified
+from leakboard.bench.submissions.reproduction import Here
 
 MOST_REASONS = 50
 

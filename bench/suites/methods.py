@@ -16,9 +16,9 @@ from typing import Any, Literal, TypeVar
 
 from leakboard.bench.contracts import LeakboardError, TrainSettings, plain
 from leakboard.bench.methods import Attack, Defense, Method, registry
-from leakboard.bench.suites.composing import composed
-from leakboard.bench.suites.page import Loc, Page, shown
+from leakboard.bench.suites.reader import Loc, Page, shown
 from leakboard.bench.suites.row import SuiteRow
+from leakboard.bench.suites.yaml_nodes import composed
 
 ALL = "all"
 MOST_SETTINGS = 1000

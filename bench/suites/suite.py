@@ -30,7 +30,7 @@ from leakboard.bench.contracts import (
 )
 from leakboard.bench.methods import Attack
 from leakboard.bench.suites.methods import ALL, listed, unfolded, with_all
-from leakboard.bench.suites.page import Page, shown
+from leakboard.bench.suites.reader import Page, shown
 from leakboard.bench.suites.row import SuiteRow, as_row
 from leakboard.bench.tasks import HELD_OUT, OwnTask, SplitFiles, known_task
 

@@ -13,8 +13,6 @@ from .held_out import held_out as held_out
 from .loading import GENERATORS as GENERATORS
 from .loading import data_folder as data_folder
 from .loading import load_task as load_task
-from .own import OwnTask as OwnTask
-from .own import SplitFiles as SplitFiles
 from .planting import CEILING as CEILING
 from .planting import CONTINUED as CONTINUED
 from .planting import DIGITS as DIGITS
@@ -37,3 +35,5 @@ from .table import Table as Table
 from .table import read_table as read_table
 from .task import Split as Split
 from .task import Task as Task
+from .user_task import OwnTask as OwnTask
+from .user_task import SplitFiles as SplitFiles

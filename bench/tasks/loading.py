@@ -11,10 +11,10 @@ from leakboard.bench.tasks.assemble import assemble
 from leakboard.bench.tasks.catalogue import CATALOGUE, GENERATED
 from leakboard.bench.tasks.dialogues import dialogues
 from leakboard.bench.tasks.hub import load_hub
-from leakboard.bench.tasks.own import OwnTask, load_own, read_folder
 from leakboard.bench.tasks.replies import replies
 from leakboard.bench.tasks.reviews import reviews
 from leakboard.bench.tasks.task import Task
+from leakboard.bench.tasks.user_task import OwnTask, load_own, read_folder
 
 VARIABLE = "LEAKBOARD_DATA"
 GENERATORS = {"reviews": reviews, "dialogues": dialogues, "replies": replies}

@@ -12,7 +12,7 @@ from rich.progress import track
 
 from leakboard.bench.backbones import device_of, load_backbone
 from leakboard.bench.contracts import LeakboardError, path_of
-from leakboard.bench.foreign import Request, attack_folder
+from leakboard.bench.external import Request, attack_folder
 from leakboard.bench.running import console_of
 from leakboard.leaderboards.results.attacked import Attacked
 

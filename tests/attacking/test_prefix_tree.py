@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from leakboard.bench.attacking.canaries import candidates, exposure, printed, token_ids
 from leakboard.bench.attacking.prefix_tree import Tree, Walk
-from leakboard.bench.backbones.short import computing
+from leakboard.bench.backbones.precision import computing
 
 
 def chunks(rows: list[int], size: int) -> list[list[int]]:

@@ -13,7 +13,7 @@ from leakboard.attacks.aia_public import PublicAttributes
 from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.threat import Knows
 from leakboard.bench.contracts.transcript import Message, Transcript
-from leakboard.bench.defending.pooled import one_each
+from leakboard.bench.defending.pooled_noise import one_each
 from leakboard.bench.methods.attack import Silent
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.defenses.cape import CAPE

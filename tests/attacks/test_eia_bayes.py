@@ -10,7 +10,8 @@ from cells import NOISY, first_scene, leak_of, run
 from leakboard.attacks import eia_bayes
 from leakboard.attacks.eia_bayes import BayesInversion, parts, right
 from leakboard.attacks.eia_nn import NearestNeighbour
-from leakboard.bench.attacking import inverting, posterior_bound
+from leakboard.bench.attacking import inversion as inverting
+from leakboard.bench.attacking import posterior_bound
 from leakboard.bench.backbones.ragged import Ragged, Tokens
 from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript

@@ -23,7 +23,7 @@ from leakboard.bench.records.store import to_text
 from leakboard.bench.running.pairing import pair
 from leakboard.bench.scoring import metrics
 from leakboard.bench.submissions.completeness import standard
-from leakboard.bench.submissions.verifying import verify
+from leakboard.bench.submissions.verification import verify
 from leakboard.bench.tasks.loading import load_task
 
 RNG = np.random.default_rng(5)

@@ -10,7 +10,7 @@ import torch
 from cells import load_tiny
 from released import TEXTS, plan_of
 
-from leakboard.bench.defending import private
+from leakboard.bench.defending import dp_sgd
 from leakboard.bench.exchange import released
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.running.scene import scene_of
@@ -90,9 +90,9 @@ def trainings_of(defense, task: Task = TEXTS, noise_for=noise, **settings):
         patch.setattr(released, "train", train)
         for module in ("leakboard.bench.defending.private_training", "leakboard.defenses.jft"):
             patch.setattr(f"{module}.sgd", sgd)
-        patch.setattr(private, "spent", spent)
-        patch.setattr(private, "noise_for", noise_for)
-        patch.setattr(private, "profile", lambda *given: ())
+        patch.setattr(dp_sgd, "spent", spent)
+        patch.setattr(dp_sgd, "noise_for", noise_for)
+        patch.setattr(dp_sgd, "profile", lambda *given: ())
         defense.fine_tune(session)
     return seen, session
 

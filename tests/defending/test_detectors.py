@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from secret_texts import ANNOTATED, RULES, SENTENCE, pieces
 
 from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
-from leakboard.bench.defending import levels
+from leakboard.bench.defending import policy_levels
 from leakboard.bench.defending.detectors import Detector, apart, masked
 from leakboard.bench.tasks.spans import Span
 
@@ -61,7 +61,7 @@ def test_spaces_are_never_secrets_even_where_the_parser_calls_them_a_root(monkey
 
 
 def test_a_pipeline_reads_a_text_once_for_all_levels(monkeypatch, pipelines):
-    nlp = levels._load(pipelines["whole"])
+    nlp = policy_levels._load(pipelines["whole"])
     read, pipe = [], type(nlp).pipe
 
     def counted(self, texts, **options):
@@ -98,7 +98,7 @@ def test_a_missing_pipeline_or_library_says_how_to_get_it(monkeypatch):
     ):
         Detector(name="low-entity", spacy="no_such").detect(["x"])
     with monkeypatch.context() as without:
-        without.setattr(levels, "PACKAGED", "no_such_either")
+        without.setattr(policy_levels, "PACKAGED", "no_such_either")
         without.setattr("spacy.util.is_package", lambda name: False)
         with pytest.raises(MissingExtra, match=r"pipeline 'en_core_web_sm' .*leakboard\[spacy\]"):
             Detector(name="low-entity").detect(["x"])
@@ -110,7 +110,7 @@ def test_a_missing_pipeline_or_library_says_how_to_get_it(monkeypatch):
 def test_the_usual_pipeline_is_found_as_itself_or_as_the_package_of_the_extra(
     monkeypatch, pipelines
 ):
-    monkeypatch.setattr(levels, "PACKAGED", pipelines["whole"])
+    monkeypatch.setattr(policy_levels, "PACKAGED", pipelines["whole"])
     monkeypatch.setattr("spacy.util.is_package", lambda name: False)
     (spans,) = Detector(name="low-entity").detect([SENTENCE]).spans
     assert ("Alice Smith", "person") in pieces(SENTENCE, spans)

@@ -8,7 +8,8 @@ import pytest
 import torch
 from cells import session_of
 
-from leakboard.bench.defending import private, private_training
+from leakboard.bench.defending import dp_sgd as private
+from leakboard.bench.defending import private_training
 from leakboard.bench.exchange import released
 from leakboard.defenses.dpsgd import DPSGD
 

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 
 from leakboard.attacks.pooled_inversion import PooledInversion
 from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.defending.pooled import rescaled
+from leakboard.bench.defending.pooled_noise import rescaled
 from leakboard.defenses.cape import CAPE, HIDDEN, Customer, padded_mean
 
 SENT = Channel.ACTIVATIONS

@@ -13,7 +13,7 @@ from scipy.stats import kstest
 
 from leakboard.attacks.logit_gradient import LogitGradient
 from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.defending.pooled import rescaled
+from leakboard.bench.defending.pooled_noise import rescaled
 from leakboard.defenses import dpnr
 from leakboard.defenses.dpnr import DPNR
 

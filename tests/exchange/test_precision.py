@@ -17,7 +17,7 @@ from leakboard.bench.contracts.cell import digest
 from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.settings import Plant, TrainSettings
-from leakboard.bench.defending.private import PrivateGradients
+from leakboard.bench.defending.dp_sgd import PrivateGradients
 from leakboard.bench.exchange.api import Api
 from leakboard.bench.exchange.released import losses
 from leakboard.bench.exchange.server import Call

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from submitted import really_run
 
-from leakboard.bench.submissions import apart, rerunning
+from leakboard.bench.submissions import cell_process as apart
+from leakboard.bench.submissions import rerunning
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from submitted import RECORDS, manifest, members, raw, verdict, why, zipped
 
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.records.store import Store
+from leakboard.bench.submissions.archive import opened
 from leakboard.bench.submissions.manifest import Manifest
-from leakboard.bench.submissions.opening import opened
 from leakboard.bench.submissions.packing import gather, pack
 
 

@@ -16,12 +16,13 @@ from submitted import more_private, sent, with_key
 from leakboard.bench.contracts.cell import MethodSpec
 from leakboard.bench.records.store import to_text
 from leakboard.bench.running.reporting import Reporter
-from leakboard.bench.submissions import apart, rerunning
-from leakboard.bench.submissions.apart import NotRun, Order, run_apart
-from leakboard.bench.submissions.here import Here
+from leakboard.bench.submissions import cell_process as apart
+from leakboard.bench.submissions import rerunning
+from leakboard.bench.submissions.cell_process import NotRun, Order, run_apart
 from leakboard.bench.submissions.manifest import Verified, accepted
+from leakboard.bench.submissions.reproduction import Here
 from leakboard.bench.submissions.rerunning import Again, drawn_from
-from leakboard.bench.submissions.verifying import verify
+from leakboard.bench.submissions.verification import verify
 
 
 def verdict(path, count=1, seed=0, minutes=60.0, reporter=None):

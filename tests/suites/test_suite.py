@@ -12,8 +12,8 @@ from suite_files import HEAD, Learned, Noise, Plain, Prior, Read
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.settings import Recording, TrainSettings
 from leakboard.bench.suites.suite import load_suite
-from leakboard.bench.suites.writing import written
-from leakboard.bench.tasks.own import OwnTask
+from leakboard.bench.suites.writer import written
+from leakboard.bench.tasks.user_task import OwnTask
 
 
 def test_every_key_of_the_grammar_means_what_it_says(read: Read) -> None:

@@ -19,8 +19,8 @@ from leakboard.bench.tasks.abcd import abcd
 from leakboard.bench.tasks.annotated import load_file
 from leakboard.bench.tasks.hub import to_table
 from leakboard.bench.tasks.loading import data_folder, load_task
-from leakboard.bench.tasks.own import OwnTask
 from leakboard.bench.tasks.table import read_table
+from leakboard.bench.tasks.user_task import OwnTask
 
 
 def failure(path):

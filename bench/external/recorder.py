@@ -16,9 +16,9 @@ from torch import nn
 from leakboard.bench.backbones import load_backbone
 from leakboard.bench.contracts import LeakboardError, Recording, form
 from leakboard.bench.exchange import Manifest, PublicModel, write_transcript
-from leakboard.bench.foreign.rows import IDS, keys_of_examples
-from leakboard.bench.foreign.tape import Tape
-from leakboard.bench.foreign.watching import Place, Watch
+from leakboard.bench.external.hooks import Place, Watch
+from leakboard.bench.external.rows import IDS, keys_of_examples
+from leakboard.bench.external.transcript_writer import Tape
 
 PLACEHOLDER = re.compile(r"LABEL_\d+")
 """What transformers calls a class that nobody has named."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from leakboard.bench.contracts import Channel, Goal, Knows, Transcript, known_from
 from leakboard.bench.exchange import Manifest
-from leakboard.bench.foreign.truth import Known
+from leakboard.bench.external.truth import Known
 from leakboard.bench.methods import Attack, Auxiliary, Defense
 from leakboard.bench.running import Pairing
 from leakboard.bench.tasks import OWN

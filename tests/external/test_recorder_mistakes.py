@@ -12,7 +12,7 @@ from torch import nn
 
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.exchange.manifest import MANIFEST
-from leakboard.bench.foreign.recorder import Recorder
+from leakboard.bench.external.recorder import Recorder
 
 IDS, LABELS = sentences()
 pytestmark = pytest.mark.usefixtures("from_nowhere")

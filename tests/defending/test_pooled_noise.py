@@ -12,7 +12,7 @@ from cells import load_tiny
 from scipy.stats import kstest
 
 from leakboard.bench.backbones.ragged import Ragged, Tokens
-from leakboard.bench.defending.pooled import amplified, laplace, rescaled, without_words
+from leakboard.bench.defending.pooled_noise import amplified, laplace, rescaled, without_words
 
 EPSILON = 0.5
 

@@ -14,8 +14,8 @@ from torch.utils.hooks import RemovableHandle
 
 from leakboard.bench.backbones import Backbone, family_of
 from leakboard.bench.contracts import LeakboardError
-from leakboard.bench.foreign.passes import Pass
-from leakboard.bench.foreign.rows import IDS, MASK
+from leakboard.bench.external.passes import Pass
+from leakboard.bench.external.rows import IDS, MASK
 
 EMBEDS = "inputs_embeds"
 

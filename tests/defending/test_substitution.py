@@ -9,7 +9,7 @@ from cells import load_tiny
 from scipy import stats
 
 from leakboard.bench.defending.mechanisms import drawn_words, exponential_weights
-from leakboard.bench.defending.substituting import words_of
+from leakboard.bench.defending.substitution import words_of
 from leakboard.defenses.custext_plus import CusTextPlus, stop_words
 from leakboard.defenses.santext_plus import SanTextPlus
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.suites.suite import load_suite
 from leakboard.bench.tasks.loading import load_task
-from leakboard.bench.tasks.own import OwnTask, SplitFiles
+from leakboard.bench.tasks.user_task import OwnTask, SplitFiles
 
 TEXTS = [f'note {i}, "as written"' for i in range(200)]
 MANY = "".join(f"row {i}\tb\n" for i in range(99))

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from leakboard.bench.backbones import short
+from leakboard.bench.backbones import precision
 from leakboard.bench.backbones.language import LanguageModel
 from leakboard.bench.backbones.loading import load_backbone
-from leakboard.bench.backbones.short import CastOnce, cast_once
+from leakboard.bench.backbones.precision import CastOnce, cast_once
 from leakboard.bench.contracts.settings import TrainSettings
 
 
@@ -66,7 +66,7 @@ def test_a_weight_that_changes_is_cast_again_and_a_trained_one_is_never_kept():
     trained = layer_of(trained=True)
     cast_once(nn.ModuleList([trained]))
     assert type(trained) is nn.Linear
-    assert short.shortened(trained.weight, torch.bfloat16).requires_grad
+    assert precision.shortened(trained.weight, torch.bfloat16).requires_grad
 
 
 def test_what_was_cast_where_nothing_is_learnt_is_used_where_something_is():

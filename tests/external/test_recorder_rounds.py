@@ -11,7 +11,7 @@ from torch import nn
 from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.settings import Recording
 from leakboard.bench.exchange.transcripts import read_transcript
-from leakboard.bench.foreign.recorder import Recorder
+from leakboard.bench.external.recorder import Recorder
 
 SENT, TOKENS = Channel.REPRESENTATIONS, Channel.TOKENS
 LOGITS, LOGIT_GRADIENTS = Channel.LOGITS, Channel.LOGIT_GRADIENTS

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean, plain
 from leakboard.bench.methods import Method
-from leakboard.bench.suites.composing import composed_file, fault, scalar
+from leakboard.bench.suites.yaml_nodes import composed_file, fault, scalar
 
 M = TypeVar("M", bound=BaseModel)
 Loc = tuple[str | int, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from records import leak, record
 
-from leakboard.bench.records.packed import pack, packed_folders, unpacked
+from leakboard.bench.records.parquet import pack, packed_folders, unpacked
 from leakboard.bench.records.store import MANIFEST, Corrupt, Store
 
 

@@ -16,11 +16,11 @@ from rich.text import Text
 from leakboard.bench.contracts import LeakboardError, Record, Refused, parsed, plain
 from leakboard.bench.records import Corrupt, Outcome, from_bytes
 from leakboard.bench.scoring import FLAGS, flags, rescored
+from leakboard.bench.submissions.archive import opened
 from leakboard.bench.submissions.completeness import gaps, missing_attacks
 from leakboard.bench.submissions.consistency import Labels, badly_named, contradictions
-from leakboard.bench.submissions.here import Here
 from leakboard.bench.submissions.manifest import Submission, Verified
-from leakboard.bench.submissions.opening import opened
+from leakboard.bench.submissions.reproduction import Here
 
 MOST_LINES, MOST_KEPT = 50, 1000
 """Lines shown of one kind, and those that are looked for at all."""

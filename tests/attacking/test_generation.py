@@ -9,7 +9,7 @@ import pytest
 import torch
 from cells import load_tiny
 
-from leakboard.bench.attacking.continuing import Writer, digits_drawn
+from leakboard.bench.attacking.generation import Writer, digits_drawn
 from leakboard.bench.contracts.errors import LeakboardError
 
 

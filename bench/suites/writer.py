@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 
 from leakboard.bench.methods import Method
-from leakboard.bench.suites.composing import scalar
 from leakboard.bench.suites.row import SuiteRow
 from leakboard.bench.suites.suite import Suite
+from leakboard.bench.suites.yaml_nodes import scalar
 
 LISTS = ("defenses", "attacks")
 

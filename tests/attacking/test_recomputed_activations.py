@@ -11,7 +11,7 @@ from cells import fine_tuned, session_of
 from label_attacks import sent
 from numpy.testing import assert_allclose
 
-from leakboard.bench.attacking.recomputed import (
+from leakboard.bench.attacking.recomputed_activations import (
     BETWEEN,
     MOMENTS,
     UNTRAINED,

@@ -21,8 +21,14 @@ if importlib.util.find_spec("opacus") is None:
 import transformers
 from peft import LoraConfig, inject_adapter_in_model
 
-from leakboard.bench.defending import private
-from leakboard.bench.defending.private import PrivateGradients, check, noise_for, poisson_batches, spent
+from leakboard.bench.defending import dp_sgd
+from leakboard.bench.defending.dp_sgd import (
+    PrivateGradients,
+    check,
+    noise_for,
+    poisson_batches,
+    spent,
+)
 
 SETTINGS = [
     (1.0, 0.01, 1000, 1e-5),
@@ -237,8 +243,8 @@ def test_the_noise_for_an_epsilon_spends_it_and_hardly_less(epsilon):
 
 def test_profile_bounds_the_known_curve_of_a_gaussian_from_above_and_hardly():
     sigma, steps = 4.0, 9
-    claimed = private.spent(sigma, 1.0, steps, 1e-5)
-    profile = private.profile(claimed, 1e-5, sigma, 1.0, steps)
+    claimed = dp_sgd.spent(sigma, 1.0, steps, 1e-5)
+    profile = dp_sgd.profile(claimed, 1e-5, sigma, 1.0, steps)
     mu = steps**0.5 / sigma
     assert profile[0] == (claimed, 1e-5)
     assert len(profile) > 5
@@ -291,6 +297,6 @@ def test_without_opacus_the_extra_is_named(monkeypatch):
     def absent(name: str) -> None:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(private.importlib, "import_module", absent)
+    monkeypatch.setattr(dp_sgd.importlib, "import_module", absent)
     with pytest.raises(MissingExtra, match=r"leakboard\[dp\]"):
         spent(1.0, 0.1, 10, 1e-5)

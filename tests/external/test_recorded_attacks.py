@@ -20,8 +20,8 @@ from leakboard.bench.backbones.loading import model_folder
 from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.exchange.transcripts import read_transcript, write_transcript
-from leakboard.bench.foreign.audit import Request, attack_folder
-from leakboard.bench.foreign.recorder import Recorder
+from leakboard.bench.external.audit import Request, attack_folder
+from leakboard.bench.external.recorder import Recorder
 from leakboard.bench.tasks.reviews import reviews
 
 N = 48

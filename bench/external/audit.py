@@ -23,9 +23,9 @@ from leakboard.bench.contracts import (
     quietly,
 )
 from leakboard.bench.exchange import Manifest, Session, Tuned, read_transcript
-from leakboard.bench.foreign.outcome import Audit
-from leakboard.bench.foreign.pairing import grant
-from leakboard.bench.foreign.truth import Known, TruthTable, read_truth, tokens_sent
+from leakboard.bench.external.applicable import grant
+from leakboard.bench.external.outcome import Audit
+from leakboard.bench.external.truth import Known, TruthTable, read_truth, tokens_sent
 from leakboard.bench.methods import Attack, Auxiliary, Defense, Silent, Source, spec_of
 from leakboard.bench.running import (
     Inputs,

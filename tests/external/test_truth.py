@@ -11,7 +11,7 @@ import torch
 
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Goal
-from leakboard.bench.foreign.truth import read_truth
+from leakboard.bench.external.truth import read_truth
 
 TEXTS = ["good food", "bad film", "dull, very dull", "bright"]
 ROWS = {"text": TEXTS, "label": [1, 0, 0, 1], "age": ["old", None, "young", "old"]}

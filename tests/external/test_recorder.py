@@ -20,7 +20,7 @@ from leakboard.bench.backbones.ragged import Ragged
 from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.exchange.manifest import MANIFEST
 from leakboard.bench.exchange.transcripts import read_transcript
-from leakboard.bench.foreign.recorder import Recorder
+from leakboard.bench.external.recorder import Recorder
 
 SENT, TOKENS, PER_EXAMPLE = Channel.REPRESENTATIONS, Channel.TOKENS, Channel.ACTIVATIONS
 LOGITS, LOGIT_GRADIENTS = Channel.LOGITS, Channel.LOGIT_GRADIENTS

@@ -23,8 +23,8 @@ from leakboard.bench.contracts import (
     as_ints,
 )
 from leakboard.bench.exchange import Missing, Wire
-from leakboard.bench.foreign.passes import Pass, Where
-from leakboard.bench.foreign.rows import UNKNOWN, Rows, keys_of, whole_rounds
+from leakboard.bench.external.passes import Pass, Where
+from leakboard.bench.external.rows import UNKNOWN, Rows, keys_of, whole_rounds
 
 UNFINISHED = "examples in rounds that were not finished"
 EVALUATION = "passes in evaluation mode or without gradients"
