@@ -115,11 +115,11 @@ def run(tests: Sequence[str], mutant: Mutant | None, out: str) -> None:
 
 def _break(file: Path, text: str) -> None:
     """From now on the module of a file is that of another text."""
-    loader = importlib.machinery.SourceFileLoader
+    file, loader = file.resolve(), importlib.machinery.SourceFileLoader
     plain = loader.get_code
 
     def get_code(self: Any, name: str) -> Any:
-        if Path(self.path) == file:
+        if Path(self.path).resolve() == file:
             return compile(text, self.path, "exec", dont_inherit=True)
         return plain(self, name)
 
@@ -175,7 +175,7 @@ def _outcome(trial: Trial, code: int | None) -> str:
 def state() -> str:
     """Changes with any line of code or test."""
     digest = hashlib.sha256()
-    for folder in ("attacks", "bench", "defenses", "leaderboards", "tests"):
+    for folder in ("attacks", "bench", "defenses", "leaderboards", "leakboard", "tests"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in {".py", ".pyi", ".yaml", ".txt"}:
                 digest.update(path.read_bytes())
