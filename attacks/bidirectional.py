@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from leakboard.attacks.token_gradient import cosines, lengths_of
-from leakboard.bench.attacking import Arrived, inverting
+from leakboard.bench.attacking import Arrived, inversion
 from leakboard.bench.backbones import NO_LABEL, Backbone, Ragged, Tokens, next_tokens, pieces
 from leakboard.bench.contracts import (
     Channel,
@@ -214,8 +214,8 @@ class Bidirectional(Attack):
         torch.manual_seed(int(rng.integers(2**31)))
         start = None
         if forward and arrived.cut:
-            start = inverting.least_squares(tokens, base.embeddings, arrived.query, rng)
-        counts = inverting.counted(tokens, len(base.embeddings))
+            start = inversion.least_squares(tokens, base.embeddings, arrived.query, rng)
+        counts = inversion.counted(tokens, len(base.embeddings))
         both = Both(base, counts, start)
 
         def imitated(rows: Tensor) -> tuple[Seen, Tensor]:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leakboard.bench.attacking import Arrived, Posterior, Reader, Stated, inverting, posterior_bound
+from leakboard.bench.attacking import Arrived, Posterior, Reader, Stated, inversion, posterior_bound
 from leakboard.bench.backbones import Ragged, Tokens
 from leakboard.bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
 from leakboard.bench.defending import Substituting
@@ -71,11 +71,11 @@ class BayesInversion(Attack):
             used, held_out, rest = (
                 public.tokens.take(torch.from_numpy(part)) for part in parts(public.tokens, rng)
             )
-            counts = inverting.counted(rest, len(embeddings))
+            counts = inversion.counted(rest, len(embeddings))
             if isinstance(mechanism, Substituting) and not mechanism.undefended:
                 stated = Stated.of(partial(mechanism.log_chances, base=base), counts)
                 return stated, held_out, counts
-            sent = inverting.nearest(base, arrived.query(used, rng)).cpu()[~used.special]
+            sent = inversion.nearest(base, arrived.query(used, rng)).cpu()[~used.special]
             truth = used.ids.values[~used.special]
             return Posterior.fitted(embeddings, counts, truth, sent), held_out, counts
 
@@ -83,7 +83,7 @@ class BayesInversion(Attack):
         posterior, held_out, counts = public.learned.recall(" against ".join(specs), learn)
 
         def inferred(rounds: Sequence[Ragged]) -> Tensor:
-            words = [inverting.nearest(base, each).cpu() for each in rounds]
+            words = [inversion.nearest(base, each).cpu() for each in rounds]
             return posterior.read(torch.stack(words, 1))
 
         @cache
@@ -105,11 +105,11 @@ class BayesInversion(Attack):
 def parts(tokens: Tokens, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
     """Texts that hold `PAIRS` tokens, others that hold `HELD_OUT`, and texts of other sources than theirs.
 
-    What is said of words that the third lacks then holds for the customers' (`inverting.apart`). Where
+    What is said of words that the third lacks then holds for the customers' (`inversion.apart`). Where
     there are too few texts or sources, a third of the texts each.
     """
     needed = 2 * (PAIRS + HELD_OUT) / max(1, int(tokens.lengths.sum()))
-    known = inverting.apart(tokens, max(1 / 3, 1 - needed))
+    known = inversion.apart(tokens, max(1 / 3, 1 - needed))
     order = rng.permutation(len(tokens))
     like = order[~known[order]]
     held = np.cumsum(tokens.lengths.numpy()[like])

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakboard.bench.attacking import Inverter, Reader, inverting
+from leakboard.bench.attacking import Inverter, Reader, inversion
 from leakboard.bench.backbones import Ragged, Tokens, by_length
 from leakboard.bench.contracts import (
     Channel,
@@ -130,40 +130,40 @@ class Learned(Attack):
 
         @cache
         def reader(rounds: int) -> Reader:
-            return inverting.best([one.read for one in readers], query, held_out, rounds, rng)
+            return inversion.best([one.read for one in readers], query, held_out, rounds, rng)
 
         def vectors(values: Tensor) -> Tensor:
             return values.to(readers[0].codes.device)
 
-        return inverting.guesses(seen, Channel.REPRESENTATIONS, vectors, reader)
+        return inversion.guesses(seen, Channel.REPRESENTATIONS, vectors, reader)
 
     def _trained(
         self, public: Tokens, query: Query, knowledge: Knowledge, rng: np.random.Generator
     ) -> tuple[Sequence[Vectorwise], Tokens]:
         """The identity, the linear map and the network; and the texts that they have not seen."""
-        train, held_out = inverting.divided(public, self.sentences, rng)
+        train, held_out = inversion.divided(public, self.sentences, rng)
         words = framed(train, knowledge.vocabulary, rng)
-        pairs = inverting.joined([train, words])
+        pairs = inversion.joined([train, words])
         if self.access == "query":
             codes = codebook(pairs, query, knowledge.vocabulary, rng)
         else:
             assert knowledge.base is not None
             codes = knowledge.base.embeddings
         torch.manual_seed(int(rng.integers(2**31)))
-        start = inverting.least_squares(pairs, codes, query, rng)
+        start = inversion.least_squares(pairs, codes, query, rng)
         readers = [Vectorwise(codes), Vectorwise(codes, start), Vectorwise(codes, start)]
         settings = TrainSettings(
             epochs=self.epochs, batch_size=BATCH, learning_rate=LEARNING_RATE, weight_decay=0.0
         )
         groups: list[dict[str, object]] = [{"params": list(readers[-1].parameters())}]
-        inverting.fit(readers[-1], groups, query, pairs, settings, rng)
+        inversion.fit(readers[-1], groups, query, pairs, settings, rng)
         return readers, held_out
 
     def _by_weights(self, knowledge: Knowledge) -> Query:
         """What the customer's side would answer, computed by the attacker."""
         base, cut = knowledge.base, knowledge.cut
         assert base is not None
-        return lambda tokens, rng: inverting.received(knowledge.mechanism, base, tokens, cut, rng)
+        return lambda tokens, rng: inversion.received(knowledge.mechanism, base, tokens, cut, rng)
 
 
 def framed(public: Tokens, vocabulary: int, rng: np.random.Generator) -> Tokens:

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakboard.bench.attacking import Arrived, Inverter, Reader, inverting
+from leakboard.bench.attacking import Arrived, Inverter, Reader, inversion
 from leakboard.bench.backbones import Backbone, Ragged, Tokens
 from leakboard.bench.contracts import (
     Channel,
@@ -91,7 +91,7 @@ class Denoiser(Inverter):
         scores: Tensor = words @ (base.embeddings.T / self.unit) + self.bias
         if self.cut == 0:
             scores = scores.scatter_add(
-                1, inverting.nearest(base, received)[:, None], self.copied(hidden)
+                1, inversion.nearest(base, received)[:, None], self.copied(hidden)
             )
         return scores
 
@@ -148,7 +148,7 @@ class ContextualDenoiser(Attack):
         @cache
         def reader(rounds: int) -> Reader:
             readers = [arrived.copied, denoiser.read]
-            return inverting.best(readers, arrived.query, held_out, rounds, rng)
+            return inversion.best(readers, arrived.query, held_out, rounds, rng)
 
         return arrived.guesses(reader)
 
@@ -156,10 +156,10 @@ class ContextualDenoiser(Attack):
         self, base: Backbone, cut: int, public: Tokens, query: Query, rng: np.random.Generator
     ) -> tuple[Denoiser, Tokens]:
         """The denoiser, and the texts that it has not seen."""
-        train, held_out = inverting.divided(public, self.sentences, rng)
+        train, held_out = inversion.divided(public, self.sentences, rng)
         torch.manual_seed(int(rng.integers(2**31)))
-        counts = inverting.counted(train, len(base.embeddings))
-        start = inverting.least_squares(train, base.embeddings, query, rng) if cut else None
+        counts = inversion.counted(train, len(base.embeddings))
+        start = inversion.least_squares(train, base.embeddings, query, rng) if cut else None
         denoiser = Denoiser(base, cut, counts, start)
         settings = TrainSettings(
             epochs=self.epochs,
@@ -168,5 +168,5 @@ class ContextualDenoiser(Attack):
             warmup=WARMUP,
         )
         groups = denoiser.groups(self.learning_rate)
-        inverting.fit(denoiser, groups, query, train, settings, rng)
+        inversion.fit(denoiser, groups, query, train, settings, rng)
         return denoiser, held_out

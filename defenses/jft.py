@@ -14,8 +14,8 @@ from leakboard.bench.defending import (
     Redacting,
     Spans,
     all_secrets,
+    dp_sgd,
     missed_share,
-    private,
     sgd,
 )
 from leakboard.bench.exchange import Session, Tuned, released
@@ -115,9 +115,9 @@ class JFT(Redacting, Private):
                     "jft: the light noise of phase 1 follows from a budget, and `epsilon: none` gives "
                     "none; give phase 1 a noise multiplier, such as light: 0.4"
                 )
-            sigma = private.noise_for(epsilon, delta, rate, steps)
+            sigma = dp_sgd.noise_for(epsilon, delta, rate, steps)
         else:
-            epsilon = private.spent(sigma, rate, steps, delta)
+            epsilon = dp_sgd.spent(sigma, rate, steps, delta)
         return {"light_sigma": sigma, "light_epsilon": epsilon, "miss_rate": missed}
 
     def _missed(self, session: Session, found: Spans) -> float:

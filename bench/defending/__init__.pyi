@@ -1,4 +1,4 @@
-from . import private as private
+from . import dp_sgd as dp_sgd
 from .detectors import DETECTORS as DETECTORS
 from .detectors import EXACT as EXACT
 from .detectors import Detector as Detector

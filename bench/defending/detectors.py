@@ -14,8 +14,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
-from leakboard.bench.defending import patterns, presidio
-from leakboard.bench.defending import policy_levels as levels
+from leakboard.bench.defending import patterns, policy_levels, presidio
 from leakboard.bench.tasks import Span, check_spans
 
 MASK = "<MASK>"
@@ -27,7 +26,7 @@ EXACT, PATTERNS, PRESIDIO = "exact", "patterns", "presidio"
 DETECTORS = {
     EXACT: "the secrets that the task marks",
     PATTERNS: "e-mail, phone, URL, IP, card, date, money, numbers and ids, by regular expressions",
-    **{name: level.description for name, level in levels.LEVELS.items()},
+    **{name: level.description for name, level in policy_levels.LEVELS.items()},
     PRESIDIO: "personal data by Presidio: patterns with checksums and words around them, and named entities",
 }
 
@@ -61,7 +60,7 @@ class Detector(BaseModel):
 
     name: DetectorName = EXACT
     """exact, patterns, low-entity, high-entity, low-contextual, high-contextual or presidio."""
-    spacy: str = levels.PIPELINE
+    spacy: str = policy_levels.PIPELINE
     """The installed spaCy pipeline, or the folder of one, that the last five ask."""
     misses: float = Field(0.0, ge=0, le=1)
     """Each found span is dropped with this probability, to study what an imperfect detector costs."""
@@ -95,8 +94,8 @@ class Detector(BaseModel):
         elif self.name == PRESIDIO:
             found = [apart(spans) for spans in presidio.find(texts, self.spacy)]
         else:
-            level = levels.LEVELS[self.name]
-            found = [apart(spans) for spans in levels.find(texts, level, self.spacy)]
+            level = policy_levels.LEVELS[self.name]
+            found = [apart(spans) for spans in policy_levels.find(texts, level, self.spacy)]
         return self._thinned(found, rng)
 
     def _thinned(self, found: list[tuple[Span, ...]], rng: np.random.Generator | None) -> Detected:

@@ -8,8 +8,7 @@ import pytest
 import torch
 from cells import session_of
 
-from leakboard.bench.defending import dp_sgd as private
-from leakboard.bench.defending import private_training
+from leakboard.bench.defending import dp_sgd, private_training
 from leakboard.bench.exchange import released
 from leakboard.defenses.dpsgd import DPSGD
 
@@ -24,7 +23,7 @@ def asked(monkeypatch):
             found.append((name, *given))
             return answer
 
-        monkeypatch.setattr(private, name, asked)
+        monkeypatch.setattr(dp_sgd, name, asked)
 
     noted("noise_for", 2.5)
     noted("spent", 7.0)
@@ -69,14 +68,14 @@ def test_rows_alone_are_trained_on_with_their_own_labels_noise_and_clip(monkeypa
             seen.append((whole[tuple(ids.tolist())], int(label)))
         return losses(network, tokens, labels)
 
-    init = private.PrivateGradients.__init__
+    init = dp_sgd.PrivateGradients.__init__
 
     def opened(self, module, *given):
         gradients.append(given)
         init(self, module, *given)
 
     monkeypatch.setattr(released, "losses", noted)
-    monkeypatch.setattr(private.PrivateGradients, "__init__", opened)
+    monkeypatch.setattr(dp_sgd.PrivateGradients, "__init__", opened)
     private_training.sgd(session, network, session.train, rows, 0.8, 0.3)
     assert {place for place, _ in seen} == set(range(8))
     assert all(label == session.labels[rows[place]] for place, label in seen)

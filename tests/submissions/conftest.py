@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from submitted import really_run
 
-from leakboard.bench.submissions import cell_process as apart
-from leakboard.bench.submissions import rerunning
+from leakboard.bench.submissions import cell_process, rerunning
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +33,7 @@ def at_once(monkeypatch, done):
     def run(order, minutes, reporter):
         orders.append(order)
         if order.key not in done:
-            done[order.key] = apart.run_here(order, reporter)
+            done[order.key] = cell_process.run_here(order, reporter)
         return done[order.key]
 
     monkeypatch.setattr(rerunning, "run_apart", run)

@@ -16,8 +16,7 @@ from submitted import more_private, sent, with_key
 from leakboard.bench.contracts.cell import MethodSpec
 from leakboard.bench.records.store import to_text
 from leakboard.bench.running.reporting import Reporter
-from leakboard.bench.submissions import cell_process as apart
-from leakboard.bench.submissions import rerunning
+from leakboard.bench.submissions import cell_process, rerunning
 from leakboard.bench.submissions.cell_process import NotRun, Order, run_apart
 from leakboard.bench.submissions.manifest import Verified, accepted
 from leakboard.bench.submissions.reproduction import Here
@@ -196,7 +195,7 @@ def test_a_cell_ends_with_its_time_and_leaves_no_process(real):
 
 
 def test_a_process_that_dies_is_a_reason_and_no_error(monkeypatch):
-    monkeypatch.setattr(apart, "get_context", lambda _: Dying)
+    monkeypatch.setattr(cell_process, "get_context", lambda _: Dying)
     with pytest.raises(NotRun, match=r"its process died \(code 9\)"):
         run_apart(None, 1, Reporter())
 
@@ -216,5 +215,5 @@ class Dying:
 def test_what_is_wrong_over_there_is_a_reason(real):
     sent = []
     broken = Order("0" * 16, b"{}", {}, None, "cpu", "tiny-bert", 1)
-    apart._work(SimpleNamespace(send=sent.append), broken)
+    cell_process._work(SimpleNamespace(send=sent.append), broken)
     assert sent == [("not run", "Corrupt: its content does not match its checksum")]

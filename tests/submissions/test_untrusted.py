@@ -18,7 +18,7 @@ from leakboard.bench.contracts.cell import Cell
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.outside import Refused, parsed, visible
 from leakboard.bench.records.store import to_text
-from leakboard.bench.submissions import opening as submissions
+from leakboard.bench.submissions import archive as submissions
 from leakboard.bench.submissions.verification import verify
 
 BOMB = b"0" * (submissions.MEMBER + 2**20)
