@@ -1,7 +1,5 @@
 from .backbone import Backbone as Backbone
 from .backbone import opening as opening
-from .batches import by_length as by_length
-from .batches import length_bucketed as length_bucketed
 from .costs import bottom_cost as bottom_cost
 from .device import device_of as device_of
 from .device import one_thread as one_thread
@@ -32,6 +30,8 @@ from .precision import shortened as shortened
 from .prompted import Prompted as Prompted
 from .ragged import Ragged as Ragged
 from .ragged import Tokens as Tokens
+from .ragged import by_length as by_length
+from .ragged import length_bucketed as length_bucketed
 from .stacked import Joined as Joined
 from .stacked import Part as Part
 from .stacked import Pass as Pass

@@ -10,10 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from leakboard.bench.backbones.batches import by_length
 from leakboard.bench.backbones.family import Family
 from leakboard.bench.backbones.neighbours import Neighbours
-from leakboard.bench.backbones.ragged import Ragged, Tokens
+from leakboard.bench.backbones.ragged import Ragged, Tokens, by_length
 from leakboard.bench.contracts import LeakboardError, Memory
 
 

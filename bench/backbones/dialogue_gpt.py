@@ -20,9 +20,9 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from leakboard.bench.backbones.batches import length_bucketed
 from leakboard.bench.backbones.device import one_thread
 from leakboard.bench.backbones.model_cache import kept
+from leakboard.bench.backbones.ragged import length_bucketed
 from leakboard.bench.tasks import GENERATORS
 
 BEGIN = "<|endoftext|>"

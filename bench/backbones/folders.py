@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from leakboard.bench.contracts import LeakboardError, plain
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -194,3 +196,21 @@ def _json(name: str, path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise LeakboardError(f"model '{name}': {path} is not a JSON object")
     return found
+
+
+SPARE = 2**24
+"""Numbers that a model may hold beyond those of its files: an output layer, tables of positions."""
+
+
+def too_large(config: Any, loader: Any, numbers: int) -> int | None:
+    """How many numbers a model asks for, where those are far more than its files hold; else None.
+
+    Args:
+        loader: the class of transformers that builds it.
+        numbers: in the files.
+    """
+    with torch.device("meta"):  # shapes alone, without memory
+        # An automatic class builds by another name than the model's own.
+        empty = getattr(loader, "from_config", loader)(config)
+    asked = sum(each.numel() for each in [*empty.parameters(), *empty.buffers()])
+    return asked if asked > 2 * numbers + SPARE else None

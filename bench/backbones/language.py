@@ -13,9 +13,8 @@ from torch.nn.functional import cross_entropy, linear
 
 from leakboard.bench.backbones import lora, next_token
 from leakboard.bench.backbones.backbone import Backbone, opening
-from leakboard.bench.backbones.batches import by_length
 from leakboard.bench.backbones.labelling import NO_LABEL, next_tokens
-from leakboard.bench.backbones.ragged import Ragged, Tokens
+from leakboard.bench.backbones.ragged import Ragged, Tokens, by_length
 from leakboard.bench.contracts import TrainSettings
 from leakboard.bench.tasks import Span
 

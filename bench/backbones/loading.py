@@ -17,9 +17,8 @@ from leakboard.bench.backbones.backbone import Backbone
 from leakboard.bench.backbones.embedded import EMBEDDED
 from leakboard.bench.backbones.families import family_of
 from leakboard.bench.backbones.family import Family
-from leakboard.bench.backbones.folders import ModelFolder, model_files
+from leakboard.bench.backbones.folders import ModelFolder, model_files, too_large
 from leakboard.bench.backbones.precision import cast_once
-from leakboard.bench.backbones.sizes import too_large
 from leakboard.bench.contracts import LeakboardError, MissingExtra, did_you_mean, place, plain
 
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import torch
 
-from leakboard.bench.backbones.folders import CONFIG
+from leakboard.bench.backbones.folders import CONFIG, too_large
 from leakboard.bench.backbones.model_cache import kept
-from leakboard.bench.backbones.sizes import too_large
 from leakboard.bench.contracts import LeakboardError, MissingExtra, plain
 
 SUFFIX = ".gguf"

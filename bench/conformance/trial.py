@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from leakboard.bench.backbones import Backbone, Ragged, load_backbone
-from leakboard.bench.conformance.plain_texts import plain_texts
 from leakboard.bench.contracts import (
     Channel,
     Envelope,
@@ -48,7 +47,7 @@ from leakboard.bench.running import (
     worked_out,
 )
 from leakboard.bench.suites import Suite
-from leakboard.bench.tasks import Task
+from leakboard.bench.tasks import OwnTask, Split, Task, load_task
 
 EXAMPLES = 96
 """Of each split, and two thirds of them recorded: enough for every path of the code."""
@@ -310,3 +309,30 @@ def alike(one: Any, other: Any) -> bool:
         for first, second in zip(one, other, strict=True)
         for a, b in zip(vars(first).values(), vars(second).values(), strict=True)
     )
+
+
+WORDS = {
+    "label": ("bad", "good"),
+    "gender": ("she", "he"),
+    "age_band": ("young", "adult", "old"),
+}
+KEPT = 5
+"""Words of a review: short texts are quick, and what is said plainly is a large part of them."""
+
+
+def plain_texts(folder: Path) -> OwnTask:
+    """Writes `reviews` cut short, each after a word for its label and one for each attribute, into a folder."""
+    task = load_task("reviews")
+    for name in ("train", "dev"):
+        lines = ["\t".join(["text", *WORDS]), *_lines(task.splits[name])]
+        (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    return OwnTask(name="plain-reviews", path=folder, attributes=tuple(task.attributes))
+
+
+def _lines(split: Split) -> list[str]:
+    values = {"label": split.labels, **split.attributes}
+    told = zip(*([WORDS[name][value] for value in values[name]] for name in WORDS), strict=True)
+    return [
+        "\t".join([" ".join([*words, *text.split()[:KEPT]]), *words])
+        for text, words in zip(split.texts, told, strict=True)
+    ]

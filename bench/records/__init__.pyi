@@ -1,6 +1,6 @@
 from .agreement import Outcome as Outcome
 from .agreement import compared as compared
-from .joining import differing as differing
+from .agreement import differing as differing
 from .locks import check_locks as check_locks
 from .locks import has_locks as has_locks
 from .origin import peak_megabytes as peak_megabytes
@@ -9,12 +9,12 @@ from .parquet import pack as pack
 from .parquet import packed_folders as packed_folders
 from .parquet import packed_print as packed_print
 from .parquet import unpacked as unpacked
-from .replacing import replacing as replacing
 from .store import MANIFEST as MANIFEST
 from .store import Corrupt as Corrupt
 from .store import Store as Store
 from .store import find as find
 from .store import from_bytes as from_bytes
+from .store import replacing as replacing
 from .store import to_text as to_text
 from .versions import DataVersion as DataVersion
 from .versions import data_version as data_version

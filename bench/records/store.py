@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
+import tempfile
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -210,3 +212,21 @@ def find(key: str, roots: Sequence[Path]) -> Record:
         advice = did_you_mean(key, near) if len(near) < 20 else ""
         raise LeakboardError(f"--record: no record '{key}' in {places}. {advice}".strip())
     return Store(known[key].parent).require(key)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file that takes the place of `path` when the block ends; after an error the old one stays.
+
+    It can be read by everybody, unless there was one that could not.
+    """
+    place = Path(os.path.realpath(path))  # a link stays one
+    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    os.close(handle)
+    try:
+        yield Path(name)
+        os.chmod(name, stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o644)
+        os.replace(name, place)
+    except BaseException:
+        os.unlink(name)
+        raise

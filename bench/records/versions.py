@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from leakboard.bench.contracts import LeakboardError, digest
-from leakboard.bench.records.replacing import replacing
+from leakboard.bench.records.store import replacing
 
 VERSIONS = Path(__file__).with_name("versions.json")
 

@@ -12,8 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.tasks.content import content
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Span, Split, Task
 
 FILES = ("abcd_v1.1.json", "abcd_v1.1.json.gz")
 """The authors' file, unpacked or not."""

@@ -11,9 +11,8 @@ from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationErro
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.tasks.loading import VARIABLE, data_folder
-from leakboard.bench.tasks.spans import Span, check_spans
 from leakboard.bench.tasks.table import Table, read_table
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Span, Split, Task, check_spans
 from leakboard.bench.tasks.user_task import read_folder
 
 TEXT, SPANS = "text", "spans"

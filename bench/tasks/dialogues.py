@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakboard.bench.tasks.reviews import SLOT, Dice
-from leakboard.bench.tasks.spans import Span
 from leakboard.bench.tasks.table import fingerprint
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Span, Split, Task
 
 if TYPE_CHECKING:
     from faker import Faker
+
 
 SEED = 20250311
 SIZES = {"train": 2000, "dev": 400, "test": 400, "auxiliary": 2000}
@@ -155,3 +155,22 @@ def _filled(template: str, secrets: Secrets) -> tuple[str, tuple[Span, ...]]:
         spans.append(Span(start, len(text), KINDS[slot[1]]))
         done = slot.end()
     return text + template[done:], tuple(spans)
+
+
+CUSTOMER, AGENT = (f" {speaker}:" for speaker in SPEAKERS)
+
+
+@cache
+def replies() -> Task:
+    """The task with the splits train, dev, test and auxiliary; what is learnt is `Split.pairs`."""
+    splits = {}
+    for name, split in dialogues().splits.items():
+        prompts, answers = zip(*map(_parted, split.texts), strict=True)
+        splits[name] = Split(prompts, np.zeros(len(split), np.int64), answers)
+    return Task("replies", (), splits, source="generated")
+
+
+def _parted(dialogue: str) -> tuple[str, str]:
+    """The prompt, which ends where the agent is to speak, and the answer."""
+    before, _, rest = dialogue.rpartition(AGENT)
+    return before + AGENT, rest.split(CUSTOMER)[0].strip()

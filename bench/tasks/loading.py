@@ -9,9 +9,8 @@ from leakboard.bench.contracts import LeakboardError, did_you_mean, place, plain
 from leakboard.bench.tasks.abcd import abcd
 from leakboard.bench.tasks.assemble import assemble
 from leakboard.bench.tasks.catalogue import CATALOGUE, GENERATED
-from leakboard.bench.tasks.dialogues import dialogues
+from leakboard.bench.tasks.dialogues import dialogues, replies
 from leakboard.bench.tasks.hub import load_hub
-from leakboard.bench.tasks.replies import replies
 from leakboard.bench.tasks.reviews import reviews
 from leakboard.bench.tasks.task import Task
 from leakboard.bench.tasks.user_task import OwnTask, load_own, read_folder

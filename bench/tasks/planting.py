@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Ints, LeakboardError, Measure, Plant
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Span, Split, Task
 
 AUTHORS, STRANGE = 1, 2
 """Streams of their own, in which authors' examples and strange candidates are drawn."""

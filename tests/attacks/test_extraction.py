@@ -21,8 +21,7 @@ from leakboard.bench.methods.knowledge import Knowledge
 from leakboard.bench.scoring.continuations import PRINTED
 from leakboard.bench.scoring.memory import EXTRACTED
 from leakboard.bench.tasks.planting import CONTINUED, UNTUNED
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Span, Split, Task
 from leakboard.defenses.blackout import Blackout
 from leakboard.defenses.none import NoDefense
 

@@ -14,7 +14,7 @@ from leakboard.bench.backbones.loading import load_backbone, tiny
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.settings import TrainSettings
 from leakboard.bench.tasks.dialogues import dialogues
-from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Span
 
 
 @pytest.mark.parametrize("tied", [True, False])

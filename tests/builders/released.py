@@ -15,8 +15,7 @@ from leakboard.bench.running.cells import run_cell
 from leakboard.bench.running.plan import Plan, make_plan
 from leakboard.bench.running.scene import scene_of
 from leakboard.bench.suites.suite import Suite
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Span, Split, Task
 
 FORM = "My ID is {digits}."
 TEXTS = Task(

@@ -14,8 +14,7 @@ from leakboard.bench.defending import dp_sgd
 from leakboard.bench.exchange import released
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.running.scene import scene_of
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Span, Split, Task
 
 HIDDEN = ("parcel", "refund")
 """The secrets of the texts."""

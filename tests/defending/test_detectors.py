@@ -12,7 +12,7 @@ from secret_texts import ANNOTATED, RULES, SENTENCE, pieces
 from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
 from leakboard.bench.defending import policy_levels
 from leakboard.bench.defending.detectors import Detector, apart, masked
-from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Span
 
 
 @pytest.mark.parametrize(

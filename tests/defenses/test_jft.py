@@ -13,7 +13,7 @@ from trainings import spent, trainings_of
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.settings import Plant
 from leakboard.bench.defending.redaction import all_secrets, missed_share
-from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Span
 from leakboard.defenses.jft import JFT, UNKNOWN
 
 

@@ -9,8 +9,7 @@ from cells import load_tiny
 
 from leakboard.bench.running import prompts
 from leakboard.bench.running.prompts import prompts_of
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split
+from leakboard.bench.tasks.task import Span, Split
 
 TEXTS = (
     "call parcel at 3 , then call refund",

@@ -13,8 +13,7 @@ from leakboard.bench.backbones.language import LanguageModel, per_token
 from leakboard.bench.contracts.settings import TrainSettings
 from leakboard.bench.exchange.released import losses
 from leakboard.bench.scoring.perplexity import judged
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split
+from leakboard.bench.tasks.task import Span, Split
 
 
 def test_secrets_do_not_count_for_utility_and_all_tokens_for_perplexity():

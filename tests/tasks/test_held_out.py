@@ -8,7 +8,7 @@ from cells import make
 
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.running.scene import scene_of
-from leakboard.bench.tasks.held_out import HELD_OUT, SHARE, held_out
+from leakboard.bench.tasks.sources import HELD_OUT, SHARE, held_out
 from leakboard.bench.tasks.task import Split, Task
 from leakboard.defenses.none import NoDefense
 
