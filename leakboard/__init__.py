@@ -23,10 +23,10 @@ What a user can mend is an `lb.LeakboardError`. What is not named here may chang
 
 from pathlib import Path
 
-FOLDERS = ("attacks", "bench", "defenses", "leaderboards")
+_FOLDERS = ("attacks", "bench", "defenses", "leaderboards")
 """Packages inside this one. In a checkout they are links to the folders of that name beside it."""
 
-if missing := [name for name in FOLDERS if not Path(__file__).with_name(name).is_dir()]:
+if missing := [name for name in _FOLDERS if not Path(__file__).with_name(name).is_dir()]:
     raise ImportError(
         f"{Path(__file__).with_name(missing[0])} must be a link to the folder {missing[0]} of the checkout, "
         f"and is none (missing: {', '.join(missing)}). Run `git config core.symlinks true` and "

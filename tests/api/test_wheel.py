@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from paths import PUBLISHED, ROOT
+from paths import HOUSE, PUBLISHED, ROOT
 
 import leakboard as lb
 
-SOURCES = (*lb.FOLDERS, "leakboard", "results/published")
+SOURCES = (*HOUSE, "leakboard", "results/published")
 FILES = ("LICENSE", "README.md", "build_backend.py", "pyproject.toml")
 
 pytestmark = pytest.mark.skipif(not PUBLISHED, reason="nothing has been published yet")
@@ -43,7 +43,7 @@ def unpacked(tmp_path_factory) -> Path:
 
 def test_every_file_that_the_code_reads_is_in_the_wheel(unpacked):
     there = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*")}
-    for folder in lb.FOLDERS:
+    for folder in HOUSE:
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 assert f"leakboard/{path.relative_to(ROOT).as_posix()}" in there

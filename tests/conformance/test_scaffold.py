@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from paths import ROOT
+from paths import HOUSE, ROOT
 
 from leakboard.bench.conformance import scaffold
 from leakboard.bench.contracts.errors import LeakboardError
@@ -38,7 +38,7 @@ def tree(tmp_path_factory):
     """A copy of the project."""
     folder = tmp_path_factory.mktemp("tree")
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("attacks", "bench", "defenses", "leaderboards"):
+    for name in HOUSE:
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     shutil.copytree(ROOT / "leakboard", folder / "leakboard", ignore=ignored, symlinks=True)
     shutil.copy(ROOT / "pyproject.toml", folder)
