@@ -14,7 +14,7 @@ from torch.nn.functional import embedding
 from leakboard.attacks.aia_mlp import CHANNELS, guessed, mean_vectors, standardised
 from leakboard.bench.backbones import Ragged, Tokens
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from leakboard.bench.defending import Pooling, one_each
+from leakboard.bench.defending import Pooling, as_sequences
 from leakboard.bench.methods import Attack, Knowledge, Silent, Source, spec_of
 
 
@@ -103,7 +103,7 @@ class PublicAttributes(Attack):
         assert base is not None
         assert mechanism is not None
         if isinstance(mechanism, Pooling):
-            return one_each(mechanism.noisy(self._pooled(tokens, mechanism, knowledge), rng))
+            return as_sequences(mechanism.noisy(self._pooled(tokens, mechanism, knowledge), rng))
         cut = 0 if channel == Channel.TOKENS else knowledge.cut
         simulated = mechanism.simulate(base, tokens, cut, rng)
         if simulated is not None:

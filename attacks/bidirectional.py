@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from leakboard.attacks.token_gradient import cosines, lengths_of
-from leakboard.bench.attacking import Arrived, inversion
+from leakboard.bench.attacking import ReceivedWords, inversion
 from leakboard.bench.backbones import NO_LABEL, Backbone, Ragged, Tokens, next_tokens, pieces
 from leakboard.bench.contracts import (
     Channel,
@@ -42,7 +42,7 @@ START = torch.tensor([1.0, 20.0, 0.5, 0.5])
 
 
 @dataclass(frozen=True)
-class Seen:
+class Evidence:
     """Of t places of texts what was received of the word there, and the gradient at the vector before it.
 
     Attributes:
@@ -54,12 +54,12 @@ class Seen:
     g: Tensor
     h: Tensor
 
-    def take(self, places: Tensor | slice) -> Seen:
+    def take(self, places: Tensor | slice) -> Evidence:
         front = None if self.front is None else self.front[places]
-        return Seen(front, self.g[places], self.h[places])
+        return Evidence(front, self.g[places], self.h[places])
 
 
-class Both(nn.Module):
+class TwoDirections(nn.Module):
     """Scores of words from either direction, weighed by how far ahead its best one is in each of them.
 
     Forward, a linear map leads to rows of E, as in `eia-learned`; backward, the word is the row of the public
@@ -94,7 +94,7 @@ class Both(nn.Module):
             for parameter in self.gate[2].parameters():
                 parameter.zero_()
 
-    def terms(self, seen: Seen) -> Tensor:
+    def terms(self, seen: Evidence) -> Tensor:
         """[4, t, V] what forward, backward, the language and the frequency say of every word."""
         told = seen.g.norm(dim=1, keepdim=True) > 0
         back = cosines(self.back(seen.g), seen.h, self.head) * told
@@ -105,14 +105,14 @@ class Both(nn.Module):
         likely = (seen.h @ self.head.T).log_softmax(1)
         return torch.stack([near, back, likely, self.frequent.expand_as(near)])
 
-    def forward(self, seen: Seen) -> Tensor:
+    def forward(self, seen: Evidence) -> Tensor:
         """[t, V] scores of every word."""
         terms = self.terms(seen)
         first, second = terms[:2].topk(2).values.unbind(2)
         weights = (self.weights + self.gate((first - second).T)).exp()
         return torch.einsum("ktv,tk->tv", terms, weights)
 
-    def suited(self, seen: Seen, words: Tensor) -> None:
+    def suited(self, seen: Evidence, words: Tensor) -> None:
         """Sets the weights to those under which words [t] of public text are likeliest, by L-BFGS."""
         with torch.no_grad():
             terms = self.terms(seen)
@@ -171,7 +171,7 @@ class Bidirectional(Attack):
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        arrived = Arrived.of(seen, knowledge, frozenset({Channel.REPRESENTATIONS}))
+        arrived = ReceivedWords.of(seen, knowledge, frozenset({Channel.REPRESENTATIONS}))
         if any(m.part for m in seen.messages if m.channel == Channel.GRADIENTS):
             raise Silent(
                 "several vectors stand for each gradient; `token-gradient` puts them together"
@@ -182,7 +182,7 @@ class Bidirectional(Attack):
         forward = Channel.REPRESENTATIONS in seen.channels
         front = _first(seen, Channel.REPRESENTATIONS).values if forward else None
 
-        def learn(rng: np.random.Generator) -> Both:
+        def learn(rng: np.random.Generator) -> TwoDirections:
             return self._trained(arrived, forward, rng)
 
         specs = spec_of(self).model_dump_json(), spec_of(arrived.mechanism).model_dump_json()
@@ -192,9 +192,9 @@ class Bidirectional(Attack):
         def held(values: NDArray[Any]) -> Tensor:
             return torch.from_numpy(values.copy()).to(both.head.device)
 
-        places = Seen(
+        places = Evidence(
             None if front is None else held(front),
-            *(behind(held(each.values), lengths) for each in (sent, down)),
+            *(shift_right(held(each.values), lengths) for each in (sent, down)),
         )
         text = np.zeros(len(sent.values), np.int64)
         with torch.no_grad():
@@ -207,7 +207,9 @@ class Bidirectional(Attack):
             Guess(Goal.INVERSION, *where, text, sent.lengths, view="train"),
         ]
 
-    def _trained(self, arrived: Arrived, forward: bool, rng: np.random.Generator) -> Both:
+    def _trained(
+        self, arrived: ReceivedWords, forward: bool, rng: np.random.Generator
+    ) -> TwoDirections:
         base, public = arrived.base, arrived.public.tokens
         drawn = torch.from_numpy(rng.permutation(len(public))[: self.sentences])
         tokens = public.take(drawn)
@@ -215,10 +217,10 @@ class Bidirectional(Attack):
         start = None
         if forward and arrived.cut:
             start = inversion.least_squares(tokens, base.embeddings, arrived.query, rng)
-        counts = inversion.counted(tokens, len(base.embeddings))
-        both = Both(base, counts, start)
+        counts = inversion.token_counts(tokens, len(base.embeddings))
+        both = TwoDirections(base, counts, start)
 
-        def imitated(rows: Tensor) -> tuple[Seen, Tensor]:
+        def imitated(rows: Tensor) -> tuple[Evidence, Tensor]:
             batch = tokens.take(rows)
             places = self._imitated(arrived, batch, forward, rng)
             real = (~batch.special).nonzero()[:, 0]
@@ -249,15 +251,17 @@ class Bidirectional(Attack):
 
     @torch.no_grad()
     def _imitated(
-        self, arrived: Arrived, tokens: Tokens, forward: bool, rng: np.random.Generator
-    ) -> Seen:
+        self, arrived: ReceivedWords, tokens: Tokens, forward: bool, rng: np.random.Generator
+    ) -> Evidence:
         """What would be seen of public tokens, with an output layer drawn for them."""
         base, cut = arrived.base, arrived.cut
         front = arrived.query(tokens, rng)
         h = base.family.hidden(base.model, front, tokens.types, cut)
         g = gradients(h, next_tokens(tokens), base.output_layer(), self.secrecy * rng.random())
         lengths = tokens.lengths
-        return Seen(front.values if forward else None, behind(g, lengths), behind(h, lengths))
+        return Evidence(
+            front.values if forward else None, shift_right(g, lengths), shift_right(h, lengths)
+        )
 
 
 def gradients(h: Tensor, labels: Tensor, head: Tensor, secrecy: float) -> Tensor:
@@ -277,7 +281,7 @@ def gradients(h: Tensor, labels: Tensor, head: Tensor, secrecy: float) -> Tensor
     return found
 
 
-def behind(values: Tensor, lengths: Tensor) -> Tensor:
+def shift_right(values: Tensor, lengths: Tensor) -> Tensor:
     """What is said at the place before each; 0 at the first of a text."""
     moved = values.roll(1, 0)
     moved[Ragged(values, lengths).starts.to(values.device)] = 0

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from leakboard.bench.attacking import about_canaries, candidates, number_in, printed
-from leakboard.bench.backbones import Backbone, LanguageModel, computing
+from leakboard.bench.attacking import beam_search, canary_guess, candidates, number_in
+from leakboard.bench.backbones import Backbone, LanguageModel, autocast
 from leakboard.bench.contracts import (
     Channel,
     Goal,
@@ -65,7 +65,7 @@ class CanaryExposure(Attack):
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        with computing(self.precision, knowledge.device):
+        with autocast(self.precision, knowledge.device):
             return self._found(seen, knowledge)
 
     def _found(self, seen: Transcript, knowledge: Knowledge) -> list[Guess]:
@@ -79,21 +79,23 @@ class CanaryExposure(Attack):
         if not rounds:
             return []
         before = np.stack([self._untuned(base, form) for form in forms])
-        found.append(replace(about_canaries(rows, before, "exposure", -1), view=UNTUNED))
+        found.append(replace(canary_guess(rows, before, "exposure", -1), view=UNTUNED))
         for round in rounds if self.releases == "all" else rounds[-1:]:
             vector = torch.tensor(seen.collect(Channel.MODEL, round=round).values[0])
             restored(network, vector.to(knowledge.device))
             every = [self._ranked(network, base, form) for form in forms]
-            found.append(about_canaries(rows, np.stack(every), "exposure", round))
+            found.append(canary_guess(rows, np.stack(every), "exposure", round))
         for measure in PRINTED:
             prints = [self._printed(network, base, form, TRIES[measure]) for form in forms]
-            found.append(about_canaries(rows, np.array(prints), measure, round))
+            found.append(canary_guess(rows, np.array(prints), measure, round))
         return found
 
     def _printed(self, network: LanguageModel, base: Backbone, form: str, beams: int) -> list[int]:
         """The digits that decoding writes in their place, or −1, by the number of beams."""
         before = form.split(SLOT)[0].rstrip()
-        texts = printed(network.encoder, network.head, base.tokenizer, before, 2 * DIGITS, beams)
+        texts = beam_search(
+            network.encoder, network.head, base.tokenizer, before, 2 * DIGITS, beams
+        )
         return [number_in(text.strip(), DIGITS) for text in texts]
 
     def _ranked(self, network: LanguageModel, base: Backbone, form: str) -> NDArray[Any]:

@@ -11,7 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leakboard.bench.attacking import Arrived, Posterior, Reader, Stated, inversion, posterior_bound
+from leakboard.bench.attacking import (
+    Posterior,
+    Reader,
+    ReceivedWords,
+    StatedPosterior,
+    inversion,
+    posterior_bound,
+)
 from leakboard.bench.backbones import Ragged, Tokens
 from leakboard.bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
 from leakboard.bench.defending import Substituting
@@ -61,19 +68,19 @@ class BayesInversion(Attack):
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        arrived = Arrived.of(seen, knowledge, self.readable(knowledge.cut))
+        arrived = ReceivedWords.of(seen, knowledge, self.readable(knowledge.cut))
         base, mechanism, public = arrived.base, arrived.mechanism, arrived.public
         embeddings = base.embeddings
         if not arrived.simulated(rng):
             return arrived.guesses(lambda rounds: arrived.copied)
 
-        def learn(rng: np.random.Generator) -> tuple[Posterior | Stated, Tokens, Tensor]:
+        def learn(rng: np.random.Generator) -> tuple[Posterior | StatedPosterior, Tokens, Tensor]:
             used, held_out, rest = (
                 public.tokens.take(torch.from_numpy(part)) for part in parts(public.tokens, rng)
             )
-            counts = inversion.counted(rest, len(embeddings))
+            counts = inversion.token_counts(rest, len(embeddings))
             if isinstance(mechanism, Substituting) and not mechanism.undefended:
-                stated = Stated.of(partial(mechanism.log_chances, base=base), counts)
+                stated = StatedPosterior.of(partial(mechanism.log_chances, base=base), counts)
                 return stated, held_out, counts
             sent = inversion.nearest(base, arrived.query(used, rng)).cpu()[~used.special]
             truth = used.ids.values[~used.special]
@@ -105,11 +112,11 @@ class BayesInversion(Attack):
 def parts(tokens: Tokens, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
     """Texts that hold `PAIRS` tokens, others that hold `HELD_OUT`, and texts of other sources than theirs.
 
-    What is said of words that the third lacks then holds for the customers' (`inversion.apart`). Where
+    What is said of words that the third lacks then holds for the customers' (`inversion.sample_sources`). Where
     there are too few texts or sources, a third of the texts each.
     """
     needed = 2 * (PAIRS + HELD_OUT) / max(1, int(tokens.lengths.sum()))
-    known = inversion.apart(tokens, max(1 / 3, 1 - needed))
+    known = inversion.sample_sources(tokens, max(1 / 3, 1 - needed))
     order = rng.permutation(len(tokens))
     like = order[~known[order]]
     held = np.cumsum(tokens.lengths.numpy()[like])

@@ -130,20 +130,22 @@ class Learned(Attack):
 
         @cache
         def reader(rounds: int) -> Reader:
-            return inversion.best([one.read for one in readers], query, held_out, rounds, rng)
+            return inversion.best_reader(
+                [one.read for one in readers], query, held_out, rounds, rng
+            )
 
         def vectors(values: Tensor) -> Tensor:
             return values.to(readers[0].codes.device)
 
-        return inversion.guesses(seen, Channel.REPRESENTATIONS, vectors, reader)
+        return inversion.reader_guesses(seen, Channel.REPRESENTATIONS, vectors, reader)
 
     def _trained(
         self, public: Tokens, query: Query, knowledge: Knowledge, rng: np.random.Generator
     ) -> tuple[Sequence[Vectorwise], Tokens]:
         """The identity, the linear map and the network; and the texts that they have not seen."""
-        train, held_out = inversion.divided(public, self.sentences, rng)
+        train, held_out = inversion.split_public(public, self.sentences, rng)
         words = framed(train, knowledge.vocabulary, rng)
-        pairs = inversion.joined([train, words])
+        pairs = inversion.concatenate([train, words])
         if self.access == "query":
             codes = codebook(pairs, query, knowledge.vocabulary, rng)
         else:

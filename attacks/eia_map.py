@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakboard.bench.attacking import Arrived, Inverter, Reader, inversion
+from leakboard.bench.attacking import Inverter, Reader, ReceivedWords, inversion
 from leakboard.bench.backbones import Backbone, Ragged, Tokens
 from leakboard.bench.contracts import (
     Channel,
@@ -132,7 +132,7 @@ class ContextualDenoiser(Attack):
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        arrived = Arrived.of(seen, knowledge, self.readable(knowledge.cut))
+        arrived = ReceivedWords.of(seen, knowledge, self.readable(knowledge.cut))
         base, cut, mechanism = arrived.base, arrived.cut, arrived.mechanism
         if not arrived.simulated(rng):
             # Nothing to learn from; deeper down, the rows of E say nothing either.
@@ -148,7 +148,7 @@ class ContextualDenoiser(Attack):
         @cache
         def reader(rounds: int) -> Reader:
             readers = [arrived.copied, denoiser.read]
-            return inversion.best(readers, arrived.query, held_out, rounds, rng)
+            return inversion.best_reader(readers, arrived.query, held_out, rounds, rng)
 
         return arrived.guesses(reader)
 
@@ -156,9 +156,9 @@ class ContextualDenoiser(Attack):
         self, base: Backbone, cut: int, public: Tokens, query: Query, rng: np.random.Generator
     ) -> tuple[Denoiser, Tokens]:
         """The denoiser, and the texts that it has not seen."""
-        train, held_out = inversion.divided(public, self.sentences, rng)
+        train, held_out = inversion.split_public(public, self.sentences, rng)
         torch.manual_seed(int(rng.integers(2**31)))
-        counts = inversion.counted(train, len(base.embeddings))
+        counts = inversion.token_counts(train, len(base.embeddings))
         start = inversion.least_squares(train, base.embeddings, query, rng) if cut else None
         denoiser = Denoiser(base, cut, counts, start)
         settings = TrainSettings(

@@ -10,8 +10,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leakboard.bench.attacking import Writer, about_canaries, digits_drawn, number_in
-from leakboard.bench.backbones import Backbone, LanguageModel, computing
+from leakboard.bench.attacking import Writer, canary_guess, digits_drawn, number_in
+from leakboard.bench.backbones import Backbone, LanguageModel, autocast
 from leakboard.bench.contracts import (
     Channel,
     Goal,
@@ -67,7 +67,7 @@ class Extraction(Attack):
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        with computing(self.precision, knowledge.device):
+        with autocast(self.precision, knowledge.device):
             return self._found(seen, knowledge, rng)
 
     def _found(
@@ -92,8 +92,8 @@ class Extraction(Attack):
                 for start in starts
             ]
             found = [
-                about_canaries(rows, np.array(many), "sampled extraction", rounds[-1]),
-                about_canaries(rows, np.array(greedy), "extraction", rounds[-1]),
+                canary_guess(rows, np.array(many), "sampled extraction", rounds[-1]),
+                canary_guess(rows, np.array(greedy), "extraction", rounds[-1]),
             ]
         prompts = knowledge.prompts
         if prompts is None or not len(prompts):
@@ -105,7 +105,7 @@ class Extraction(Attack):
         name = f"{base.hash} in {self.precision}"
         known = [_known(public, name, prompt) for prompt in own]
         for texts, view, round in ((learned, "", rounds[-1]), (known, UNTUNED, -1)):
-            guess = about_canaries(np.arange(len(own)), np.array(texts), "continuation", round)
+            guess = canary_guess(np.arange(len(own)), np.array(texts), "continuation", round)
             found.append(replace(guess, view=view))
         return found
 

@@ -13,7 +13,7 @@ from leakboard.attacks.membership import Membership
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
 from leakboard.bench.methods import Attack, Knowledge, Shadows, Source
 
-OWN = 64
+MIN_FOR_VARIANCE = 64
 """From so many shadow models on each candidate has variances of its own (section VI-C of the paper)."""
 
 
@@ -76,7 +76,7 @@ def ratios(scores: NDArray[np.float64], shadows: Shadows) -> NDArray[np.float64]
         mean = np.where(inside, shadows.scores, 0).sum(0) / count
         square = np.where(inside, (shadows.scores - mean) ** 2, 0).sum(0)
         own = square / (count - 1)
-        variance = own if len(inside) >= OWN else square.sum() / (count - 1).sum()
+        variance = own if len(inside) >= MIN_FOR_VARIANCE else square.sum() / (count - 1).sum()
         # Scores are kept to the sixth decimal, below which there is no spread to speak of.
         logs.append(norm.logpdf(scores, mean, np.sqrt(np.maximum(variance, 1e-12))))
     ratio: NDArray[np.float64] = logs[0] - logs[1]

@@ -6,12 +6,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leakboard.bench.attacking import ToldLabelAttack
+from leakboard.bench.attacking import SupervisedLabelAttack
 from leakboard.bench.contracts import Channel, Ints
 from leakboard.bench.methods import Source
 
 
-class LogReg(ToldLabelAttack):
+class LogReg(SupervisedLabelAttack):
     """Multinomial logistic regression in three-fold cross-validation, told two thirds of the labels.
 
     On each adapter's activations, and on those of all adapters that one server answers for at once.

@@ -41,7 +41,7 @@ class MinK(MembershipAttack):
 
         def measured(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
             assert isinstance(network, LanguageModel)
-            standing, mask = standings(network, tokens)
+            standing, mask = standardised_log_probs(network, tokens)
             return torch.stack(
                 [self._least(own[there]) for own, there in zip(standing, mask, strict=True)]
             )
@@ -56,7 +56,7 @@ class MinK(MembershipAttack):
         return standing.topk(math.ceil(self.k * len(standing)), largest=False).values.mean()
 
 
-def standings(network: LanguageModel, tokens: Tokens) -> tuple[Tensor, Tensor]:
+def standardised_log_probs(network: LanguageModel, tokens: Tokens) -> tuple[Tensor, Tensor]:
     """(ln p − μ)/σ of every token but the first of each example, and a mask; two of [B, L − 1].
 
     μ and σ are the mean and the standard deviation of ln p(z) over z drawn from the model's own p at

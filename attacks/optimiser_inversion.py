@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from leakboard.attacks.spectral import Spectral
-from leakboard.bench.attacking import Matrix, adapter_of, features, few
+from leakboard.bench.attacking import Matrix, adapter_of, evenly_spaced, features
 from leakboard.bench.backbones import Network
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
 from leakboard.bench.exchange import Batch, batches
@@ -63,7 +63,7 @@ class OptimiserInversion(Attack):
         assert knowledge.network is not None
         network, found = knowledge.network(), []
         assert isinstance(network, Network)
-        for moment in few(seen.moments(Channel.GRADIENTS), MOMENTS):
+        for moment in evenly_spaced(seen.moments(Channel.GRADIENTS), MOMENTS):
             here = batches(seen, moment)
             for adapter in sorted({adapter for _, adapter in here}):
                 told = [(who, sent) for (who, of), sent in here.items() if of == adapter]

@@ -16,7 +16,7 @@ from torch import Tensor
 from leakboard.bench.attacking import inversion
 from leakboard.bench.backbones import Tokens
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from leakboard.bench.defending import Pooling, rescaled
+from leakboard.bench.defending import Pooling, rescale_rows
 from leakboard.bench.methods import Attack, Knowledge, Silent, Source, spec_of
 from leakboard.bench.tasks import OWN, PublicText
 
@@ -25,7 +25,7 @@ RIDGE = 1e-2
 SHRINKAGES = (0.1, 0.5, 2.0, 8.0, math.inf)
 """Texts without effect that are added to those that hold a token; the last leaves its frequency alone.
 The best on held-out public text is used."""
-NAMED = 512
+TOKENS_NAMED = 512
 """Tokens that are named of each text, the likeliest first: more than any holds at 128 tokens."""
 DRAWS = 4
 """Times that noise is drawn for each public text."""
@@ -111,7 +111,7 @@ class PooledInversion(Attack):
                 readers[n] = self._reader(public, knowledge, n, rng)
             mean = torch.from_numpy(np.mean([block.values for block in blocks], axis=0))
             if self.access == "encoder":
-                mean = rescaled(mean)
+                mean = rescale_rows(mean)
             tokens = readers[n].read(mean.to(public.vectors.device)).cpu().numpy()
             found.append(
                 Guess(
@@ -132,7 +132,7 @@ class PooledInversion(Attack):
         assert auxiliary is not None
 
         def made(rng: np.random.Generator) -> Public:
-            texts, checks = inversion.divided(auxiliary.tokens, self.sentences, rng)
+            texts, checks = inversion.split_public(auxiliary.tokens, self.sentences, rng)
             held_out, vectors = (self._vectors(part, knowledge, rng) for part in (checks, texts))
             return Public(vectors, texts, held_out, checks)
 
@@ -158,7 +158,7 @@ class PooledInversion(Attack):
         assert knowledge.base is not None
         if isinstance(knowledge.mechanism, Pooling):
             return knowledge.mechanism.public_vectors(knowledge.base, tokens, rng)
-        return rescaled(knowledge.base.pooled(tokens))
+        return rescale_rows(knowledge.base.pooled(tokens))
 
     def _reader(
         self, public: Public, knowledge: Knowledge, rounds: int, rng: np.random.Generator
@@ -246,7 +246,7 @@ class Reader:
     def read(self, vectors: Tensor) -> Tensor:
         """[n, R] the likeliest tokens of each text, the likeliest first."""
         scores = vectors.to(self.weight.dtype) @ self.weight + self.offset
-        best = scores.topk(min(NAMED, len(self.tokens)), 1).indices
+        best = scores.topk(min(TOKENS_NAMED, len(self.tokens)), 1).indices
         return self.tokens.to(best.device)[best]
 
 

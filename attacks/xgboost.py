@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leakboard.bench.attacking import ToldLabelAttack, principal
+from leakboard.bench.attacking import SupervisedLabelAttack, principal
 from leakboard.bench.contracts import Ints, MissingExtra
 from leakboard.bench.methods import Source
 
@@ -16,7 +16,7 @@ COMPONENTS = 48
 model's own coordinates they read no more of the labels, and take three to four times as long."""
 
 
-class XGBoost(ToldLabelAttack):
+class XGBoost(SupervisedLabelAttack):
     """Boosted trees, told one half of the labels, tested on the other.
 
     Then the halves change places. The balanced accuracy is what a balanced test set is expected to

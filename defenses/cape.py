@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy, embedding
 
 from leakboard.bench.backbones import Backbone, Network, Ragged, Tokens, by_length
 from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
-from leakboard.bench.defending import Pooling, Served, laplace, rescaled
+from leakboard.bench.defending import Pooling, Served, laplace, rescale_rows
 from leakboard.bench.exchange import Session, Tuned
 from leakboard.bench.methods import Defense, Source
 
@@ -144,11 +144,13 @@ class Customer:
             for rows in by_length(tokens.lengths):
                 batch = tokens.take(rows)
                 found[rows.to(found.device)] = self._mean(batch)
-        return rescaled(found)
+        return rescale_rows(found)
 
     def asked(self, tokens: Tokens) -> Tensor:
         """The same of somebody else's texts, of which the public encoder may have been asked before."""
-        return self.vectors(tokens) if self.defense.as_released else rescaled(self.pooled(tokens))
+        return (
+            self.vectors(tokens) if self.defense.as_released else rescale_rows(self.pooled(tokens))
+        )
 
     def _mean(self, tokens: Tokens) -> Tensor:
         if self.defense.as_released:

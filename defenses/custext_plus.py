@@ -13,7 +13,7 @@ from torch import Tensor
 
 from leakboard.bench.backbones import Backbone, Neighbours
 from leakboard.bench.contracts import Claim
-from leakboard.bench.defending import Epsilon, Substituting, drawn_words, words_of
+from leakboard.bench.defending import Epsilon, Substituting, draw_words, words_of
 from leakboard.bench.methods import Source
 
 MARKS = "Ġ▁"
@@ -67,7 +67,7 @@ class CusTextPlus(Substituting):
             return sets[some], nearness_weights(some, sets[some], base.embeddings, epsilon)
 
         out = ids.clone()
-        out[hidden] = drawn_words(ids[hidden], weights, rng)
+        out[hidden] = draw_words(ids[hidden], weights, rng)
         return out
 
     def log_chances(self, words: Tensor, base: Backbone) -> Callable[[Tensor], Tensor]:

@@ -13,7 +13,7 @@ from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Network, Tokens, by_length
 from leakboard.bench.contracts import Channel, Claim, Envelope, Goal, Objective
-from leakboard.bench.defending import Pooling, Served, laplace, rescaled, without_words
+from leakboard.bench.defending import Pooling, Served, drop_words, laplace, rescale_rows
 from leakboard.bench.exchange import Predictor, Session, Tuned
 from leakboard.bench.methods import Defense, Source
 
@@ -82,7 +82,7 @@ class DPNR(Pooling):
         return drawn.expand(n, width)
 
     def public_vectors(self, base: Backbone, tokens: Tokens, rng: np.random.Generator) -> Tensor:
-        return super().public_vectors(base, without_words(tokens, self.dropout, rng), rng)
+        return super().public_vectors(base, drop_words(tokens, self.dropout, rng), rng)
 
     def fine_tune(self, session: Session) -> Tuned:
         trained = self.encoder == "trained"
@@ -94,8 +94,8 @@ class DPNR(Pooling):
 
         def vectors(tokens: Tokens, rng: np.random.Generator = rng) -> Tensor:
             """[B, d] as they are sent, computed at the customer's."""
-            left = without_words(tokens, self.dropout, rng)
-            return self.noisy(rescaled(encoded(network, left)), rng)
+            left = drop_words(tokens, self.dropout, rng)
+            return self.noisy(rescale_rows(encoded(network, left)), rng)
 
         if trained:
 

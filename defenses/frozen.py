@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from leakboard.bench.backbones import (
     Ragged,
     Tokens,
-    adapted,
+    add_adapter,
     by_length,
+    chunked_readings,
     label_loss,
     next_tokens,
-    read_by,
 )
 from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
 from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned
@@ -40,7 +40,7 @@ class Frozen(Defense):
 
     def fine_tune(self, session: Session) -> Tuned:
         api = Api(session, adapted=False)
-        head: nn.Module = api.head if session.classes else adapted(api.head, session.settings)
+        head: nn.Module = api.head if session.classes else add_adapter(api.head, session.settings)
 
         @torch.no_grad()
         def activations(tokens: Tokens, split: str, rows: Tensor) -> Tensor:
@@ -66,6 +66,6 @@ class Frozen(Defense):
 
         def read(tokens: Tokens, rows: Tensor, split: str) -> tuple[Tensor, Tensor]:
             h = activations(tokens, split, rows)
-            return read_by(head, h, next_tokens(tokens).to(h.device))
+            return chunked_readings(head, h, next_tokens(tokens).to(h.device))
 
         return Predictor(score, api.network) if session.classes else NextTokens(read, api.network)

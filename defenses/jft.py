@@ -117,7 +117,7 @@ class JFT(Redacting, Private):
                 )
             sigma = dp_sgd.noise_for(epsilon, delta, rate, steps)
         else:
-            epsilon = dp_sgd.spent(sigma, rate, steps, delta)
+            epsilon = dp_sgd.epsilon_spent(sigma, rate, steps, delta)
         return {"light_sigma": sigma, "light_epsilon": epsilon, "miss_rate": missed}
 
     def _missed(self, session: Session, found: Spans) -> float:

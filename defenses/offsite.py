@@ -24,7 +24,7 @@ BATCH = 32
 WARMUP = 0.1
 """Share of its steps over which the rate rises; the authors' 2,000 steps are for runs far longer."""
 
-Kept = Annotated[
+BlockCount = Annotated[
     Annotated[int, Field(ge=1)] | None, BeforeValidator(lambda v: None if v == "none" else v)
 ]
 
@@ -57,7 +57,7 @@ class OffsiteTuning(Defense):
 
     least_blocks: ClassVar[int] = 4
 
-    emulator: Kept = 2
+    emulator: BlockCount = 2
     """Blocks of the emulator, 1 or more; "none" hands out all blocks between: nothing is protected."""
     pad: int = Field(1, ge=1)
     """Blocks of the adapter at either end of the model."""

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_serializer, field_validator
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from leakboard.bench.backbones import Tokens, label_loss, next_tokens, read_by
+from leakboard.bench.backbones import Tokens, chunked_readings, label_loss, next_tokens
 from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
 from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned, api
 from leakboard.bench.methods import Defense, Source
@@ -172,7 +172,7 @@ class P3EFT(Defense):
 
         def read(tokens: Tokens, rows: Tensor, split: str) -> tuple[Tensor, Tensor]:
             h = answered(tokens, rows, split)
-            return read_by(head, h, next_tokens(tokens).to(h.device))
+            return chunked_readings(head, h, next_tokens(tokens).to(h.device))
 
         network = client.network
         return Predictor(score, network) if session.classes else NextTokens(read, network)

@@ -18,7 +18,7 @@ from leakboard.bench.defending import (
     Epsilon,
     Substituting,
     distances,
-    drawn_words,
+    draw_words,
     exponential_weights,
     words_of,
 )
@@ -80,7 +80,7 @@ class SanTextPlus(Substituting):
             return rare, exponential_weights(some, rare, base.embeddings, epsilon)
 
         out = ids.clone()
-        out[hidden] = drawn_words(ids[hidden], weights, rng)
+        out[hidden] = draw_words(ids[hidden], weights, rng)
         return out
 
     def log_chances(self, words: Tensor, base: Backbone) -> Callable[[Tensor], Tensor]:

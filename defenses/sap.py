@@ -14,7 +14,7 @@ from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Neighbours, Network, Ragged, Tokens
 from leakboard.bench.contracts import Channel, Claim, Envelope, Goal, Head, Objective
-from leakboard.bench.defending import Eta, dx_noise, fit_once_sent, predictor, privatise_tokens
+from leakboard.bench.defending import Eta, dx_noise, fit_on_sent, predictor, privatise_tokens
 from leakboard.bench.exchange import OutputLayer, Session, Tuned, api
 from leakboard.bench.methods import Defense, Source
 
@@ -165,7 +165,7 @@ class SAP(Defense):
         if trainable:
             self._fit_with_bottom(session, network, lambda tokens: bottom(tokens, neighbours()))
         else:
-            fit_once_sent(session, network, output, lambda tokens: bottom(tokens, neighbours()))
+            fit_on_sent(session, network, output, lambda tokens: bottom(tokens, neighbours()))
         final = neighbours()
         return predictor(session, network, output, lambda tokens: bottom(tokens, final))
 

@@ -56,10 +56,10 @@ from .bench.methods import Silent as Silent
 from .bench.methods import Source as Source
 from .bench.running import Engine as Engine
 from .bench.suites import Suite as Suite
-from .bench.tasks import OwnTask as OwnTask
 from .bench.tasks import Span as Span
 from .bench.tasks import Split as Split
 from .bench.tasks import Task as Task
+from .bench.tasks import UserTask as UserTask
 from .bench.tuning import Tuning as Tuning
 from .leaderboards.findings import Finding as Finding
 from .leaderboards.report import report as report

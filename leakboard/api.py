@@ -122,7 +122,7 @@ def tune(
     from leakboard.bench.backbones import device_of
     from leakboard.bench.running import Engine, console_of
     from leakboard.bench.suites import load_suite
-    from leakboard.bench.tuning import check_place, kept
+    from leakboard.bench.tuning import check_file, write_tuned_suite
     from leakboard.bench.tuning import tune as chosen
     from leakboard.leaderboards.results import LOCAL
 
@@ -130,10 +130,10 @@ def tune(
     loaded, console = load_suite(suite).override(**instead), console_of(progress)
     target, folder = path_of("to", to), path_of("out", out) or LOCAL / f"{loaded.name}-trials"
     if target is not None:
-        check_place(loaded, target)
+        check_file(loaded, target)
     found = chosen(loaded, folder, console, path_of("data", data), device_of(device), engine)
     if target is not None:
-        kept(found, target, folder)
+        write_tuned_suite(found, target, folder)
     return found
 
 

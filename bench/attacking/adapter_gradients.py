@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from leakboard.bench.attacking.label_leakage import few
+from leakboard.bench.attacking.label_leakage import evenly_spaced
 from leakboard.bench.backbones import Network, Ragged
 from leakboard.bench.contracts import Channel, Message, Transcript
 from leakboard.bench.exchange import Batch, batches
@@ -40,7 +40,7 @@ def with_adapter_gradients(seen: Transcript, network: Network) -> Transcript:
     found: list[Message] = []
     if not seen.channels >= {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS}:
         return seen
-    for moment in few(seen.moments(Channel.GRADIENTS), MOMENTS):
+    for moment in evenly_spaced(seen.moments(Channel.GRADIENTS), MOMENTS):
         for (recipient, _), whole in batches(seen, moment).items():
             before = accumulate((len(batch.rows) for batch in whole), initial=0)
             sent = [batch for batch, rows in zip(whole, before, strict=False) if rows < ROWS]

@@ -13,7 +13,7 @@ from torch import Tensor
 from leakboard.bench.backbones import chunks
 from leakboard.bench.contracts import Ints, LeakboardError
 
-GoingOn = Callable[[list[list[int]], list[int]], list[int]]
+ContinueRule = Callable[[list[list[int]], list[int]], list[int]]
 """Different continuations, and how often each was drawn → the numbers of those that go on."""
 
 
@@ -59,7 +59,7 @@ class Writer:
 
     @torch.no_grad()
     def draw(
-        self, prompt: Tensor, length: int, draws: int, draw: torch.Generator, going_on: GoingOn
+        self, prompt: Tensor, length: int, draws: int, draw: torch.Generator, going_on: ContinueRule
     ) -> None:
         """Draws continuations of at most `length` tokens; those that agree so far go through the model as one.
 

@@ -58,7 +58,7 @@ class Inverter(nn.Module, ABC):
 
 
 @dataclass(frozen=True)
-class Arrived:
+class ReceivedWords:
     """Words as they arrived, for who knows the mechanism and has public text.
 
     Attributes:
@@ -74,7 +74,9 @@ class Arrived:
     cut: int
 
     @classmethod
-    def of(cls, seen: Transcript, knowledge: Knowledge, readable: frozenset[Channel]) -> Arrived:
+    def of(
+        cls, seen: Transcript, knowledge: Knowledge, readable: frozenset[Channel]
+    ) -> ReceivedWords:
         """As vectors, where these can be read and are there."""
         assert knowledge.base is not None
         assert knowledge.mechanism is not None
@@ -108,7 +110,7 @@ class Arrived:
             by_vector = self.channel == Channel.REPRESENTATIONS
             return values if by_vector else self.base.embeddings[values]
 
-        return guesses(self.seen, self.channel, vectors, reader)
+        return reader_guesses(self.seen, self.channel, vectors, reader)
 
 
 def nearest(base: Backbone, received: Ragged) -> Tensor:
@@ -129,7 +131,7 @@ def received(
         return base.bottom(tokens.ids.with_values(words), tokens.types, cut)
 
 
-def divided(public: Tokens, sentences: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+def split_public(public: Tokens, sentences: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
     """At most `sentences` examples drawn from public text: those to train on, and those held out.
 
     Those held out are of other sources, as the customers' are; where all are of one, they are any.
@@ -140,13 +142,13 @@ def divided(public: Tokens, sentences: int, rng: np.random.Generator) -> tuple[T
     if len(public) < 2:
         raise LeakboardError(f"needs at least 2 auxiliary texts, there are {len(public)}")
     drawn = public.take(torch.from_numpy(rng.permutation(len(public))[: max(2, sentences)]))
-    train = torch.from_numpy(apart(drawn, 1 - HELD_OUT))
+    train = torch.from_numpy(sample_sources(drawn, 1 - HELD_OUT))
     if train.all():
         train[: max(1, round(HELD_OUT * len(drawn)))] = False
     return drawn.take(train.nonzero()[:, 0]), drawn.take((~train).nonzero()[:, 0])
 
 
-def apart(tokens: Tokens, share: float) -> NDArray[np.bool_]:
+def sample_sources(tokens: Tokens, share: float) -> NDArray[np.bool_]:
     """[n] examples of about this share of the sources.
 
     The others are to them as the customers' texts are to public ones (`leakboard.bench.tasks.public_rows`), so that what
@@ -158,12 +160,12 @@ def apart(tokens: Tokens, share: float) -> NDArray[np.bool_]:
     return public_rows(Split(texts, np.zeros(len(texts), np.int64)), (), share)
 
 
-def counted(tokens: Tokens, vocabulary: int) -> Tensor:
+def token_counts(tokens: Tokens, vocabulary: int) -> Tensor:
     """[V] how often each token occurs, special ones left out."""
     return torch.bincount(tokens.ids.values[~tokens.special], minlength=vocabulary)
 
 
-def joined(parts: Sequence[Tokens]) -> Tokens:
+def concatenate(parts: Sequence[Tokens]) -> Tokens:
     """The examples of all parts, one after another."""
     return Tokens(
         Ragged.joined([part.ids for part in parts]),
@@ -219,7 +221,7 @@ def fit(
     Loop(settings, seed, vocabulary).fit(step, groups, tokens.lengths)
 
 
-def best(
+def best_reader(
     readers: Sequence[Reader], query: Query, held_out: Tokens, rounds: int, rng: np.random.Generator
 ) -> Reader:
     """The reader that is right most often on held-out public text, seen in as many rounds.
@@ -233,7 +235,7 @@ def best(
     return readers[int(np.argmax(right))]
 
 
-def guesses(
+def reader_guesses(
     seen: Transcript,
     channel: Channel,
     vectors: Callable[[Tensor], Tensor],

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leakboard.bench.attacking.adapter_gradients import adapter_of, load
-from leakboard.bench.attacking.label_leakage import Matrix, few, matrices
+from leakboard.bench.attacking.label_leakage import Matrix, evenly_spaced, matrices
 from leakboard.bench.backbones import Network, Ragged, Tokens, by_length
 from leakboard.bench.contracts import Channel, Ints, Message, Transcript
 from leakboard.bench.methods import Silent
@@ -68,7 +68,7 @@ def with_recomputed(
     known = {} if known is None else known
     found: list[Message] = []
     for server, sent in _texts(seen).items():
-        rows = np.array(few(sorted(sent), texts))
+        rows = np.array(evenly_spaced(sorted(sent), texts))
         ids = Ragged(
             torch.from_numpy(np.concatenate([sent[row] for row in rows.tolist()])),
             torch.tensor([len(sent[row]) for row in rows.tolist()]),
@@ -80,10 +80,10 @@ def with_recomputed(
             known[name] = activations(network, tokens, None)
         found.append(_computed(server, 0, rows, known[name], UNTRAINED, 0))
         adapters = _adapters(seen, server, network)
-        steps = few(sorted(adapters), MOMENTS)[1:]
+        steps = evenly_spaced(sorted(adapters), MOMENTS)[1:]
         for moment, step in enumerate(steps, start=1):
             share = 1.0 if step == steps[-1] else BETWEEN
-            at = few(range(len(rows)), max(1, round(share * len(rows))))
+            at = evenly_spaced(range(len(rows)), max(1, round(share * len(rows))))
             own = tokens.take(torch.tensor(at))
             for part, theta in sorted(adapters[step].items()):
                 h = activations(network, own, theta.values)

@@ -16,7 +16,7 @@ from leakboard.bench.backbones.ragged import Ragged, Tokens, by_length
 from leakboard.bench.contracts import LeakboardError, Memory
 
 
-def opening(tokenizer: Any, ids: Sequence[int]) -> list[int]:
+def bos_prefix(tokenizer: Any, ids: Sequence[int]) -> list[int]:
     """What stands before a text of a language model: BOS, where its tokeniser has one and left it out."""
     first = tokenizer.bos_token_id
     return [] if first is None or list(ids[:1]) == [first] else [first]
@@ -150,7 +150,7 @@ class Backbone:
     def _open(self, out: Any, max_length: int) -> None:
         """Puts BOS in front of every row of the tokeniser's output that does not begin with it."""
         for row, ids in enumerate(out["input_ids"]):
-            for first in opening(self.tokenizer, ids) if ids else ():
+            for first in bos_prefix(self.tokenizer, ids) if ids else ():
                 front = {"input_ids": first, "special_tokens_mask": 1, "token_type_ids": 0}
                 for key in out.keys() & front.keys():
                     out[key][row] = [front[key], *out[key][row]][:max_length]

@@ -21,7 +21,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from leakboard.bench.backbones.device import one_thread
-from leakboard.bench.backbones.model_cache import kept
+from leakboard.bench.backbones.model_cache import cached_folder
 from leakboard.bench.backbones.ragged import length_bucketed
 from leakboard.bench.tasks import GENERATORS
 
@@ -64,14 +64,14 @@ def folder(recipe: Recipe | None = None) -> Path:
     name = f"dialogue-gpt-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
     def make(into: Path) -> None:
-        model, tokenizer = trained(recipe, texts)
+        model, tokenizer = train(recipe, texts)
         model.save_pretrained(into)
         tokenizer.save_pretrained(into)
 
-    return kept("dialogue-gpt", name, make)
+    return cached_folder("dialogue-gpt", name, make)
 
 
-def trained(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
+def train(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
     """The model, with its output layer, and its tokeniser; the random state is left as it was."""
     from rich.console import Console
     from rich.progress import track

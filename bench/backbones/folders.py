@@ -98,14 +98,14 @@ def model_files(name: str, folder: Path) -> ModelFolder:
             no file; or `minilm` with other weights than the published ones.
     """
     try:
-        return _looked_through(name, folder)
+        return _scan_folder(name, folder)
     except OSError as error:
         raise LeakboardError(
             f"model '{name}': {error.filename or folder} cannot be read ({error.strerror or error})"
         ) from error
 
 
-def _looked_through(name: str, folder: Path) -> ModelFolder:
+def _scan_folder(name: str, folder: Path) -> ModelFolder:
     for path in sorted([*folder.glob("adapter_config.json"), *folder.glob("adapter_model.*")]):
         raise LeakboardError(
             f"model '{name}': {path} is an adapter, which is not loaded. Merge it into the weights "

@@ -57,7 +57,7 @@ def readings(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     return lost, scores.argmax(1)
 
 
-def read_by(head: nn.Module, h: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def chunked_readings(head: nn.Module, h: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The `readings` of scores head(h), part by part."""
     lost, best = zip(*(readings(head(x), y) for x, y in _split(head, h, labels)), strict=True)
     return torch.cat(lost), torch.cat(best)

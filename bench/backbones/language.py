@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 
 from leakboard.bench.backbones import lora, next_token
-from leakboard.bench.backbones.backbone import Backbone, opening
+from leakboard.bench.backbones.backbone import Backbone, bos_prefix
 from leakboard.bench.backbones.labelling import NO_LABEL, next_tokens
 from leakboard.bench.backbones.ragged import Ragged, Tokens, by_length
 from leakboard.bench.contracts import TrainSettings
@@ -107,7 +107,7 @@ def offsets(backbone: Backbone, texts: Sequence[str], length: int) -> list[NDArr
         list(texts), truncation=True, max_length=length, return_offsets_mapping=True
     )
     return [
-        np.array([(0, 0)] * len(opening(backbone.tokenizer, ids)) + own, np.int64)[:length]
+        np.array([(0, 0)] * len(bos_prefix(backbone.tokenizer, ids)) + own, np.int64)[:length]
         for own, ids in zip(out["offset_mapping"], out["input_ids"], strict=True)
     ]
 

@@ -18,7 +18,7 @@ from leakboard.bench.backbones.embedded import EMBEDDED
 from leakboard.bench.backbones.families import family_of
 from leakboard.bench.backbones.family import Family
 from leakboard.bench.backbones.folders import ModelFolder, model_files, too_large
-from leakboard.bench.backbones.precision import cast_once
+from leakboard.bench.backbones.precision import cache_casts
 from leakboard.bench.contracts import LeakboardError, MissingExtra, did_you_mean, place, plain
 
 
@@ -42,7 +42,7 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
         hashed = files.hash
         model, tokenizer, family = _read(files)
     model.eval().requires_grad_(False).to(device)
-    cast_once(model)
+    cache_casts(model)
     output = model.get_output_embeddings()
     head = None if output is None else output.weight.detach()
     if place(name, "model").exists():
@@ -126,7 +126,7 @@ def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
                 f"model '{files.name}': {files.folder} could not be read "
                 f"({type(error).__name__}: {told})"
             ) from error
-    model = _whole(files, model, found["missing_keys"])
+    model = _checked_weights(files, model, found["missing_keys"])
     return model, tokenizer, family
 
 
@@ -166,7 +166,7 @@ def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
         )
 
 
-def _whole(files: ModelFolder, model: Any, missing: Iterable[str]) -> Any:
+def _checked_weights(files: ModelFolder, model: Any, missing: Iterable[str]) -> Any:
     """The model without the parts that its files do not hold, which would be random.
 
     A language model may be saved without its output layer and an encoder without the pooler, which

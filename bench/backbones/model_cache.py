@@ -10,7 +10,7 @@ from pathlib import Path
 from leakboard.bench.contracts import LeakboardError
 
 
-def kept(model: str, name: str, make: Callable[[Path], None]) -> Path:
+def cached_folder(model: str, name: str, make: Callable[[Path], None]) -> Path:
     """The folder of that name in the cache; where there is none, it is made, whole or not at all.
 
     Args:

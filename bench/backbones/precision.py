@@ -20,13 +20,13 @@ _CAST: MutableMapping[Tensor, tuple[_State, Tensor]] = WeakTensorKeyDictionary()
 """By weight its state when it was cast, and what came of it; both go when the weight goes."""
 
 
-def computing(precision: Precision, device: torch.device | str) -> torch.autocast:
+def autocast(precision: Precision, device: torch.device | str) -> torch.autocast:
     """In it a model computes in this precision; a pass back does as its forward did."""
     kind = torch.device(device).type
     return torch.autocast(kind, torch.bfloat16, enabled=precision == "bf16")
 
 
-def shortened(weight: Tensor, dtype: torch.dtype) -> Tensor:
+def cast_weight(weight: Tensor, dtype: torch.dtype) -> Tensor:
     """A weight as `dtype`: of a frozen one that has not changed since, what was cast before."""
     if weight.dtype == dtype or weight.requires_grad:
         return weight.to(dtype)
@@ -39,18 +39,18 @@ def shortened(weight: Tensor, dtype: torch.dtype) -> Tensor:
     return kept[1]
 
 
-class CastOnce(nn.Linear):
+class CachedCastLinear(nn.Linear):
     """A frozen linear layer, which computes under autocast what it would by itself."""
 
     def forward(self, x: Tensor) -> Tensor:
         kind = x.device.type
         if not torch.is_autocast_enabled(kind):
             return super().forward(x)
-        return linear(x, shortened(self.weight, torch.get_autocast_dtype(kind)), self.bias)
+        return linear(x, cast_weight(self.weight, torch.get_autocast_dtype(kind)), self.bias)
 
 
-def cast_once(module: nn.Module) -> None:
+def cache_casts(module: nn.Module) -> None:
     """Makes all frozen linear layers of a module such ones; their weights stay what they are."""
     for layer in module.modules():
         if type(layer) is nn.Linear and not layer.weight.requires_grad:
-            layer.__class__ = CastOnce
+            layer.__class__ = CachedCastLinear

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from leakboard.bench.backbones.folders import CONFIG, too_large
-from leakboard.bench.backbones.model_cache import kept
+from leakboard.bench.backbones.model_cache import cached_folder
 from leakboard.bench.contracts import LeakboardError, MissingExtra, plain
 
 SUFFIX = ".gguf"
@@ -42,8 +42,8 @@ def folder(file: Path, model: str) -> Path:
             f"from GGUF here; supported: {', '.join(ARCHITECTURES)}. Give the folder or the hub id of the "
             "model in safetensors"
         )
-    return kept(
-        model, f"{file.stem}-{digest[:16]}-{VERSION}", lambda into: dequantised(file, model, into)
+    return cached_folder(
+        model, f"{file.stem}-{digest[:16]}-{VERSION}", lambda into: dequantise(file, model, into)
     )
 
 
@@ -74,7 +74,7 @@ def _architecture(file: Path, model: str) -> str:
     return str(field.contents())
 
 
-def dequantised(file: Path, model: str, into: Path) -> None:
+def dequantise(file: Path, model: str, into: Path) -> None:
     """Writes weights, configuration and tokeniser of a file as a folder of safetensors."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import transformers

@@ -83,7 +83,7 @@ Evaluate = Annotated[
     str | None,
     typer.Option(help="The split on which utility is reported, instead of the suite's."),
 ]
-Deciding = typer.Option(
+AttackOption = typer.Option(
     "--attack",
     metavar="paper|strongest|NAME",
     help="The attack that decides: of the defense's authors, the strongest, or one by name.",
@@ -98,7 +98,7 @@ def main() -> None:
     """Runs the command line; an error that the user can mend ends it with code 2."""
     try:
         for word in sys.argv[1:]:
-            _sensible(word)
+            _check_word(word)
         code = app(standalone_mode=False) or 0
         if code == INTERRUPTED:
             complaints.print(
@@ -119,7 +119,7 @@ def main() -> None:
         raise
 
 
-def _sensible(word: str) -> None:
+def _check_word(word: str) -> None:
     """Raises LeakboardError where a word of the command line is no text, or longer than any path."""
     try:
         word.encode()

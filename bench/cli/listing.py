@@ -22,7 +22,7 @@ from leakboard.bench.suites import load_suite, suite_names
 from leakboard.bench.tasks import listing
 
 
-def known() -> dict[str, dict[str, str]]:
+def catalogue() -> dict[str, dict[str, str]]:
     """Of each kind of thing the names, and what there is to say; the first line says it in short."""
     defenses = {
         name: _about(defense, f"sends: {_words(defense.emits)}")
@@ -68,7 +68,7 @@ def known() -> dict[str, dict[str, str]]:
 def names() -> Iterator[RenderableType]:
     """All names by kind, and how to read more."""
     table = _table("kind", "names")
-    for kind, texts in known().items():
+    for kind, texts in catalogue().items():
         table.add_row(f"{kind} ({len(texts)})", ", ".join(texts))
     yield table
     yield Text(
@@ -76,7 +76,7 @@ def names() -> Iterator[RenderableType]:
     )
 
 
-def of_kind(kind: str, text: str | None = None) -> Table:
+def kind_table(kind: str, text: str | None = None) -> Table:
     """A line for each thing of a kind; or, with a text, all there is to say of those whose name holds it.
 
     Where no name does, of those of which it is said.
@@ -84,7 +84,7 @@ def of_kind(kind: str, text: str | None = None) -> Table:
     Raises:
         LeakboardError: there is no such kind, or nothing of the kind holds the text.
     """
-    kinds = known()
+    kinds = catalogue()
     if kind not in kinds:
         raise LeakboardError(f"list: no kind '{kind}'. {did_you_mean(kind, kinds)}")
     every = kinds[kind]
@@ -154,11 +154,11 @@ def duration(cells: Sequence[Planned], records: Iterable[Record]) -> str:
             seconds.append(median(of))
     if not seconds:
         return "how long it takes is not known: no such cell was run before; `run` tells after the first parts"
-    told = f"about {spoken(fmean(seconds) * len(cells))} in one process"
+    told = f"about {format_duration(fmean(seconds) * len(cells))} in one process"
     return f"{told}, as such cells took, here or on another machine"
 
 
-def spoken(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """'50 s', '12 min' or '3 h 20 min'."""
     if seconds < 90:
         return f"{seconds:.0f} s"

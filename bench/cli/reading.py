@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from leakboard.bench.cli.app import PUBLISHED, Deciding, Source, app, console, results_of
+from leakboard.bench.cli.app import PUBLISHED, AttackOption, Source, app, console, results_of
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 
 FORMS = ("table", "json", "markdown")
@@ -24,7 +24,7 @@ def show(
     everything: Annotated[
         bool, typer.Option("--all", help="With --attacks: also the baselines that read nothing.")
     ] = False,
-    attack: Annotated[str | None, Deciding] = None,
+    attack: Annotated[str | None, AttackOption] = None,
 ) -> None:
     """Show the records of a suite: per setting its utility, and per goal the strongest attack.
 
@@ -72,7 +72,7 @@ def plot(
     goal: Annotated[
         str, typer.Option(help="inversion, label, attribute, memorisation or membership.")
     ] = "inversion",
-    attack: Annotated[str, Deciding] = "strongest",
+    attack: Annotated[str, AttackOption] = "strongest",
     against: Annotated[
         str | None,
         typer.Option(
@@ -122,7 +122,7 @@ def board(
     budget: Annotated[
         float, typer.Option(help="Points of utility that a defense may lose in the matrix.")
     ] = 3.0,
-    attack: Annotated[str, Deciding] = "strongest",
+    attack: Annotated[str, AttackOption] = "strongest",
 ) -> None:
     """Show what each defense protects, what it does not and what it costs; or one leaderboard.
 

@@ -52,7 +52,7 @@ def list_(
     """
     from leakboard.bench.cli import listing
 
-    for part in listing.names() if kind is None else [listing.of_kind(kind, text)]:
+    for part in listing.names() if kind is None else [listing.kind_table(kind, text)]:
         console.print(part)
 
 
@@ -180,7 +180,7 @@ def run(
                 "--record runs one cell as it was: --task, --seeds, --limit, --evaluate and --log-to do not go with it, "
                 "and --model says only where its model lies"
             )
-        _again(record, model[0] if model else None, data, device, out, transcripts)
+        _rerun(record, model[0] if model else None, data, device, out, transcripts)
         return
     results = leakboard.run(
         str(suite),
@@ -197,10 +197,12 @@ def run(
         progress=console,
         log_to=log_to,
     )
-    _ended(results.records, results.folders[0], "" if out else str(suite), ending(results.compared))
+    _print_summary(
+        results.records, results.folders[0], "" if out else str(suite), ending(results.compared)
+    )
 
 
-def _again(
+def _rerun(
     key: str,
     model: str | None,
     data: Path | None,
@@ -210,7 +212,7 @@ def _again(
 ) -> None:
     """Runs the cell of a record once more, and tells whether the two agree."""
     from leakboard.bench.backbones import device_of
-    from leakboard.bench.records import Store, compared, find
+    from leakboard.bench.records import Store, compare_runs, find
     from leakboard.bench.running import Live, Runner, plan_again
     from leakboard.leaderboards.results import LOCAL
 
@@ -220,11 +222,13 @@ def _again(
     store = Store(out or LOCAL / planned.suite.name)
     with Live(console, len(planned.cells)) as live:
         records = Runner(planned, store, live, transcripts).run()
-    told = compared(before, records[0])[1]
-    _ended(records, store.folder, "" if out else planned.suite.name, [told])
+    told = compare_runs(before, records[0])[1]
+    _print_summary(records, store.folder, "" if out else planned.suite.name, [told])
 
 
-def _ended(records: Sequence[Record], folder: Path, name: str, shown: Sequence[str]) -> None:
+def _print_summary(
+    records: Sequence[Record], folder: Path, name: str, shown: Sequence[str]
+) -> None:
     """What stands below a run; it ends with code 1 where something broke.
 
     Args:

@@ -109,16 +109,16 @@ def verify(
     """
     from leakboard.bench.backbones import device_of
     from leakboard.bench.running import Live
-    from leakboard.bench.submissions import Again, Here, Verified
+    from leakboard.bench.submissions import LocalResources, Reruns, Verified
     from leakboard.bench.submissions import verify as verified
 
     if rerun != "none" and not (rerun.isascii() and rerun.isdigit() and len(rerun) < 10):
         raise LeakboardError(f"--rerun: expected a number of cells or none, got '{rerun}'")
     count = 0 if rerun == "none" else int(rerun)
     drawn = secrets.randbelow(2**63) if seed is None else seed
-    here = Here(data, model, device_of(device))
+    here = LocalResources(data, model, device_of(device))
     with Live(console, count) as live:
-        report = verified(file, Again(count, drawn, live, here, minutes) if count else None, here)
+        report = verified(file, Reruns(count, drawn, live, here, minutes) if count else None, here)
     verdict = _verdict(report, without_rerun)
     for part in report.parts(verdict):
         console.print(part)

@@ -36,7 +36,7 @@ class Broken(LeakboardError):
     """The rule is not kept; the message says what to do."""
 
 
-class Unfit(Exception):
+class NotApplicable(Exception):
     """The rule cannot be examined on this method; the message says why."""
 
 
@@ -75,7 +75,7 @@ class Rules(Generic[M]):
         try:
             return self.cls()
         except (ValidationError, TypeError):
-            raise Unfit("the class cannot be instantiated without parameters") from None
+            raise NotApplicable("the class cannot be instantiated without parameters") from None
 
     def examine(self) -> tuple[Result, ...]:
         """Examines rule by rule, in the order in which they are written.
@@ -96,7 +96,7 @@ class Rules(Generic[M]):
             return Result(text, "passed", examine() or "")
         except MissingExtra:
             raise
-        except Unfit as reason:
+        except NotApplicable as reason:
             return Result(text, "not applicable", str(reason))
         except (Exception, SystemExit) as error:  # a library under a method may call exit()
             return Result(text, "failed", told(error))

@@ -47,7 +47,7 @@ from leakboard.bench.running import (
     worked_out,
 )
 from leakboard.bench.suites import Suite
-from leakboard.bench.tasks import OwnTask, Split, Task, load_task
+from leakboard.bench.tasks import Split, Task, UserTask, load_task
 
 EXAMPLES = 96
 """Of each split, and two thirds of them recorded: enough for every path of the code."""
@@ -60,7 +60,7 @@ CANARIES = Plant(canaries=("my id is {digits}",), copies=(40,), each=8, unseen=2
 M = TypeVar("M", bound=Method)
 
 
-class Deafened(Wire):
+class ZeroedWire(Wire):
     """Every channel is open, and on one of them zeros arrive instead of what was sent."""
 
     deaf: Channel | None = None
@@ -98,7 +98,7 @@ class Trained:
         backbone: the public model that the defense was given.
     """
 
-    wire: Deafened
+    wire: ZeroedWire
     tuned: Tuned
     scores: torch.Tensor
     transcript: Transcript
@@ -198,7 +198,7 @@ class Trial:
             deaf: a channel on which zeros arrive while it trains.
         """
         scene = self.scene()
-        wire = Deafened(frozenset(Channel), self.inputs.recorded)
+        wire = ZeroedWire(frozenset(Channel), self.inputs.recorded)
         other = replace(scene.seeds, mechanism=scene.seeds.mechanism + other_noise)
         wire.deaf = deaf
         tuned = self.planned.defense.fine_tune(scene.session(wire, other))
@@ -213,7 +213,7 @@ class Trial:
     def handed_out(self, trained: Trained) -> torch.Tensor:
         """[n, C] scores of the last model that was released."""
         scene = self.scene()
-        network = scene.session(Deafened(frozenset(Channel), {})).trainee()
+        network = scene.session(ZeroedWire(frozenset(Channel), {})).trainee()
         released = [m for m in trained.transcript.messages if m.channel == Channel.MODEL]
         network = restored(network, torch.from_numpy(released[-1].values[0].copy()))
         evaluated = scene.cell.evaluate
@@ -285,7 +285,9 @@ def fingerprint(backbone: Backbone) -> str:
     return digest.hexdigest()
 
 
-def copied(seen: Transcript, visible: frozenset[Channel] = frozenset(Channel)) -> Transcript:
+def copy_transcript(
+    seen: Transcript, visible: frozenset[Channel] = frozenset(Channel)
+) -> Transcript:
     """A transcript of its own memory, read-only, with zeros on the channels that are not visible."""
 
     def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -302,7 +304,7 @@ def copied(seen: Transcript, visible: frozenset[Channel] = frozenset(Channel)) -
     return Transcript(tuple(map(one, seen.messages)), dict(seen.dropped))
 
 
-def alike(one: Any, other: Any) -> bool:
+def same_messages(one: Any, other: Any) -> bool:
     """Whether two sequences of messages or of guesses say the same."""
     return len(one) == len(other) and all(
         np.array_equal(a, b, equal_nan=True) if isinstance(a, np.ndarray) else a == b
@@ -316,23 +318,23 @@ WORDS = {
     "gender": ("she", "he"),
     "age_band": ("young", "adult", "old"),
 }
-KEPT = 5
+REVIEW_WORDS = 5
 """Words of a review: short texts are quick, and what is said plainly is a large part of them."""
 
 
-def plain_texts(folder: Path) -> OwnTask:
+def plain_texts(folder: Path) -> UserTask:
     """Writes `reviews` cut short, each after a word for its label and one for each attribute, into a folder."""
     task = load_task("reviews")
     for name in ("train", "dev"):
         lines = ["\t".join(["text", *WORDS]), *_lines(task.splits[name])]
         (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", "utf-8")
-    return OwnTask(name="plain-reviews", path=folder, attributes=tuple(task.attributes))
+    return UserTask(name="plain-reviews", path=folder, attributes=tuple(task.attributes))
 
 
 def _lines(split: Split) -> list[str]:
     values = {"label": split.labels, **split.attributes}
     told = zip(*([WORDS[name][value] for value in values[name]] for name in WORDS), strict=True)
     return [
-        "\t".join([" ".join([*words, *text.split()[:KEPT]]), *words])
+        "\t".join([" ".join([*words, *text.split()[:REVIEW_WORDS]]), *words])
         for text, words in zip(split.texts, told, strict=True)
     ]

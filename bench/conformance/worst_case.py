@@ -141,13 +141,13 @@ def _claimed(trial: Trial) -> tuple[float, tuple[tuple[float, float], ...]]:
 
 
 SAMPLED = Trial()
-WHOLE = Trial(rate=1.0, steps=4)
+FULL_BATCH = Trial(rate=1.0, steps=4)
 """Every canary is in every batch: nothing but the noise protects it, which is seen best there."""
 
 
 def main() -> None:
     """Prints what the audit says of DP-SGD as it is, and of each fault."""
-    for trial, faults in ((WHOLE, get_args(Fault)[:3]), (SAMPLED, get_args(Fault))):
+    for trial, faults in ((FULL_BATCH, get_args(Fault)[:3]), (SAMPLED, get_args(Fault))):
         print(f"{trial.steps} batches, each canary in each with probability {trial.rate:g}")
         for fault in faults:
             print(trial.audited(fault))

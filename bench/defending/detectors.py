@@ -88,14 +88,16 @@ class Detector(BaseModel):
                     f"Take another one: {', '.join(name for name in DETECTORS if name != EXACT)}"
                 )
             check_spans(texts, known, "marked secrets")
-            found = [apart(spans) for spans in known]
+            found = [merge_overlaps(spans) for spans in known]
         elif self.name == PATTERNS:
             found = [patterns.find(text) for text in texts]
         elif self.name == PRESIDIO:
-            found = [apart(spans) for spans in presidio.find(texts, self.spacy)]
+            found = [merge_overlaps(spans) for spans in presidio.find(texts, self.spacy)]
         else:
             level = policy_levels.LEVELS[self.name]
-            found = [apart(spans) for spans in policy_levels.find(texts, level, self.spacy)]
+            found = [
+                merge_overlaps(spans) for spans in policy_levels.find(texts, level, self.spacy)
+            ]
         return self._thinned(found, rng)
 
     def _thinned(self, found: list[tuple[Span, ...]], rng: np.random.Generator | None) -> Detected:
@@ -111,7 +113,7 @@ class Detector(BaseModel):
         return Detected(kept, dropped)
 
 
-def apart(spans: Iterable[Span]) -> tuple[Span, ...]:
+def merge_overlaps(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The spans in order; those that overlap become one, of the kind of the first."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end)):
@@ -123,7 +125,7 @@ def apart(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(merged)
 
 
-def runs(text: str, spans: Sequence[Span]) -> list[tuple[int, int]]:
+def mask_runs(text: str, spans: Sequence[Span]) -> list[tuple[int, int]]:
     """Start and end of each mask: spans with nothing but white space between them share one.
 
     Args:
@@ -138,10 +140,10 @@ def runs(text: str, spans: Sequence[Span]) -> list[tuple[int, int]]:
     return found
 
 
-def masked(text: str, spans: Sequence[Span], mask: str = MASK) -> str:
+def mask_text(text: str, spans: Sequence[Span], mask: str = MASK) -> str:
     """The text with one `mask` for each run of consecutive spans (see `runs`)."""
     parts, at = [], 0
-    for start, end in runs(text, spans):
+    for start, end in mask_runs(text, spans):
         parts += [text[at:start], mask]
         at = end
     return "".join([*parts, text[at:]])

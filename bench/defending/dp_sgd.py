@@ -29,7 +29,7 @@ COARSE = 0.1
 """Absolute error of the first look, which tells how fine the next has to be."""
 
 
-def check(epsilon: float, delta: float, n: int) -> None:
+def check_claim(epsilon: float, delta: float, n: int) -> None:
     """Raises LeakboardError unless (ε, δ) is a claim that protects one example of n."""
     if not 0 < epsilon < math.inf:
         raise LeakboardError(f"epsilon: expected a finite number above 0, not {epsilon}")
@@ -50,7 +50,7 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
     Raises:
         LeakboardError: values out of range, or an ε that no σ up to 10^6 reaches.
     """
-    check(epsilon, delta, 1)
+    check_claim(epsilon, delta, 1)
     _check_sampling(rate, steps)
     noise = _opacus("accountants.utils").get_noise_multiplier
     try:
@@ -71,7 +71,7 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
 
 
 @cache
-def spent(sigma: float, rate: float, steps: int, delta: float) -> float:
+def epsilon_spent(sigma: float, rate: float, steps: int, delta: float) -> float:
     """ε at δ of the Poisson-subsampled Gaussian mechanism, composed; an upper bound,
     too high by 1 % or 10⁻⁴ at most.
 
@@ -84,7 +84,7 @@ def spent(sigma: float, rate: float, steps: int, delta: float) -> float:
     """
     if not 0 < sigma < math.inf:
         raise LeakboardError(f"sigma: expected a finite noise multiplier above 0, not {sigma}")
-    check(1, delta, 1)
+    check_claim(1, delta, 1)
     _check_sampling(rate, steps)
     accountant = _opacus("accountants").PRVAccountant()
     accountant.history = [(sigma, rate, steps)]

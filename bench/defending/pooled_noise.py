@@ -18,7 +18,7 @@ from leakboard.bench.exchange import Predictor
 from leakboard.bench.methods import Defense
 
 
-def rescaled(vectors: Tensor) -> Tensor:
+def rescale_rows(vectors: Tensor) -> Tensor:
     """Each row of [n, d] brought to [0, 1] by its own least and greatest number.
 
     The same for a·v + b with any a > 0 and b. A row of equal numbers becomes 0, not NaN.
@@ -32,7 +32,7 @@ def laplace(n: int, width: int, epsilon: float, rng: np.random.Generator) -> Ten
     return torch.from_numpy(rng.laplace(0.0, 1 / epsilon, (n, width)).astype(np.float32))
 
 
-def without_words(tokens: Tokens, rate: float, rng: np.random.Generator) -> Tokens:
+def drop_words(tokens: Tokens, rate: float, rng: np.random.Generator) -> Tokens:
     """Examples that words have left, each with the probability `rate`: the sequences get shorter.
 
     Special tokens stay. An example without any that would lose all its words keeps the first.
@@ -46,13 +46,13 @@ def without_words(tokens: Tokens, rate: float, rng: np.random.Generator) -> Toke
     return Tokens(Ragged(ids.values[kept], lengths), tokens.types[kept], tokens.special[kept])
 
 
-def amplified(epsilon: float, rate: float) -> float:
+def amplified_epsilon(epsilon: float, rate: float) -> float:
     """ln((1 − μ)e^ε + μ): what ε becomes for a word that is dropped with probability μ (DPNR, theorem 2)."""
     left = epsilon + math.log1p(-rate)
     return left if rate == 0 else float(np.logaddexp(left, math.log(rate)))
 
 
-def one_each(vectors: Tensor) -> Ragged:
+def as_sequences(vectors: Tensor) -> Ragged:
     """Vectors [n, d] of n texts, as sequences of length 1."""
     return Ragged(vectors, torch.ones(len(vectors), dtype=torch.long))
 
@@ -75,7 +75,7 @@ class Served(Predictor):
 
     @torch.no_grad()
     def sends(self, tokens: Tokens, rng: np.random.Generator) -> Ragged | None:
-        return one_each(self.sent(tokens, rng))
+        return as_sequences(self.sent(tokens, rng))
 
 
 class Pooling(Defense):
@@ -107,12 +107,12 @@ class Pooling(Defense):
 
     def public_vectors(self, base: Backbone, tokens: Tokens, rng: np.random.Generator) -> Tensor:
         """[n, d] in [0, 1], what the initial encoder makes of public texts before noise is added."""
-        return rescaled(base.pooled(tokens))
+        return rescale_rows(base.pooled(tokens))
 
     def simulate(
         self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
     ) -> Ragged | None:
-        return one_each(self.noisy(self.public_vectors(base, tokens, rng), rng))
+        return as_sequences(self.noisy(self.public_vectors(base, tokens, rng), rng))
 
     def guarantee(self, width: int, dropout: float = 0.0, times: int = 1) -> Claim | None:
         """The claim for vectors of so many dimensions.
@@ -123,7 +123,7 @@ class Pooling(Defense):
         """
         if self.epsilon is None:
             return None
-        one = amplified(self.epsilon, dropout)
+        one = amplified_epsilon(self.epsilon, dropout)
         texts = "any two texts" if not dropout else "two texts that differ in one word"
         again = f"; each text is sent {times} times, which adds up" if times > 1 else ""
         if self.as_released:
@@ -137,7 +137,7 @@ class Pooling(Defense):
             guarantee="local differential privacy",
             parameters={
                 "epsilon_per_dimension": one,
-                "epsilon_per_vector": amplified(width * self.epsilon, dropout),
+                "epsilon_per_vector": amplified_epsilon(width * self.epsilon, dropout),
             },
             covers=f"one dimension, or the vector of {width} dimensions, of {texts}{again}; labels are "
             "not covered",

@@ -18,16 +18,16 @@ from leakboard.bench.methods import Defense
 
 AT_ONCE = 256
 """Examples whose gradients are held at once; a batch may be all of the training set."""
-HELD = 2**31
+FORWARD_BYTES = 2**31
 """Bytes that passes forward keep at once for the passes back, about: of a large model fewer examples pass."""
-KEPT = 100
+BYTES_PER_STATE = 100
 """Bytes of these for each number of a hidden state, in each block: what stands between it and the next, too."""
-ALIKE = 8
+CPU_PASS_SIZE = 8
 """Examples, the nearest in length, that pass at once on a CPU. A batch of DP-SGD is drawn whatever the
 lengths, and on SST-2 two thirds of it are padding, which costs a CPU more than to start another pass."""
 
-OF_LORA = ((3.0, 2, 8), (10.0, 2, 8), (3.0, 4, 8), (10.0, 4, 1), (3.0, 4, 1), (10.0, 1, 8))
-OF_ALL_WEIGHTS = ((1.0, 2, 4), (3.0, 2, 4), (1.0, 4, 4), (3.0, 4, 4), (1.0, 4, 1), (3.0, 4, 1))
+LORA_TRIALS = ((3.0, 2, 8), (10.0, 2, 8), (3.0, 4, 8), (10.0, 4, 1), (3.0, 4, 1), (10.0, 1, 8))
+FULL_TRIALS = ((1.0, 2, 4), (3.0, 2, 4), (1.0, 4, 4), (3.0, 4, 4), (1.0, 4, 1), (3.0, 4, 1))
 """What is tried in place of a suite's settings: times its rate, times its epochs, and into how many batches the
 examples are divided. The more weights there are, the more noise meets their gradients, and the less rate they bear."""
 
@@ -76,7 +76,7 @@ class Private(Defense):
                 "epochs": long * epochs,
                 "batch_size": max(settings.batch_size, n // part),
             }
-            for up, long, part in (OF_ALL_WEIGHTS if full else OF_LORA)
+            for up, long, part in (FULL_TRIALS if full else LORA_TRIALS)
         ]
         return [*(whole if classes else ()), *batches]
 
@@ -110,11 +110,11 @@ class Private(Defense):
         size, epochs = settings.batch_size, settings.epochs
         rate, steps = min(1.0, size / n), math.ceil(n / size) * epochs
         delta = self.delta or 0.1 / n
-        dp_sgd.check(self.epsilon or 1.0, delta, n)
+        dp_sgd.check_claim(self.epsilon or 1.0, delta, n)
         epsilon, sigma = self.epsilon, self.sigma
         if epsilon is None:
             assert sigma is not None
-            epsilon = dp_sgd.spent(sigma, rate, steps, delta)
+            epsilon = dp_sgd.epsilon_spent(sigma, rate, steps, delta)
         told = {"epsilon": epsilon, "delta": delta}
         profile: tuple[tuple[float, float], ...] = ()
         if whole:
@@ -149,7 +149,7 @@ def sgd(
     network.train()
     hooked = session.settings.tune != "full"
     each = released.losses_of(session, network, tokens, session.labels)
-    pieces = _at_once(session, tokens) if hooked else 1
+    pieces = _pass_size(session, tokens) if hooked else 1
     with dp_sgd.PrivateGradients(network, clip, sigma, size, session.noise, hooked) as gradients:
 
         def step(batch: Tensor) -> float:
@@ -166,14 +166,14 @@ def sgd(
         released.fit(session, network, step, tokens.lengths, drawn, release)
 
 
-def _at_once(session: Session, tokens: Tokens) -> int:
+def _pass_size(session: Session, tokens: Tokens) -> int:
     """How many examples pass through the model at once."""
     if session.settings.tune == "head":
         return AT_ONCE
     backbone, longest = session.backbone, int(tokens.lengths.max())
-    each = KEPT * backbone.blocks * backbone.width * longest
-    most = ALIKE if backbone.device == "cpu" else AT_ONCE
-    return min(most, max(1, HELD // each))
+    each = BYTES_PER_STATE * backbone.blocks * backbone.width * longest
+    most = CPU_PASS_SIZE if backbone.device == "cpu" else AT_ONCE
+    return min(most, max(1, FORWARD_BYTES // each))
 
 
 def passes(batch: Tensor, lengths: Tensor, size: int) -> list[Tensor]:

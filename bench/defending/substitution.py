@@ -14,7 +14,7 @@ from torch.nn.functional import embedding
 from leakboard.bench.backbones import Backbone, Ragged, Tokens
 from leakboard.bench.contracts import Channel, Goal
 from leakboard.bench.defending.mechanisms import Epsilon
-from leakboard.bench.defending.splitting import fit_once_sent, predictor
+from leakboard.bench.defending.splitting import fit_on_sent, predictor
 from leakboard.bench.exchange import OutputLayer, Session, Tuned
 from leakboard.bench.methods import Defense
 
@@ -71,7 +71,7 @@ class Substituting(Defense):
             rows = network.embeddings.weight
             return ids.with_values(embedding(ids.values.to(rows.device), rows))
 
-        fit_once_sent(session, network, output, sends)
+        fit_on_sent(session, network, output, sends)
         return predictor(session, network, output, sends)
 
 

@@ -18,12 +18,12 @@ from leakboard.bench.backbones import (
     NO_LABEL,
     Ragged,
     Tokens,
-    adapted,
+    add_adapter,
     by_length,
+    chunked_readings,
     label_loss,
     next_tokens,
     pieces,
-    read_by,
     readings,
 )
 from leakboard.bench.contracts import Channel, Envelope, Head
@@ -52,7 +52,7 @@ class OutputLayer:
     @classmethod
     def held(cls, session: Session, layer: nn.Linear, at: Head) -> OutputLayer:
         """One that begins as the public `layer`; a private one has an adapter (LoRA), which nobody else has."""
-        return cls(session, adapted(layer, session.settings) if at == "private" else layer, at)
+        return cls(session, add_adapter(layer, session.settings) if at == "private" else layer, at)
 
     @property
     def trained(self) -> list[nn.Parameter]:
@@ -92,7 +92,9 @@ class OutputLayer:
         """What the customer makes of the vendor's vectors [T, d] of some texts; see `Read`."""
         labels = next_tokens(tokens).to(h.device)
         if self.at != "vendor":
-            return read_by(self.layer, self._came_down(h, tokens.lengths, rows, split), labels)
+            return chunked_readings(
+                self.layer, self._came_down(h, tokens.lengths, rows, split), labels
+            )
         found = []
         for examples, at in pieces(tokens.lengths, len(self.session.backbone.embeddings)):
             own = tokens.lengths[examples]

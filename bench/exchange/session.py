@@ -19,7 +19,7 @@ from leakboard.bench.backbones import (
     Network,
     Seat,
     Tokens,
-    computing,
+    autocast,
     next_tokens,
 )
 from leakboard.bench.contracts import Channel, Claim, Envelope, Progress, Seeds, TrainSettings
@@ -117,7 +117,7 @@ class Session:
 
     def autocast(self) -> torch.autocast:
         """In it a model computes in the precision of the settings; a pass back does as its forward did."""
-        return computing(self.settings.precision, self.device)
+        return autocast(self.settings.precision, self.device)
 
     def fit(
         self,

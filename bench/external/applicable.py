@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from leakboard.bench.contracts import Channel, Goal, Knows, Transcript, known_from
 from leakboard.bench.exchange import Manifest
-from leakboard.bench.external.truth import Known
+from leakboard.bench.external.truth import ScoringTruth
 from leakboard.bench.methods import Attack, Auxiliary, Defense
 from leakboard.bench.running import Pairing
 from leakboard.bench.tasks import OWN
@@ -31,7 +31,7 @@ def grant(
     attack: Attack,
     manifest: Manifest,
     seen: Transcript,
-    truth: Known | None,
+    truth: ScoringTruth | None,
     defense: Defense | None,
     public: Mapping[str, Auxiliary],
 ) -> Pairing:
@@ -75,7 +75,7 @@ def _unlabelled(attack: Attack, goal: Goal, classes: int) -> str | None:
 def _ungranted(
     attack: Attack,
     model: bool,
-    truth: Known | None,
+    truth: ScoringTruth | None,
     defense: Defense | None,
     public: Mapping[str, Auxiliary],
 ) -> str | None:

@@ -25,7 +25,7 @@ from leakboard.bench.contracts import (
 from leakboard.bench.exchange import Manifest, Session, Tuned, read_transcript
 from leakboard.bench.external.applicable import grant
 from leakboard.bench.external.outcome import Audit
-from leakboard.bench.external.truth import Known, TruthTable, read_truth, tokens_sent
+from leakboard.bench.external.truth import ScoringTruth, TruthTable, read_truth, tokens_sent
 from leakboard.bench.methods import Attack, Auxiliary, Defense, Silent, Source, spec_of
 from leakboard.bench.running import (
     Inputs,
@@ -44,7 +44,7 @@ from leakboard.bench.suites import methods_named
 from leakboard.bench.tasks import OWN, Planted, Task, load_task
 
 
-class Unknown(Defense):
+class UnknownDefense(Defense):
     """Whatever made the transcript; it is not here and cannot run."""
 
     name: ClassVar[str] = "unknown"
@@ -78,7 +78,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Granted:
+class ParsedRequest:
     """A request, read and checked.
 
     Attributes:
@@ -88,7 +88,7 @@ class Granted:
     """
 
     attacks: Sequence[Attack]
-    truth: Known | None = None
+    truth: ScoringTruth | None = None
     defense: Defense | None = None
     public: Mapping[str, Task] = field(default_factory=dict)
     seed: int = 0
@@ -108,7 +108,7 @@ def attack_folder(
         raise LeakboardError(f"--defense '{request.defense}': one setting is expected, not a list")
     if request.attributes and request.truth is None:
         raise LeakboardError("--attribute names a column of the truth: give --truth FILE, too")
-    recorded = Recorded(*read_transcript(folder, backbone), backbone)
+    recorded = RecordedTranscript(*read_transcript(folder, backbone), backbone)
     truth = None
     if request.truth is not None:
         labels = recorded.manifest.labels or recorded.manifest.classes
@@ -116,11 +116,13 @@ def attack_folder(
     foreign = {name: name for a in chosen if (name := getattr(a, "auxiliary", OWN)) != OWN}
     named = foreign | ({OWN: request.auxiliary} if request.auxiliary else {})
     public = {name: load_task(task, request.data) for name, task in named.items()}
-    return audit(recorded, Granted(chosen, truth, mechanisms[0], public, request.seed), progress)
+    return audit(
+        recorded, ParsedRequest(chosen, truth, mechanisms[0], public, request.seed), progress
+    )
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedTranscript:
     """A transcript from elsewhere, and the public model that it is about."""
 
     manifest: Manifest
@@ -146,7 +148,9 @@ class Recorded:
         return Transcript(kept, self.seen.dropped)
 
 
-def audit(recorded: Recorded, granted: Granted, progress: Progress = quietly) -> Audit:
+def audit(
+    recorded: RecordedTranscript, granted: ParsedRequest, progress: Progress = quietly
+) -> Audit:
     """Lets each attack that applies loose on a transcript, and scores it where the truth is known.
 
     Raises:
@@ -164,11 +168,13 @@ def audit(recorded: Recorded, granted: Granted, progress: Progress = quietly) ->
     for pairing in scene.progress("attacking", pairings, len(pairings)):
         found.leaks.extend(pairing.skipped())
         if pairing.goals:
-            _guess(found, pairing, scene, seen)
+            _add_guesses(found, pairing, scene, seen)
     return found
 
 
-def _scene(recorded: Recorded, seen: Transcript, granted: Granted, progress: Progress) -> Scene:
+def _scene(
+    recorded: RecordedTranscript, seen: Transcript, granted: ParsedRequest, progress: Progress
+) -> Scene:
     """The transcript as if a cell of ours had sent it."""
     manifest, backbone, truth = recorded.manifest, recorded.backbone, granted.truth
     numbers = tuple(map(str, range(manifest.classes)))
@@ -186,7 +192,7 @@ def _scene(recorded: Recorded, seen: Transcript, granted: Granted, progress: Pro
         encoded = backbone.encode(texts.texts, texts.pairs, longest, task.opened)
         # Another task's labels and attributes mean nothing here.
         public[name] = Auxiliary(encoded, np.zeros(0, np.int64))
-    defense = granted.defense or Unknown()
+    defense = granted.defense or UnknownDefense()
     cell = Cell(
         task=task.name,
         data_hash=task.hash,
@@ -208,7 +214,7 @@ def _scene(recorded: Recorded, seen: Transcript, granted: Granted, progress: Pro
     return Scene(Planned(cell, defense, pairings, None), inputs, backbone, progress)
 
 
-def _guess(found: Audit, pairing: Pairing, scene: Scene, seen: Transcript) -> None:
+def _add_guesses(found: Audit, pairing: Pairing, scene: Scene, seen: Transcript) -> None:
     attack, knowledge = pairing.attack, knowledge_for(pairing, scene)
     own, rng = seen.only(attack.threat.reads), np.random.default_rng(scene.seeds.attack)
     try:

@@ -21,7 +21,7 @@ EMBEDS = "inputs_embeds"
 
 
 @dataclass(frozen=True)
-class Place:
+class CutPoint:
     """Where a model is cut.
 
     Attributes:
@@ -39,7 +39,7 @@ class Place:
     name: str = ""
 
     @classmethod
-    def of(cls, model: nn.Module, cut: int | str) -> Place:
+    def of(cls, model: nn.Module, cut: int | str) -> CutPoint:
         """Finds the cut.
 
         Raises:
@@ -119,14 +119,14 @@ def _encoder(model: nn.Module, inner: Any) -> Backbone:
     return Backbone(kind, "", inner.base_model, None, family)
 
 
-class Watch:
+class CutHooks:
     """Hooks on a model. Those that read are set anew in each pass, so that they come after all others.
 
     Args:
         told: called at the end of each pass.
     """
 
-    def __init__(self, place: Place, told: Callable[[Pass], None]) -> None:
+    def __init__(self, place: CutPoint, told: Callable[[Pass], None]) -> None:
         self._place, self._told = place, told
         self._handles: list[RemovableHandle] = []
         self._in_pass: list[RemovableHandle] = []

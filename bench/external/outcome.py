@@ -107,7 +107,7 @@ class Audit:
             "cut_short": self.cut_short,
             "leaks": [leak.model_dump(mode="json") for leak in self.leaks],
             "guesses": [
-                {"attack": spec_of(attack).model_dump(mode="json")} | _plain(guess)
+                {"attack": spec_of(attack).model_dump(mode="json")} | _as_json(guess)
                 for attack, guess in self.guesses
             ],
         }
@@ -121,15 +121,15 @@ def _row(leak: Leak) -> list[str]:
     assert leak.success is not None
     what = " ".join(filter(None, [leak.view, leak.attribute]))
     channel = leak.channel or "nothing"
-    return [leak.attack.name, leak.goal, what, channel, leak.metric, *_told(leak.success)]
+    return [leak.attack.name, leak.goal, what, channel, leak.metric, *_format_success(leak.success)]
 
 
-def _told(success: Estimate) -> list[str]:
+def _format_success(success: Estimate) -> list[str]:
     interval = f"{success.value:.3f} [{success.low:.3f}, {success.high:.3f}]"
     return [interval, f"{success.chance:.3f}"]
 
 
-def _plain(guess: Guess) -> dict[str, Any]:
+def _as_json(guess: Guess) -> dict[str, Any]:
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value
         for name, value in vars(guess).items()

@@ -20,7 +20,7 @@ CAST = "ToCopyBackward0"
 
 
 @dataclass
-class Where:
+class Destination:
     """Where on a wire the messages of a pass go.
 
     Attributes:
@@ -58,7 +58,7 @@ class Pass:
     sent: Ragged | Tensor | None = None
     logits: Tensor | None = None
     per_token: bool = False
-    where: Where | None = None
+    where: Destination | None = None
     entered: bool = False
     at_cut: Tensor | None = field(default=None, repr=False)
     edges: dict[str, list[Edge]] = field(default_factory=dict, repr=False)

@@ -16,13 +16,13 @@ from torch import nn
 from leakboard.bench.backbones import load_backbone
 from leakboard.bench.contracts import LeakboardError, Recording, form
 from leakboard.bench.exchange import Manifest, PublicModel, write_transcript
-from leakboard.bench.external.hooks import Place, Watch
-from leakboard.bench.external.rows import IDS, keys_of_examples
-from leakboard.bench.external.transcript_writer import Tape
+from leakboard.bench.external.hooks import CutHooks, CutPoint
+from leakboard.bench.external.rows import IDS, example_keys
+from leakboard.bench.external.transcript_writer import TranscriptWriter
 
 PLACEHOLDER = re.compile(r"LABEL_\d+")
 """What transformers calls a class that nobody has named."""
-WATCHED: WeakSet[nn.Module] = WeakSet()
+RECORDED_MODULES: WeakSet[nn.Module] = WeakSet()
 """Modules of the models that are being recorded."""
 LONGEST = 200
 """Characters of an error that a manifest keeps."""
@@ -99,9 +99,9 @@ class Recorder:
                 raise LeakboardError(f"{name}: expected {expected}, got {form(value)}")
         self._model, own = _model_of(model)
         given = own if examples is None else examples
-        keys = None if given is None else keys_of_examples(given)
+        keys = None if given is None else example_keys(given)
         self._cut, self._out, self._base = cut, Path(out), base
-        self._tape = Tape(record or Recording.model_validate({}), splits, keys, tokens)
+        self._tape = TranscriptWriter(record or Recording.model_validate({}), splits, keys, tokens)
         self._used = False
         self.manifest: Manifest | None = None
 
@@ -116,8 +116,8 @@ class Recorder:
     def __enter__(self) -> Recorder:
         if self._used:
             raise LeakboardError("a Recorder records once; make another one, for another folder")
-        place = Place.of(self._model, self._cut)
-        if any(module in WATCHED for module in self._model.modules()):
+        place = CutPoint.of(self._model, self._cut)
+        if any(module in RECORDED_MODULES for module in self._model.modules()):
             raise LeakboardError(
                 "model: another Recorder is recording it; leave its `with` block first"
             )
@@ -127,8 +127,8 @@ class Recorder:
         self._made = _new_folder(self._out)
         self._place, self._used = place, True
         self._modules = list(self._model.modules())
-        WATCHED.update(self._modules)
-        self._watch = Watch(place, self._tape.take)
+        RECORDED_MODULES.update(self._modules)
+        self._watch = CutHooks(place, self._tape.take)
         self._watch.start()
         return self
 
@@ -140,9 +140,9 @@ class Recorder:
     ) -> None:
         self._watch.stop()
         for module in self._modules:
-            WATCHED.discard(module)
+            RECORDED_MODULES.discard(module)
         try:
-            self.manifest = self._write("" if error is None else _told(error))
+            self.manifest = self._write("" if error is None else _first_line(error))
         except LeakboardError as own:
             if self._made:
                 with suppress(OSError):  # not empty: something was written, and stays
@@ -189,7 +189,7 @@ def _model_of(given: Any) -> tuple[nn.Module, Any]:
     return model, data if isinstance(data[0], Mapping) and IDS in data[0] else None
 
 
-def _public_model(place: Place, base: str | Path | None) -> PublicModel:
+def _public_model(place: CutPoint, base: str | Path | None) -> PublicModel:
     """What the manifest says of the model.
 
     Raises:
@@ -242,7 +242,7 @@ def _new_folder(out: Path) -> bool:
     return not there
 
 
-def _classes(place: Place, logits: int | None) -> int | list[str]:
+def _classes(place: CutPoint, logits: int | None) -> int | list[str]:
     """How many classes there are, by name where somebody has named them."""
     config = getattr(place.entrance, "config", None)
     names = [str(name) for _, name in sorted((getattr(config, "id2label", None) or {}).items())]
@@ -251,7 +251,7 @@ def _classes(place: Place, logits: int | None) -> int | list[str]:
     return names if named else n
 
 
-def _told(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     """Kind and first line."""
     first = next(iter(str(error).splitlines()), "")
     return f"{type(error).__name__}: {first}".removesuffix(": ")[:LONGEST]

@@ -28,7 +28,7 @@ UNKNOWN = -1
 """Row of an example that is not recorded."""
 
 
-class Rows:
+class ExampleRows:
     """Finds the examples of a batch by their ids, and counts how often each came before.
 
     Equal examples take turns, so that each is there once when all have come.
@@ -73,7 +73,7 @@ class Rows:
         return np.array(rows, np.int64), np.array(rounds, np.int64)
 
 
-def keys_of(inputs: Tensor, mask: Tensor | None) -> list[bytes]:
+def batch_keys(inputs: Tensor, mask: Tensor | None) -> list[bytes]:
     """What tells the examples of a batch apart: their inputs [B, …] without padding."""
     values, own = inputs.detach().cpu(), None
     if mask is not None and mask.shape == inputs.shape[:2]:
@@ -84,7 +84,7 @@ def keys_of(inputs: Tensor, mask: Tensor | None) -> list[bytes]:
     return [_key(row.float().numpy() if row.is_floating_point() else row.numpy()) for row in rows]
 
 
-def keys_of_examples(examples: Any) -> list[bytes]:
+def example_keys(examples: Any) -> list[bytes]:
     """The same of a tokenised training set.
 
     Args:
@@ -109,14 +109,14 @@ def keys_of_examples(examples: Any) -> list[bytes]:
         )
     if not len(ids):
         raise LeakboardError("examples: there are none")
-    masks = repeat(None) if masks is None else _each(masks)
+    masks = repeat(None) if masks is None else _entries(masks)
     return [
         _key(_unpadded(row, mask, f"examples[{i}]"))
-        for i, (row, mask) in enumerate(zip(_each(ids), masks, strict=False))
+        for i, (row, mask) in enumerate(zip(_entries(ids), masks, strict=False))
     ]
 
 
-def _each(column: Any) -> Iterable[Any]:
+def _entries(column: Any) -> Iterable[Any]:
     """What a column or a dataset holds; some datasets can only be asked for one at a time."""
     return column if hasattr(column, "__iter__") else (column[i] for i in range(len(column)))
 
@@ -136,7 +136,7 @@ def _key(values: Any) -> bytes:
     return hashlib.blake2b(whole.tobytes(), digest_size=16).digest()
 
 
-def whole_rounds(seen: Transcript) -> tuple[Transcript, int]:
+def complete_rounds(seen: Transcript) -> tuple[Transcript, int]:
     """The rounds in which every recorded example is there once on each channel.
 
     Which examples those are, the first round says. A round that was not finished is left out, and so
@@ -153,19 +153,19 @@ def whole_rounds(seen: Transcript) -> tuple[Transcript, int]:
     whole: dict[tuple[str, int], Ints] = {}
     out = 0
     for split in dict.fromkeys(split for split, _ in rows):
-        first = _on_all(rows[split, min(r for s, r in rows if s == split)])
+        first = _rows_on_all_channels(rows[split, min(r for s, r in rows if s == split)])
         ended = False
         for r in sorted(r for s, r in rows if s == split):
-            here = _on_all(rows[split, r])
+            here = _rows_on_all_channels(rows[split, r])
             ended = ended or not np.isin(first, here).all()
             whole[split, r] = first[:0] if ended else first
             every = [part for parts in rows[split, r].values() for part in parts]
             out += len(np.setdiff1d(np.concatenate([first[:0], *every]), whole[split, r]))
-    kept = (_kept(m, whole[m.split, m.round]) for m in seen.messages)
+    kept = (_select_rows(m, whole[m.split, m.round]) for m in seen.messages)
     return replace(seen, messages=tuple(m for m in kept if m is not None)), out
 
 
-def _on_all(channels: Mapping[Channel, Sequence[Ints]]) -> Ints:
+def _rows_on_all_channels(channels: Mapping[Channel, Sequence[Ints]]) -> Ints:
     """The rows that are there on every channel."""
     found: Ints | None = None
     for parts in channels.values():
@@ -174,7 +174,7 @@ def _on_all(channels: Mapping[Channel, Sequence[Ints]]) -> Ints:
     return np.zeros(0, np.int64) if found is None else found
 
 
-def _kept(message: Message, rows: Ints) -> Message | None:
+def _select_rows(message: Message, rows: Ints) -> Message | None:
     """A message less the rows that are not among these; None where that leaves nothing."""
     stays = np.isin(message.rows, rows)
     if stays.all():

@@ -23,21 +23,21 @@ from leakboard.bench.contracts import (
     as_ints,
 )
 from leakboard.bench.exchange import Missing, Wire
-from leakboard.bench.external.passes import Pass, Where
-from leakboard.bench.external.rows import UNKNOWN, Rows, keys_of, whole_rounds
+from leakboard.bench.external.passes import Destination, Pass
+from leakboard.bench.external.rows import UNKNOWN, ExampleRows, batch_keys, complete_rounds
 
 UNFINISHED = "examples in rounds that were not finished"
 EVALUATION = "passes in evaluation mode or without gradients"
-STRANGERS = "examples that are not among those given"
-NOT_THERE = "passes that did not come to the cut"
-NAMELESS = "passes of vectors that no token ids were looked up for"
-EMPTY = "examples without a token"
+UNLISTED = "examples that are not among those given"
+CUT_NOT_REACHED = "passes that did not come to the cut"
+NO_TOKEN_IDS = "passes of vectors that no token ids were looked up for"
+NO_TOKENS = "examples without a token"
 PER_TOKEN = "passes with logits of every token"
-AGAIN = "gradients of another pass backward"
+SECOND_BACKWARD = "gradients of another pass backward"
 """Why something is left out."""
 
 
-class Tape:
+class TranscriptWriter:
     """What has been recorded so far.
 
     Args:
@@ -56,8 +56,8 @@ class Tape:
         self, record: Recording, splits: Sequence[str], keys: Sequence[bytes] | None, tokens: bool
     ) -> None:
         self._splits, self._tokens = splits, tokens
-        self._rows = {split: Rows(record.examples) for split in splits}
-        self._rows[splits[0]] = Rows(record.examples, keys)
+        self._rows = {split: ExampleRows(record.examples) for split in splits}
+        self._rows[splits[0]] = ExampleRows(record.examples, keys)
         recorded = {split: rows.recorded for split, rows in self._rows.items()}
         self._wire = Wire(frozenset(Channel), recorded, record.megabytes * 2**20)
         self._given, self._met = keys is not None, False
@@ -75,7 +75,7 @@ class Tape:
         """What becomes of a pass that has just ended."""
         about, self._about = self._about, None
         if seen.sent is None:
-            self._left_out[NOT_THERE] += 1
+            self._left_out[CUT_NOT_REACHED] += 1
             return
         if seen.graph and seen.training:
             self._put(seen, about)
@@ -95,7 +95,7 @@ class Tape:
     def end(self, cut_short: str) -> tuple[Transcript, Missing]:
         """The whole rounds, and what is missing from them. Nothing is taken any more."""
         self._ended = True
-        transcript, unfinished = whole_rounds(self._wire.transcript())
+        transcript, unfinished = complete_rounds(self._wire.transcript())
         self._left_out[UNFINISHED] += unfinished
         return transcript, Missing(cut_short, dict(+self._left_out))
 
@@ -110,7 +110,7 @@ class Tape:
         assert seen.sent is not None
         split = evaluation or self._splits[0]
         rows, rounds = self._identified(seen, about, split)
-        seen.where = Where(split, -1 if evaluation else self._steps, rows, rounds)
+        seen.where = Destination(split, -1 if evaluation else self._steps, rows, rounds)
         self._steps += not evaluation
         ragged = isinstance(seen.sent, Ragged)
         if ragged and self.only_pooled:
@@ -133,7 +133,7 @@ class Tape:
         if self._ended or seen.where is None:
             return
         if channel in seen.where.came:
-            self._left_out[AGAIN] += 1
+            self._left_out[SECOND_BACKWARD] += 1
             return
         seen.where.came.add(channel)
         if channel == Channel.LOGIT_GRADIENTS:
@@ -153,16 +153,16 @@ class Tape:
                 raise LeakboardError(f"about: {len(about)} rows for a pass over {n} examples")
             return known.count(about)
         if seen.inputs is None:
-            self._left_out[NAMELESS] += 1
+            self._left_out[NO_TOKEN_IDS] += 1
             return np.full(n, UNKNOWN), np.zeros(n, np.int64)
         if len(seen.inputs) != n:
             raise LeakboardError(
                 f"cut: {n} examples come there of {len(seen.inputs)} that the model is given; expected "
                 "[B, L, d] or [B, d], with the examples first"
             )
-        rows, rounds = known.find(keys_of(seen.inputs, seen.mask))
+        rows, rounds = known.find(batch_keys(seen.inputs, seen.mask))
         if self._given and train:
-            self._left_out[STRANGERS] += int((rows == UNKNOWN).sum())
+            self._left_out[UNLISTED] += int((rows == UNKNOWN).sum())
             if not self._met and (rows == UNKNOWN).all():
                 raise LeakboardError(
                     f"examples: none of the {n} in the first batch is among them. They must hold the ids "
@@ -173,7 +173,7 @@ class Tape:
             self._met = True
         if isinstance(sent, Ragged):
             empty = sent.lengths.numpy() == 0
-            self._left_out[EMPTY] += int(empty.sum())
+            self._left_out[NO_TOKENS] += int(empty.sum())
             rows = np.where(empty, UNKNOWN, rows)
         return rows, rounds
 

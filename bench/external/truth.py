@@ -27,7 +27,7 @@ NUMBER = re.compile(r"[-+]?\d+(\.\d*)?")
 
 
 @dataclass(frozen=True)
-class Known:
+class ScoringTruth:
     """The truth as a task, and the goals that it can score.
 
     Attributes:
@@ -40,7 +40,7 @@ class Known:
 
 def read_truth(
     source: TruthTable, classes: int | Sequence[str], attributes: Sequence[str] = ()
-) -> Known:
+) -> ScoringTruth:
     """Reads a table with a line per example, in the order of the transcript's row numbers.
 
     Columns: `text` (and `text2` of pairs), `label` (a class number from 0, or a name), `split` (else
@@ -79,11 +79,11 @@ def read_truth(
         splits[split] = _split(table.take(rows.tolist()), labels[rows], values)
     n = classes if isinstance(classes, int) else len(classes)
     task = Task("the transcript", tuple(map(str, range(n))), splits, values, f"file: {table.where}")
-    return Known(task, frozenset(goal for goal, there in goals.items() if there))
+    return ScoringTruth(task, frozenset(goal for goal, there in goals.items() if there))
 
 
 def tokens_sent(
-    known: Known, seen: Transcript, base: Backbone, max_length: int
+    known: ScoringTruth, seen: Transcript, base: Backbone, max_length: int
 ) -> dict[str, Tokens]:
     """The tokens of each split, cut to the longest example that was sent.
 
@@ -96,7 +96,9 @@ def tokens_sent(
     found, opened = {}, known.task.opened
     for split, texts in known.task.splits.items():
         sent = [
-            (m.rows, m.lengths) for m in seen.messages if m.split == split and _whole(m.channel)
+            (m.rows, m.lengths)
+            for m in seen.messages
+            if m.split == split and _is_per_token(m.channel)
         ]
         ragged = [(rows, lengths) for rows, lengths in sent if lengths is not None]
         if not ragged:
@@ -119,7 +121,7 @@ def tokens_sent(
     return found
 
 
-def _whole(channel: Channel) -> bool:
+def _is_per_token(channel: Channel) -> bool:
     """Whether every token of an example has its entry there."""
     return channel in (Channel.TOKENS, Channel.REPRESENTATIONS)
 

@@ -1,5 +1,5 @@
 from .agreement import Outcome as Outcome
-from .agreement import compared as compared
+from .agreement import compare_runs as compare_runs
 from .agreement import differing as differing
 from .locks import check_locks as check_locks
 from .locks import has_locks as has_locks

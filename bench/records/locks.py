@@ -30,7 +30,7 @@ REFUSED = 7
 
 
 @contextmanager
-def claimed(folder: Path, key: str) -> Iterator[bool]:
+def lock_cell(folder: Path, key: str) -> Iterator[bool]:
     """Whether this process has the cell for itself, until the block ends; it never waits.
 
     Raises:
@@ -64,7 +64,7 @@ def check_locks(folder: Path) -> None:
 
 @cache
 def _check(folder: Path) -> None:
-    with claimed(folder, "check") as mine:
+    with lock_cell(folder, "check") as mine:
         if not mine:  # another process holds it, as it should be possible
             return
         path = str(_lock(folder, "check").lock_file)

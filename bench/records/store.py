@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from leakboard.bench.contracts import SCHEMA, LeakboardError, Record, did_you_mean, digest
-from leakboard.bench.records.locks import claimed, locks_of
+from leakboard.bench.records.locks import lock_cell, locks_of
 
 MANIFEST = "submission.json"
 """Beside records that came from outside: who sent them. It is no record."""
@@ -75,7 +75,7 @@ class Store:
         Raises:
             LeakboardError: see `claimed`.
         """
-        with claimed(self.folder, key) as mine:
+        with lock_cell(self.folder, key) as mine:
             if mine:
                 for left in self.folder.glob(f"{key}.*.tmp"):
                     left.unlink(missing_ok=True)

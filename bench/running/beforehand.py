@@ -46,7 +46,7 @@ def _of_cell(planned: Planned, task: Task) -> Iterator[str]:
 def _audit(planned: Planned, coins: int, examples: int) -> Iterator[str]:
     for whole in (False, True):
         claim = planned.defense.promises(examples, planned.cell.train, whole)
-        most = one_run.ceiling(coins, *one_run.promised(claim))
+        most = one_run.ceiling(coins, *one_run.claim_terms(claim))
         if not cannot_fail(claim, most):
             return
     assert claim is not None

@@ -25,4 +25,4 @@ from .memory import score_members as score_members
 from .metrics import GAINED as GAINED
 from .perplexity import judged as judged
 from .rescoring import proven as proven
-from .rescoring import rescored as rescored
+from .rescoring import rescore as rescore

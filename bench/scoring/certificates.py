@@ -24,7 +24,7 @@ UNSEEN = math.log2(40)
 Strengths = dict[tuple[str, int], float]
 Setting = tuple[str, str]
 """A defense and its parameters as JSON, whatever its version."""
-What = tuple[str, ...]
+Target = tuple[str, ...]
 """What a certificate is valid for, besides the twin."""
 
 
@@ -52,8 +52,11 @@ def strengths(records: Sequence[Record]) -> Strengths:
     cell was, else where the attack works best on it. Leaks whose twin was not attacked so are absent.
     Where the protection is off a cell is its own twin.
     """
-    whole, twins_of = cache(_whole), cache(_twins)  # for this call: methods may be added later
-    lows: dict[tuple[Setting, What], dict[str, list[float]]] = {}
+    whole, twins_of = (
+        cache(_with_defaults),
+        cache(_twins),
+    )  # for this call: methods may be added later
+    lows: dict[tuple[Setting, Target], dict[str, list[float]]] = {}
     open_: dict[str, set[Setting]] = {}
     for record in records:
         if record.cell.shadow is not None or not record.undefended:
@@ -72,7 +75,7 @@ def strengths(records: Sequence[Record]) -> Strengths:
         for index, leak in enumerate(record.leaks):
             if leak.channel is None:  # it read nothing
                 continue
-            alike = [lows.get((twin, _what(record, leak)), {}) for twin in twins]
+            alike = [lows.get((twin, _target(record, leak)), {}) for twin in twins]
             own = [one[trained] for one in alike if trained in one]
             told = own or [values for one in alike for values in one.values()]
             if told:
@@ -80,16 +83,16 @@ def strengths(records: Sequence[Record]) -> Strengths:
     return found
 
 
-def _headlines(record: Record) -> Mapping[What, Leak]:
+def _headlines(record: Record) -> Mapping[Target, Leak]:
     """The first leak of each attack for each goal, attribute and channel."""
-    found: dict[What, Leak] = {}
+    found: dict[Target, Leak] = {}
     for leak in record.leaks:
         if leak.channel is not None and leak.success is not None:
-            found.setdefault(_what(record, leak), leak)
+            found.setdefault(_target(record, leak), leak)
     return found
 
 
-def _what(record: Record, leak: Leak) -> What:
+def _target(record: Record, leak: Leak) -> Target:
     cell = record.cell
     where = (cell.data_hash, cell.model_hash, str(cell.cut))
     return (*where, attack_id(leak.attack), leak.goal, str(leak.channel), leak.attribute or "")
@@ -105,23 +108,25 @@ def _setting(record: Record) -> Setting:
     return defense.name, json.dumps(defense.params, sort_keys=True)
 
 
-def _whole(setting: Setting) -> Setting:
+def _with_defaults(setting: Setting) -> Setting:
     """The same with parameters that are younger than the record, where the method is known here."""
-    defense = _built(setting)
-    return setting if defense is None else _of(defense)
+    defense = _build(setting)
+    return setting if defense is None else _setting_of(defense)
 
 
 def _twins(setting: Setting) -> frozenset[Setting] | None:
     """The settings on which attacks on this one are certified; None where its method is not known here."""
-    defense = _built(setting)
+    defense = _build(setting)
     if defense is None:
         return None
     if defense.undefended:
-        return frozenset({_of(defense)})
-    return frozenset(_of(twin) for aim in get_args(Objective) for twin in defense.twins(aim))
+        return frozenset({_setting_of(defense)})
+    return frozenset(
+        _setting_of(twin) for aim in get_args(Objective) for twin in defense.twins(aim)
+    )
 
 
-def _built(setting: Setting) -> Defense | None:
+def _build(setting: Setting) -> Defense | None:
     name, params = setting
     known = registry.now(name, registry.defenses())
     try:
@@ -130,5 +135,5 @@ def _built(setting: Setting) -> Defense | None:
         return None
 
 
-def _of(defense: Defense) -> Setting:
+def _setting_of(defense: Defense) -> Setting:
     return defense.name, json.dumps(defense.params, sort_keys=True)

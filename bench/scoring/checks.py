@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leakboard.bench.contracts import Claim, Goal, Leak, Record
 from leakboard.bench.scoring.certificates import NEEDED, Strengths, advantage_low, strengths
-from leakboard.bench.scoring.gains import not_above
+from leakboard.bench.scoring.gains import keys_not_above_untuned
 
 FLAGS = {
     "uncertified-attack": "the attack found nothing clear, and no record shows that it works on this task, "
@@ -40,7 +40,7 @@ def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flag
     """
     certified = strengths(records) if certified is None else certified
     found: Flags = {}
-    useless = not_above(records)
+    useless = keys_not_above_untuned(records)
     for record in records:
         own = ["truncated-transcript"] if record.dropped_bytes else []
         own += ["not-above-untuned"] if record.key in useless else []
@@ -48,13 +48,13 @@ def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flag
             found[record.key, -1] = tuple(own)
         guessers = [leak for leak in record.leaks if leak.channel is None and leak.success]
         for i, leak in enumerate(record.leaks):
-            names = _of_leak(record, leak, certified.get((record.key, i), 0.0), guessers)
+            names = _leak_flags(record, leak, certified.get((record.key, i), 0.0), guessers)
             if names:
                 found[record.key, i] = tuple(names)
     return found
 
 
-def _of_leak(record: Record, leak: Leak, strength: float, guessers: Sequence[Leak]) -> list[str]:
+def _leak_flags(record: Record, leak: Leak, strength: float, guessers: Sequence[Leak]) -> list[str]:
     if leak.success is None or leak.channel is None:  # nothing measured, or nothing read
         return []
     names = []
@@ -99,7 +99,7 @@ def provable(record: Record, leak: Leak) -> float | None:
         return None
     from leakboard.bench.scoring import one_run  # longer to load than a figure takes to draw
 
-    return one_run.ceiling(leak.units, *one_run.promised(record.claim))
+    return one_run.ceiling(leak.units, *one_run.claim_terms(record.claim))
 
 
 def _beats(guesser: Leak, leak: Leak) -> bool:

@@ -53,7 +53,7 @@ def compare_detectors(
         task = load_texts(name, data).limited(limit, 0)
         which, texts = chosen_split(task, split)
         found = scores(texts.texts, texts.secrets, pipeline)
-        yield _table(f"{task.name}, {which}, {len(texts)} texts{_marked(texts)}", found)
+        yield _table(f"{task.name}, {which}, {len(texts)} texts{_secret_count(texts)}", found)
         for reason in {str(one): None for one in found.values() if isinstance(one, LeakboardError)}:
             yield Text(reason)
     yield Text(
@@ -62,7 +62,7 @@ def compare_detectors(
     )
 
 
-def _marked(texts: Split) -> str:
+def _secret_count(texts: Split) -> str:
     if texts.secrets is None:
         return ", no secrets marked"
     return f", {sum(map(len, texts.secrets))} secrets"
@@ -78,12 +78,12 @@ def _table(title: str, found: dict[str, Score | LeakboardError]) -> Table:
         printed = " / ".join(f"{share:.3f}" for share in level.printed) if level else ""
         shown = ["not installed", "", ""]
         if isinstance(one, Score):
-            shown = [_shown(each) for each in (one.miss_rate, one.precision, one.words)]
+            shown = [_format_estimate(each) for each in (one.miss_rate, one.precision, one.words)]
         table.add_row(name, *shown, printed)
     return table
 
 
-def _shown(estimate: Estimate | None) -> str:
+def _format_estimate(estimate: Estimate | None) -> str:
     if estimate is None:
         return "–"
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"

@@ -38,13 +38,13 @@ def score_continuations(
     fields = []
     for place, metric in enumerate(PRINTED):
         hit = hits[False][place]
-        told = {"metric": metric, "view": "personal data", "success": printed(hit)}
+        told = {"metric": metric, "view": "personal data", "success": printed_share(hit)}
         told |= {"units": len(hit), "step": steps[last], "raw": {"hit": hit.tolist()}}
-        fields.append(told | {"floor": printed(hits[True][place]) if True in hits else None})
+        fields.append(told | {"floor": printed_share(hits[True][place]) if True in hits else None})
     return fields
 
 
-def printed(hit: Ints) -> Estimate:
+def printed_share(hit: Ints) -> Estimate:
     """The share of secrets that were printed, [n] 0 or 1; guessing without a model prints none."""
     return metrics.share(hit, np.ones(len(hit), np.int64), 0.0)
 

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leakboard.bench.contracts import Estimate, LeakboardError, did_you_mean
-from leakboard.bench.defending import Detector, runs
+from leakboard.bench.defending import Detector, mask_runs
 from leakboard.bench.scoring.metrics import share
 from leakboard.bench.tasks import (
     ANNOTATED,
@@ -81,7 +81,7 @@ def score(
     Raises:
         LeakboardError: the texts hold no words.
     """
-    masks = [_covered(text, runs(text, own)) for text, own in zip(texts, found, strict=True)]
+    masks = [_covered(text, mask_runs(text, own)) for text, own in zip(texts, found, strict=True)]
     tokens = [_touched(TOKEN, text, mask) for text, mask in zip(texts, masks, strict=True)]
     words = [_touched(WORD, text, mask) for text, mask in zip(texts, masks, strict=True)]
     if not sum(map(len, words)):
@@ -186,7 +186,7 @@ def measure_detector(
     split, texts = chosen_split(task, split)
     found = chosen.detect(texts.texts, texts.secrets).spans
     scored = score(texts.texts, found, texts.secrets)
-    return _shown(f"{detector} on {task.name}, {split}, {len(texts)} texts", scored, texts.secrets)
+    return _render(f"{detector} on {task.name}, {split}, {len(texts)} texts", scored, texts.secrets)
 
 
 def chosen_split(task: Task, split: str | None) -> tuple[str, Split]:
@@ -199,7 +199,7 @@ def chosen_split(task: Task, split: str | None) -> tuple[str, Split]:
     return split, task.split(split)
 
 
-def _shown(
+def _render(
     title: str, scored: Score, secrets: Sequence[Sequence[Span]] | None
 ) -> list[RenderableType]:
     total = sum(map(len, secrets or ()))

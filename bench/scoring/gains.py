@@ -40,7 +40,7 @@ def hits(record: Record) -> NDArray[np.float64]:
     return np.empty(0)
 
 
-def not_above(records: Sequence[Record]) -> frozenset[str]:
+def keys_not_above_untuned(records: Sequence[Record]) -> frozenset[str]:
     """Keys of the records whose utility is not clearly above that of the untuned model, where that was run."""
     before: Mapping[Any, Record] = {
         _where(record): record for record in records if record.cell.defense.name == UNTUNED

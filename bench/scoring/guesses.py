@@ -134,7 +134,7 @@ def _inversion(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str
     original, counted = tokens.ids.values.numpy(), ~tokens.special.numpy()
     if truth.prompted:
         counted &= (tokens.types == 0).numpy()
-    return _of_tokens(guess, tokens.lengths.numpy(), values, original, counted) | {
+    return _token_fields(guess, tokens.lengths.numpy(), values, original, counted) | {
         "metric": "token accuracy"
     }
 
@@ -145,12 +145,12 @@ def _next_tokens(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[s
     labels = next_tokens(tokens).numpy()
     added = next_tokens(tokens.with_ids(tokens.special.long())).numpy()
     counted = (labels != NO_LABEL) & (added != 1)
-    return _of_tokens(guess, tokens.lengths.numpy(), values, labels, counted) | {
+    return _token_fields(guess, tokens.lengths.numpy(), values, labels, counted) | {
         "metric": "label token accuracy"
     }
 
 
-def _of_tokens(
+def _token_fields(
     guess: Guess, lengths: Ints, values: Ints, original: Ints, counted: NDArray[np.bool_]
 ) -> dict[str, Any]:
     """Fields of a guess about each token of each example, of which some count."""

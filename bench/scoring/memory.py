@@ -75,24 +75,24 @@ def score_canaries(
         told |= {"units": int(here.sum()), "step": steps[max(own)]}
         last = own[max(own)]
         if measure != "exposure":
-            raw = {"printed" if sampled else "hit": _whole(last)}
+            raw = {"printed" if sampled else "hit": _whole_numbers(last)}
             told |= {"metric": EXTRACTED[measure], "raw": raw}
             if sampled:
                 own = {round: discoverable(values) for round, values in own.items()}
-            fields.append(told | _over_releases(own, steps, measure))
+            fields.append(told | _release_curve(own, steps, measure))
             continue
         raw = {"twice_rank": _ranks(last)}
         if before is not None:
             risen = {round: values - before[here] for round, values in own.items()}
             both = {"metric": GAINED, "ceiling": CEILING}
             both |= {"raw": raw | {"twice_rank_before": _ranks(before[here])}}
-            fields.append(told | both | _over_releases(risen, steps, GAINED))
+            fields.append(told | both | _release_curve(risen, steps, GAINED))
         told |= {"metric": measure, "ceiling": CEILING, "raw": raw}
-        fields.append(told | _over_releases(own, steps, measure))
+        fields.append(told | _release_curve(own, steps, measure))
     return fields
 
 
-def _over_releases(
+def _release_curve(
     values: Mapping[int, NDArray[np.float64]], steps: Mapping[int, int], measure: str
 ) -> dict[str, Any]:
     """The success of the last release, and the curve where there are several; by round, of [n] canaries."""
@@ -106,7 +106,7 @@ def _over_releases(
 
 def _ranks(bits: NDArray[np.float64]) -> list[int]:
     """Twice the ranks, since one ends in a half where candidates are equally likely."""
-    return _whole(2 * 2 ** (CEILING - bits))
+    return _whole_numbers(2 * 2 ** (CEILING - bits))
 
 
 def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> list[dict[str, Any]]:
@@ -144,12 +144,12 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
             "metric": "AUC",
             "success": one_run.auc(ranks, members),
             "units": len(members),
-            "epsilon": one_run.audit(ranks, members, *one_run.promised(truth.claim)),
-            "epsilon_ceiling": one_run.ceiling(len(members), *one_run.promised(truth.claim)),
+            "epsilon": one_run.audit(ranks, members, *one_run.claim_terms(truth.claim)),
+            "epsilon_ceiling": one_run.ceiling(len(members), *one_run.claim_terms(truth.claim)),
             "raw": {
-                "twice_rank": _whole(2 * ranks),
-                "member": _whole(members.astype(int)),
-                "millionths": _whole(1e6 * values),
+                "twice_rank": _whole_numbers(2 * ranks),
+                "member": _whole_numbers(members.astype(int)),
+                "millionths": _whole_numbers(1e6 * values),
             },
         },
         {
@@ -161,7 +161,7 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
     ]
 
 
-def _whole(values: NDArray[Any]) -> list[int]:
+def _whole_numbers(values: NDArray[Any]) -> list[int]:
     return [round(value) for value in values]
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from leakboard.bench.contracts import Estimate, Guess, Ints, Measure, Point
-from leakboard.bench.scoring.metrics import resampled, wilson
+from leakboard.bench.scoring.metrics import resample, wilson
 
 PERMUTATIONS = 200
 Floats = NDArray[np.float64]
@@ -183,7 +183,7 @@ def interval(look: Look, value: float, classes: int) -> tuple[float, float]:
         measure = partial(_right_resampled, right)
     else:
         measure = partial(_balanced_resampled, look, classes)
-    low, high = np.nanquantile(resampled(n, measure), [0.025, 0.975])
+    low, high = np.nanquantile(resample(n, measure), [0.025, 0.975])
     return float(low), float(high)
 
 

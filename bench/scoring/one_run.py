@@ -131,7 +131,7 @@ def ceiling(
     return max(_bound(2 * k, 2 * k, examples, delta, profile, each) for k in tried)
 
 
-def promised(claim: Claim | None) -> tuple[float, Profile]:
+def claim_terms(claim: Claim | None) -> tuple[float, Profile]:
     """δ and profile by which a claim is audited; 0 and none where there is no claim."""
     if claim is None:
         return 0.0, ()

@@ -70,7 +70,7 @@ class Rescored:
     unchecked: set[str]
 
 
-def rescored(record: Record) -> Rescored:
+def rescore(record: Record) -> Rescored:
     """Computes every success and the utility of a record again."""
     found: list[Mismatch] = []
     unchecked = {f"measure {name}" for name in record.measures}
@@ -93,7 +93,7 @@ def rescored(record: Record) -> Rescored:
     for leak in record.leaks:
         if leak.curve and leak.success is not None:
             unchecked.add(f"moments of {leak.attack.name} but the one that counts")
-            found += _beside_its_curve(record.key, leak, leak.success)
+            found += _curve_mismatches(record.key, leak, leak.success)
     return Rescored(found, numbers, unchecked)
 
 
@@ -104,7 +104,7 @@ def proven(leak: Leak, claim: Claim) -> float | None:
     """
     if leak.epsilon is None or not leak.raw:
         return None
-    return one_run.audit(*_coins(leak.raw), *one_run.promised(claim))
+    return one_run.audit(*_coins(leak.raw), *one_run.claim_terms(claim))
 
 
 def _all(record: Record) -> Iterator[tuple[str, Numbers, Callable[[], Numbers]]]:
@@ -164,7 +164,7 @@ def _success(leak: Leak, raw: Raw, claim: Claim | None) -> Numbers:
             if "epsilon" not in numbers:
                 raise Impossible("what could be proven stands beside what is, and there alone")
             numbers["epsilon_ceiling"] = one_run.ceiling(
-                int(numbers["units"]), *one_run.promised(claim)
+                int(numbers["units"]), *one_run.claim_terms(claim)
             )
         return numbers
     if leak.metric in continuations.PRINTED:
@@ -236,7 +236,7 @@ def _members(raw: Raw, metric: str, claim: Claim | None) -> Numbers:
     units = {"units": float(len(inside))}
     if metric == FEW_WRONG:
         return _plain(one_run.tpr_at(memory.LOW, scores, inside)) | units
-    epsilon = one_run.audit(scores, inside, *one_run.promised(claim))
+    epsilon = one_run.audit(scores, inside, *one_run.claim_terms(claim))
     return _plain(one_run.auc(scores, inside)) | units | {"epsilon": epsilon}
 
 
@@ -275,7 +275,7 @@ def _personal(raw: Raw) -> Numbers:
     (hit,) = _ints(raw, "hit")
     if not np.isin(hit, [0, 1]).all():
         raise Impossible("a secret was printed, 1, or not, 0")
-    return _plain(continuations.printed(hit)) | {"units": float(len(hit))}
+    return _plain(continuations.printed_share(hit)) | {"units": float(len(hit))}
 
 
 def _ints(raw: Raw, *names: str) -> list[Ints]:
@@ -291,7 +291,7 @@ def _ints(raw: Raw, *names: str) -> list[Ints]:
         raise Impossible("raw guesses hold a number of more than 64 bits") from error
 
 
-def _beside_its_curve(key: str, leak: Leak, success: Estimate) -> Iterator[Mismatch]:
+def _curve_mismatches(key: str, leak: Leak, success: Estimate) -> Iterator[Mismatch]:
     """The moment that counts is one of the curve; of labels it is the worst."""
     there = [point.success.value for point in leak.curve if point.step == leak.step]
     if success.value not in there:

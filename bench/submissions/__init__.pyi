@@ -4,8 +4,8 @@ from .manifest import Verified as Verified
 from .manifest import accepted as accepted
 from .packing import gather as gather
 from .packing import pack as pack
-from .reproduction import Here as Here
-from .rerunning import Again as Again
+from .reproduction import LocalResources as LocalResources
+from .rerunning import Reruns as Reruns
 from .verification import Report as Report
 from .verification import examine as examine
 from .verification import verify as verify

@@ -28,7 +28,7 @@ ZIP64 = b"PK\x06\x07"
 RECORD = re.compile(r"records/([0-9a-f]{16})\.json")
 
 
-def opened(path: Path) -> Submission:
+def read_submission(path: Path) -> Submission:
     """A submission from its file, or from a folder into which one was accepted.
 
     Raises:
@@ -38,11 +38,11 @@ def opened(path: Path) -> Submission:
     path = place(path)
     try:
         if path.is_dir():
-            members = _in_folder(path)
+            members = _read_folder(path)
         elif path.is_file():
             if path.stat().st_size > FILE:
                 raise Refused(f"is larger than {FILE // MIB} MiB")
-            members = _in_zip(path.read_bytes())
+            members = _read_zip(path.read_bytes())
         else:
             raise LeakboardError(f"{plain(path)}: no such file")
     except OSError as error:
@@ -63,7 +63,7 @@ def opened(path: Path) -> Submission:
     return Submission(manifest, records)
 
 
-def _in_zip(raw: bytes) -> dict[str, bytes]:
+def _read_zip(raw: bytes) -> dict[str, bytes]:
     """Names and contents of a zip; only names that a submission has."""
     # The directory is bounded before zipfile reads it, which makes an object of each of its entries.
     end = raw[-END.size :]
@@ -78,9 +78,9 @@ def _in_zip(raw: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as file:
             for info in file.infolist():
-                _expected(info, found)
+                _check_member(info, found)
                 with file.open(info) as member:
-                    found[info.filename] = _at_most(member, sum(map(len, found.values())))
+                    found[info.filename] = _read_bounded(member, sum(map(len, found.values())))
     except Refused:
         raise
     except Exception as error:  # what a broken zip raises is written nowhere
@@ -88,7 +88,7 @@ def _in_zip(raw: bytes) -> dict[str, bytes]:
     return found
 
 
-def _expected(info: zipfile.ZipInfo, found: Iterable[str]) -> None:
+def _check_member(info: zipfile.ZipInfo, found: Iterable[str]) -> None:
     name = info.orig_filename
     if name != "manifest.json" and not RECORD.fullmatch(name):
         raise Refused(
@@ -104,7 +104,7 @@ def _expected(info: zipfile.ZipInfo, found: Iterable[str]) -> None:
         raise Refused(f"holds {name} compressed in an unusual way")
 
 
-def _at_most(member: Any, before: int) -> bytes:
+def _read_bounded(member: Any, before: int) -> bytes:
     """What unpacks from a member, counted while it is read: what a header states is not believed."""
     content: bytes = member.read(MEMBER + 1)
     if len(content) > MEMBER or before + len(content) > WHOLE:
@@ -112,7 +112,7 @@ def _at_most(member: Any, before: int) -> bytes:
     return content
 
 
-def _in_folder(folder: Path) -> dict[str, bytes]:
+def _read_folder(folder: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for path in _files(folder):
         name = "manifest.json" if path.name == MANIFEST else f"records/{path.name}"
@@ -121,7 +121,7 @@ def _in_folder(folder: Path) -> dict[str, bytes]:
         if path.is_symlink() or not path.is_file():
             raise Refused(f"holds {path.name} as a link or something else that is no file")
         with path.open("rb") as member:
-            found[name] = _at_most(member, sum(map(len, found.values())))
+            found[name] = _read_bounded(member, sum(map(len, found.values())))
     return found
 
 

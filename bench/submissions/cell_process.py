@@ -42,7 +42,7 @@ class Order:
     threads: int
 
 
-def run_apart(order: Order, minutes: float, reporter: Reporter) -> Record:
+def run_in_subprocess(order: Order, minutes: float, reporter: Reporter) -> Record:
     """The record of the cell, run again.
 
     Raises:
@@ -76,7 +76,7 @@ def run_apart(order: Order, minutes: float, reporter: Reporter) -> Record:
 def _work(pipe: Connection, order: Order) -> None:
     torch.set_num_threads(order.threads)
     try:
-        pipe.send(("record", to_text(run_here(order, Telling(pipe))).encode()))
+        pipe.send(("record", to_text(run_order(order, Telling(pipe))).encode()))
     except (LeakboardError, ValidationError) as error:
         pipe.send(("not run", str(error)))
     except Exception as error:  # whatever it is, the one who verifies has to see it
@@ -93,7 +93,7 @@ class Telling(Reporter):
         self.pipe.send(("moved", what, done, total, lane))
 
 
-def run_here(order: Order, reporter: Reporter) -> Record:
+def run_order(order: Order, reporter: Reporter) -> Record:
     """The record of the cell, run again in this process, however long it takes."""
     record = from_bytes(order.record, order.key, order.key)
     plan = plan_again(record, order.data, order.device, order.model)

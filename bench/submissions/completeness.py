@@ -10,7 +10,7 @@ from typing import get_args
 from leakboard.bench.contracts import Leak, Objective, Record, name_of
 from leakboard.bench.methods import Attack, registry
 from leakboard.bench.running import Pairing, pair
-from leakboard.bench.submissions.reproduction import Here, applying
+from leakboard.bench.submissions.reproduction import LocalResources, local_method
 from leakboard.bench.suites import Suite, load_suite, suite_names
 
 
@@ -34,9 +34,9 @@ def gaps(suite: str, records: Sequence[Record]) -> Iterator[str]:
             lost = ", ".join(map(str, missing[:20])) + (" …" if len(missing) > 20 else "")
             yield f"{suite}: {len(settings)} settings lack seed {lost}, the first of them {settings[0]}"
     # What attackers train themselves is measured by the attacks that need it alone.
-    attacks = {_attack(leak) for record in records if _whole(record) for leak in record.leaks}
+    attacks = {_attack(leak) for record in records if _is_attacked(record) for leak in record.leaks}
     for record in records:
-        if _whole(record):
+        if _is_attacked(record):
             done = {_attack(leak) for leak in record.leaks}
             for name, params in sorted(attacks - done):
                 yield f"{record.key}: {name} {params} was run on other cells of {suite}, not here"
@@ -44,7 +44,7 @@ def gaps(suite: str, records: Sequence[Record]) -> Iterator[str]:
 
 
 def missing_attacks(
-    suite: str, records: Sequence[Record], here: Here
+    suite: str, records: Sequence[Record], here: LocalResources
 ) -> Iterator[tuple[bool, str]]:
     """Attacks that have to stand in a record and do not, and those that were skipped though they apply.
 
@@ -56,9 +56,9 @@ def missing_attacks(
         Whether it is a fault, and in words what.
     """
     for record in records:
-        if not _whole(record):
+        if not _is_attacked(record):
             continue
-        known = applying(here, record)
+        known = local_method(here, record)
         for name, attack in _expected(suite, record).items():
             own = [leak for leak in record.leaks if leak.attack.name == name]
             pairing = None
@@ -68,10 +68,12 @@ def missing_attacks(
             if not own and (pairing is None or pairing.goals):
                 yield True, f"{record.key}: {name} is missing, an attack that has to stand here"
             elif own and pairing is not None:
-                yield from _undone(record, pairing, own)
+                yield from _unfinished_goals(record, pairing, own)
 
 
-def _undone(record: Record, pairing: Pairing, own: Sequence[Leak]) -> Iterator[tuple[bool, str]]:
+def _unfinished_goals(
+    record: Record, pairing: Pairing, own: Sequence[Leak]
+) -> Iterator[tuple[bool, str]]:
     """Goals of an attack that apply to a record and were not pursued to their end."""
     for goal in sorted(pairing.goals):
         ended = {leak.status: leak.reason for leak in own if leak.goal == goal}
@@ -114,7 +116,7 @@ def built_in(suite: str) -> Suite:
     return load_suite(suite)
 
 
-def _whole(record: Record) -> bool:
+def _is_attacked(record: Record) -> bool:
     """Whether all attacks were let loose on it: it was trained, and is no attacker's own model."""
     return record.status == "ok" and record.cell.shadow is None
 

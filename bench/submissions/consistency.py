@@ -70,7 +70,7 @@ class Labels:
 def contradictions(records: Sequence[Record]) -> Iterator[str]:
     """What cannot be true of a record, whatever its raw guesses."""
     for record in records:
-        yield from (f"{record.key}: {what}" for leak in record.leaks for what in _odd(leak))
+        yield from (f"{record.key}: {what}" for leak in record.leaks for what in _odd_chances(leak))
         cell = record.cell
         known_here = registry.defenses().get(cell.defense.name)
         if known_here and known_here.version == cell.defense.version:
@@ -83,6 +83,6 @@ def contradictions(records: Sequence[Record]) -> Iterator[str]:
                 yield f"{record.key}: says the wrong thing about whether it is defended"
 
 
-def _odd(leak: Leak) -> Iterator[str]:
+def _odd_chances(leak: Leak) -> Iterator[str]:
     if leak.success and not 0 <= leak.success.chance <= leak.ceiling:
         yield f"{name_of(leak)} has a chance of {leak.success.chance}"

@@ -12,7 +12,7 @@ from leakboard.bench.running import methods_again
 from leakboard.bench.tasks import GENERATED, Task, data_folder, listing, load_task
 
 
-class Here:
+class LocalResources:
     """The data and models of the one who verifies; each is loaded once.
 
     Args:
@@ -102,7 +102,7 @@ class Here:
         return None
 
 
-def applying(here: Here, record: Record) -> tuple[Any, Task] | None:
+def local_method(here: LocalResources, record: Record) -> tuple[Any, Task] | None:
     """The defense and the task of a record, by which attacks are paired; None where one is not known."""
     cls = registry.defenses().get(record.cell.defense.name)
     try:

@@ -13,20 +13,20 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from leakboard.bench.contracts import Record, plain
-from leakboard.bench.records import Outcome, compared, from_bytes
+from leakboard.bench.records import Outcome, compare_runs, from_bytes
 from leakboard.bench.running import Reporter
-from leakboard.bench.submissions.cell_process import NotRun, Order, run_apart
+from leakboard.bench.submissions.cell_process import NotRun, Order, run_in_subprocess
 from leakboard.bench.submissions.manifest import Submission, Verified
-from leakboard.bench.submissions.reproduction import Here
+from leakboard.bench.submissions.reproduction import LocalResources
 
 MOST_REASONS = 50
 
 
-class Again:
+class Reruns:
     """Runs `count` cells of a submission again, each for at most so many minutes."""
 
     def __init__(
-        self, count: int, seed: int, reporter: Reporter, here: Here, minutes: float = 60.0
+        self, count: int, seed: int, reporter: Reporter, here: LocalResources, minutes: float = 60.0
     ) -> None:
         self.count, self.seed, self.minutes = count, seed, minutes
         self.reporter, self.here = reporter, here
@@ -36,11 +36,11 @@ class Again:
     ) -> Iterator[tuple[Outcome, str] | Verified]:
         """An outcome and what there is to say for each cell that was run, and why others were not."""
         order, left = self._possible(records)
-        drawn = drawn_from(order, submission.manifest.content, self.seed)[: self.count]
+        drawn = rerun_order(order, submission.manifest.content, self.seed)[: self.count]
         repeated: list[Record] = []
         for record in drawn:
             try:
-                again = run_apart(
+                again = run_in_subprocess(
                     self._order(record, submission, records), self.minutes, self.reporter
                 )
             except NotRun as error:
@@ -48,7 +48,7 @@ class Again:
                 continue
             self.reporter.finished(again, reused=False)
             stated = from_bytes(submission.records[record.key], record.key, record.key)
-            outcome, what = compared(stated, again)
+            outcome, what = compare_runs(stated, again)
             if outcome == "held":
                 repeated.append(record)
             yield outcome, what
@@ -111,7 +111,7 @@ class Again:
         )
 
 
-def drawn_from(records: Sequence[Record], content: str, seed: int) -> list[Record]:
+def rerun_order(records: Sequence[Record], content: str, seed: int) -> list[Record]:
     """The records in the order in which they are run again: defended ones first, else at random.
 
     Args:

@@ -15,12 +15,12 @@ from rich.text import Text
 
 from leakboard.bench.contracts import LeakboardError, Record, Refused, parsed, plain
 from leakboard.bench.records import Corrupt, Outcome, from_bytes
-from leakboard.bench.scoring import FLAGS, flags, rescored
-from leakboard.bench.submissions.archive import opened
+from leakboard.bench.scoring import FLAGS, flags, rescore
+from leakboard.bench.submissions.archive import read_submission
 from leakboard.bench.submissions.completeness import gaps, missing_attacks
 from leakboard.bench.submissions.consistency import Labels, badly_named, contradictions
 from leakboard.bench.submissions.manifest import Submission, Verified
-from leakboard.bench.submissions.reproduction import Here
+from leakboard.bench.submissions.reproduction import LocalResources
 
 MOST_LINES, MOST_KEPT = 50, 1000
 """Lines shown of one kind, and those that are looked for at all."""
@@ -100,7 +100,7 @@ Again = Callable[[Submission, Sequence[Record]], Iterator[tuple[Outcome, str] | 
 """Runs cells once more: outcomes and what there is to say, and at last what it comes to."""
 
 
-def verify(path: Path, again: Again | None = None, here: Here | None = None) -> Report:
+def verify(path: Path, again: Again | None = None, here: LocalResources | None = None) -> Report:
     """Checks a submission.
 
     Args:
@@ -113,14 +113,16 @@ def verify(path: Path, again: Again | None = None, here: Here | None = None) -> 
     """
     report = Report(path)
     try:
-        report.submission = opened(path)
+        report.submission = read_submission(path)
     except Refused as error:
         report.add("file", "refused", [error])
         return report
     return examine(report, again, here)
 
 
-def examine(report: Report, again: Again | None = None, here: Here | None = None) -> Report:
+def examine(
+    report: Report, again: Again | None = None, here: LocalResources | None = None
+) -> Report:
     """The checks behind the container; each runs only where the ones before found nothing wrong."""
     submission = report.submission
     assert submission is not None
@@ -132,14 +134,14 @@ def examine(report: Report, again: Again | None = None, here: Here | None = None
     grouped: dict[str, list[Record]] = {}
     for record in report.records:
         grouped.setdefault(suites[record.key], []).append(record)
-    _attacks(report, grouped, here or Here())
+    _attacks(report, grouped, here or LocalResources())
     missing = chain.from_iterable(gaps(suite, records) for suite, records in grouped.items())
     report.settle("completeness", missing, "every setting has every seed and every attack")
     _rescore(report)
     report.settle("consistency", contradictions(report.records), "records agree with each other")
     report.add("flags", "note", _flagged(report.records))
     report.settle("flags", (), "none")
-    report.add("records", "note", _odd(report.records))
+    report.add("records", "note", _contradictions(report.records))
     if again is None:
         report.add("another run", "note", ["no cell was run again"])
     elif report.sound:
@@ -175,7 +177,7 @@ def _light(record: Record) -> Record:
     )
 
 
-def _attacks(report: Report, grouped: dict[str, list[Record]], here: Here) -> None:
+def _attacks(report: Report, grouped: dict[str, list[Record]], here: LocalResources) -> None:
     """Attacks that have to stand there: missing ones refuse, skipped ones are named."""
     skipped = Counter[str]()
     wrong = list[str]()
@@ -194,7 +196,7 @@ def _rescore(report: Report) -> None:
     numbers, unchecked, labels = 0, set[str](), Labels()
     for record in report.records:
         whole = from_bytes(report.submission.records[record.key], record.key, record.key)
-        found = rescored(whole)
+        found = rescore(whole)
         numbers += found.numbers
         unchecked |= found.unchecked
         report.add("scores", "refused", found.mismatches)
@@ -218,7 +220,7 @@ def _flagged(records: Sequence[Record]) -> Iterator[str]:
     yield from (f"{flag}: {FLAGS[flag]}" for flag in sorted({flag for flag, _ in where}))
 
 
-def _odd(records: Sequence[Record]) -> Iterator[str]:
+def _contradictions(records: Sequence[Record]) -> Iterator[str]:
     ended = Counter(
         f"{leak.attack.name} {leak.status}: {leak.reason}"
         for record in records

@@ -7,4 +7,4 @@ from .suite import Printed as Printed
 from .suite import Suite as Suite
 from .suite import load_suite as load_suite
 from .suite import suite_names as suite_names
-from .writer import written as written
+from .writer import suite_text as suite_text

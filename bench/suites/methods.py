@@ -16,9 +16,9 @@ from typing import Any, Literal, TypeVar
 
 from leakboard.bench.contracts import LeakboardError, TrainSettings, plain
 from leakboard.bench.methods import Attack, Defense, Method, registry
-from leakboard.bench.suites.reader import Loc, Page, shown
+from leakboard.bench.suites.reader import Loc, SuiteReader, format_value
 from leakboard.bench.suites.row import SuiteRow
-from leakboard.bench.suites.yaml_nodes import composed
+from leakboard.bench.suites.yaml_nodes import parse_nodes
 
 ALL = "all"
 MOST_SETTINGS = 1000
@@ -36,25 +36,25 @@ def methods_named(kind: Kind, words: Sequence[Any]) -> tuple[Any, ...]:
     Raises:
         LeakboardError: not YAML, or mistakes as in a suite.
     """
-    page, entries = Page(), []
+    page, entries = SuiteReader(), []
     for i, word in enumerate(words):
         where: Loc = (f"{kind}s", i)
         if not isinstance(word, str):
             entries.append(page.taken(word, where))
             continue
         try:
-            node = composed(word, kind)
+            node = parse_nodes(word, kind)
         except LeakboardError as e:
             raise LeakboardError(
                 f"{kind} '{plain(word, 80)}': expected a name, or 'name: {{parameter: value}}'"
             ) from e
         entries.append(page.plain(node, where) if node else None)
-    found = listed(page, kind, entries or _cheap())
+    found = parse_methods(page, kind, entries or _cheap())
     page.approve()
     return tuple(row.defense for row in found) if kind == "defense" else found
 
 
-def with_all(entries: Sequence[Any]) -> Sequence[Any]:
+def expand_all(entries: Sequence[Any]) -> Sequence[Any]:
     """The word `all` as what it means: every attack but those beside it, and but the costly ones.
 
     The other entries keep their places, by which mistakes are found in the file.
@@ -79,7 +79,7 @@ def _cheap() -> list[str]:
     return [name for name, attack in registry.attacks().items() if not attack.costly]
 
 
-def listed(page: Page, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
+def parse_methods(page: SuiteReader, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
     """The attacks or the rows of a list, grids unfolded; mistakes are noted on the page."""
     known: Mapping[str, type[Method]]
     known = registry.attacks() if kind == "attack" else registry.defenses()
@@ -94,7 +94,7 @@ def listed(page: Page, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
                 loc[:1], f"must be at most {MOST_SETTINGS:,} settings, all grids unfolded"
             )
             break
-        bare, beside = _parted(kind, entry)
+        bare, beside = _split_row(kind, entry)
         trains = _trainings(page, beside.get("train"), (*loc, "train"))
         trials = _keys(page, beside.get("trials", ()), (*loc, "trials"))
         for method, train in product(_methods(page, kind, base, known, bare, loc), trains):
@@ -114,7 +114,7 @@ def listed(page: Page, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(rows if kind == "defense" else found)
 
 
-def _parted(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
+def _split_row(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
     """An entry without what stands beside the name of a defense, and that."""
     if isinstance(entry, SuiteRow):
         return entry.defense, {"train": entry.train, "trials": entry.trials}
@@ -124,30 +124,30 @@ def _parted(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
     return {key: value for key, value in entry.items() if key not in beside}, beside
 
 
-def _trainings(page: Page, given: Any, loc: Loc) -> list[TrainSettings | None]:
+def _trainings(page: SuiteReader, given: Any, loc: Loc) -> list[TrainSettings | None]:
     """What a row sets of its training: one for each combination of the listed values."""
     if given is None or isinstance(given, TrainSettings):
         return [given]
     if not isinstance(given, Mapping) or not given:
-        page.complain(loc, f"expected settings such as {{epochs: 30}}, got {shown(given)}")
+        page.complain(loc, f"expected settings such as {{epochs: 30}}, got {format_value(given)}")
         return [None]
     try:
-        every = unfolded(given)
+        every = unfold(given)
     except ValueError as error:
         page.complain(loc, str(error))
         return [None]
     return [page.build(TrainSettings, each, loc) for each in every]
 
 
-def _keys(page: Page, given: Any, loc: Loc) -> tuple[str, ...]:
+def _keys(page: SuiteReader, given: Any, loc: Loc) -> tuple[str, ...]:
     keys = given if isinstance(given, list | tuple) else [given]
     if not all(isinstance(key, str) and re.fullmatch(r"[0-9a-f]{16}", key) for key in keys):
-        page.complain(loc, f"expected keys of records, each in quotes, got {shown(given)}")
+        page.complain(loc, f"expected keys of records, each in quotes, got {format_value(given)}")
         return ()
     return tuple(keys)
 
 
-def unfolded(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+def unfold(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A grid of settings: one for each combination of the listed values, in the written order.
 
     Raises:
@@ -163,7 +163,7 @@ def unfolded(given: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _methods(
-    page: Page,
+    page: SuiteReader,
     kind: Kind,
     base: type[M],
     known: Mapping[str, type[M]],
@@ -200,16 +200,18 @@ def _methods(
         case _:
             page.complain(
                 loc,
-                f"expected one {kind}, got {shown(entry)}. Write a name, or "
+                f"expected one {kind}, got {format_value(entry)}. Write a name, or "
                 "name: {parameter: value}, with parameters indented deeper than the name.",
             )
 
 
-def _grid(page: Page, cls: type[M], params: Any, loc: Loc) -> Iterator[M]:
+def _grid(page: SuiteReader, cls: type[M], params: Any, loc: Loc) -> Iterator[M]:
     """One method for each combination of the listed values, in the written order."""
     params = {} if params is None else params
     if not isinstance(params, dict):
-        page.complain(loc, f"expected parameters such as {{name: value}}, got {shown(params)}")
+        page.complain(
+            loc, f"expected parameters such as {{name: value}}, got {format_value(params)}"
+        )
         return
     axes = {key: value if isinstance(value, list) else [value] for key, value in params.items()}
     for key, values in axes.items():

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean, plain
 from leakboard.bench.methods import Method
-from leakboard.bench.suites.yaml_nodes import composed_file, fault, scalar
+from leakboard.bench.suites.yaml_nodes import fault, read_nodes, scalar
 
 M = TypeVar("M", bound=BaseModel)
 Loc = tuple[str | int, ...]
@@ -44,7 +44,7 @@ EXPECTED = {
 
 
 @dataclass
-class Page:
+class SuiteReader:
     """A suite that is being read: where everything stands, and what is wrong with it.
 
     Attributes:
@@ -94,7 +94,7 @@ class Page:
         Raises:
             LeakboardError: it cannot be read, is not YAML, or is not a mapping.
         """
-        root = composed_file(path)
+        root = read_nodes(path)
         if not isinstance(root, yaml.MappingNode):
             sort = "a list" if isinstance(root, yaml.SequenceNode) else "a single value"
             raise LeakboardError(
@@ -130,7 +130,7 @@ class Page:
             value = str(node.value) if node.style else scalar(node.value)
             wrong = fault(value) if isinstance(value, str) else None
         except ValueError as e:
-            wrong = f"{e}, got {shown(node.value)}"
+            wrong = f"{e}, got {format_value(node.value)}"
         if wrong is None:
             return value
         self.spoil(loc, wrong)
@@ -156,7 +156,7 @@ class Page:
         elif isinstance(value, Mapping):
             for key in value:
                 if not isinstance(key, str) or fault(key):
-                    self.complain(loc, f"expected a word as key, got {shown(key)}")
+                    self.complain(loc, f"expected a word as key, got {format_value(key)}")
             words = {key: each for key, each in value.items() if isinstance(key, str)}
             return {key: self.taken(each, (*loc, key)) for key, each in words.items()}
         elif isinstance(value, list | tuple | range):
@@ -254,8 +254,8 @@ def _expected(errors: Sequence[ErrorDetails]) -> str:
         EXPECTED.get(e["type"]) or re.sub(r"^\w+ should ", "", e["msg"]) for e in errors
     )
     wanted = " or ".join([first, *(other.removeprefix("be ") for other in others)])
-    return f"must {wanted}, got {shown(errors[0]['input'])}"
+    return f"must {wanted}, got {format_value(errors[0]['input'])}"
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     return "null" if value is None else plain(reprlib.repr(value))

@@ -15,7 +15,7 @@ from leakboard.bench.suites.yaml_nodes import scalar
 LISTS = ("defenses", "attacks")
 
 
-def written(suite: Suite, comment: str = "") -> str:
+def suite_text(suite: Suite, comment: str = "") -> str:
     """The file of a suite: what differs from the defaults, a line for each setting of a method.
 
     Args:

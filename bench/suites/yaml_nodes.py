@@ -15,7 +15,7 @@ LONGEST = 10_000
 """Characters of one value."""
 
 
-def composed_file(path: Path) -> yaml.Node | None:
+def read_nodes(path: Path) -> yaml.Node | None:
     """The root of a file, or None of an empty one.
 
     Raises:
@@ -38,10 +38,10 @@ def composed_file(path: Path) -> yaml.Node | None:
     except UnicodeDecodeError as e:
         line = e.object[: e.start].count(b"\n") + 1
         raise LeakboardError(f"{path}:{line}: is not UTF-8 text; save it as UTF-8") from e
-    return composed(text, str(path))
+    return parse_nodes(text, str(path))
 
 
-def composed(text: str, where: str) -> yaml.Node | None:
+def parse_nodes(text: str, where: str) -> yaml.Node | None:
     """The root of a text, or None of an empty one.
 
     Args:

@@ -35,5 +35,5 @@ from .task import Span as Span
 from .task import Split as Split
 from .task import Task as Task
 from .task import check_spans as check_spans
-from .user_task import OwnTask as OwnTask
 from .user_task import SplitFiles as SplitFiles
+from .user_task import UserTask as UserTask

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from leakboard.bench.contracts import LeakboardError
-from leakboard.bench.tasks.content import content
+from leakboard.bench.tasks.content import read_bytes
 from leakboard.bench.tasks.task import Span, Split, Task
 
 FILES = ("abcd_v1.1.json", "abcd_v1.1.json.gz")
@@ -57,7 +57,7 @@ def abcd(folder: Path) -> Task:
         raise LeakboardError(f"{folder}: expected the authors' file, {' or '.join(FILES)}")
     path = paths[0]
     try:
-        splits = _CONVERSATIONS.validate_json(content(path))
+        splits = _CONVERSATIONS.validate_json(read_bytes(path))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])

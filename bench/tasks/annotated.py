@@ -66,11 +66,11 @@ def _split(table: Table, marks: Marks | None) -> Split:
     texts = tuple(table.column(TEXT))
     if marks is not None:
         check_spans(texts, marks, table.where)
-        marks = tuple(_in_order(table, row, own) for row, own in enumerate(marks, start=1))
+        marks = tuple(_sorted_spans(table, row, own) for row, own in enumerate(marks, start=1))
     return Split(texts, np.zeros(len(texts), np.int64), secrets=marks)
 
 
-def _in_order(table: Table, row: int, spans: Sequence[Span]) -> tuple[Span, ...]:
+def _sorted_spans(table: Table, row: int, spans: Sequence[Span]) -> tuple[Span, ...]:
     ordered = tuple(sorted(spans, key=lambda span: span.start))
     for before, after in pairwise(ordered):
         if after.start < before.end:

@@ -54,7 +54,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Listed:
+class Listing:
     """A line of `leakboard list`."""
 
     name: str
@@ -259,20 +259,20 @@ ENTRIES = (
 
 CATALOGUE = {entry.name: entry for entry in ENTRIES}
 GENERATED = {
-    "reviews": Listed(
+    "reviews": Listing(
         "reviews",
         "Sentiment of reviews from a grammar, needs no download",
         ("gender", "age_band"),
         "generated",
     ),
-    "dialogues": Listed(
+    "dialogues": Listing(
         "dialogues",
         "Language modelling of customer service from a grammar, with names, addresses and numbers "
         "whose places are known; needs no download",
         (),
         "generated",
     ),
-    "replies": Listed(
+    "replies": Listing(
         "replies",
         "Instruction tuning: an agent's answers (the second text, learnt) to customers of `dialogues` (the first); "
         "needs no download",
@@ -282,9 +282,9 @@ GENERATED = {
 }
 
 
-def listing() -> list[Listed]:
+def listing() -> list[Listing]:
     """Every task known by name, generated ones first."""
-    return [*GENERATED.values(), *(_listed(entry) for entry in ENTRIES)]
+    return [*GENERATED.values(), *(_listing(entry) for entry in ENTRIES)]
 
 
 def known_task(name: str) -> str:
@@ -305,7 +305,7 @@ PublicText = Annotated[str, AfterValidator(lambda name: name if name == OWN else
 """Whose split `auxiliary` an attack takes for its public text: that of the task, or of another."""
 
 
-def _listed(entry: Entry) -> Listed:
+def _listing(entry: Entry) -> Listing:
     source = "folder" if entry.hub is None else f"folder or hub: {entry.hub.repo}"
     attributes = tuple(attribute.name for attribute in entry.layout.attributes)
-    return Listed(entry.name, entry.description, attributes, source)
+    return Listing(entry.name, entry.description, attributes, source)

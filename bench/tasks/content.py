@@ -17,7 +17,7 @@ MOST_ROWS, MOST_FIELDS, MOST_COLUMNS = 5_000_000, 12_000_000, 1000
 """Of one table: each field takes 60 bytes besides its characters."""
 
 
-def content(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
     """The whole file, unpacked where its name ends in .gz.
 
     Raises:
@@ -26,7 +26,7 @@ def content(path: Path) -> bytes:
     packed = path.suffix == ".gz"
     try:
         size = path.stat().st_size
-        most = allowed(size) if packed else MOST_BYTES
+        most = byte_limit(size) if packed else MOST_BYTES
         with gzip.open(path) if packed else path.open("rb") as file:
             data: bytes = file.read(most + 1)
     except (OSError, EOFError, zlib.error) as error:
@@ -42,7 +42,7 @@ def content(path: Path) -> bytes:
     return data
 
 
-def allowed(size: int) -> int:
+def byte_limit(size: int) -> int:
     """How many bytes may come out of a packed file of that size."""
     return min(MOST_BYTES, max(FLOOR, RATIO * size))
 

@@ -165,12 +165,12 @@ def replies() -> Task:
     """The task with the splits train, dev, test and auxiliary; what is learnt is `Split.pairs`."""
     splits = {}
     for name, split in dialogues().splits.items():
-        prompts, answers = zip(*map(_parted, split.texts), strict=True)
+        prompts, answers = zip(*map(_split_reply, split.texts), strict=True)
         splits[name] = Split(prompts, np.zeros(len(split), np.int64), answers)
     return Task("replies", (), splits, source="generated")
 
 
-def _parted(dialogue: str) -> tuple[str, str]:
+def _split_reply(dialogue: str) -> tuple[str, str]:
     """The prompt, which ends where the agent is to speak, and the answer."""
     before, _, rest = dialogue.rpartition(AGENT)
     return before + AGENT, rest.split(CUSTOMER)[0].strip()

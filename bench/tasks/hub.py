@@ -66,14 +66,14 @@ def to_table(data: Any, hub: Hub, where: str) -> Table:
             raise LeakboardError(
                 f"{where}: no column '{column}'; it has {', '.join(data.column_names)}"
             )
-        columns[ours] = [_entered(value, path, where) for value in data[column]]
+        columns[ours] = [_nested(value, path, where) for value in data[column]]
     if hub.labels:
-        columns["label"] = [_named(value, hub.labels, where) for value in columns["label"]]
+        columns["label"] = [_label_name(value, hub.labels, where) for value in columns["label"]]
     table = Table(where, {name: _as_text(values) for name, values in columns.items()})
     return table.take([row for row, text in enumerate(table.column("text")) if text.strip()])
 
 
-def _entered(value: Any, path: list[str], where: str) -> Any:
+def _nested(value: Any, path: list[str], where: str) -> Any:
     for key in path:
         # Some versions of a dataset hold the nested record as JSON text.
         try:
@@ -87,7 +87,7 @@ def _entered(value: Any, path: list[str], where: str) -> Any:
     return value
 
 
-def _named(value: Any, labels: tuple[str, ...], where: str) -> str:
+def _label_name(value: Any, labels: tuple[str, ...], where: str) -> str:
     if isinstance(value, str) and value in labels:
         return value
     if isinstance(value, int) and 0 <= value < len(labels):

@@ -13,7 +13,7 @@ from leakboard.bench.tasks.dialogues import dialogues, replies
 from leakboard.bench.tasks.hub import load_hub
 from leakboard.bench.tasks.reviews import reviews
 from leakboard.bench.tasks.task import Task
-from leakboard.bench.tasks.user_task import OwnTask, load_own, read_folder
+from leakboard.bench.tasks.user_task import UserTask, load_user_task, read_folder
 
 VARIABLE = "LEAKBOARD_DATA"
 GENERATORS = {"reviews": reviews, "dialogues": dialogues, "replies": replies}
@@ -21,7 +21,7 @@ READERS = {"abcd": abcd}
 """Datasets whose folder holds their authors' file instead of tables."""
 
 
-def load_task(spec: str | OwnTask, data: Path | None = None, base: Path = Path()) -> Task:
+def load_task(spec: str | UserTask, data: Path | None = None, base: Path = Path()) -> Task:
     """Loads a task.
 
     Args:
@@ -33,8 +33,8 @@ def load_task(spec: str | OwnTask, data: Path | None = None, base: Path = Path()
     Raises:
         LeakboardError: the name is unknown, or the data are missing or wrong.
     """
-    if isinstance(spec, OwnTask):
-        return load_own(spec, base)
+    if isinstance(spec, UserTask):
+        return load_user_task(spec, base)
     if spec in GENERATORS:
         return GENERATORS[spec]()
     if spec not in CATALOGUE:

@@ -113,7 +113,10 @@ def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = Non
     # What a coin decides on: an example, or an author.
     units, called = np.arange(len(train)), "examples"
     if plant.per_author is not None:
-        called, (train, units) = "authors", _by_author(train, plant.per_author, task.name, seed)
+        called, (train, units) = (
+            "authors",
+            _sample_authors(train, plant.per_author, task.name, seed),
+        )
     n_units = len(np.unique(units))
     strange = _strange(task, plant.audit, seed) if plant.candidates == "strange" else None
     if strange is None and plant.audit > n_units:
@@ -124,10 +127,10 @@ def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = Non
     if strange is None:
         thrown = np.sort(rng.permutation(n_units)[: plant.audit])
     else:
-        train, thrown = _beside(train, strange), n_units + np.arange(plant.audit)
+        train, thrown = _concatenate(train, strange), n_units + np.arange(plant.audit)
         units = np.arange(len(train))
     heads = rng.random(plant.audit) < 0.5
-    drawn = _drawn(plant, rng)
+    drawn = _draw_canaries(plant, rng)
     if shadow is not None:
         heads = _coins(plant.audit, seed, shadow)
     audited = np.flatnonzero(np.isin(units, thrown))
@@ -135,14 +138,14 @@ def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = Non
     members = heads[coins]
     kept = np.setdiff1d(np.arange(len(train)), audited[~members])
     texts, where = _sentences(plant, drawn, len(kept))
-    pool = _with(train, texts, list(where.values()))
+    pool = _append(train, texts, list(where.values()))
     rows = np.concatenate([kept, np.arange(len(train), len(pool))])
     splits = {**task.splits, "train": pool.take(rows)}
     changed, candidates = replace(task, splits=splits), train.take(audited)
     return Planted(changed, drawn, where, candidates, members, coins, pool, rows, audited)
 
 
-def _by_author(train: Split, most: int, task: str, seed: int) -> tuple[Split, Ints]:
+def _sample_authors(train: Split, most: int, task: str, seed: int) -> tuple[Split, Ints]:
     """At most so many examples of each author, drawn at random, in their order; [n] whose they are, from 0 on."""
     if train.authors is None:
         raise LeakboardError(
@@ -190,7 +193,7 @@ def _strange(task: Task, n: int, seed: int) -> Split:
     )
 
 
-def _beside(split: Split, more: Split) -> Split:
+def _concatenate(split: Split, more: Split) -> Split:
     """The examples of both, in this order; `more` says of its own what `split` does."""
     return Split(
         (*split.texts, *more.texts),
@@ -214,14 +217,14 @@ def _coins(n: int, seed: int, shadow: int) -> NDArray[np.bool_]:
     return members ^ (shadow % 2 == 1)
 
 
-def written(form: str, secret: int) -> tuple[str, Span]:
+def canary_text(form: str, secret: int) -> tuple[str, Span]:
     """A canary's text, and where in it the digits stand."""
     start = form.index(SLOT)
     span = Span(start, start + DIGITS, "canary")
     return form.replace(SLOT, f"{secret:0{DIGITS}d}"), span
 
 
-def _drawn(plant: Plant, rng: np.random.Generator) -> tuple[Canary, ...]:
+def _draw_canaries(plant: Plant, rng: np.random.Generator) -> tuple[Canary, ...]:
     """All canaries; no secret occurs twice in one sentence."""
     found = []
     for form in range(len(plant.canaries)):
@@ -237,14 +240,14 @@ def _sentences(
     texts: list[str] = []
     where = {}
     for canary in drawn:
-        text, span = written(plant.canaries[canary.form], canary.secret)
+        text, span = canary_text(plant.canaries[canary.form], canary.secret)
         for _ in range(canary.copies):
             where[first + len(texts)] = span
             texts.append(text)
     return texts, where
 
 
-def _with(split: Split, texts: list[str], spans: list[Span]) -> Split:
+def _append(split: Split, texts: list[str], spans: list[Span]) -> Split:
     """The split with more texts behind it; the order of training is drawn anew in every epoch."""
     if not texts:
         return split

@@ -24,7 +24,7 @@ LABELS = ("negative", "positive")
 ATTRIBUTES = {"gender": ("female", "male"), "age_band": ("18-29", "30-54", "55+")}
 AGE_SHARES = (0.35, 0.40, 0.25)
 
-OWN_STYLE = 0.85
+STYLE_SHARE = 0.85
 """How often a style slot that speaks of an attribute speaks of the author's own value."""
 LABEL_NOISE = 0.03
 TYPOS = 0.12
@@ -125,7 +125,7 @@ def _trait(dice: Dice, author: dict[str, str]) -> str:
     if attribute == "neutral":
         return "neutral"
     own = author[attribute]
-    if dice.roll() < OWN_STYLE:
+    if dice.roll() < STYLE_SHARE:
         return own
     return dice.pick([value for value in ATTRIBUTES[attribute] if value != own])
 

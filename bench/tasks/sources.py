@@ -45,7 +45,7 @@ def public_rows(train: Split, private: Sequence[Split], share: float) -> Flags:
     kept[source[n:]], part[inner] = True, True
     whole = np.flatnonzero(~part[source[:n]])
     public = np.zeros(number, bool)
-    public[_drawn(source[whole], kept, train, whole, share)] = True
+    public[_draw_sources(source[whole], kept, train, whole, share)] = True
     # What contains a part is no part itself, or something that decides for both contains it.
     torn = inner[~public[outer] & ~part[outer]]
     public |= part & ~kept
@@ -59,7 +59,7 @@ def shared(public: Split, private: Sequence[Split]) -> Flags:
     return np.isin(source[: len(public)], source[len(public) :])
 
 
-def _drawn(source: Ints, kept: Flags, train: Split, rows: Ints, share: float) -> list[int]:
+def _draw_sources(source: Ints, kept: Flags, train: Split, rows: Ints, share: float) -> list[int]:
     """The sources of some rows that become public: as many as fit, in the order of their hashes."""
     first, sizes = dict[int, int](), np.bincount(source, minlength=len(kept))
     for at, row in zip(source.tolist(), rows.tolist(), strict=True):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean, place, plain, visible
-from leakboard.bench.tasks.content import allowed, check_size, content, too_large
+from leakboard.bench.tasks.content import byte_limit, check_size, read_bytes, too_large
 
 BOM = b"\xef\xbb\xbf"
 CHECKED = 10_000
@@ -114,7 +114,7 @@ def read_table(path: Path) -> Table:
 
 
 def _read_delimited(path: Path, commas: bool) -> Table:
-    data = content(path)
+    data = read_bytes(path)
     if not data.removeprefix(BOM).strip():
         raise LeakboardError(f"{path}: the file is empty; expected a header line and data rows")
     if commas:
@@ -146,7 +146,7 @@ def _read_delimited(path: Path, commas: bool) -> Table:
 
 
 def _read_lines(path: Path) -> Table:
-    data, lines = content(path), list[str]()
+    data, lines = read_bytes(path), list[str]()
     try:
         for line in _lines(data, newline=None):
             if line.strip():
@@ -197,7 +197,7 @@ def _check_parquet(path: Path) -> None:
     from pyarrow import parquet
 
     size = path.stat().st_size
-    most, total = allowed(size), 0
+    most, total = byte_limit(size), 0
     with parquet.ParquetFile(path) as file:
         check_size(path, file.metadata.num_rows, file.metadata.num_columns)
         schema = file.schema_arrow

@@ -29,7 +29,7 @@ class SplitFiles(BaseModel):
     auxiliary: Path | None = None
 
 
-class OwnTask(BaseModel):
+class UserTask(BaseModel):
     """A task that a suite describes: where the file is and which column is what."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -77,7 +77,7 @@ class OwnTask(BaseModel):
         return Layout(self.text, self.text2, label, attributes=attributes, author=self.author)
 
 
-def load_own(task: OwnTask, base: Path) -> Task:
+def load_user_task(task: UserTask, base: Path) -> Task:
     """Reads the task's files; relative paths start at `base`.
 
     Raises:

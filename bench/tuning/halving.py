@@ -119,7 +119,7 @@ def tune(
         raise LeakboardError(f"suite '{suite.name}': nothing in it is trained, or can be")
     seeds, number = _seeds(suite), 0
     while running := [trial for race in races.values() for trial in race.next(number)]:
-        part = _of(suite, running, seeds[number], base)
+        part = _round_suite(suite, running, seeds[number], base)
         own = make_plan(part, data, device, twins=False)
         if console:
             console.print(f"round {number + 1}: {len(own.cells)} trials", highlight=False)
@@ -178,7 +178,7 @@ def _seeds(suite: Suite) -> list[int]:
     return [*suite.seeds, *range(max(suite.seeds) + 1, max(suite.seeds) + 5)]
 
 
-def _of(suite: Suite, trials: Sequence[Trial], seed: int, base: TrainSettings) -> Suite:
+def _round_suite(suite: Suite, trials: Sequence[Trial], seed: int, base: TrainSettings) -> Suite:
     """The suite of one round."""
     rows = [SuiteRow(defense=trial.row.defense, train=trial.settings) for trial in trials]
     small = Recording(examples=1, megabytes=1)

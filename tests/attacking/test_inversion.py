@@ -30,21 +30,21 @@ def test_a_reader_that_is_no_better_than_the_first_is_not_taken():
         return inversion.received(None, base, tokens, 0, rng)
 
     rng = np.random.default_rng(0)
-    assert inversion.best([perfect, same], query, tokens, 1, rng) is perfect
-    assert inversion.best([wrong, perfect], query, tokens, 1, rng) is perfect
+    assert inversion.best_reader([perfect, same], query, tokens, 1, rng) is perfect
+    assert inversion.best_reader([wrong, perfect], query, tokens, 1, rng) is perfect
 
 
 def test_one_auxiliary_text_is_too_few_to_train_and_to_choose():
     tokens = load_tiny("tiny-bert").encode(["not good"], None, 16)
     with pytest.raises(LeakboardError, match="at least 2 auxiliary texts, there are 1"):
-        inversion.divided(tokens, 10, np.random.default_rng(0))
+        inversion.split_public(tokens, 10, np.random.default_rng(0))
 
 
 def test_a_text_that_is_there_again_is_not_held_out_when_it_is_trained_on():
     words = ("the", "food", "was", "good", "not", "service", "film", "and")
     texts = [" ".join(each) for each in itertools.product(words, repeat=3)]
     tokens = load_tiny("tiny-bert").encode([*texts, *texts], None, 16)
-    parts = inversion.divided(tokens, 2000, np.random.default_rng(0))
+    parts = inversion.split_public(tokens, 2000, np.random.default_rng(0))
     known, tried = ({tuple(each.tolist()) for each in part.ids.padded()} for part in parts)
     assert not known & tried
     assert known | tried == {tuple(each.tolist()) for each in tokens.ids.padded()}
@@ -53,5 +53,5 @@ def test_a_text_that_is_there_again_is_not_held_out_when_it_is_trained_on():
 
 def test_texts_of_one_source_are_divided_all_the_same():
     tokens = load_tiny("tiny-bert").encode(["not good"] * 20, None, 16)
-    train, held_out = inversion.divided(tokens, 10, np.random.default_rng(0))
+    train, held_out = inversion.split_public(tokens, 10, np.random.default_rng(0))
     assert (len(train), len(held_out)) == (9, 1)

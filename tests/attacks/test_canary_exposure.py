@@ -58,7 +58,7 @@ def read(monkeypatch):
         assert before == "my id is"
         return [f" {now[-1]}23456 and", "12345", "12a456"][:beams]
 
-    monkeypatch.setattr(canary_exposure, "printed", printed)
+    monkeypatch.setattr(canary_exposure, "beam_search", printed)
     seen = Transcript(
         tuple(
             Message(

@@ -152,7 +152,7 @@ def test_each_round_gives_a_word_to_copy_and_ids_in_the_clear_one_for_all():
     ]
     said = [[5, 9, 9, 8, 7, 6], [4, 9, 8, 8, 6, 6], [4, 3, 8, 8, 7, 6]]
     for channel, kept in ((Channel.REPRESENTATIONS, said), (Channel.TOKENS, said[:1])):
-        arrived = inversion.Arrived(None, base, None, None, channel, 0)
+        arrived = inversion.ReceivedWords(None, base, None, None, channel, 0)
         assert arrived.copied(rounds).T.tolist() == kept
 
 

@@ -11,7 +11,7 @@ from torch import nn
 from leakboard.bench.backbones import precision
 from leakboard.bench.backbones.language import LanguageModel
 from leakboard.bench.backbones.loading import load_backbone
-from leakboard.bench.backbones.precision import CastOnce, cast_once
+from leakboard.bench.backbones.precision import CachedCastLinear, cache_casts
 from leakboard.bench.contracts.settings import TrainSettings
 
 
@@ -37,7 +37,7 @@ def layer_of(trained=False):
 def test_a_frozen_layer_computes_what_autocast_would_and_is_cast_once(casts):
     plain, x = layer_of(), torch.randn(3, 6, requires_grad=True)
     kept = copy.deepcopy(plain)
-    cast_once(nn.ModuleList([kept]))
+    cache_casts(nn.ModuleList([kept]))
     for _ in range(3):
         with torch.autocast("cpu", torch.bfloat16):
             one, other = plain(x), kept(x)
@@ -53,7 +53,7 @@ def test_a_frozen_layer_computes_what_autocast_would_and_is_cast_once(casts):
 def test_a_weight_that_changes_is_cast_again_and_a_trained_one_is_never_kept():
     kept = layer_of()
     kept.bias.data.zero_()
-    cast_once(nn.ModuleList([kept]))
+    cache_casts(nn.ModuleList([kept]))
     x = torch.randn(3, 6)
     with torch.autocast("cpu", torch.bfloat16):
         before = kept(x)
@@ -64,14 +64,14 @@ def test_a_weight_that_changes_is_cast_again_and_a_trained_one_is_never_kept():
         moved.weight.data = torch.zeros(5, 6)
         assert not moved(x).any()
     trained = layer_of(trained=True)
-    cast_once(nn.ModuleList([trained]))
+    cache_casts(nn.ModuleList([trained]))
     assert type(trained) is nn.Linear
-    assert precision.shortened(trained.weight, torch.bfloat16).requires_grad
+    assert precision.cast_weight(trained.weight, torch.bfloat16).requires_grad
 
 
 def test_what_was_cast_where_nothing_is_learnt_is_used_where_something_is():
     kept = layer_of()
-    cast_once(nn.ModuleList([kept]))
+    cache_casts(nn.ModuleList([kept]))
     x = torch.randn(3, 6, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
         with torch.inference_mode():
@@ -84,7 +84,7 @@ def test_a_loaded_model_casts_its_layers_once_and_a_copy_of_it_those_that_are_no
     base = load_backbone("tiny-llama")
 
     def kept(model):
-        return [layer for layer in model.modules() if isinstance(layer, CastOnce)]
+        return [layer for layer in model.modules() if isinstance(layer, CachedCastLinear)]
 
     assert len(kept(base.model)) == 14
     tuned = LanguageModel(base, TrainSettings())

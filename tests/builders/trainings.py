@@ -89,7 +89,7 @@ def trainings_of(defense, task: Task = TEXTS, noise_for=noise, **settings):
         patch.setattr(released, "train", train)
         for module in ("leakboard.bench.defending.private_training", "leakboard.defenses.jft"):
             patch.setattr(f"{module}.sgd", sgd)
-        patch.setattr(dp_sgd, "spent", spent)
+        patch.setattr(dp_sgd, "epsilon_spent", spent)
         patch.setattr(dp_sgd, "noise_for", noise_for)
         patch.setattr(dp_sgd, "profile", lambda *given: ())
         defense.fine_tune(session)

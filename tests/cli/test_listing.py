@@ -43,7 +43,7 @@ def planned(store, *defenses, **fields):
 
 @pytest.fixture(scope="module")
 def listed():
-    return {kind: listing.of_kind(kind, "") for kind in listing.known()}
+    return {kind: listing.kind_table(kind, "") for kind in listing.catalogue()}
 
 
 def words(text):
@@ -96,14 +96,14 @@ def test_list_shows_the_first_sentence_of_a_docstring_and_brackets_as_they_are(m
 
     known = {**registry.defenses(), "odd": Odd}
     monkeypatch.setattr(registry, "defenses", lambda: known)
-    text = shown(listing.of_kind("defenses", "odd"))
+    text = shown(listing.kind_table("defenses", "odd"))
     assert "odd Reads E[i] (i.e. a row) of [bold]. sends:" in text
     assert "source: A [red] paper" in text
 
 
 def test_without_a_kind_all_names_are_shown_on_one_page():
     text = shown(*listing.names(), width=80)
-    for kind, names in listing.known().items():
+    for kind, names in listing.catalogue().items():
         assert f"{kind} ({len(names)})" in text
         assert all(name in text for name in names)
     console = Console(width=80, file=io.StringIO())
@@ -112,27 +112,27 @@ def test_without_a_kind_all_names_are_shown_on_one_page():
 
 
 def test_a_kind_is_a_line_for_each_name():
-    for kind, names in listing.known().items():
+    for kind, names in listing.catalogue().items():
         console = Console(width=80, file=io.StringIO())
-        console.print(listing.of_kind(kind))
+        console.print(listing.kind_table(kind))
         lines = [line.split(" ")[1] for line in console.file.getvalue().splitlines()[2:]]
         assert lines == [name.split(" ")[0] for name in names]
         assert len(lines) < 60
 
 
 def test_a_text_shows_all_about_those_that_hold_it_and_nothing_else():
-    text = shown(listing.of_kind("attacks", "Token"))
+    text = shown(listing.kind_table("attacks", "Token"))
     assert "token-gradient" in text
     assert "reads: activations or gradients or logit-gradients" in text
     assert "eia-nn" not in text  # it says the word, and has another name
-    assert " crt " in shown(listing.of_kind("defenses", "confidential language"))
+    assert " crt " in shown(listing.kind_table("defenses", "confidential language"))
 
 
 def test_an_unknown_kind_or_text_is_told_with_the_nearest():
     with pytest.raises(LeakboardError, match=r"no kind 'defences'. Did you mean 'defenses'"):
-        listing.of_kind("defences")
+        listing.kind_table("defences")
     with pytest.raises(LeakboardError, match=r"nothing holds 'sap-ctl'. Did you mean 'sap-cti'"):
-        listing.of_kind("defenses", "sap-ctl")
+        listing.kind_table("defenses", "sap-ctl")
 
 
 # Plan

@@ -15,7 +15,7 @@ from leakboard.bench.conformance.check import check_defense
 from leakboard.bench.conformance.defense_rules import DefenseRules
 from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.defending import splitting
-from leakboard.bench.defending.splitting import sent_once
+from leakboard.bench.defending.splitting import send_once
 from leakboard.bench.exchange.predictor import Predictor
 from leakboard.bench.exchange.tuned import Tuned
 from leakboard.bench.exchange.wire import Wire
@@ -76,11 +76,11 @@ class TrainsBesideTheWire(SAP):
 
     def fine_tune(self, session):
         def in_clear(session, network, bottom):
-            sent_once(session, network, bottom)
+            send_once(session, network, bottom)
             ids = session.train.ids
             return ids.with_values(network.embeddings.weight[ids.values].detach())
 
-        with mock.patch.object(splitting, "sent_once", in_clear):
+        with mock.patch.object(splitting, "send_once", in_clear):
             return super().fine_tune(session)
 
 

@@ -61,7 +61,7 @@ def audited(kind, monkeypatch):
     # A gradient lowers the score of the label it stands for and raises that of the other.
     signs = np.where(label == 1, 1, -1)
     scores = ((seen_ := torch.stack(seen).sum(0).numpy())[0] - seen_[1]) * signs
-    return one_run.audit(scores, member, *one_run.promised(claim), guesses=[CANARIES // 4])
+    return one_run.audit(scores, member, *one_run.claim_terms(claim), guesses=[CANARIES // 4])
 
 
 def test_the_loop_as_it_is_is_not_accused(monkeypatch):

@@ -11,7 +11,7 @@ from secret_texts import ANNOTATED, RULES, SENTENCE, pieces
 
 from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
 from leakboard.bench.defending import policy_levels
-from leakboard.bench.defending.detectors import Detector, apart, masked
+from leakboard.bench.defending.detectors import Detector, mask_text, merge_overlaps
 from leakboard.bench.tasks.task import Span
 
 
@@ -35,7 +35,11 @@ from leakboard.bench.tasks.task import Span
 def test_each_level_masks_what_the_paper_s_code_masks(pipelines, level, first, second):
     texts = [SENTENCE, RULES, ""]
     found = Detector(name=level, spacy=pipelines["whole"]).detect(texts).spans
-    assert [masked(t, own, "#") for t, own in zip(texts, found, strict=True)] == [first, second, ""]
+    assert [mask_text(t, own, "#") for t, own in zip(texts, found, strict=True)] == [
+        first,
+        second,
+        "",
+    ]
 
 
 def test_a_token_of_an_entity_is_one_span_with_it_and_kinds_are_in_lower_case(pipelines):
@@ -135,14 +139,14 @@ def test_presidio_takes_a_pipeline_by_name_and_refuses_one_without_entities(pipe
 def test_consecutive_masks_become_one_only_across_white_space():
     text = "Ann  Lee, Bo and Cy"
     spans = [Span(0, 3, "a"), Span(5, 8, "a"), Span(10, 12, "b"), Span(17, 19, "c")]
-    assert masked(text, spans) == "<MASK>, <MASK> and <MASK>"
-    assert masked("AnnLee x", [Span(0, 3, "a"), Span(3, 6, "a")]) == "<MASK> x"
-    assert masked(text, []) == text
+    assert mask_text(text, spans) == "<MASK>, <MASK> and <MASK>"
+    assert mask_text("AnnLee x", [Span(0, 3, "a"), Span(3, 6, "a")]) == "<MASK> x"
+    assert mask_text(text, []) == text
 
 
 def test_overlapping_spans_become_one():
     spans = [Span(4, 9, "b"), Span(0, 5, "a"), Span(6, 7, "c"), Span(9, 10, "d")]
-    assert apart(spans) == (Span(0, 9, "a"), Span(9, 10, "d"))
+    assert merge_overlaps(spans) == (Span(0, 9, "a"), Span(9, 10, "d"))
 
 
 def test_exact_returns_the_marked_secrets_and_complains_without_them():

@@ -24,10 +24,10 @@ from peft import LoraConfig, inject_adapter_in_model
 from leakboard.bench.defending import dp_sgd
 from leakboard.bench.defending.dp_sgd import (
     PrivateGradients,
-    check,
+    check_claim,
+    epsilon_spent,
     noise_for,
     poisson_batches,
-    spent,
 )
 
 SETTINGS = [
@@ -232,18 +232,18 @@ def test_epsilon_agrees_with_another_accountant(sigma, rate, steps, delta):
     accountant = pld.PLDAccountant()
     step = events.PoissonSampledDpEvent(rate, events.GaussianDpEvent(sigma))
     known = accountant.compose(step, steps).get_epsilon(delta)
-    assert spent(sigma, rate, steps, delta) == pytest.approx(known, rel=0.02)
+    assert epsilon_spent(sigma, rate, steps, delta) == pytest.approx(known, rel=0.02)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_the_noise_for_an_epsilon_spends_it_and_hardly_less(epsilon):
     sigma = noise_for(epsilon, 1e-5, 0.02, 200)
-    assert 0.98 * epsilon <= spent(sigma, 0.02, 200, 1e-5) <= 1.01 * epsilon
+    assert 0.98 * epsilon <= epsilon_spent(sigma, 0.02, 200, 1e-5) <= 1.01 * epsilon
 
 
 def test_profile_bounds_the_known_curve_of_a_gaussian_from_above_and_hardly():
     sigma, steps = 4.0, 9
-    claimed = dp_sgd.spent(sigma, 1.0, steps, 1e-5)
+    claimed = dp_sgd.epsilon_spent(sigma, 1.0, steps, 1e-5)
     profile = dp_sgd.profile(claimed, 1e-5, sigma, 1.0, steps)
     mu = steps**0.5 / sigma
     assert profile[0] == (claimed, 1e-5)
@@ -254,7 +254,7 @@ def test_profile_bounds_the_known_curve_of_a_gaussian_from_above_and_hardly():
 
 
 def test_missing_secrets_more_rarely_spends_less():
-    spends = [spent(0.8, 0.05 * missed, 200, 1e-5) for missed in (1.0, 0.5, 0.1)]
+    spends = [epsilon_spent(0.8, 0.05 * missed, 200, 1e-5) for missed in (1.0, 0.5, 0.1)]
     assert spends[0] > 1.5 * spends[1] > 1.5 * spends[2]
 
 
@@ -275,15 +275,15 @@ def test_poisson_batches_draw_each_row_by_itself_with_the_rate():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: check(0.0, 1e-5, 100), "epsilon"),
-        (lambda: check(float("inf"), 1e-5, 100), "epsilon"),
-        (lambda: check(1.0, 0.01, 100), "delta"),
-        (lambda: check(1.0, 0.0, 100), "delta"),
+        (lambda: check_claim(0.0, 1e-5, 100), "epsilon"),
+        (lambda: check_claim(float("inf"), 1e-5, 100), "epsilon"),
+        (lambda: check_claim(1.0, 0.01, 100), "delta"),
+        (lambda: check_claim(1.0, 0.0, 100), "delta"),
         (lambda: noise_for(-1, 1e-5, 0.1, 10), "epsilon"),
         (lambda: noise_for(1, 1e-5, 0.0, 10), "sampling rate"),
-        (lambda: spent(1.0, 1.5, 10, 1e-5), "sampling rate"),
-        (lambda: spent(0.0, 0.5, 10, 1e-5), "sigma"),
-        (lambda: spent(1.0, 0.5, 0, 1e-5), "steps"),
+        (lambda: epsilon_spent(1.0, 1.5, 10, 1e-5), "sampling rate"),
+        (lambda: epsilon_spent(0.0, 0.5, 10, 1e-5), "sigma"),
+        (lambda: epsilon_spent(1.0, 0.5, 0, 1e-5), "steps"),
         (lambda: poisson_batches(10, 2.0, 1, np.random.default_rng()), "sampling rate"),
         (lambda: opened(nn.Linear(2, 2), clip=0.0), "clip"),
     ],
@@ -299,4 +299,4 @@ def test_without_opacus_the_extra_is_named(monkeypatch):
 
     monkeypatch.setattr(dp_sgd.importlib, "import_module", absent)
     with pytest.raises(MissingExtra, match=r"leakboard\[dp\]"):
-        spent(1.0, 0.1, 10, 1e-5)
+        epsilon_spent(1.0, 0.1, 10, 1e-5)

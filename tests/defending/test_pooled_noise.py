@@ -12,7 +12,12 @@ from cells import load_tiny
 from scipy.stats import kstest
 
 from leakboard.bench.backbones.ragged import Ragged, Tokens
-from leakboard.bench.defending.pooled_noise import amplified, laplace, rescaled, without_words
+from leakboard.bench.defending.pooled_noise import (
+    amplified_epsilon,
+    drop_words,
+    laplace,
+    rescale_rows,
+)
 
 EPSILON = 0.5
 
@@ -45,17 +50,17 @@ def test_noise_is_drawn_afresh_at_every_call():
 
 def test_scaling_brings_each_text_to_0_and_1_and_undoes_any_scale_and_shift():
     vectors = torch.randn(6, 32, generator=torch.Generator().manual_seed(0))
-    scaled = rescaled(vectors)
+    scaled = rescale_rows(vectors)
     assert (scaled.amin(1) == 0).all()
     torch.testing.assert_close(scaled.amax(1), torch.ones(6))
     factors, shifts = torch.tensor([[3.0]] * 6), torch.arange(6.0)[:, None]
-    torch.testing.assert_close(rescaled(factors * vectors + shifts), scaled)
-    assert (rescaled(torch.ones(1, 4)) == 0).all()  # and no NaN
+    torch.testing.assert_close(rescale_rows(factors * vectors + shifts), scaled)
+    assert (rescale_rows(torch.ones(1, 4)) == 0).all()  # and no NaN
 
 
 def test_dropped_words_leave_the_sequence_and_special_tokens_stay():
     tokens = texts()
-    left = without_words(tokens, 0.3, np.random.default_rng(0))
+    left = drop_words(tokens, 0.3, np.random.default_rng(0))
     kept = left.lengths.float().mean() - 2
     assert abs(kept / 20 - 0.7) < 0.03
     assert len(left.ids.values) == len(left.types) == len(left.special) == left.lengths.sum()
@@ -64,14 +69,14 @@ def test_dropped_words_leave_the_sequence_and_special_tokens_stay():
         own = left.ids.take(torch.tensor([row])).values
         assert (own[1:] > own[:-1]).all()
         assert (own // 22 == row).all()
-    nothing = without_words(tokens, 0.0, np.random.default_rng(0))
+    nothing = drop_words(tokens, 0.0, np.random.default_rng(0))
     assert torch.equal(nothing.ids.values, tokens.ids.values)
 
 
 def test_a_text_without_special_tokens_keeps_a_word():
     ids = Ragged.of([[5, 6, 7], [8]])
     bare = Tokens(ids, torch.zeros(4, dtype=torch.long), torch.zeros(4, dtype=torch.bool))
-    left = without_words(bare, 0.999999, np.random.default_rng(0))
+    left = drop_words(bare, 0.999999, np.random.default_rng(0))
     assert left.lengths.tolist() == [1, 1]
     assert left.ids.values.tolist() == [5, 8]
 
@@ -79,10 +84,10 @@ def test_a_text_without_special_tokens_keeps_a_word():
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 5.0])
 def test_dropout_amplifies_by_the_formula_also_where_the_power_overflows(epsilon):
     for rate in (0.0, 0.1, 0.9):
-        assert amplified(epsilon, rate) == pytest.approx(
+        assert amplified_epsilon(epsilon, rate) == pytest.approx(
             math.log((1 - rate) * math.exp(epsilon) + rate)
         )
-    assert amplified(5000.0, 0.5) == pytest.approx(5000 + math.log(0.5))
+    assert amplified_epsilon(5000.0, 0.5) == pytest.approx(5000 + math.log(0.5))
 
 
 def test_the_public_encoder_is_asked_once_for_the_same_texts(monkeypatch):

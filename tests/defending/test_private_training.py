@@ -87,7 +87,7 @@ def test_rows_alone_are_trained_on_with_their_own_labels_noise_and_clip(monkeypa
 def test_of_a_large_model_few_examples_pass_at_once(monkeypatch):
     session, _ = session_of(DPSGD(), limit=24, train={"epochs": 1, "batch_size": 24})
     longest, base = int(session.train.lengths.max()), session.backbone
-    each = private_training.KEPT * base.blocks * base.width * longest
+    each = private_training.BYTES_PER_STATE * base.blocks * base.width * longest
     passed, longest_of, losses = [], [], released.losses
 
     def noted(network, tokens, labels):
@@ -97,7 +97,7 @@ def test_of_a_large_model_few_examples_pass_at_once(monkeypatch):
 
     monkeypatch.setattr(released, "losses", noted)
     for held, sizes in ((5 * each, [5, 5, 5, 5, 4]), (each // 2, [1] * 24), (99 * each, [8] * 3)):
-        monkeypatch.setattr(private_training, "HELD", held)
+        monkeypatch.setattr(private_training, "FORWARD_BYTES", held)
         passed.clear()
         longest_of.clear()
         private_training.sgd(session, session.trainee(), session.train, torch.arange(24), 1.0, 1.0)
@@ -105,4 +105,4 @@ def test_of_a_large_model_few_examples_pass_at_once(monkeypatch):
         assert longest_of == sorted(longest_of)  # short texts wait for no long ones
     # On a card passes cost more than padding.
     card = dataclasses.replace(session, backbone=dataclasses.replace(base, device="cuda"))
-    assert private_training._at_once(card, session.train) == 99
+    assert private_training._pass_size(card, session.train) == 99

@@ -8,7 +8,7 @@ import torch
 from cells import load_tiny
 from scipy import stats
 
-from leakboard.bench.defending.mechanisms import drawn_words, exponential_weights
+from leakboard.bench.defending.mechanisms import draw_words, exponential_weights
 from leakboard.bench.defending.substitution import words_of
 from leakboard.defenses.custext_plus import CusTextPlus, stop_words
 from leakboard.defenses.santext_plus import SanTextPlus
@@ -42,7 +42,7 @@ def test_draws_follow_the_chances_of_each_word_and_are_made_anew_for_each_place(
         place = torch.searchsorted(torch.tensor([10, 30]), some)
         return among[place], chances[place]
 
-    drawn = drawn_words(ids, weights, np.random.default_rng(0))
+    drawn = draw_words(ids, weights, np.random.default_rng(0))
     for word, own, expected in zip((10, 30), among, chances, strict=True):
         here = drawn[ids == word]
         counts = np.array([(here == each).sum() for each in own])
@@ -56,7 +56,7 @@ def test_draws_follow_the_chances_of_each_word_and_are_made_anew_for_each_place(
 def test_words_beyond_one_look_are_drawn_for_too(monkeypatch):
     monkeypatch.setattr("leakboard.bench.defending.mechanisms.SEARCHED", 2)
     ids = torch.tensor([4, 2, 0, 3, 1, 4])
-    drawn = drawn_words(ids, lambda some: (EVERY, torch.eye(5)[some]), np.random.default_rng(0))
+    drawn = draw_words(ids, lambda some: (EVERY, torch.eye(5)[some]), np.random.default_rng(0))
     assert drawn.tolist() == ids.tolist()
 
 

@@ -55,7 +55,7 @@ def test_fewer_examples_than_a_batch_holds_are_in_every_batch():
     claim = record.claim.parameters
     assert (claim["rate"], claim["steps"]) == (1.0, 3)
     # Google's accountant is asked in test_dp_sgd whether such a σ spends that ε.
-    assert dp_sgd.spent(claim["sigma"], 1.0, 3, claim["delta"]) <= 8 * 1.01
+    assert dp_sgd.epsilon_spent(claim["sigma"], 1.0, 3, claim["delta"]) <= 8 * 1.01
 
 
 def test_it_trains_privately_on_all_examples_as_they_are_or_without_a_budget_plainly():

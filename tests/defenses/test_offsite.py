@@ -17,7 +17,7 @@ from leakboard.bench.exchange import released
 from leakboard.bench.methods.attack import Silent
 from leakboard.bench.methods.knowledge import Held, Knowledge
 from leakboard.bench.scoring.certificates import strengths
-from leakboard.bench.scoring.rescoring import rescored
+from leakboard.bench.scoring.rescoring import rescore
 from leakboard.defenses.offsite import OffsiteTuning, emulated, ends
 
 DEEP = {"model": "tiny-deep-bert"}
@@ -148,7 +148,7 @@ def test_the_record_says_who_is_protected_from_whom(tmp_path):
         own = leak_of(record, "keep-emulator", "dev", "model")
         assert own.channel == Channel.EMULATOR
         assert leak_of(record, "eia-nn", "dev").success.value == 1.0
-        assert rescored(record).mismatches == []
+        assert rescore(record).mismatches == []
     whole = leak_of(records[1], "keep-emulator", "dev", "model")
     assert whole.success.value == records[1].utility.value
     found = strengths(records)

@@ -235,13 +235,13 @@ def test_tokens_are_replaced_by_neighbours_in_the_embeddings_as_they_are_now(bot
 
 
 def test_frozen_bottom_keeps_what_was_sent_of_each_text_at_depth_too(monkeypatch):
-    kept, sent_once = [], splitting.sent_once
+    kept, sent_once = [], splitting.send_once
 
     def noted(*given):
         kept.append(sent_once(*given))
         return kept[-1]
 
-    monkeypatch.setattr(splitting, "sent_once", noted)
+    monkeypatch.setattr(splitting, "send_once", noted)
     seen, _, tokens = sent_by(SAP(eta=40.0))
     (received,), sent = kept, seen.collect(SENT)
     assert received.lengths.tolist() == tokens.lengths.tolist() == sent.lengths.tolist()

@@ -14,7 +14,7 @@ import torch
 from cells import fine_tuned
 from safetensors.numpy import load_file, save_file
 
-from leakboard.bench.conformance.trial import alike
+from leakboard.bench.conformance.trial import same_messages
 from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.transcript import Message, Transcript
@@ -46,7 +46,7 @@ def test_a_transcript_comes_back_as_it_was_written(sent, tiny, tmp_path, monkeyp
     manifest, back = read_transcript(tmp_path / "a", tiny)
     assert manifest == written
     assert len(manifest.files) > 1
-    assert alike(transcript.messages, back.messages)
+    assert same_messages(transcript.messages, back.messages)
     assert back.dropped == transcript.dropped
     assert not any(m.values.flags.writeable for m in back.messages)
 
@@ -207,7 +207,7 @@ def test_rows_and_lengths_of_any_kind_are_written_as_those_of_numpy(tiny, tmp_pa
     (expected,) = one(
         rows=np.array([1, 0]), lengths=np.array([2, 3]), values=np.ones((5, tiny.width), np.float32)
     ).messages
-    assert alike([found], [expected])
+    assert same_messages([found], [expected])
 
 
 def test_a_folder_of_the_first_format_is_still_read(sent, folder, tiny):
@@ -218,7 +218,7 @@ def test_a_folder_of_the_first_format_is_still_read(sent, folder, tiny):
     path.write_text(json.dumps(content))
     manifest, back = read_transcript(folder, tiny)
     assert (manifest.labels, manifest.cut_short, manifest.left_out) == ((), "", {})
-    assert alike(sent["sap"].messages, back.messages)
+    assert same_messages(sent["sap"].messages, back.messages)
 
 
 def test_what_is_missing_is_said_in_the_manifest(sent, tiny, tmp_path):

@@ -33,8 +33,8 @@ def at_once(monkeypatch, done):
     def run(order, minutes, reporter):
         orders.append(order)
         if order.key not in done:
-            done[order.key] = cell_process.run_here(order, reporter)
+            done[order.key] = cell_process.run_order(order, reporter)
         return done[order.key]
 
-    monkeypatch.setattr(rerunning, "run_apart", run)
+    monkeypatch.setattr(rerunning, "run_in_subprocess", run)
     return orders

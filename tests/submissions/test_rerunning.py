@@ -17,16 +17,16 @@ from leakboard.bench.contracts.cell import MethodSpec
 from leakboard.bench.records.store import to_text
 from leakboard.bench.running.reporting import Reporter
 from leakboard.bench.submissions import cell_process, rerunning
-from leakboard.bench.submissions.cell_process import NotRun, Order, run_apart
+from leakboard.bench.submissions.cell_process import NotRun, Order, run_in_subprocess
 from leakboard.bench.submissions.manifest import Verified, accepted
-from leakboard.bench.submissions.reproduction import Here
-from leakboard.bench.submissions.rerunning import Again, drawn_from
+from leakboard.bench.submissions.reproduction import LocalResources
+from leakboard.bench.submissions.rerunning import Reruns, rerun_order
 from leakboard.bench.submissions.verification import verify
 
 
 def verdict(path, count=1, seed=0, minutes=60.0, reporter=None):
-    here = Here()
-    return verify(path, Again(count, seed, reporter or Reporter(), here, minutes), here)
+    here = LocalResources()
+    return verify(path, Reruns(count, seed, reporter or Reporter(), here, minutes), here)
 
 
 class Listening(Reporter):
@@ -51,7 +51,7 @@ def test_defended_cells_are_drawn_before_all_others_and_each_as_often_as_another
     cells += [record("sap", {"eta": 75.0}, seed=seed) for seed in range(4)]
     first = Counter()
     for seed in range(400):
-        order = drawn_from(cells, "content", seed)
+        order = rerun_order(cells, "content", seed)
         assert [r.undefended for r in order] == [False] * 4 + [True] * 4
         first[order[0].key] += 1
     assert len(first) == 4
@@ -60,10 +60,10 @@ def test_defended_cells_are_drawn_before_all_others_and_each_as_often_as_another
 
 def test_the_draw_depends_on_the_seed_and_on_the_records_and_on_nothing_else():
     cells = [record("sap", {"eta": 75.0}, seed=seed) for seed in range(30)]
-    order = drawn_from(cells, "content", 5)
-    assert drawn_from(cells[::-1], "content", 5) == order
-    assert drawn_from(cells, "content", 6) != order
-    assert drawn_from(cells, "other content", 5) != order
+    order = rerun_order(cells, "content", 5)
+    assert rerun_order(cells[::-1], "content", 5) == order
+    assert rerun_order(cells, "content", 6) != order
+    assert rerun_order(cells, "other content", 5) != order
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_what_cannot_be_run_again_is_said_and_not_followed(
     real, monkeypatch, tmp_path, change, expected
 ):
     monkeypatch.delenv("LEAKBOARD_DATA", raising=False)
-    assert Here(tmp_path).obstacle(real[1]) is None
-    assert expected in Here(tmp_path).obstacle(with_key(real[1], **change))
+    assert LocalResources(tmp_path).obstacle(real[1]) is None
+    assert expected in LocalResources(tmp_path).obstacle(with_key(real[1], **change))
 
 
 # What came of it
@@ -142,7 +142,7 @@ def test_no_more_cells_are_started_than_were_asked_for(real, tmp_path, monkeypat
         started.append(minutes)
         raise NotRun("it was not done after 3 minutes; give --minutes")
 
-    monkeypatch.setattr(rerunning, "run_apart", endless)
+    monkeypatch.setattr(rerunning, "run_in_subprocess", endless)
     report = verdict(sent(tmp_path / "a.zip", real), count=1, minutes=3)
     assert started == [3]
     assert report.sound
@@ -189,7 +189,7 @@ def test_a_cell_ends_with_its_time_and_leaves_no_process(real):
     # Those that draw figures, of a test before, stay.
     before, start = set(multiprocessing.active_children()), time.monotonic()
     with pytest.raises(NotRun, match=r"not done after 0\.001 minutes; give --minutes"):
-        run_apart(order_of(real[1]), 0.001, Reporter())
+        run_in_subprocess(order_of(real[1]), 0.001, Reporter())
     assert time.monotonic() - start < 5
     assert set(multiprocessing.active_children()) <= before
 
@@ -197,7 +197,7 @@ def test_a_cell_ends_with_its_time_and_leaves_no_process(real):
 def test_a_process_that_dies_is_a_reason_and_no_error(monkeypatch):
     monkeypatch.setattr(cell_process, "get_context", lambda _: Dying)
     with pytest.raises(NotRun, match=r"its process died \(code 9\)"):
-        run_apart(None, 1, Reporter())
+        run_in_subprocess(None, 1, Reporter())
 
 
 class Dying:

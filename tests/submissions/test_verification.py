@@ -21,7 +21,7 @@ from submitted import (
 
 from leakboard.bench.contracts.threat import Goal
 from leakboard.bench.records.store import to_text
-from leakboard.bench.scoring.rescoring import rescored
+from leakboard.bench.scoring.rescoring import rescore
 from leakboard.bench.submissions.completeness import gaps
 
 
@@ -81,7 +81,7 @@ def test_labels_that_would_fill_the_memory_are_not_scored():
         ("AUC (sign-free)", huge | {"truth": [0, 10**9]}),
     ):
         lied = leak(raw=values, **label).model_copy(update={"metric": metric})
-        (mismatch,) = rescored(record(leaks=[lied], utility=None)).mismatches
+        (mismatch,) = rescore(record(leaks=[lied], utility=None)).mismatches
         assert str(mismatch.recomputed).startswith("nothing")
 
 

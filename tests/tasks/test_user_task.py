@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.suites.suite import load_suite
 from leakboard.bench.tasks.loading import load_task
-from leakboard.bench.tasks.user_task import OwnTask, SplitFiles
+from leakboard.bench.tasks.user_task import SplitFiles, UserTask
 
 TEXTS = [f'note {i}, "as written"' for i in range(200)]
 MANY = "".join(f"row {i}\tb\n" for i in range(99))
@@ -20,7 +20,7 @@ MANY = "".join(f"row {i}\tb\n" for i in range(99))
 
 def own(folder, name, content, **fields):
     (folder / name).write_text(content, "utf-8")
-    return load_task(OwnTask(name="mine", path=name, **fields), base=folder)
+    return load_task(UserTask(name="mine", path=name, **fields), base=folder)
 
 
 def test_lines_a_table_of_texts_and_a_table_without_its_labels_give_one_task(tmp_path):
@@ -87,7 +87,7 @@ def test_own_csv_tsv_and_parquet_of_one_content_give_one_hash(tmp_path):
     write(tmp_path, "notes", lines, "\t".join(frame.columns))
     frame.replace({"": None}).to_parquet(tmp_path / "notes.parquet")
     tasks = [
-        load_task(OwnTask(path=f"notes.{suffix}", **OWN), base=tmp_path)
+        load_task(UserTask(path=f"notes.{suffix}", **OWN), base=tmp_path)
         for suffix in ("csv", "tsv", "parquet")
     ]
     assert len({task.hash for task in tasks}) == 1
@@ -99,7 +99,7 @@ def test_own_csv_tsv_and_parquet_of_one_content_give_one_hash(tmp_path):
 
 def test_own_file_is_cut_by_text_so_that_equal_texts_share_a_split(tmp_path):
     pd.concat([own_rows(), own_rows()]).to_csv(tmp_path / "notes.csv", index=False)
-    task = load_task(OwnTask(path="notes.csv", **OWN), base=tmp_path)
+    task = load_task(UserTask(path="notes.csv", **OWN), base=tmp_path)
     whole = Counter(text for split in task.splits.values() for text in split.texts)
     assert set(whole.values()) == {2}
     for split in task.splits.values():
@@ -110,9 +110,9 @@ def test_own_file_is_cut_by_text_so_that_equal_texts_share_a_split(tmp_path):
 def test_own_folder_and_own_mapping_agree(tmp_path):
     for split, n in (("train", 50), ("dev", 20)):
         write(tmp_path / "mine", split, rows_of(n, len(split)))
-    folder = load_task(OwnTask(name="mine", path="mine"), base=tmp_path)
+    folder = load_task(UserTask(name="mine", path="mine"), base=tmp_path)
     files = {"train": "mine/train.tsv", "dev": "mine/dev.tsv"}
-    mapping = load_task(OwnTask(name="mine", path=SplitFiles(**files)), base=tmp_path)
+    mapping = load_task(UserTask(name="mine", path=SplitFiles(**files)), base=tmp_path)
     assert folder.hash == mapping.hash
     assert set(folder.splits) == {"train", "dev", "auxiliary"}
 
@@ -134,13 +134,13 @@ def test_faulty_own_task_says_what_is_wrong(tmp_path, change, message):
     own_rows(3).to_csv(tmp_path / "few.csv", index=False)
     (tmp_path / "notes.xlsx").write_bytes(b"x")
     (tmp_path / "fake.parquet").write_bytes(b"x")
-    task = OwnTask(**(OWN | {"path": "notes.csv"} | change))
+    task = UserTask(**(OWN | {"path": "notes.csv"} | change))
     assert message in failure(None, task, base=tmp_path)
 
 
 def test_own_csv_with_a_ragged_line_names_it(tmp_path):
     (tmp_path / "notes.csv").write_text('text,label\n"a, b",x\nc\n')
-    task = OwnTask(name="notes", path="notes.csv")
+    task = UserTask(name="notes", path="notes.csv")
     assert "notes.csv, line 3: 1 fields" in failure(None, task, base=tmp_path)
 
 
@@ -149,4 +149,4 @@ def test_own_csv_with_a_ragged_line_names_it(tmp_path):
 )
 def test_own_task_refuses_taken_names_and_unknown_keys(fields):
     with pytest.raises(ValidationError):
-        OwnTask(**({"name": "mine", "path": "x.csv"} | fields))
+        UserTask(**({"name": "mine", "path": "x.csv"} | fields))
