@@ -1,11 +1,13 @@
-"""A suite as the text of a file, which means the same when it is read."""
+"""Suites as the text of a YAML file, which means the same when it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
 from typing import Any
 
-import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from leakboard.bench.methods import Method
 from leakboard.bench.suites.row import SuiteRow
@@ -16,65 +18,67 @@ LISTS = ("defenses", "attacks")
 
 
 def suite_text(suite: Suite, comment: str = "") -> str:
-    """The file of a suite: what differs from the defaults, a line for each setting of a method.
+    """The file of a suite: what differs from the defaults, one line for each setting of a method.
 
     Args:
-        comment: stands above it.
+        comment: text for the head of the file, without `#`.
     """
-    told = suite.model_dump(mode="json", exclude=set(LISTS), exclude_unset=True)
-    told = {key: value for key, value in told.items() if value not in (None, "")}
-    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
-    lines += [f"{key}: {_flow(_alone(value))}" for key, value in told.items()]
-    lines += ["defenses:", *(line for row in suite.defenses for line in _row(row))]
-    attacks = [f"  - {_method(attack)}" for attack in suite.attacks]
-    return "\n".join([*lines, "attacks:" if attacks else "attacks: []", *attacks]) + "\n"
-
-
-def _row(row: SuiteRow) -> Iterator[str]:
-    name = _method(row.defense)
-    # A name alone is a word, below which nothing stands.
-    yield (
-        f"  - {name}:" if name == row.defense.name and (row.train or row.trials) else f"  - {name}"
+    values = suite.model_dump(mode="json", exclude=set(LISTS), exclude_unset=True)
+    document = CommentedMap(
+        {key: _node(_unwrap(value)) for key, value in values.items() if value not in (None, "")}
     )
+    document["defenses"] = [_row(row) for row in suite.defenses]
+    document["attacks"] = [_method(attack) for attack in suite.attacks]
+    if comment:
+        document.yaml_set_start_comment(comment)
+    writer = YAML()
+    writer.width = 2**20
+    writer.indent(mapping=2, sequence=4, offset=2)
+    text = io.StringIO()
+    writer.dump(document, text)
+    return text.getvalue()
+
+
+def _row(row: SuiteRow) -> Any:
+    method = _method(row.defense)
+    settings: dict[str, Any] = {}
     if row.train:
-        yield f"    train: {_flow(row.own)}"
+        settings["train"] = _node(row.own)
     if row.trials:
-        yield f"    trials: {_flow(list(row.trials))}"
+        settings["trials"] = _node(list(row.trials))
+    if not settings:
+        return method
+    # A name without parameters is then the key of an empty mapping.
+    return CommentedMap({**(method if isinstance(method, dict) else {method: None}), **settings})
 
 
-def _method(method: Method) -> str:
-    given = method.model_dump(mode="json", exclude_unset=True)
-    return f"{method.name}: {_flow(given)}" if given else method.name
+def _method(method: Method) -> Any:
+    parameters = method.model_dump(mode="json", exclude_unset=True)
+    return CommentedMap({method.name: _node(parameters)}) if parameters else method.name
 
 
-def _alone(value: Any) -> Any:
-    """A list of one as what is in it: nobody writes `seeds: [0]`."""
+def _unwrap(value: Any) -> Any:
+    """The only entry of a list in place of the list: nobody writes `seeds: [0]`."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _flow(value: Any) -> str:
-    text = yaml.dump(
-        value,
-        Dumper=_Ours,
-        default_flow_style=True,
-        sort_keys=False,
-        allow_unicode=True,
-        width=2**20,
-    )
-    return str(text).removesuffix("\n").removesuffix("\n...")
+def _node(value: Any) -> Any:
+    """A value in flow style; words that a suite would read as numbers, such as 1e3, are quoted."""
+    if isinstance(value, str):
+        return DoubleQuotedScalarString(value) if _is_number(value) else value
+    if not isinstance(value, dict | list):
+        return value
+    node: Any
+    if isinstance(value, dict):
+        node = CommentedMap({key: _node(each) for key, each in value.items()})
+    else:
+        node = CommentedSeq([_node(each) for each in value])
+    node.fa.set_flow_style()
+    return node
 
 
-class _Ours(yaml.SafeDumper):
-    """Quotes the words that suites read as numbers and YAML does not, such as 1e3."""
-
-
-def _word(dumper: _Ours, text: str) -> yaml.ScalarNode:
+def _is_number(word: str) -> bool:
     try:
-        same = scalar(text) == text
+        return scalar(word) != word
     except ValueError:
-        same = False
-    style = None if same else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
-
-
-_Ours.add_representer(str, _word)
+        return True

@@ -136,7 +136,7 @@ class Other(NoDefense):
         ([3], "defenses[0]: expected one defense, got 3."),
         (
             [{SAP: {}}],
-            "defenses[0]: expected a word as key, got <class 'leakboard.defenses.sap.SAP'>",
+            "defenses[0]: expected a word as key, got the class SAP",
         ),
         ([], "defenses: must be a list with at least one entry, got []"),
     ],
