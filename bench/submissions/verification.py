@@ -96,11 +96,11 @@ class Report:
         yield Text(f"{plain(about)}: {len(self.records)} records, {word}", "bold")
 
 
-Again = Callable[[Submission, Sequence[Record]], Iterator[tuple[Outcome, str] | Verified]]
+Rerun = Callable[[Submission, Sequence[Record]], Iterator[tuple[Outcome, str] | Verified]]
 """Runs cells once more: outcomes and what there is to say, and at last what it comes to."""
 
 
-def verify(path: Path, again: Again | None = None, here: LocalResources | None = None) -> Report:
+def verify(path: Path, again: Rerun | None = None, here: LocalResources | None = None) -> Report:
     """Checks a submission.
 
     Args:
@@ -121,7 +121,7 @@ def verify(path: Path, again: Again | None = None, here: LocalResources | None =
 
 
 def examine(
-    report: Report, again: Again | None = None, here: LocalResources | None = None
+    report: Report, again: Rerun | None = None, here: LocalResources | None = None
 ) -> Report:
     """The checks behind the container; each runs only where the ones before found nothing wrong."""
     submission = report.submission
