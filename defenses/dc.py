@@ -31,7 +31,6 @@ class DistanceCorrelation(Defense):
     )
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
     knob: ClassVar[str | None] = "weight"
-    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#e69f00"
     marker: ClassVar[str] = "s"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {

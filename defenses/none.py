@@ -20,7 +20,6 @@ class NoDefense(Defense):
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS | {Channel.MODEL}
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     version: ClassVar[int] = 2
-    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#222222"
     marker: ClassVar[str] = "*"
 

@@ -34,7 +34,6 @@ class P3EFT(Defense):
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     knob: ClassVar[str | None] = "weight"
-    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#d55e00"
     marker: ClassVar[str] = "D"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {

@@ -46,7 +46,6 @@ class SAP(Defense):
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     knob: ClassVar[str | None] = "eta"
     switch: ClassVar[str | None] = "eta"
-    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#0072b2"
     marker: ClassVar[str] = "o"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {

@@ -13,7 +13,14 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
 
 from leakboard.bench.backbones import Backbone, Ragged, Tokens, by_length
-from leakboard.bench.contracts import Channel, Goal, Guess, LeakboardError, TrainSettings, Transcript
+from leakboard.bench.contracts import (
+    Channel,
+    Goal,
+    Guess,
+    LeakboardError,
+    TrainSettings,
+    Transcript,
+)
 from leakboard.bench.exchange import Loop
 from leakboard.bench.methods import Auxiliary, Defense, Knowledge, Query
 from leakboard.bench.tasks import Split, public_rows

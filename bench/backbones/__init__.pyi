@@ -24,7 +24,6 @@ from .lora import adapted as adapted
 from .neighbours import CHUNK as CHUNK
 from .neighbours import Neighbours as Neighbours
 from .network import Network as Network
-from .network import Seat as Seat
 from .next_token import chunks as chunks
 from .next_token import computed_in as computed_in
 from .prompted import Prompted as Prompted
@@ -32,9 +31,3 @@ from .ragged import Ragged as Ragged
 from .ragged import Tokens as Tokens
 from .short import computing as computing
 from .short import shortened as shortened
-from .stacked import Joined as Joined
-from .stacked import Part as Part
-from .stacked import Pass as Pass
-from .stacked import Share as Share
-from .stacked import Stacked as Stacked
-from .stacked import weights_of as weights_of

@@ -140,12 +140,6 @@ def run(
     attempts: Annotated[
         int, typer.Option(min=1, help="Tries for a cell at which its process dies.")
     ] = 2,
-    stack: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="K", help="Up to K cells over one model at once, in joint passes."
-        ),
-    ] = 1,
     log_to: Annotated[
         str | None,
         typer.Option(
@@ -170,7 +164,7 @@ def run(
     from leakboard.bench.running import Engine
     from leakboard.leaderboards.terminal import ending
 
-    engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts, stack)
+    engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts)
 
     if (suite is None) == (record is None):
         raise LeakboardError("give a SUITE, or --record KEY, and not both")

@@ -9,7 +9,14 @@ from functools import cached_property
 
 from leakboard.bench.backbones import Backbone
 from leakboard.bench.conformance.rules import Broken, Rules, Unfit, rule
-from leakboard.bench.conformance.trial import EXAMPLES, Trial, alike, copied, fingerprint, undefended
+from leakboard.bench.conformance.trial import (
+    EXAMPLES,
+    Trial,
+    alike,
+    copied,
+    fingerprint,
+    undefended,
+)
 from leakboard.bench.contracts import (
     Channel,
     Goal,

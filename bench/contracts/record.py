@@ -86,8 +86,7 @@ class Provenance(Part):
     workers: int = 1
     """How many cells ran at once on the machine; with more than one, seconds compare with nothing."""
     stacked: int = 1
-    """How many cells shared a pass through the model, at most; with more than one, numbers agree with
-    those of the cell by itself to the rounding of float32 sums."""
+    """Cells that shared one pass through the model; above 1 only in records of versions up to 0.2.0."""
     platform: str
     trials: tuple[str, ...] = ()
     """Keys of the records of all trials by which the settings of training were chosen, on held-out training

@@ -32,7 +32,6 @@ class Substituting(Defense):
     )
     knob: ClassVar[str | None] = "epsilon"
     switch: ClassVar[str | None] = "epsilon"
-    stacks: ClassVar[bool] = True
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.INVERSION})
 
     epsilon: Epsilon

@@ -8,7 +8,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from leakboard.bench.backbones import LanguageModel, Network, Ragged, Tokens, by_length, chunks, per_token
+from leakboard.bench.backbones import (
+    LanguageModel,
+    Network,
+    Ragged,
+    Tokens,
+    by_length,
+    chunks,
+    per_token,
+)
 from leakboard.bench.exchange.predictor import Predictor
 from leakboard.bench.exchange.session import Session
 from leakboard.bench.exchange.tuned import Tuned

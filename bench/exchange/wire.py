@@ -12,7 +12,15 @@ import torch
 from torch import Tensor
 
 from leakboard.bench.backbones import Ragged
-from leakboard.bench.contracts import Channel, Envelope, Ints, LeakboardError, Message, Party, Transcript
+from leakboard.bench.contracts import (
+    Channel,
+    Envelope,
+    Ints,
+    LeakboardError,
+    Message,
+    Party,
+    Transcript,
+)
 from leakboard.bench.exchange.spill import Spill
 
 Payload = TypeVar("Payload", Tensor, Ragged)

@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from leakboard.bench.contracts import Channel, Ints, LeakboardError, Message, Transcript, as_ints, form
+from leakboard.bench.contracts import (
+    Channel,
+    Ints,
+    LeakboardError,
+    Message,
+    Transcript,
+    as_ints,
+    form,
+)
 
 IDS, MASK = "input_ids", "attention_mask"
 """What tokenisers and models of transformers call them."""

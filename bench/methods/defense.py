@@ -54,9 +54,6 @@ class Defense(Method, ABC):
     """Whether the token ids that it sends, if any, are others than those of the texts."""
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification"})
     """What it can train a model for."""
-    stacks: ClassVar[bool] = False
-    """Whether passes of its network may be made together with those of other cells: nothing then hooks
-    into its blocks, and all that trains there is LoRA. Such cells gain by `run --stack`."""
     circumstances: ClassVar[frozenset[str]] = frozenset()
     """Parameters that say what befalls the defense, not what its user chooses: boards take the worst."""
 

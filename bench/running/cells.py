@@ -122,7 +122,6 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
             backbone.device,
             scene.workers,
             fingerprint(scene.secret),
-            scene.place.widest if scene.place else 1,
             scene.planned.trials,
         ),
     )

@@ -27,7 +27,6 @@ class Engine:
         gpu_memory: GiB that a cell takes of a GPU; so many cells share one as fit (Ray only).
         shard: part i of n of the plan, counted from 1, for the jobs of an array that share a folder.
         attempts: how often a cell is tried at which its process dies; then a record says so.
-        stack: cells over one model whose passes through it are made together, in one process.
 
     Raises:
         LeakboardError: numbers that make no sense, or that do not go together.
@@ -38,16 +37,10 @@ class Engine:
     gpu_memory: float | None = None
     shard: tuple[int, int] | None = None
     attempts: int = 2
-    stack: int = 1
 
     def __post_init__(self) -> None:
-        if min(self.workers, self.attempts, self.stack) < 1:
-            raise LeakboardError("workers, attempts and stack must be whole numbers from 1 on")
-        if self.stack > 1 and (self.ray is not None or self.workers > 1):
-            raise LeakboardError(
-                "--stack runs its cells in one process; leave --workers and --ray out, and start one "
-                "run for each GPU with the same --out"
-            )
+        if min(self.workers, self.attempts) < 1:
+            raise LeakboardError("workers and attempts must be whole numbers of at least 1")
         if self.ray is not None and self.workers > 1:
             raise LeakboardError("--ray places the cells itself; leave --workers out")
         if self.gpu_memory is not None and (self.ray is None or self.gpu_memory <= 0):
@@ -81,7 +74,7 @@ class Engine:
         check_locks(store.folder)
         plan = replace(plan, secret=secret_of(store, reporter))
         if self.ray is None and self.workers == 1:
-            return Runner(plan, store, reporter, transcripts, stack=self.stack).run()
+            return Runner(plan, store, reporter, transcripts).run()
         job = Job(
             suite=plan.suite,
             data=data,

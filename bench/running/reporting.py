@@ -29,8 +29,7 @@ between them, such as measuring utility, is not told step by step."""
 
 
 class Reporter:
-    """Shows nothing. A front end overrides what it wants to hear of; lanes count the workers from 0,
-    or the cells of a stack."""
+    """Shows nothing. A front end overrides the events that it shows; `lane` counts the workers from 0."""
 
     def started(self, planned: Planned, lane: int = 0) -> None:
         """A worker has begun with a cell."""

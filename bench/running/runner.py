@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from leakboard.bench.contracts import (
 )
 from leakboard.bench.methods import spec_of
 from leakboard.bench.records import Corrupt, Store
+from leakboard.bench.running.cells import run_cell
 from leakboard.bench.running.failures import failed
 from leakboard.bench.running.inputs import Inputs, Public, public_of
 from leakboard.bench.running.pairing import Pairing
@@ -25,26 +24,11 @@ from leakboard.bench.running.plan import Plan, Planned
 from leakboard.bench.running.reporting import Reporter
 from leakboard.bench.running.scene import Scene
 from leakboard.bench.running.shadows import with_shadows
-from leakboard.bench.running.together import fitting, run_together
 
 FINAL = {"ok", "diverged", "skipped"}
 """Statuses that running again would not change; other cells are tried again."""
 SHORTEST, LONGEST = 0.05, 2.0
 """Seconds between two looks for cells that others are at."""
-
-
-@dataclass(frozen=True)
-class _Work:
-    """A cell that has to be run.
-
-    Attributes:
-        earlier: its record so far, to which attacks are added.
-        idle: leaks of attacks that cannot start yet.
-    """
-
-    scene: Scene
-    earlier: Record | None
-    idle: list[Leak]
 
 
 @dataclass
@@ -56,7 +40,6 @@ class Runner:
         since: when the run began, by the clock of the store; what failed after that is not tried again.
         first: the number of the cell to begin with; workers of one run begin at different ones.
         workers: how many processes of the run share the machine.
-        stack: so many cells that fit together run at once, in joint passes through their model.
     """
 
     plan: Plan
@@ -66,7 +49,6 @@ class Runner:
     since: float | None = None
     first: int = 0
     workers: int = 1
-    stack: int = 1
     _last: tuple[tuple[Any, ...], Inputs] | None = None
     _public: dict[tuple[str, str, int], Public] = field(default_factory=dict)
 
@@ -86,15 +68,14 @@ class Runner:
             # A plan may hold a cell without the shadow models that it needs.
             ahead = {planned.cell.key for planned in left}
             waiting = []
-            for i, planned in enumerate(left):
-                if planned.cell.key in done:  # it fitted to one before it
-                    continue
-                if not ahead & set(planned.needs):
-                    rest = [p for p in left[i + 1 :] if not ahead & set(p.needs)]
-                    done |= self._claimed(planned, [p for p in rest if p.cell.key not in done])
-                    ahead -= done.keys()
-                if planned.cell.key in ahead:
+            for planned in left:
+                key = planned.cell.key
+                record = None if ahead & set(planned.needs) else self._claimed(planned)
+                if record is None:
                     waiting.append(planned)
+                else:
+                    done[key] = record
+                    ahead.discard(key)
             if len(waiting) == len(left):
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST)
@@ -105,36 +86,14 @@ class Runner:
 
     def one(self, planned: Planned) -> Record:
         """The record of one cell, which is waited for where somebody else is at it."""
-        while not (records := self._claimed(planned)):
+        while (record := self._claimed(planned)) is None:
             time.sleep(LONGEST)
-        return records[planned.cell.key]
+        return record
 
-    def _claimed(self, planned: Planned, others: Sequence[Planned] = ()) -> dict[str, Record]:
-        """The cell's record by its key, run if need be, or none while another process is at it.
-
-        Args:
-            others: of which those that fit are run along, and have their records there, too.
-        """
-        records: dict[str, Record] = {}
-        works: list[_Work] = []
-        with ExitStack() as locks:
-            labels = self.plan.tasks[planned.cell.data_hash].labels
-            joined = fitting(planned, others) if self.stack > 1 and labels else []
-            for one in [planned, *joined]:
-                if not locks.enter_context(self.store.claim(one.cell.key)):
-                    found = None
-                else:
-                    found = self._prepared(one, len(works))
-                if isinstance(found, Record):
-                    records[one.cell.key] = found
-                elif found is not None:
-                    works.append(found)
-                # Whoever is alone has no use for others, and theirs is no reason to be done before.
-                if not works or len(works) == self.stack:
-                    break
-            for record in self._ran(works):
-                records[record.key] = record
-        return records
+    def _claimed(self, planned: Planned) -> Record | None:
+        """The cell's record, after running it if necessary; None while another process holds its lock."""
+        with self.store.claim(planned.cell.key) as mine:
+            return self._completed(planned) if mine else None
 
     def missing(self, planned: Planned) -> tuple[Record | None, list[Pairing]]:
         """What stands in the store for a cell, and the attacks it still lacks.
@@ -153,47 +112,43 @@ class Runner:
             return None, list(planned.pairings)
         return record, lacking(planned, record, retry)
 
-    def _prepared(self, planned: Planned, lane: int) -> Record | _Work:
-        """The cell's record, where there is nothing to run for it; else what there is to do."""
+    def _completed(self, planned: Planned) -> Record:
+        """The cell's record with all its attacks; the cell is run for those that it lacks."""
         earlier, pairings = self.missing(planned)
-        self.reporter.started(planned, lane)
+        self.reporter.started(planned)
         if earlier is not None and not pairings:
             self.reporter.finished(earlier, reused=True)
             return earlier
         ready, idle = with_shadows(replace(planned, pairings=tuple(pairings)), self.store.read)
-        if earlier is not None and not any(pairing.goals for pairing in ready.pairings):
-            # Nothing to attack with, so nothing to train for: the reasons are added to the record.
+        # Without an attack that can start, the cell need not be trained: only the reasons are recorded.
+        reused = earlier is not None and not any(pairing.goals for pairing in ready.pairings)
+        if earlier is not None and reused:
             reasons = [leak for pairing in ready.pairings for leak in pairing.skipped()]
             record = earlier.model_copy(update={"leaks": [*reasons, *idle]}).merged(earlier)
-            self.store.write(record)
-            self.reporter.finished(record, reused=True)
-            return record
-        backbone = self.plan.backbones[planned.cell.model_hash]
-        inputs, secret = self._inputs(ready), self.plan.secret
-        track = partial(self.reporter.track, lane=lane)
-        return _Work(Scene(ready, inputs, backbone, track, self.workers, secret), earlier, idle)
-
-    def _ran(self, works: Sequence[_Work]) -> list[Record]:
-        """The records of cells that lack theirs, run together where there are several."""
-
-        def written(number: int, record: Record) -> Record:
-            return self._written(works[number], record)
-
-        scenes = [work.scene for work in works]
-        return run_together(scenes, self.transcripts, self.reporter.warned, written)
-
-    def _written(self, work: _Work, record: Record) -> Record:
-        """What becomes of a cell's record beside an earlier one; it is in the store."""
-        if record.status == "ok":
-            record = record.model_copy(update={"leaks": [*record.leaks, *work.idle]})
-        if work.earlier is not None:
-            if record.status != "ok":  # what was measured before still stands
-                record = _unfinished(work.earlier, record, work.scene.planned.pairings)
-            else:
-                record = record.merged(work.earlier)
+        else:
+            record = self._run(ready, idle, earlier)
         self.store.write(record)
-        self.reporter.finished(record, reused=False)
+        self.reporter.finished(record, reused)
         return record
+
+    def _run(self, ready: Planned, idle: list[Leak], earlier: Record | None) -> Record:
+        """Runs a cell and adds the result to its earlier record.
+
+        Args:
+            idle: leaks of attacks that cannot start yet.
+            earlier: the record so far, to which attacks are added.
+        """
+        backbone = self.plan.backbones[ready.cell.model_hash]
+        inputs, track = self._inputs(ready), self.reporter.track
+        scene = Scene(ready, inputs, backbone, track, self.workers, self.plan.secret)
+        record = run_cell(scene, self.transcripts)
+        if record.status == "ok":
+            record = record.model_copy(update={"leaks": [*record.leaks, *idle]})
+        if earlier is None:
+            return record
+        if record.status != "ok":  # earlier measurements remain valid
+            return _unfinished(earlier, record, ready.pairings)
+        return record.merged(earlier)
 
     def _inputs(self, planned: Planned) -> Inputs:
         """Tokenised once for the cells that share a task, a model and a seed: they stand together."""

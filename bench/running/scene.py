@@ -11,7 +11,6 @@ from leakboard.bench.contracts import Cell, Progress, Seeds, quietly
 from leakboard.bench.exchange import Session, Tuned, Wire
 from leakboard.bench.running.inputs import Inputs, public_of
 from leakboard.bench.running.plan import Plan, Planned
-from leakboard.bench.running.stack import Place
 from leakboard.bench.tasks import OWN
 
 
@@ -29,8 +28,6 @@ class Scene:
     """From which the customer's secrets are drawn; nothing that an attack gets leads here."""
     tuned: Tuned | None = None
     """What came of fine-tuning, where that is over: whoever may ask the customer's side asks this."""
-    place: Place | None = None
-    """Among the cells with which it shares the vendor's passes."""
 
     @property
     def cell(self) -> Cell:
@@ -65,7 +62,6 @@ class Scene:
             texts=train,
             public=public.tokens if (public := self.inputs.public.get(OWN)) else None,
             canaries=self.inputs.planted.canaries or {},
-            seat=self.place,
         )
 
 

@@ -10,7 +10,14 @@ from typing import Any
 
 import yaml
 
-from leakboard.bench.contracts import LeakboardError, MissingExtra, Record, did_you_mean, digest, plain
+from leakboard.bench.contracts import (
+    LeakboardError,
+    MissingExtra,
+    Record,
+    did_you_mean,
+    digest,
+    plain,
+)
 from leakboard.bench.records import to_text
 from leakboard.bench.running.plan import Planned
 from leakboard.bench.running.reporting import Reporter

@@ -9,7 +9,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leakboard.bench.backbones import NO_LABEL, Backbone, Ragged, Tokens, covered, next_tokens, offsets
+from leakboard.bench.backbones import (
+    NO_LABEL,
+    Backbone,
+    Ragged,
+    Tokens,
+    covered,
+    next_tokens,
+    offsets,
+)
 from leakboard.bench.contracts import Estimate, Ints
 from leakboard.bench.scoring import metrics
 from leakboard.bench.tasks import Split

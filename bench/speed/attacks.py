@@ -13,7 +13,16 @@ import torch
 from leakboard.attacks.canary_exposure import CanaryExposure
 from leakboard.attacks.eia_optimise import Optimise
 from leakboard.bench.backbones import LanguageModel, Tokens, load_backbone
-from leakboard.bench.contracts import Channel, Cost, Goal, Ints, Message, Plant, TrainSettings, Transcript
+from leakboard.bench.contracts import (
+    Channel,
+    Cost,
+    Goal,
+    Ints,
+    Message,
+    Plant,
+    TrainSettings,
+    Transcript,
+)
 from leakboard.bench.exchange import vector_of
 from leakboard.bench.methods import Knowledge, registry
 from leakboard.bench.running import Planned, make_plan, run_cell, scene_of

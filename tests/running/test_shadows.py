@@ -19,7 +19,7 @@ from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.records.store import Store
 from leakboard.bench.running import cells
 from leakboard.bench.running import plan as planning
-from leakboard.bench.running import together as running
+from leakboard.bench.running import runner as running
 from leakboard.bench.running.attacks import attack_all
 from leakboard.bench.running.inputs import Inputs
 from leakboard.bench.running.plan import Plan, make_plan
