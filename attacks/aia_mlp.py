@@ -12,7 +12,16 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from leakboard.bench.backbones import one_thread
-from leakboard.bench.contracts import Channel, Collected, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from leakboard.bench.contracts import (
+    Channel,
+    Collected,
+    Goal,
+    Guess,
+    Ints,
+    Knows,
+    ThreatModel,
+    Transcript,
+)
 from leakboard.bench.methods import Attack, Knowledge, Source
 
 HIDDEN = 768

@@ -13,7 +13,15 @@ from torch import Tensor, nn
 
 from leakboard.bench.attacking import Inverter, Reader, inverting
 from leakboard.bench.backbones import Ragged, Tokens, by_length
-from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, TrainSettings, Transcript
+from leakboard.bench.contracts import (
+    Channel,
+    Goal,
+    Guess,
+    Knows,
+    ThreatModel,
+    TrainSettings,
+    Transcript,
+)
 from leakboard.bench.methods import Attack, Knowledge, Query, Source, spec_of
 from leakboard.bench.tasks import OWN, PublicText
 

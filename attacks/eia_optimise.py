@@ -14,7 +14,16 @@ from torch.nn.functional import embedding
 
 from leakboard.bench.attacking import Choice, Discriminant, Logits, Vectors
 from leakboard.bench.backbones import Backbone, Ragged, by_length
-from leakboard.bench.contracts import Channel, Collected, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from leakboard.bench.contracts import (
+    Channel,
+    Collected,
+    Goal,
+    Guess,
+    Ints,
+    Knows,
+    ThreatModel,
+    Transcript,
+)
 from leakboard.bench.methods import Attack, Knowledge, Source
 
 RATE = {"logits": 0.1, "embeddings": 0.2}

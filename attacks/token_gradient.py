@@ -11,7 +11,16 @@ from torch import Tensor
 
 from leakboard.bench.attacking import token_mixture
 from leakboard.bench.backbones import NO_LABEL, pieces
-from leakboard.bench.contracts import Channel, Collected, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from leakboard.bench.contracts import (
+    Channel,
+    Collected,
+    Goal,
+    Guess,
+    Ints,
+    Knows,
+    ThreatModel,
+    Transcript,
+)
 from leakboard.bench.methods import Attack, Knowledge, Silent, Source
 
 TINY = 1e-30

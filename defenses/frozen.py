@@ -5,7 +5,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from leakboard.bench.backbones import Ragged, Tokens, adapted, by_length, label_loss, next_tokens, read_by
+from leakboard.bench.backbones import (
+    Ragged,
+    Tokens,
+    adapted,
+    by_length,
+    label_loss,
+    next_tokens,
+    read_by,
+)
 from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
 from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned
 from leakboard.bench.methods import Defense, Source

@@ -186,7 +186,15 @@ def run(
     """
     from leakboard.bench.backbones import device_of
     from leakboard.bench.records import Store
-    from leakboard.bench.running import Engine, Tracked, check_tracker, console_of, make_plan, notes, shown_on
+    from leakboard.bench.running import (
+        Engine,
+        Tracked,
+        check_tracker,
+        console_of,
+        make_plan,
+        notes,
+        shown_on,
+    )
     from leakboard.bench.suites import load_suite
     from leakboard.leaderboards.results import LOCAL, Results
 

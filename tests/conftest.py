@@ -118,7 +118,9 @@ def certified(monkeypatch) -> None:
         places = ((r.key, i, leak) for r in records for i, leak in enumerate(r.leaks))
         return {(key, i): 1.0 for key, i, leak in places if leak.channel}
 
-    monkeypatch.setattr(importlib.import_module("leakboard.leaderboards.tables.frame"), "strengths", sure)
+    monkeypatch.setattr(
+        importlib.import_module("leakboard.leaderboards.tables.frame"), "strengths", sure
+    )
 
 
 @pytest.fixture

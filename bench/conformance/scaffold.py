@@ -14,7 +14,12 @@ from leakboard.bench.conformance.rules import NAME
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.methods import registry
 
-ROOMS = ("leakboard.bench.backbones", "leakboard.bench.contracts", "leakboard.bench.exchange", "leakboard.bench.methods")
+ROOMS = (
+    "leakboard.bench.backbones",
+    "leakboard.bench.contracts",
+    "leakboard.bench.exchange",
+    "leakboard.bench.methods",
+)
 """Where the nouns of the skeletons live."""
 TEMPLATES = Path(__file__).with_name("templates")
 ROOT = Path(__file__).parents[2]

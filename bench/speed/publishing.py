@@ -56,7 +56,14 @@ def publishing() -> list[Figure]:
 
 def _published(folders: Sequence[Path], site: Path) -> float:
     """Seconds of the command."""
-    words = ["-c", "from leakboard.bench.cli import main; main()", "publish", *folders, "--to", site]
+    words = [
+        "-c",
+        "from leakboard.bench.cli import main; main()",
+        "publish",
+        *folders,
+        "--to",
+        site,
+    ]
     start = time.perf_counter()
     subprocess.run([sys.executable, *map(str, words)], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start

@@ -40,5 +40,7 @@ def draw(found: RecordSet, out: Path, kind: str, asked: Asked) -> list[Path]:
     """
     if kind not in PLOTS:
         raise LeakboardError(f"kind: unknown '{kind}'. {did_you_mean(str(kind), PLOTS)}")
-    files: list[Path] = import_module(f"leakboard.leaderboards.figures.kinds.{kind}").plot(found, out, asked)
+    files: list[Path] = import_module(f"leakboard.leaderboards.figures.kinds.{kind}").plot(
+        found, out, asked
+    )
     return files

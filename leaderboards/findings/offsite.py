@@ -10,7 +10,14 @@ import numpy as np
 
 from leakboard.bench.contracts import Estimate, Goal, Leak, Record
 from leakboard.leaderboards.findings.finding import Finding
-from leakboard.leaderboards.tables import Comparison, counted, interval, ranged, setting_named, setting_of
+from leakboard.leaderboards.tables import (
+    Comparison,
+    counted,
+    interval,
+    ranged,
+    setting_named,
+    setting_of,
+)
 
 PLAIN = "none"
 

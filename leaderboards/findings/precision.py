@@ -10,7 +10,15 @@ import numpy as np
 from leakboard.bench.contracts import Leak, Record, attack_id
 from leakboard.bench.scoring import UNTUNED
 from leakboard.leaderboards.findings.finding import Finding
-from leakboard.leaderboards.tables import Comparison, counted, interval, knob, paired, ranged, setting
+from leakboard.leaderboards.tables import (
+    Comparison,
+    counted,
+    interval,
+    knob,
+    paired,
+    ranged,
+    setting,
+)
 
 PLAIN = "float32"
 Pair = tuple[Record, Record]

@@ -11,7 +11,15 @@ import pandas as pd
 
 from leakboard.bench.contracts import Channel, Goal
 from leakboard.leaderboards.findings.finding import Finding, keys_of, listed, measured
-from leakboard.leaderboards.tables import SETTING, Comparison, average, deciding, ranged, settings, varying
+from leakboard.leaderboards.tables import (
+    SETTING,
+    Comparison,
+    average,
+    deciding,
+    ranged,
+    settings,
+    varying,
+)
 
 READ = frozenset({Channel.ACTIVATIONS, Channel.RECOMPUTED})
 """Gradients tell labels by other ways, which servers apart may close."""

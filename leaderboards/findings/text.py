@@ -7,7 +7,15 @@ from collections.abc import Iterator, Sequence
 
 from leakboard.bench.contracts import Channel, Goal
 from leakboard.leaderboards.findings.finding import Finding, keys_of, listed, measured
-from leakboard.leaderboards.tables import SETTING, Comparison, Row, counted, means_of, ranged, setting_of
+from leakboard.leaderboards.tables import (
+    SETTING,
+    Comparison,
+    Row,
+    counted,
+    means_of,
+    ranged,
+    setting_of,
+)
 
 READS, BESIDE = "token-gradient", "eia-nn"
 """Reads labels, which are the text; reads the input, which is what a defense makes of it."""

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from leakboard.leaderboards.site.cells import Cell, Column, Table, number, of_attack, of_defense, wordy
+from leakboard.leaderboards.site.cells import (
+    Cell,
+    Column,
+    Table,
+    number,
+    of_attack,
+    of_defense,
+    wordy,
+)
 from leakboard.leaderboards.site.links import Links
 from leakboard.leaderboards.tables import (
     NOT_SHOWN,

@@ -24,7 +24,10 @@ MOST = 4
 """Processes."""
 DRAW = [
     "leakboard.leaderboards.site.pictures",
-    *(f"leakboard.leaderboards.figures.kinds.{kind}" for kind in ("goals", "memory", "tradeoff", "training")),
+    *(
+        f"leakboard.leaderboards.figures.kinds.{kind}"
+        for kind in ("goals", "memory", "tradeoff", "training")
+    ),
 ]
 """What they load."""
 

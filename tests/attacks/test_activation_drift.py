@@ -16,7 +16,13 @@ from moving_labels import (
 from scipy.stats import rankdata
 
 from leakboard.attacks.activation_delta import ActivationDelta
-from leakboard.attacks.activation_drift import DIRECTIONS, SHRINK, ActivationDrift, components, drift
+from leakboard.attacks.activation_drift import (
+    DIRECTIONS,
+    SHRINK,
+    ActivationDrift,
+    components,
+    drift,
+)
 from leakboard.attacks.spectral import Spectral
 from leakboard.bench.contracts.channels import Channel
 

@@ -22,7 +22,13 @@ import transformers
 from peft import LoraConfig, inject_adapter_in_model
 
 from leakboard.bench.defending import private
-from leakboard.bench.defending.private import PrivateGradients, check, noise_for, poisson_batches, spent
+from leakboard.bench.defending.private import (
+    PrivateGradients,
+    check,
+    noise_for,
+    poisson_batches,
+    spent,
+)
 
 SETTINGS = [
     (1.0, 0.01, 1000, 1e-5),

@@ -150,7 +150,9 @@ def test_an_entry_point_that_fails_is_named_with_its_cause(
     assert "No module named 'no_such_module'" in str(e.value)
 
 
-@pytest.mark.parametrize("value", ["leakboard.bench.methods:Attack", "leakboard.bench.methods:Defense", "math:pi"])
+@pytest.mark.parametrize(
+    "value", ["leakboard.bench.methods:Attack", "leakboard.bench.methods:Defense", "math:pi"]
+)
 def test_an_entry_point_that_is_no_usable_defense_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:

@@ -9,8 +9,6 @@ import pytest
 from paths import README
 
 import leakboard.bench.contracts as schema
-import leakboard.bench.methods.registry
-import leakboard.bench.scoring.checks
 from leakboard.bench.contracts.claim import Claim
 from leakboard.bench.exchange.manifest import Manifest
 from leakboard.bench.submissions import manifest as submission

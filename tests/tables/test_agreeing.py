@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leakboard.leaderboards.tables.agreeing import AGREE, ALONE, DIFFER, NOT_MEASURED, NOT_TOLD, shapes
+from leakboard.leaderboards.tables.agreeing import (
+    AGREE,
+    ALONE,
+    DIFFER,
+    NOT_MEASURED,
+    NOT_TOLD,
+    shapes,
+)
 from leakboard.leaderboards.tables.beside import MEASURES, Laid
 
 

@@ -16,7 +16,15 @@ from leakboard.bench.contracts import GLOSSARY, LeakboardError
 from leakboard.leaderboards.figures.drawing import Asked
 from leakboard.leaderboards.figures.legend import GREY, HIDDEN
 from leakboard.leaderboards.figures.sheet import Sheet, save, settle, styled
-from leakboard.leaderboards.tables import NOTHING_WORKS, Line, Matrix, RecordSet, Shield, look, matrices
+from leakboard.leaderboards.tables import (
+    NOTHING_WORKS,
+    Line,
+    Matrix,
+    RecordSet,
+    Shield,
+    look,
+    matrices,
+)
 
 ROW, CELL = 0.36, 1.15
 """Inches of a defense and of a goal."""

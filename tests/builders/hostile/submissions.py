@@ -10,8 +10,8 @@ from typing import Any
 
 from submitted import manifest, members, resealed, zipped
 
-from leakboard.bench.contracts.cell import Cell
 from hostile.values import changed, dumped, flipped, strange
+from leakboard.bench.contracts.cell import Cell
 
 
 def drawn(seed: int, records: dict[str, bytes]) -> bytes:
