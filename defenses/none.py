@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from leakboard.bench.contracts import Channel, Head, Objective
 from leakboard.bench.exchange import Session, Tuned, api, released
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 
 
 class NoDefense(Defense):
@@ -38,8 +38,8 @@ class NoDefense(Defense):
     def undefended(self) -> bool:
         return True
 
-    def unfit(self, objective: Objective) -> str | None:
-        if objective == "classification" and self.head:
+    def skip(self, conditions: Conditions) -> str | None:
+        if conditions.objective == "classification" and self.head:
             return "head: who holds it is asked of a language model; that of a classifier is the customer's"
         return None
 

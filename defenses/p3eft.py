@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy, linear
 from leakboard.bench.backbones import Tokens, label_loss, next_tokens, read_by
 from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
 from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned, api
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 from leakboard.defenses.none import NoDefense
 
 
@@ -104,8 +104,8 @@ class P3EFT(Defense):
         # One adapter, whole gradients and no regulariser are plain fine-tuning over the API.
         return (NoDefense(head=None if objective == "classification" else "customer"),)
 
-    def unfit(self, objective: Objective) -> str | None:
-        if objective == "classification" or not self.weight:
+    def skip(self, conditions: Conditions) -> str | None:
+        if conditions.objective == "classification" or not self.weight:
             return None
         return (
             "weight: its regulariser fits a probe to a batch in which every class occurs, and no batch holds "

@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from leakboard.bench.foreign import Recorder as Recorder
     from leakboard.bench.methods import Attack as Attack
     from leakboard.bench.methods import Auxiliary as Auxiliary
+    from leakboard.bench.methods import Conditions as Conditions
     from leakboard.bench.methods import Defense as Defense
     from leakboard.bench.methods import Knowledge as Knowledge
     from leakboard.bench.methods import Labelled as Labelled
@@ -116,7 +117,7 @@ _ROOMS = {
     "TrainSettings Transcript",
     "leakboard.bench.exchange": "Api Batch Diverged Predictor Released Session Trainee Tuned Wire",
     "leakboard.bench.foreign": "Recorder",
-    "leakboard.bench.methods": "Attack Auxiliary Defense Knowledge Labelled Query Shadows Silent Source",
+    "leakboard.bench.methods": "Attack Auxiliary Conditions Defense Knowledge Labelled Query Shadows Silent Source",
     "leakboard.bench.running": "Engine",
     "leakboard.bench.suites": "Suite",
     "leakboard.bench.tasks": "OwnTask Span Split Task",

@@ -123,25 +123,6 @@ class Defense(Method, ABC):
         """
         return None
 
-    def refuses(self, cut: int) -> str | None:
-        """Why the defense cannot run at this cut, or None."""
-        return None
-
-    def unfit(self, objective: Objective) -> str | None:
-        """Why the defense cannot train for an objective with these parameters, or None.
-
-        For an objective that is none of its `objectives` a plan says so by itself, where nothing is said here.
-        """
-        return None
-
-    def unmarked(self, canaries: bool) -> str | None:
-        """Why the defense cannot train on texts whose secrets nobody marks, or None.
-
-        Args:
-            canaries: whether such stand among them.
-        """
-        return None
-
     def simulate(
         self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
     ) -> Ragged | None:

@@ -5,7 +5,6 @@ from .attacks import attack_all as attack_all
 from .beforehand import notes as notes
 from .cells import run_cell as run_cell
 from .engine import Engine as Engine
-from .failures import failed as failed
 from .failures import isolated as isolated
 from .failures import told as told
 from .grants import knowledge_for as knowledge_for
@@ -15,6 +14,7 @@ from .inputs import public_of as public_of
 from .inputs import public_texts as public_texts
 from .pairing import Pairing as Pairing
 from .pairing import pair as pair
+from .pairing import threat_mismatch as threat_mismatch
 from .plan import Plan as Plan
 from .plan import Planned as Planned
 from .plan import make_plan as make_plan

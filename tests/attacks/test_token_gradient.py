@@ -66,7 +66,7 @@ def test_noise_tells_nothing_and_what_sends_no_gradient_is_not_tried(tmp_path):
     assert leak_of(plain, "token-gradient", view="", goal="label").status == "skipped"
     (record,) = run(tmp_path / "classes", SAP(), attacks=(TokenGradient(),))
     assert {leak.reason for leak in record.leaks} == {
-        "the labels of task reviews are classes, no tokens"
+        "the labels of task reviews are classes, not tokens"
     }
 
 

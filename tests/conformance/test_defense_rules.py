@@ -308,7 +308,7 @@ def test_defense_that_refuses_every_cut_is_told_as_not_examined_rather_than_brok
     class Deep(NoDefense):
         """Runs nowhere."""
 
-        def refuses(self, cut):
+        def skip(self, conditions):
             return "only below the ground"
 
     report = check_defense(Deep)

@@ -64,7 +64,7 @@ def test_no_twin_is_added_where_nothing_is_attacked_or_nothing_protects():
 class Nowhere(SAP):
     """Runs at no cut; its twin would."""
 
-    def refuses(self, cut):
+    def skip(self, conditions):
         return "nowhere"
 
     def twins(self, objective):
