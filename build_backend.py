@@ -15,7 +15,7 @@ from setuptools.build_meta import *  # noqa: F403
 from setuptools.command.build_py import build_py
 
 RECORDS = Path("results/published")
-PACKED = Path("bench/records/published.parquet")
+PACKED = Path("leakboard/bench/records/published.parquet")
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
@@ -40,7 +40,7 @@ class BuildPy(build_py):
 
 def _packing() -> Any:
     """The module that packs, by its path: none of the project's dependencies are here."""
-    spec = importlib.util.spec_from_file_location("packed", "bench/records/packed.py")
+    spec = importlib.util.spec_from_file_location("packed", "leakboard/bench/records/packed.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

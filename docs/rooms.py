@@ -61,9 +61,11 @@ def _file(room: Path, module: str) -> Path:
 
 def _public() -> set[tuple[str, str]]:
     """Room and name of what `import leakboard` gives, which has a place in the pages on Python."""
-    tree = ast.parse((ROOT / "leakboard.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / "leakboard" / "__init__.pyi").read_text("utf-8"))
     imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
-    return {(str(n.module), a.name) for n in imports for a in n.names if a.asname == a.name}
+    return {
+        (f"leakboard.{n.module}", a.name) for n in imports for a in n.names if a.asname == a.name
+    }
 
 
 def _told(path: Path, name: str | None = None) -> str:
@@ -91,4 +93,4 @@ def _first(told: str) -> str:
 
 
 def _dotted(room: Path) -> str:
-    return ".".join(room.relative_to(ROOT).parts)
+    return ".".join(("leakboard", *room.relative_to(ROOT).parts))

@@ -35,7 +35,7 @@ TESTS = Path(__file__).parent
 ROOT = TESTS.parent
 sys.path = [str(TESTS / "builders"), *(path for path in sys.path if Path(path) != TESTS)]
 
-from mutant_list import Mutant, mutants, outdated  # noqa: E402
+from mutant_list import HOUSE, Mutant, mutants, outdated  # noqa: E402
 
 KEPT = ROOT / "build" / "mutants.json"
 """What was killed, so that a run that was interrupted goes on where it stopped."""
@@ -115,11 +115,11 @@ def run(tests: Sequence[str], mutant: Mutant | None, out: str) -> None:
 
 def _break(file: Path, text: str) -> None:
     """From now on the module of a file is that of another text."""
-    loader = importlib.machinery.SourceFileLoader
+    file, loader = file.resolve(), importlib.machinery.SourceFileLoader
     plain = loader.get_code
 
     def get_code(self: Any, name: str) -> Any:
-        if Path(self.path) == file:
+        if Path(self.path).resolve() == file:
             return compile(text, self.path, "exec", dont_inherit=True)
         return plain(self, name)
 
@@ -175,7 +175,7 @@ def _outcome(trial: Trial, code: int | None) -> str:
 def state() -> str:
     """Changes with any line of code or test."""
     digest = hashlib.sha256()
-    for folder in ("attacks", "bench", "defenses", "leaderboards", "tests"):
+    for folder in (*HOUSE, "leakboard", "tests"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in {".py", ".pyi", ".yaml", ".txt"}:
                 digest.update(path.read_bytes())

@@ -14,13 +14,19 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from paths import ROOT
+from paths import HOUSE, ROOT
 
-HOUSE = ("bench", "defenses", "attacks", "leaderboards")
 FACES = sorted(ROOT.glob("bench/*/__init__.pyi")) + sorted(ROOT.glob("leaderboards/*/__init__.pyi"))
 ROOMS = sorted(path.parent for folder in HOUSE for path in ROOT.glob(f"{folder}/*/__init__.py"))
-API = sorted(ROOT.glob("leakboard.py*"))
-"""The public face, and its stub where it has one."""
+API = [*ROOT.glob("leakboard/*.py"), *ROOT.glob("leakboard/*.pyi")]
+"""The public face and its stub."""
+TEXTS = {".cfg", ".ini", ".ipynb", ".md", ".py", ".pyi", ".sh", ".toml", ".txt", ".yaml", ".yml"}
+OLD = re.compile(
+    r"\bfrom (?:{0})(?:\.\w+)* import\b|(?<!\w )\bimport (?:[\w.]+, )*(?:{0})\b|\bpython -m (?:{0})\.".format(
+        "|".join(HOUSE)
+    )
+)
+"""A folder of the house imported by its own name, which any project may have, too."""
 LONGEST = 400
 VAGUE = re.compile(r"(^|_)(utils?|common|helpers?|misc)(_|$)")
 
@@ -28,6 +34,7 @@ VAGUE = re.compile(r"(^|_)(utils?|common|helpers?|misc)(_|$)")
 def dotted(path: Path) -> str:
     """The module name of a file or a folder of the house."""
     parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = parts if parts[0] == "leakboard" else ("leakboard", *parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -58,7 +65,7 @@ def faces() -> dict[str, dict[str, str]]:
 
 
 def is_module(name: str) -> bool:
-    path = ROOT.joinpath(*name.split("."))
+    path = ROOT.joinpath(*name.split("."))  # through the links of the package
     return path.is_dir() or path.with_suffix(".py").is_file()
 
 
@@ -71,19 +78,22 @@ def imports() -> list[tuple[Path, int, str, str | None]]:
             if isinstance(node, ast.Import):
                 found += [(path, node.lineno, alias.name, None) for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
-                assert not node.level, f"{path}:{node.lineno}: a relative import"
+                assert node.level == (path.suffix == ".pyi"), (
+                    f"{path}:{node.lineno}: a relative import"
+                )
+                source = f"leakboard.{node.module}" if node.level else str(node.module)
                 for alias in node.names:
-                    name = f"{node.module}.{alias.name}"
+                    name = f"{source}.{alias.name}"
                     # `from leakboard.bench import scoring` is an import of the room.
-                    own = (name, None) if name in faces() else (node.module or "", alias.name)
+                    own = (name, None) if name in faces() else (source, alias.name)
                     found.append((path, node.lineno, *own))
-    return [one for one in found if one[2].split(".")[0] in HOUSE]
+    return [one for one in found if one[2].split(".")[0] == "leakboard"]
 
 
 def room_of(module: str) -> str | None:
     """The room in which a module stands, if any."""
-    room = ".".join(module.split(".")[:2])
-    return room if ROOT.joinpath(*room.split("."), "__init__.py") in entrances() else None
+    room = ".".join(module.split(".")[:3])
+    return room if ROOT.joinpath(*room.split(".")[1:], "__init__.py") in entrances() else None
 
 
 @cache
@@ -112,9 +122,15 @@ def test_no_import_and_no_room_is_exempt_from_the_contracts():
     layers, circles = sorted(contracts(), key=lambda one: str(one["type"]), reverse=True)
     assert set(layers) == {"name", "type", "layers"}
     assert set(circles) == {"name", "type", "ancestors"}
-    assert sorted(map(str, circles["ancestors"])) == sorted(HOUSE)  # at every depth
+    assert sorted(map(str, circles["ancestors"])) == [
+        f"leakboard.{name}" for name in HOUSE
+    ]  # at every depth
     named = {name.strip() for line in layers["layers"] for name in line.split("|")}
-    assert named == {dotted(room) for room in ROOMS} | {"attacks", "defenses", "leakboard"}
+    assert named == {dotted(room) for room in ROOMS} | {
+        "leakboard.api",
+        "leakboard.attacks",
+        "leakboard.defenses",
+    }
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=dotted)
@@ -149,6 +165,32 @@ def test_nobody_reaches_past_a_face():
         elif name is not None and name not in faces()[room]:
             past.append((path, line, f"{room} does not export {name}"))
     assert places(past) == []
+
+
+def test_only_the_commands_use_the_public_face():
+    faced = [
+        (path, line, name or module)
+        for path, line, module, name in imports()
+        if module in ("leakboard", "leakboard.api") and not is_module(f"{module}.{name}")
+        # Skeletons of methods outside the tree do as well.
+        if path.suffix != ".txt"
+        and path not in API
+        and room_of(dotted(path)) != "leakboard.bench.cli"
+    ]
+    assert places(faced) == []
+
+
+def test_no_folder_of_the_house_is_imported_by_its_own_name():
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    old = [
+        (path, text.count("\n", 0, found.start()) + 1, found[0])
+        for path in map(ROOT.joinpath, filter(None, names.split("\0")))
+        if path.suffix in TEXTS and path.is_file() and path != Path(__file__)
+        for text in [path.read_text("utf-8")]
+        for found in OLD.finditer(text)
+    ]
+    assert places(old) == []
 
 
 def test_no_room_uses_its_own_face():

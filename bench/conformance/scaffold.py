@@ -22,7 +22,7 @@ ROOMS = (
 )
 """Where the nouns of the skeletons live."""
 TEMPLATES = Path(__file__).with_name("templates")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 ENTRY = """
 
 Outside the project's tree a package registers it by these lines of its pyproject.toml:

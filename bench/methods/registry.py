@@ -109,6 +109,7 @@ def _collect(package: str, base: type[Method]) -> dict[str, type[Any]]:
 
 
 def _in_package(package: str, base: type[Method]) -> Iterator[type[Method]]:
+    package = f"leakboard.{package}"
     folder = _import(package, partial(importlib.import_module, package))
     for info in pkgutil.iter_modules(folder.__path__, f"{package}."):
         spec = importlib.util.find_spec(info.name)

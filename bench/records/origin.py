@@ -73,11 +73,11 @@ def _packages() -> dict[str, str]:
 @cache
 def _commit() -> tuple[str, bool | None]:
     """The commit of the source tree, and whether it has uncommitted changes; unknown when installed."""
-    root = Path(__file__).resolve().parents[2]
+    file = Path(__file__).resolve()  # git follows no link
     try:
-        git = ["git", "-C", str(root)]
+        git = ["git", "-C", str(file.parents[2])]
         tracked = subprocess.run(
-            [*git, "ls-files", "--error-unmatch", __file__], capture_output=True, check=False
+            [*git, "ls-files", "--error-unmatch", str(file)], capture_output=True, check=False
         )
         if tracked.returncode:
             return "", None

@@ -14,7 +14,7 @@ from pathlib import Path
 from leakboard.bench.records import MANIFEST, Store
 from leakboard.bench.speed.figures import Figure
 
-PUBLISHED = Path(__file__).parents[2] / "results" / "published"
+PUBLISHED = Path(__file__).resolve().parents[2] / "results" / "published"
 RECORDS = 600
 """To so many the seconds are converted; the published ones are about as many."""
 TIMES = 10

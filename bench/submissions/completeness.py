@@ -104,7 +104,9 @@ def _expected(suite: str, record: Record) -> Mapping[str, Attack]:
 def standard() -> dict[str, Attack]:
     """Attacks that come with this program and are not costly, as they are by default."""
     ours = {name: cls for name, cls in registry.attacks().items() if not cls.costly}
-    return {name: cls() for name, cls in ours.items() if cls.__module__.startswith("attacks.")}
+    return {
+        name: cls() for name, cls in ours.items() if cls.__module__.startswith("leakboard.attacks.")
+    }
 
 
 @cache

@@ -29,7 +29,7 @@ from leakboard.leaderboards.results.hub import SCHEME, fetched, upload
 from leakboard.leaderboards.results.places import folders_of, name_of, suite_of
 from leakboard.leaderboards.results.results import Results
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 CHECKOUT, SHIPPED = ROOT / "results" / "published", ROOT / "bench" / "records" / "published.parquet"
 """The published records: as files in a checkout, in one file where a wheel was installed."""
 PACKED = ".parquet"

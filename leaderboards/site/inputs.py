@@ -16,7 +16,7 @@ from leakboard.bench.records import data_version, print_of
 from leakboard.leaderboards.site.documents import FOLDER, Documents
 
 PLUG_INS = ("leakboard.attacks", "leakboard.defenses")
-PROJECT = ("attacks", "bench", "defenses", "leaderboards")
+PROJECT = tuple(f"leakboard.{name}" for name in ("attacks", "bench", "defenses", "leaderboards"))
 LIBRARIES = (
     *("fonttools", "jinja2", "markupsafe", "matplotlib", "numpy", "pandas", "plotly", "pyarrow"),
     *("pydantic", "pyyaml", "scipy"),

@@ -12,7 +12,6 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-CODE = ("bench", "defenses", "attacks", "leaderboards", "leakboard")
 SMALL = {
     "name": "small",
     "task": "reviews",
@@ -61,7 +60,11 @@ def main(unpacked: str = "", frame: str = "") -> None:
         print(results.best())
         results.plot(out="plots")
         lb.check("sample-nearest").raise_if_failed()
-    own = [m for n, m in sys.modules.items() if n.split(".")[0] in CODE and hasattr(m, "__file__")]
+    own = [
+        m
+        for n, m in sys.modules.items()
+        if n.split(".")[0] == "leakboard" and hasattr(m, "__file__")
+    ]
     here = [m.__file__ for m in own if m.__file__ and CHECKOUT in Path(m.__file__).parents]
     assert not here, f"comes from the checkout: {here[0]}"
 

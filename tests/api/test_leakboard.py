@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import ast
+import os
+import shutil
 import subprocess
 import sys
 
-from paths import ROOT
+from paths import HOUSE, ROOT
 
 import leakboard as lb
 from leakboard.bench.contracts.errors import LeakboardError
 
-SOURCE = ast.parse((ROOT / "leakboard.py").read_text("utf-8"))
-
-
-def imported(body):
-    """The names that some statements import, by the module they come from."""
-    found = {}
-    for node in body:
-        if isinstance(node, ast.ImportFrom):
-            found.setdefault(node.module, set()).update(name.asname for name in node.names)
-    return found
+API = ast.parse((ROOT / "leakboard" / "api.py").read_text("utf-8"))
 
 
 def test_importing_it_waits_for_no_heavy_library():
@@ -30,22 +23,11 @@ def test_importing_it_waits_for_no_heavy_library():
     assert "heavy: []" in out.stdout
 
 
-def test_what_type_checkers_see_is_what_there_is_at_run_time():
-    (hidden,) = (
-        node
-        for node in SOURCE.body
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    )
-    typed = {room: names - {None} for room, names in imported(hidden.body).items()}
-    lazy = {room: set(names.split()) for room, names in lb._ROOMS.items()}
-    assert {room: names for room, names in typed.items() if names} == lazy
-
-
 def test_every_name_is_there_and_listed():
     assert dir(lb) == lb.__all__ == sorted(set(lb.__all__))
     for name in lb.__all__:
         assert getattr(lb, name) is not None
-    functions = {node.name for node in SOURCE.body if isinstance(node, ast.FunctionDef)}
+    functions = {node.name for node in API.body if isinstance(node, ast.FunctionDef)}
     assert {name for name in functions if not name.startswith("_")} <= set(lb.__all__)
 
 
@@ -58,10 +40,30 @@ def test_errors_a_user_can_mend_are_one_class():
     assert issubclass(lb.MissingExtra, lb.LeakboardError)
 
 
-def test_it_stands_below_the_commands():
-    # A single module cannot be a root of the import contracts, which look at who imports it.
-    modules = {node.module for node in ast.walk(SOURCE) if isinstance(node, ast.ImportFrom)}
-    assert not [module for module in modules if module and module.startswith("leakboard.bench.cli")]
+def test_folders_of_the_same_names_where_it_is_run_are_not_touched(tmp_path):
+    for name in HOUSE:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('of somebody else')")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    code = "import leakboard.bench.cli as cli, sys; sys.argv = ['leakboard', 'list']; cli.main()"
+    words = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, "-c", code], check=False, **words)
+    assert done.returncode == 0, done.stderr
+    assert "sap-cti" in done.stdout
+
+
+def test_a_checkout_without_links_says_which_is_missing_and_what_to_do(tmp_path):
+    shutil.copytree(ROOT / "leakboard", tmp_path / "leakboard", symlinks=True)
+    for name in HOUSE:
+        (tmp_path / name).mkdir()
+    (tmp_path / "leakboard" / "bench").unlink()
+    (tmp_path / "leakboard" / "bench").write_text("../bench")  # as git does without links
+    words = [sys.executable, "-c", "import leakboard"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith("ImportError: ")
+    assert f"{tmp_path}/leakboard/bench must be a link to the folder bench" in told
+    assert "git config core.symlinks true" in told
 
 
 def test_its_docstring_shows_every_verb_in_a_few_lines():

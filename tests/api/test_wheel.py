@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from paths import PUBLISHED, ROOT
+from paths import HOUSE, PUBLISHED, ROOT
 
 import leakboard as lb
 
-SOURCES = ("attacks", "bench", "defenses", "leaderboards", "results/published")
-FILES = ("LICENSE", "README.md", "build_backend.py", "leakboard.py", "pyproject.toml")
+SOURCES = (*HOUSE, "leakboard", "results/published")
+FILES = ("LICENSE", "README.md", "build_backend.py", "pyproject.toml")
 
 pytestmark = pytest.mark.skipif(not PUBLISHED, reason="nothing has been published yet")
 
@@ -29,7 +29,7 @@ def unpacked(tmp_path_factory) -> Path:
     tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("unpacked")
     ignored = shutil.ignore_patterns("__pycache__", "*.png", "build", "*.egg-info")
     for name in SOURCES:
-        shutil.copytree(ROOT / name, tree / name, ignore=ignored)
+        shutil.copytree(ROOT / name, tree / name, ignore=ignored, symlinks=True)
     for name in FILES:
         shutil.copy(ROOT / name, tree)
     plugin = shutil.copytree(ROOT / "tests" / "plugin", tree / "plugin", ignore=ignored)
@@ -43,10 +43,16 @@ def unpacked(tmp_path_factory) -> Path:
 
 def test_every_file_that_the_code_reads_is_in_the_wheel(unpacked):
     there = {path.relative_to(unpacked).as_posix() for path in unpacked.rglob("*")}
-    for folder in ("attacks", "bench", "defenses", "leaderboards"):
+    for folder in HOUSE:
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
-                assert path.relative_to(ROOT).as_posix() in there
+                assert f"leakboard/{path.relative_to(ROOT).as_posix()}" in there
+    assert {"leakboard/__init__.pyi", "leakboard/api.py", "leakboard/py.typed"} <= there
+
+
+def test_leakboard_is_the_one_name_that_an_installation_takes(unpacked):
+    names = {path.name for path in unpacked.iterdir() if path.suffix != ".dist-info"}
+    assert names == {"leakboard", "leakboard_sample"}
 
 
 def test_it_lists_and_knows_the_published_records_and_plug_ins_without_the_checkout(

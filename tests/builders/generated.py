@@ -12,7 +12,7 @@ from functools import cache, partial
 from leakboard.bench.tasks import GENERATORS
 
 MADE = {name: pickle.dumps(make()) for name, make in GENERATORS.items()}
-for module in [name for name in sys.modules if name.split(".")[0] == "bench"]:
+for module in [name for name in sys.modules if name.split(".")[0] == "leakboard"]:
     del sys.modules[module]
 del GENERATORS
 

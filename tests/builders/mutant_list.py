@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+HOUSE = ("attacks", "bench", "defenses", "leaderboards")
 LIST = ROOT / "tests" / "mutants.toml"
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from leakboard.bench.records.store import MANIFEST
 
 ROOT = Path(__file__).parents[2]
+HOUSE = ("attacks", "bench", "defenses", "leaderboards")
+"""The folders of the code, to which the package `leakboard` has links."""
 README = ROOT / "results" / "README.md"
 PUBLISHED = sorted(
     path for path in (ROOT / "results/published").rglob("*.json") if path.name != MANIFEST

@@ -48,7 +48,7 @@ def test_configured_defense_is_examined_with_its_parameters():
 def test_method_in_a_file_is_examined(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(
-        "from typing import ClassVar\nfrom defenses.none import NoDefense\n"
+        "from typing import ClassVar\nfrom leakboard.defenses.none import NoDefense\n"
         "class Mine(NoDefense):\n    'Mine.'\n    name: ClassVar[str] = 'Not a name'\n"
     )
     report = check_method(f"{file}:Mine")

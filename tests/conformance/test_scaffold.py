@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from paths import ROOT
+from paths import HOUSE, ROOT
 
 from leakboard.bench.conformance import scaffold
 from leakboard.bench.contracts.errors import LeakboardError
@@ -38,10 +38,10 @@ def tree(tmp_path_factory):
     """A copy of the project."""
     folder = tmp_path_factory.mktemp("tree")
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("attacks", "bench", "defenses"):
+    for name in HOUSE:
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-    for name in ("leakboard.py", "pyproject.toml"):
-        shutil.copy(ROOT / name, folder)
+    shutil.copytree(ROOT / "leakboard", folder / "leakboard", ignore=ignored, symlinks=True)
+    shutil.copy(ROOT / "pyproject.toml", folder)
     shutil.copytree(ROOT / "tests" / "builders", folder / "tests" / "builders", ignore=ignored)
     shutil.copy(ROOT / "tests" / "conftest.py", folder / "tests")
     return folder

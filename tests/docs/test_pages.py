@@ -21,8 +21,10 @@ PAGES = [
 ]
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`|^ {4}.*$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"(?<!import )\bleakboard ((?:[a-z]+)\b(?:[^\n`|#]|\\\n)*)")
-FILE = re.compile(r"`((?:bench|defenses|attacks|leaderboards|docs|tests|results)/[\w./-]+)`")
-MODULE = re.compile(r"`((?:bench|leaderboards|defenses|attacks)(?:\.\w+)+)")
+FILE = re.compile(
+    r"`((?:bench|defenses|attacks|leaderboards|leakboard|docs|tests|results)/[\w./-]+)`"
+)
+MODULE = re.compile(r"`(leakboard\.(?:bench|leaderboards|defenses|attacks)(?:\.\w+)+)")
 LATER = re.compile(r"my[-_]|results/local|results/published/")
 """Files that a reader makes."""
 

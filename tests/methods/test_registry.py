@@ -9,7 +9,9 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
+import leakboard
 import leakboard.bench.methods.registry as registry
 from leakboard.bench.contracts.errors import LeakboardError
 
@@ -43,17 +45,19 @@ class Guesser(Attack):
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty package `defenses` in place of the project's, and no plug-ins."""
-    package = tmp_path / "defenses"
-    package.mkdir()
+    package = tmp_path / "leakboard" / "defenses"
+    package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    for name in [n for n in sys.modules if n.split(".")[0] == "defenses"]:
+    for name in [n for n in sys.modules if n.startswith("leakboard.defenses")]:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr(leakboard, "defenses", raising=False)
+    monkeypatch.setattr(leakboard, "__path__", [str(package.parent), *leakboard.__path__])
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(registry, "entry_points", lambda group: ())
     registry.defenses.cache_clear()
     yield package
     registry.defenses.cache_clear()
-    for name in [n for n in sys.modules if n.split(".")[0] == "defenses"]:
+    for name in [n for n in sys.modules if n.startswith("leakboard.defenses")]:
         del sys.modules[name]
 
 
@@ -205,9 +209,8 @@ def test_a_file_that_is_not_there_is_named(
 
 
 def test_the_registry_itself_imports_nothing_heavy() -> None:
-    code = "import sys, bench.methods.registry; sys.exit(any(m in sys.modules for m in ('torch', 'pandas')))"
-    root = Path(registry.__file__).parents[1]
-    assert subprocess.run([sys.executable, "-c", code], cwd=root).returncode == 0
+    code = "import sys, leakboard.bench.methods.registry; sys.exit(any(m in sys.modules for m in ('torch', 'pandas')))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 
 def test_every_method_of_the_project_is_found_under_its_own_name() -> None:

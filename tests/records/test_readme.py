@@ -11,6 +11,7 @@ from paths import README
 import leakboard.bench.contracts as schema
 from leakboard.bench.contracts.claim import Claim
 from leakboard.bench.exchange.manifest import Manifest
+from leakboard.bench.scoring.checks import FLAGS
 from leakboard.bench.submissions import manifest as submission
 from leakboard.leaderboards.tables.frame import COLUMNS
 
@@ -56,4 +57,4 @@ def test_every_field_of_a_submission_is_explained() -> None:
 
 def test_every_status_and_flag_is_explained() -> None:
     assert explained("Statuses") == list(get_args(schema.Status))
-    assert explained("Flags") == list(bench.scoring.checks.FLAGS)
+    assert explained("Flags") == list(FLAGS)
