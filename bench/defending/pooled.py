@@ -93,7 +93,11 @@ class Pooling(Defense):
     """What the released code leaves open, as part of a sentence."""
 
     def skip(self, conditions: Conditions) -> str | None:
-        return f"the customer runs the whole encoder of {self.name}; set cut: 0" if conditions.cut else None
+        return (
+            f"the customer runs the whole encoder of {self.name}; set cut: 0"
+            if conditions.cut
+            else None
+        )
 
     @abstractmethod
     def noise(self, n: int, width: int, rng: np.random.Generator) -> Tensor:

@@ -38,7 +38,11 @@ class Substituting(Defense):
     """Privacy parameter ε, above 0; smaller hides more; "none" sends all words as they are."""
 
     def skip(self, conditions: Conditions) -> str | None:
-        return f"{self.name} replaces words, before the first block; set cut: 0" if conditions.cut else None
+        return (
+            f"{self.name} replaces words, before the first block; set cut: 0"
+            if conditions.cut
+            else None
+        )
 
     @abstractmethod
     def drawn(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:

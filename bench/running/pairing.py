@@ -111,7 +111,9 @@ def _missing_data(attack: Attack, goal: Goal, task: Task, plant: Plant | None) -
             "no canary is planted; write `plant: {canaries: ['My ID is {digits}.']}` in the suite"
         )
     if goal == Goal.MEMBERSHIP and not (plant and plant.audit):
-        return "no training example was left out at random; write `plant: {audit: 1000}` in the suite"
+        return (
+            "no training example was left out at random; write `plant: {audit: 1000}` in the suite"
+        )
     if goal == Goal.ATTRIBUTE and not task.attributes:
         return f"task {task.name} has no private attributes"
     own = getattr(attack, "auxiliary", OWN) == OWN

@@ -13,10 +13,9 @@ from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.logit_gradient import LogitGradient
 from leakboard.attacks.prior import Prior
 from leakboard.bench.backbones.loading import load_backbone
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.cell import Recording, Seeds, TrainSettings
 from leakboard.bench.contracts.record import Record
-from leakboard.bench.contracts.seeds import Seeds
-from leakboard.bench.contracts.settings import Recording, TrainSettings
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange.session import Session
 from leakboard.bench.exchange.tuned import Tuned
 from leakboard.bench.exchange.wire import Wire

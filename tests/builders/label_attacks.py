@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Knowledge
 from leakboard.bench.running.attacks import asked

@@ -7,7 +7,7 @@ import pytest
 from cells import load_tiny
 
 from leakboard.attacks.membership import Membership
-from leakboard.bench.contracts.settings import Plant, Recording, TrainSettings
+from leakboard.bench.contracts.cell import Plant, Recording, TrainSettings
 from leakboard.bench.methods.attack import Attack
 from leakboard.bench.methods.defense import Defense
 from leakboard.bench.running import plan as planning

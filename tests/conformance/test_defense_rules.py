@@ -13,7 +13,7 @@ from reports import NoSource, alone, broken, examined, outcome, rules_of
 
 from leakboard.bench.conformance.check import check_defense
 from leakboard.bench.conformance.defense_rules import DefenseRules
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending import splitting
 from leakboard.bench.defending.splitting import sent_once
 from leakboard.bench.exchange.predictor import Predictor

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from scipy.stats import kstest
 
 from leakboard.attacks.logit_gradient import LogitGradient
-from leakboard.bench.methods import Conditions
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending.pooled import rescaled
+from leakboard.bench.methods import Conditions
 from leakboard.defenses import dpnr
 from leakboard.defenses.dpnr import DPNR
 

@@ -9,7 +9,7 @@ from released import plan_of
 
 from leakboard.attacks.membership import Membership
 from leakboard.bench.backbones import network as networks
-from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.exchange import released
 from leakboard.bench.records.store import Store
 from leakboard.bench.running.runner import Runner

@@ -10,8 +10,8 @@ from cells import make
 from released import TEXTS
 from trainings import spent, trainings_of
 
+from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import Plant
 from leakboard.bench.defending.redaction import all_secrets, missed_share
 from leakboard.bench.tasks.spans import Span
 from leakboard.defenses.jft import JFT, UNKNOWN

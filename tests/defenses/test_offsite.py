@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.keep_emulator import KeepEmulator
 from leakboard.attacks.prior import Prior
-from leakboard.bench.methods import Conditions
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange import released
+from leakboard.bench.methods import Conditions
 from leakboard.bench.methods.attack import Silent
 from leakboard.bench.methods.knowledge import Held, Knowledge
 from leakboard.bench.scoring.certificates import strengths

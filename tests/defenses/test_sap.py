@@ -11,7 +11,7 @@ from scipy.stats import kstest
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.eia_optimise import Optimise
 from leakboard.attacks.logit_gradient import LogitGradient
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending import splitting
 from leakboard.defenses import sap
 from leakboard.defenses.none import NoDefense

@@ -10,8 +10,8 @@ from released import plan_of
 
 from leakboard.attacks.lira import Lira
 from leakboard.attacks.prior import Prior
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.contracts.cell import Plant
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.records.store import Store
 from leakboard.bench.running import plan as planning
 from leakboard.bench.running.plan import make_plan

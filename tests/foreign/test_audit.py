@@ -12,8 +12,8 @@ import pytest
 from cells import leak_of
 from paths import README
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.seeds import Seeds
+from leakboard.bench.contracts.cell import Seeds
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.exchange.transcripts import write_transcript
 from leakboard.bench.records.store import Store

@@ -7,7 +7,7 @@ import torch
 from cells import fine_tuned, load_tiny, run
 
 from leakboard.bench.backbones.language import LanguageModel
-from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.exchange.released import Released
 from leakboard.bench.exchange.tuned import Tuned
 from leakboard.bench.running.answers import answers

@@ -14,9 +14,8 @@ import pytest
 import torch
 from cells import ATTACKS, first_scene, leak_of, make, run, session_of
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.threat import Goal, Knows, ThreatModel
+from leakboard.bench.contracts.threat import Channel, Goal, Knows, ThreatModel
+from leakboard.bench.contracts.transcript import Guess
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.methods.attack import Attack
 from leakboard.bench.methods.method import Source

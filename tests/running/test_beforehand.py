@@ -7,8 +7,8 @@ from cells import make
 
 from leakboard.attacks.membership import Membership
 from leakboard.attacks.prior import Prior
-from leakboard.bench.contracts.claim import Claim
-from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.contracts.cell import Plant
+from leakboard.bench.contracts.threat import Claim
 from leakboard.bench.defending import private_training
 from leakboard.bench.running.beforehand import notes
 from leakboard.bench.scoring import one_run

@@ -18,11 +18,10 @@ from leakboard.attacks.eia_map import ContextualDenoiser
 from leakboard.attacks.lira import Lira
 from leakboard.attacks.membership import Membership
 from leakboard.attacks.rmia import Rmia
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.settings import Plant
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
+from leakboard.bench.contracts.transcript import Guess
 from leakboard.bench.running.grants import knowledge_for
 from leakboard.bench.running.scene import scene_of
 from leakboard.bench.scoring.checks import flags

@@ -11,9 +11,8 @@ from cells import ATTACKS, TRAIN, make
 
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.logit_gradient import LogitGradient
-from leakboard.bench.contracts.cell import attack_id
+from leakboard.bench.contracts.cell import Seeds, attack_id
 from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
-from leakboard.bench.contracts.seeds import Seeds
 from leakboard.bench.contracts.threat import Goal, ThreatModel
 from leakboard.bench.methods.attack import Attack
 from leakboard.bench.methods.method import Source, spec_of

@@ -12,9 +12,8 @@ from cells import load_tiny
 
 from leakboard.attacks.lira import Lira
 from leakboard.attacks.membership import Membership
+from leakboard.bench.contracts.cell import Plant, Seeds, TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.seeds import Seeds
-from leakboard.bench.contracts.settings import Plant, TrainSettings
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.records.store import Store
 from leakboard.bench.running import cells

@@ -20,7 +20,11 @@ class SampleNearest(lb.Attack):
     )
 
     def skip(self, conditions: lb.Conditions) -> str | None:
-        return None if conditions.cut == 0 else "received vectors are word embeddings at the first cut only"
+        return (
+            None
+            if conditions.cut == 0
+            else "received vectors are word embeddings at the first cut only"
+        )
 
     def guess(
         self, seen: lb.Transcript, knowledge: lb.Knowledge, rng: np.random.Generator
