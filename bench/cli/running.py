@@ -205,12 +205,12 @@ def _again(
     """Runs the cell of a record once more, and tells whether the two agree."""
     from leakboard.bench.backbones import device_of
     from leakboard.bench.records import Store, compared, find
-    from leakboard.bench.running import Live, Runner, plan_again
+    from leakboard.bench.running import Live, Runner, plan_reproduction
     from leakboard.leaderboards.results import LOCAL
 
     before = find(key, [PUBLISHED, LOCAL])
     with console.status("loading data and models"):
-        planned = plan_again(before, data, device_of(device), model)
+        planned = plan_reproduction(before, data, device_of(device), model)
     store = Store(out or LOCAL / planned.suite.name)
     with Live(console, len(planned.cells)) as live:
         records = Runner(planned, store, live, transcripts).run()

@@ -13,6 +13,7 @@ from .cell import Recording as Recording
 from .cell import Seeds as Seeds
 from .cell import TrainSettings as TrainSettings
 from .cell import attack_id as attack_id
+from .cell import changed_fields as changed_fields
 from .cell import digest as digest
 from .cell import fingerprint as fingerprint
 from .computing import Memory as Memory

@@ -6,6 +6,7 @@ import hashlib
 import json
 import reprlib
 import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -184,6 +185,24 @@ def digest(value: Any) -> str:
     """SHA-256 of a JSON value in canonical form."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def changed_fields(recorded: Part, current: Part, prefix: str = "") -> Iterator[str]:
+    """One line for each field of which a record and this installation hold different values.
+
+    Args:
+        prefix: of the names of the fields; nested fields are named by their path.
+    """
+    yield from _changed(recorded.model_dump(mode="json"), current.model_dump(mode="json"), prefix)
+
+
+def _changed(recorded: Mapping[str, Any], current: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    for name in dict.fromkeys([*recorded, *current]):
+        old, new = recorded.get(name), current.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _changed(old, new, f"{prefix}{name}.")
+        elif old != new:
+            yield f"{prefix}{name}: {old} in the record, {new} here"
 
 
 def attack_id(spec: MethodSpec) -> str:

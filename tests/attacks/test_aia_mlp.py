@@ -185,4 +185,4 @@ def test_a_pairing_without_attributes_says_so():
     bare = Task(task.name, task.labels, task.splits)
     pairing = pair(MeanMLP(), SAP(), bare, 0)
     assert not pairing.goals
-    assert "no private attributes" in pairing.refused[Goal.ATTRIBUTE]
+    assert "no private attributes" in pairing.skip_reasons[Goal.ATTRIBUTE]

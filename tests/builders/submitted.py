@@ -73,7 +73,7 @@ def others(defense, params, inverted, labels):
         if name in ("eia-nn", "logit-gradient"):
             continue
         pairing = pair(attack, configured, reviews(), cut=0)
-        found += pairing.skipped()
+        found += pairing.skipped_leaks()
         for goal in sorted(pairing.goals):
             like = inverted if goal == Goal.INVERSION else labels
             attribute = "gender" if goal == Goal.ATTRIBUTE else None
