@@ -24,7 +24,7 @@ from leakboard.bench.contracts import (
     ThreatModel,
     Transcript,
 )
-from leakboard.bench.methods import Attack, Knowledge, Source
+from leakboard.bench.methods import Attack, Conditions, Knowledge, Source
 
 RATE = {"logits": 0.1, "embeddings": 0.2}
 """Of Adam. For `logits`, published values run from 0.005 to 0.09, with 300 to 72,000 steps; at 0.1
@@ -87,8 +87,8 @@ class Optimise(Attack):
     """Examples side by side. A search among all words needs 24 bytes per example, token and word of
     the vocabulary."""
 
-    def refuses(self, cut: int) -> str | None:
-        return "nothing is to be searched at the embedding cut" if cut == 0 else None
+    def skip(self, conditions: Conditions) -> str | None:
+        return "nothing is to be searched at the embedding cut" if conditions.cut == 0 else None
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator

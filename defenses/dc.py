@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from leakboard.bench.contracts import Channel, Goal, Objective
 from leakboard.bench.exchange import Session, Tuned, api
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 from leakboard.defenses.none import NoDefense
 
 TINY = 1e-12
@@ -31,7 +31,6 @@ class DistanceCorrelation(Defense):
     )
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
     knob: ClassVar[str | None] = "weight"
-    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#e69f00"
     marker: ClassVar[str] = "s"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
@@ -53,8 +52,8 @@ class DistanceCorrelation(Defense):
         # Without the regulariser it is plain fine-tuning over the API, message by message.
         return () if self.undefended else (NoDefense(),)
 
-    def unfit(self, objective: Objective) -> str | None:
-        if objective == "classification":
+    def skip(self, conditions: Conditions) -> str | None:
+        if conditions.objective == "classification":
             return None
         return (
             "dc compares distances between the labels of a batch; those of a language model are words of a "

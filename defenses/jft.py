@@ -19,7 +19,7 @@ from leakboard.bench.defending import (
     sgd,
 )
 from leakboard.bench.exchange import Session, Tuned, released
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 from leakboard.defenses.dpsgd import unprotected
 
 UNKNOWN = (
@@ -62,9 +62,10 @@ class JFT(Redacting, Private):
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         return unprotected(objective)
 
-    def unmarked(self, canaries: bool) -> str | None:
+    def skip(self, conditions: Conditions) -> str | None:
         # Canaries count as secrets where the detector does with them what it does.
-        known = self.miss_rate is not None or (canaries and self.canaries == "found")
+        found = conditions.has_canaries and self.canaries == "found"
+        known = conditions.has_marked_secrets or self.miss_rate is not None or found
         return UNKNOWN if self.phase1 == "light-noise" and not known else None
 
     def fine_tune(self, session: Session) -> Tuned:

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from leakboard.bench.contracts import Channel, Head, Objective
 from leakboard.bench.exchange import Session, Tuned, api, released
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 
 
 class NoDefense(Defense):
@@ -20,7 +20,6 @@ class NoDefense(Defense):
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS | {Channel.MODEL}
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     version: ClassVar[int] = 2
-    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#222222"
     marker: ClassVar[str] = "*"
 
@@ -39,8 +38,8 @@ class NoDefense(Defense):
     def undefended(self) -> bool:
         return True
 
-    def unfit(self, objective: Objective) -> str | None:
-        if objective == "classification" and self.head:
+    def skip(self, conditions: Conditions) -> str | None:
+        if conditions.objective == "classification" and self.head:
             return "head: who holds it is asked of a language model; that of a classifier is the customer's"
         return None
 

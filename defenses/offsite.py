@@ -17,7 +17,7 @@ from torch.nn.functional import embedding
 from leakboard.bench.backbones import Backbone, Network, Tokens
 from leakboard.bench.contracts import Channel, Envelope, Goal, LeakboardError, Objective
 from leakboard.bench.exchange import Predictor, Session, Tuned, released
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 
 BATCH = 32
 """Public texts per step of the distillation."""
@@ -74,8 +74,8 @@ class OffsiteTuning(Defense):
         # What concerns the distillation alone is left at its default, for there is none.
         return () if self.undefended else (OffsiteTuning(emulator=None, pad=self.pad),)
 
-    def refuses(self, cut: int) -> str | None:
-        return f"{self.name} cuts the model by `pad`; set cut: 0" if cut else None
+    def skip(self, conditions: Conditions) -> str | None:
+        return f"{self.name} cuts the model by `pad`; set cut: 0" if conditions.cut else None
 
     def positions(self, blocks: int) -> list[int]:
         """Those of a model's blocks that make its emulator.

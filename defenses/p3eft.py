@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy, linear
 from leakboard.bench.backbones import Tokens, chunked_readings, label_loss, next_tokens
 from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
 from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned, api
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 from leakboard.defenses.none import NoDefense
 
 
@@ -34,7 +34,6 @@ class P3EFT(Defense):
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     knob: ClassVar[str | None] = "weight"
-    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#d55e00"
     marker: ClassVar[str] = "D"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
@@ -105,8 +104,8 @@ class P3EFT(Defense):
         # One adapter, whole gradients and no regulariser are plain fine-tuning over the API.
         return (NoDefense(head=None if objective == "classification" else "customer"),)
 
-    def unfit(self, objective: Objective) -> str | None:
-        if objective == "classification" or not self.weight:
+    def skip(self, conditions: Conditions) -> str | None:
+        if conditions.objective == "classification" or not self.weight:
             return None
         return (
             "weight: its regulariser fits a probe to a batch in which every class occurs, and no batch holds "

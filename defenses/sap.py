@@ -16,7 +16,7 @@ from leakboard.bench.backbones import Backbone, Neighbours, Network, Ragged, Tok
 from leakboard.bench.contracts import Channel, Claim, Envelope, Goal, Head, Objective
 from leakboard.bench.defending import Eta, dx_noise, fit_on_sent, predictor, privatise_tokens
 from leakboard.bench.exchange import OutputLayer, Session, Tuned, api
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 
 
 class SAP(Defense):
@@ -46,7 +46,6 @@ class SAP(Defense):
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     knob: ClassVar[str | None] = "eta"
     switch: ClassVar[str | None] = "eta"
-    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#0072b2"
     marker: ClassVar[str] = "o"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
@@ -77,8 +76,8 @@ class SAP(Defense):
     def sends(self) -> frozenset[Channel]:
         return self.emits if self.head == "vendor" else api.spoken(self.head, self.emits)
 
-    def unfit(self, objective: Objective) -> str | None:
-        if objective == "classification":
+    def skip(self, conditions: Conditions) -> str | None:
+        if conditions.objective == "classification":
             told = "head: who holds it is asked of a language model; that of a classifier is the vendor's"
             return told if self.head != "vendor" else None
         if self.bottom == "trainable":

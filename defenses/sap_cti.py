@@ -11,7 +11,7 @@ from torch import Tensor
 
 from leakboard.bench.contracts import Ints, Objective
 from leakboard.bench.exchange import Session
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 from leakboard.defenses.sap import SAP
 
 SMOOTHING = 1.0
@@ -41,9 +41,9 @@ class SAPCTI(SAP):
         plain = SAP(eta=None, bottom=self.bottom, bottom_learning_rate=self.bottom_learning_rate)
         return (*own, plain) if own else ()
 
-    def refuses(self, cut: int) -> str | None:
-        if cut == 0:
-            return None
+    def skip(self, conditions: Conditions) -> str | None:
+        if conditions.cut == 0:
+            return super().skip(conditions)
         return "its authors define contributing tokens for the embedding cut only"
 
     def in_clear(self, session: Session) -> Tensor:

@@ -47,6 +47,7 @@ from .bench.exchange import Wire as Wire
 from .bench.external import Recorder as Recorder
 from .bench.methods import Attack as Attack
 from .bench.methods import Auxiliary as Auxiliary
+from .bench.methods import Conditions as Conditions
 from .bench.methods import Defense as Defense
 from .bench.methods import Knowledge as Knowledge
 from .bench.methods import Labelled as Labelled

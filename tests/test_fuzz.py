@@ -25,8 +25,8 @@ from model_folders import tiny_folder
 from submitted import RECORDS, raw
 
 from leakboard.bench.backbones.loading import load_backbone
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.exchange.transcripts import write_transcript
 from leakboard.bench.external.audit import Request, attack_folder

@@ -22,7 +22,6 @@ from .lora import add_adapter as add_adapter
 from .neighbours import CHUNK as CHUNK
 from .neighbours import Neighbours as Neighbours
 from .network import Network as Network
-from .network import Seat as Seat
 from .next_token import chunks as chunks
 from .next_token import compute_dtype as compute_dtype
 from .precision import autocast as autocast
@@ -32,9 +31,3 @@ from .ragged import Ragged as Ragged
 from .ragged import Tokens as Tokens
 from .ragged import by_length as by_length
 from .ragged import length_bucketed as length_bucketed
-from .stacked import Joined as Joined
-from .stacked import Part as Part
-from .stacked import Pass as Pass
-from .stacked import Share as Share
-from .stacked import Stacked as Stacked
-from .stacked import weights_of as weights_of

@@ -17,7 +17,7 @@ from leakboard.bench.backbones import EMBEDDED
 from leakboard.bench.contracts import LeakboardError, Record, did_you_mean
 from leakboard.bench.methods import Method, registry
 from leakboard.bench.records import Corrupt, Store
-from leakboard.bench.running import Plan, Planned, lacking, notes
+from leakboard.bench.running import Plan, PlannedCell, missing_pairings, plan_notes
 from leakboard.bench.suites import load_suite, suite_names
 from leakboard.bench.tasks import listing
 
@@ -122,12 +122,12 @@ def plan(planned: Plan, store: Store, like: Sequence[Record] = ()) -> Iterator[R
         kind, state = _state(cell, store)
         kinds.append(kind)
         where = (cell.cell.task, f"{cell.cell.model}, cut {cell.cell.cut}", str(cell.cell.seed))
-        attacks = 0 if cell.refused else sum(bool(p.goals) for p in cell.pairings)
+        attacks = 0 if cell.skip_reason else sum(bool(p.goals) for p in cell.pairings)
         row = (*where, cell.named, str(attacks), state)
         table.add_row(*map(Text, row), style="" if kind == "to run" else "dim")
     yield table
     yield Text(f"attacks: {', '.join(map(str, planned.suite.attacks)) or 'none'}")
-    yield from map(Text, notes(planned))
+    yield from map(Text, plan_notes(planned))
     for reason, (attacked, defenses) in _reasons(planned.cells).items():
         yield Text(f"skipped: {', '.join(attacked)} on {', '.join(defenses)}: {reason}", "dim")
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("done", "skipped", "to run"))
@@ -137,7 +137,7 @@ def plan(planned: Plan, store: Store, like: Sequence[Record] = ()) -> Iterator[R
         yield Text(duration(missing, [*store.read_all(), *like]))
 
 
-def duration(cells: Sequence[Planned], records: Iterable[Record]) -> str:
+def duration(cells: Sequence[PlannedCell], records: Iterable[Record]) -> str:
     """How long cells will take one after another, by records of such cells: of the same method, task and model,
     else of the same task and model."""
     by: dict[tuple[str, ...], list[float]] = {}
@@ -166,9 +166,9 @@ def format_duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-def _state(cell: Planned, store: Store) -> tuple[str, str]:
+def _state(cell: PlannedCell, store: Store) -> tuple[str, str]:
     """Whether a cell is done, skipped or to run, and in words how it stands."""
-    if cell.refused:
+    if cell.skip_reason:
         return "skipped", "skipped"
     try:
         record = store.read(cell.cell.key)
@@ -176,7 +176,7 @@ def _state(cell: Planned, store: Store) -> tuple[str, str]:
         return "to run", f"damaged ({error}), to run again"
     if record is None:
         return "to run", "to run"
-    left = lacking(cell, record)
+    left = missing_pairings(cell, record)
     if not left:
         return "done", "done" if record.status == "ok" else f"done: {record.status}"
     if record.status != "ok":
@@ -184,7 +184,7 @@ def _state(cell: Planned, store: Store) -> tuple[str, str]:
     return "to run", f"to complete: {', '.join(str(p.attack) for p in left)}"
 
 
-def _reasons(cells: Iterable[Planned]) -> dict[str, tuple[list[str], list[str]]]:
+def _reasons(cells: Iterable[PlannedCell]) -> dict[str, tuple[list[str], list[str]]]:
     """Reason → the attacks that it keeps from running and the defenses on which it does."""
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
 
@@ -193,11 +193,11 @@ def _reasons(cells: Iterable[Planned]) -> dict[str, tuple[list[str], list[str]]]
         attacks[attack] = defenses[defense] = None
 
     for cell in cells:
-        if cell.refused:
-            note(cell.refused, "all attacks", cell.defense.name)
+        if cell.skip_reason:
+            note(cell.skip_reason, "all attacks", cell.defense.name)
             continue
         for pairing in cell.pairings:
-            for goal, reason in sorted(pairing.refused.items()):
+            for goal, reason in sorted(pairing.skip_reasons.items()):
                 note(reason, f"{pairing.attack.name} ({goal})", cell.defense.name)
     return {
         reason: (list(attacks), list(defenses)) for reason, (attacks, defenses) in found.items()

@@ -140,12 +140,6 @@ def run(
     attempts: Annotated[
         int, typer.Option(min=1, help="Tries for a cell at which its process dies.")
     ] = 2,
-    stack: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="K", help="Up to K cells over one model at once, in joint passes."
-        ),
-    ] = 1,
     log_to: Annotated[
         str | None,
         typer.Option(
@@ -170,7 +164,7 @@ def run(
     from leakboard.bench.running import Engine
     from leakboard.leaderboards.terminal import ending
 
-    engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts, stack)
+    engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts)
 
     if (suite is None) == (record is None):
         raise LeakboardError("give a SUITE, or --record KEY, and not both")
@@ -213,12 +207,12 @@ def _rerun(
     """Runs the cell of a record once more, and tells whether the two agree."""
     from leakboard.bench.backbones import device_of
     from leakboard.bench.records import Store, compare_runs, find
-    from leakboard.bench.running import Live, Runner, plan_again
+    from leakboard.bench.running import Live, Runner, plan_reproduction
     from leakboard.leaderboards.results import LOCAL
 
     before = find(key, [PUBLISHED, LOCAL])
     with console.status("loading data and models"):
-        planned = plan_again(before, data, device_of(device), model)
+        planned = plan_reproduction(before, data, device_of(device), model)
     store = Store(out or LOCAL / planned.suite.name)
     with Live(console, len(planned.cells)) as live:
         records = Runner(planned, store, live, transcripts).run()

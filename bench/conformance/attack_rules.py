@@ -105,9 +105,9 @@ class AttackRules(Rules[Attack]):
                 defense, [self.method], model or self.model, examples, epochs, plain=plain
             )
             (pairing,) = trial.planned.pairings
-            reasons = [*pairing.refused.values()] if not pairing.goals else []
-            if trial.planned.refused or reasons:
-                why = "; ".join(filter(None, [trial.planned.refused, *reasons]))
+            reasons = [*pairing.skip_reasons.values()] if not pairing.goals else []
+            if trial.planned.skip_reason or reasons:
+                why = "; ".join(filter(None, [trial.planned.skip_reason, *reasons]))
                 continue
             sent = trial.train().transcript
             if not reads or left & sent.channels:
@@ -255,7 +255,9 @@ class AttackRules(Rules[Attack]):
         blackout = registry.defense("blackout")()
         trial = Trial.of(blackout, [self.method], self.model, seed=seed)
         if not trial.planned.pairings[0].goals:
-            raise NotApplicable("; ".join(sorted(set(trial.planned.pairings[0].refused.values()))))
+            raise NotApplicable(
+                "; ".join(sorted(set(trial.planned.pairings[0].skip_reasons.values())))
+            )
         sent = trial.train().transcript
         leaks = _scored([UndefendedCell(trial, sent)])
         return {(k.goal, k.view, k.attribute or "") for k in leaks if _margin(k) > 0}

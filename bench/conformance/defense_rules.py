@@ -22,8 +22,10 @@ class DefenseRules(Rules[Defense]):
     def trial(self) -> Trial:
         attacks = [attack() for attack in registry.attacks().values()]
         trial = Trial.of(self.method, attacks, self.model)
-        if trial.planned.refused:
-            raise NotApplicable(f"it refuses every cut of {self.model}: {trial.planned.refused}")
+        if trial.planned.skip_reason:
+            raise NotApplicable(
+                f"it refuses every cut of {self.model}: {trial.planned.skip_reason}"
+            )
         return trial
 
     @cached_property
@@ -78,7 +80,7 @@ class DefenseRules(Rules[Defense]):
         others = variants(self.method)
         while (silent := self.method.sends - used) and (other := next(others, None)):
             trial = Trial.of(other, (), self.model)
-            if not trial.planned.refused:
+            if not trial.planned.skip_reason:
                 used |= trial.train().transcript.channels
         if silent:
             raise NotApplicable(

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from leakboard.bench.contracts import LeakboardError, MissingExtra
 from leakboard.bench.methods import Method, Source
-from leakboard.bench.running import told
+from leakboard.bench.running import error_line
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 """Valid names of methods."""
@@ -99,7 +99,7 @@ class Rules(Generic[M]):
         except NotApplicable as reason:
             return Result(text, "not applicable", str(reason))
         except (Exception, SystemExit) as error:  # a library under a method may call exit()
-            return Result(text, "failed", told(error))
+            return Result(text, "failed", error_line(error))
 
     @rule("has a name of lower-case words joined by '-'")
     def has_name(self) -> None:

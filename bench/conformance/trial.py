@@ -34,17 +34,17 @@ from leakboard.bench.contracts import (
 from leakboard.bench.exchange import PLAIN, Payload, Released, Tuned, Wire, restored
 from leakboard.bench.methods import Attack, Defense, Method, Silent, registry
 from leakboard.bench.running import (
+    CellContext,
     Inputs,
-    Planned,
-    Scene,
-    asked,
+    PlannedCell,
     attack_all,
+    attack_guesses,
+    encode_public,
     knowledge_for,
     make_plan,
-    public_of,
     run_cell,
+    with_derived_channels,
     with_shadows,
-    worked_out,
 )
 from leakboard.bench.suites import Suite
 from leakboard.bench.tasks import Split, Task, UserTask, load_task
@@ -109,13 +109,13 @@ class Trained:
 class Trial:
     """One cell on a slice of `reviews`, or of plainer texts. Each call works on a copy of the public model of its own."""
 
-    planned: Planned
+    planned: PlannedCell
     inputs: Inputs
     backbone: Backbone
 
-    def scene(self) -> Scene:
+    def scene(self) -> CellContext:
         backbone = replace(self.backbone, model=copy.deepcopy(self.backbone.model))
-        return Scene(self.planned, self.inputs, backbone)
+        return CellContext(self.planned, self.inputs, backbone)
 
     @classmethod
     def of(
@@ -172,17 +172,17 @@ class Trial:
             )
             plan = make_plan(suite, twins=False)
         targets = [p for p in plan.cells if p.cell.shadow is None]
-        cells = [p for p in targets if not p.refused] or targets
+        cells = [p for p in targets if not p.skip_reason] or targets
         suited = [p for p in cells if any(pairing.goals for pairing in p.pairings)]
         planned = (suited or cells)[0]
         loaded = with_public(plan.tasks[planned.cell.data_hash], PUBLIC * examples)
-        public = public_of(planned.cell, loaded, backbone, plan.public)
+        public = encode_public(planned.cell, loaded, backbone, plan.public)
         inputs = Inputs.of(planned.cell, loaded, backbone, public)
         trained = {}
         for p in plan.cells:
             if p.cell.shadow is not None and p.cell.cut == planned.cell.cut:
                 own = inputs.with_coins(p.cell, loaded)
-                trained[p.cell.key] = run_cell(Scene(p, own, backbone))
+                trained[p.cell.key] = run_cell(CellContext(p, own, backbone))
         planned, _ = with_shadows(planned, trained.get)
         return cls(planned, inputs, backbone)
 
@@ -207,7 +207,7 @@ class Trial:
         if scene.classes:
             evaluated = scene.cell.evaluate
             scores = tuned.predict(self.inputs.tokens[evaluated], evaluated)
-        seen = worked_out(scene, wire.transcript())
+        seen = with_derived_channels(scene, wire.transcript())
         return Trained(wire, tuned, scores, seen, scene.backbone)
 
     def handed_out(self, trained: Trained) -> torch.Tensor:
@@ -221,7 +221,7 @@ class Trial:
 
     def attacked(self, seen: Transcript, backbone: Backbone) -> list[Leak]:
         """The scored guesses of the attacks."""
-        return attack_all(Scene(self.planned, self.inputs, backbone), seen)
+        return attack_all(CellContext(self.planned, self.inputs, backbone), seen)
 
     def guesses(self, seen: Transcript, told_all: bool = False) -> list[Guess]:
         """What the first attack guesses.
@@ -237,7 +237,7 @@ class Trial:
             knowledge = replace(knowledge, labels=labels)
         rng = np.random.default_rng(scene.seeds.attack)
         try:
-            return asked(pairing.attack, seen, knowledge, rng, labels)
+            return attack_guesses(pairing.attack, seen, knowledge, rng, labels)
         except Silent:  # an answer, too, and the same one each time
             return []
 

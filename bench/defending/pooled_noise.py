@@ -15,7 +15,7 @@ from leakboard.bench.backbones import Backbone, Ragged, Tokens
 from leakboard.bench.contracts import Claim
 from leakboard.bench.defending.mechanisms import Epsilon
 from leakboard.bench.exchange import Predictor
-from leakboard.bench.methods import Defense
+from leakboard.bench.methods import Conditions, Defense
 
 
 def rescale_rows(vectors: Tensor) -> Tensor:
@@ -92,8 +92,12 @@ class Pooling(Defense):
     flaw: ClassVar[str]
     """What the released code leaves open, as part of a sentence."""
 
-    def refuses(self, cut: int) -> str | None:
-        return f"the customer runs the whole encoder of {self.name}; set cut: 0" if cut else None
+    def skip(self, conditions: Conditions) -> str | None:
+        return (
+            f"the customer runs the whole encoder of {self.name}; set cut: 0"
+            if conditions.cut
+            else None
+        )
 
     @abstractmethod
     def noise(self, n: int, width: int, rng: np.random.Generator) -> Tensor:

@@ -16,7 +16,7 @@ from leakboard.bench.contracts import Channel, Goal
 from leakboard.bench.defending.mechanisms import Epsilon
 from leakboard.bench.defending.splitting import fit_on_sent, predictor
 from leakboard.bench.exchange import OutputLayer, Session, Tuned
-from leakboard.bench.methods import Defense
+from leakboard.bench.methods import Conditions, Defense
 
 
 class Substituting(Defense):
@@ -32,14 +32,17 @@ class Substituting(Defense):
     )
     knob: ClassVar[str | None] = "epsilon"
     switch: ClassVar[str | None] = "epsilon"
-    stacks: ClassVar[bool] = True
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.INVERSION})
 
     epsilon: Epsilon
     """Privacy parameter ε, above 0; smaller hides more; "none" sends all words as they are."""
 
-    def refuses(self, cut: int) -> str | None:
-        return f"{self.name} replaces words, before the first block; set cut: 0" if cut else None
+    def skip(self, conditions: Conditions) -> str | None:
+        return (
+            f"{self.name} replaces words, before the first block; set cut: 0"
+            if conditions.cut
+            else None
+        )
 
     @abstractmethod
     def drawn(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:

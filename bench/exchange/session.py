@@ -17,7 +17,6 @@ from leakboard.bench.backbones import (
     LanguageModel,
     Neighbours,
     Network,
-    Seat,
     Tokens,
     autocast,
     next_tokens,
@@ -41,7 +40,6 @@ class Session:
         texts: of the training examples, with what was planted in them.
         canaries: where a planted secret stands: row of `train` → its characters.
         claim: the formal guarantee, where it depends on the data and the settings.
-        seat: where the vendor's passes are made together with those of other sessions.
         public: texts that both parties have; None where the task has none.
     """
 
@@ -63,7 +61,6 @@ class Session:
     texts: Split | None = None
     canaries: Mapping[int, Span] = field(default_factory=dict)
     claim: Claim | None = None
-    seat: Seat | None = None
     public: Tokens | None = None
     _fitting: bool = False
 
@@ -101,9 +98,7 @@ class Session:
         """
         torch.manual_seed(self.seeds.initialisation)
         blocks = slice(0 if bottom else cut, None if adapted else 0)
-        network = Network(self.backbone, cut, self.classes, self.settings, blocks)
-        network.seat = self.seat
-        return network.train()
+        return Network(self.backbone, cut, self.classes, self.settings, blocks).train()
 
     def trainee(self) -> Network | LanguageModel:
         """What an owner trains and releases: a classifier, or on texts without labels a language model.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from leakboard.bench.contracts import Channel, Goal, Knows, Transcript, known_from
+from leakboard.bench.contracts import Channel, Goal, Knows, Transcript
 from leakboard.bench.exchange import Manifest
 from leakboard.bench.external.truth import ScoringTruth
-from leakboard.bench.methods import Attack, Auxiliary, Defense
-from leakboard.bench.running import Pairing
+from leakboard.bench.methods import Attack, Auxiliary, Conditions, Defense
+from leakboard.bench.running import Pairing, threat_mismatch
 from leakboard.bench.tasks import OWN
 
 ASKED = {
@@ -35,41 +35,28 @@ def grant(
     defense: Defense | None,
     public: Mapping[str, Auxiliary],
 ) -> Pairing:
-    """Which goals an attack can pursue with what is there, and why not the others."""
-    refused, known = {}, manifest.model_hash is not None
-    for goal in attack.threat.goals:
-        reason = _unfit(attack, manifest.cut, seen) or _unlabelled(attack, goal, manifest.classes)
-        reason = reason or _ungranted(attack, known, truth, defense, public)
-        if not reason and goal == Goal.INVERSION and not known:
-            reason = (
-                "the transcript does not name the public model, so that its tokens mean nothing"
-            )
-        if not reason and truth and goal not in truth.goals:
-            reason = UNSCORED.get(goal, "it cannot be scored yet")
+    """The goals that an attack can pursue with what is there, and why it skips the others."""
+    is_model_known = manifest.model_hash is not None
+    conditions = Conditions(
+        cut=manifest.cut,
+        objective="classification" if manifest.classes else "language modelling",
+    )
+
+    def skip_reason(goal: Goal) -> str | None:
+        if dropped := (attack.threat.reads or set(Channel)) & seen.dropped.keys():
+            return f"the transcript is incomplete: {', '.join(sorted(dropped))} was dropped from it"
+        reason = threat_mismatch(
+            attack, goal, conditions, seen.channels, "the recorded system", "the transcript"
+        ) or _ungranted(attack, is_model_known, truth, defense, public)
         if reason:
-            refused[goal] = reason
-    return Pairing(attack, attack.threat.goals - refused.keys(), refused)
+            return reason
+        if goal == Goal.INVERSION and not is_model_known:
+            return "the transcript does not name the public model, so its token ids have no meaning"
+        if truth and goal not in truth.goals:
+            return UNSCORED.get(goal, "guesses about this goal cannot be scored yet")
+        return None
 
-
-def _unfit(attack: Attack, cut: int, seen: Transcript) -> str | None:
-    reads, readable, known = attack.threat.reads, attack.readable(cut), known_from(seen.channels)
-    if cut_short := (reads or set(Channel)) & seen.dropped.keys():
-        return f"the transcript is incomplete, {', '.join(sorted(cut_short))} was dropped from it"
-    if reads and not reads & known:
-        return f"the transcript holds no {' or '.join(sorted(reads))}"
-    if reads and not readable & known:
-        what = ", ".join(sorted(reads & known))
-        return f"at cut {cut} it can do nothing with {what}"
-    return attack.refuses(cut)
-
-
-def _unlabelled(attack: Attack, goal: Goal, classes: int) -> str | None:
-    """Why the labels are none that the attack guesses, or None."""
-    if attack.labels == "next tokens" and classes:
-        return "the labels of the transcript are classes, no tokens"
-    if attack.labels == "classes" and goal == Goal.LABEL and not classes:
-        return "the labels of a language model are tokens, no classes"
-    return None
+    return Pairing.of(attack, skip_reason)
 
 
 def _ungranted(

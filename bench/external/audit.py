@@ -28,17 +28,16 @@ from leakboard.bench.external.outcome import Audit
 from leakboard.bench.external.truth import ScoringTruth, TruthTable, read_truth, tokens_sent
 from leakboard.bench.methods import Attack, Auxiliary, Defense, Silent, Source, spec_of
 from leakboard.bench.running import (
+    CellContext,
     Inputs,
     Pairing,
-    Planned,
-    Scene,
+    PlannedCell,
     attack_all,
-    failed,
-    isolated,
+    error_line,
     knowledge_for,
     public_texts,
-    told,
-    worked_out,
+    run_isolated,
+    with_derived_channels,
 )
 from leakboard.bench.suites import methods_named
 from leakboard.bench.tasks import OWN, Planted, Task, load_task
@@ -158,23 +157,23 @@ def audit(
     """
     if granted.truth is not None:
         seen = recorded.about(granted.truth.task)
-        scene = _scene(recorded, seen, granted, progress)
-        leaks = attack_all(scene, worked_out(scene, seen))
+        context = _cell_context(recorded, seen, granted, progress)
+        leaks = attack_all(context, with_derived_channels(context, seen))
         return Audit(leaks, cut_short=recorded.manifest.cut_short)
-    scene = _scene(recorded, recorded.seen, granted, progress)
-    seen = worked_out(scene, recorded.seen)
+    context = _cell_context(recorded, recorded.seen, granted, progress)
+    seen = with_derived_channels(context, recorded.seen)
     found = Audit([], cut_short=recorded.manifest.cut_short)
-    pairings = scene.planned.pairings
-    for pairing in scene.progress("attacking", pairings, len(pairings)):
-        found.leaks.extend(pairing.skipped())
+    pairings = context.planned.pairings
+    for pairing in context.progress("attacking", pairings, len(pairings)):
+        found.leaks.extend(pairing.skipped_leaks())
         if pairing.goals:
-            _add_guesses(found, pairing, scene, seen)
+            _add_guesses(found, pairing, context, seen)
     return found
 
 
-def _scene(
+def _cell_context(
     recorded: RecordedTranscript, seen: Transcript, granted: ParsedRequest, progress: Progress
-) -> Scene:
+) -> CellContext:
     """The transcript as if a cell of ours had sent it."""
     manifest, backbone, truth = recorded.manifest, recorded.backbone, granted.truth
     numbers = tuple(map(str, range(manifest.classes)))
@@ -211,18 +210,18 @@ def _scene(
     )
     rows = {split: _rows(seen, split) for split in task.splits}
     inputs = Inputs(task, tokens, rows, public, Planted(task))
-    return Scene(Planned(cell, defense, pairings, None), inputs, backbone, progress)
+    return CellContext(PlannedCell(cell, defense, pairings, None), inputs, backbone, progress)
 
 
-def _add_guesses(found: Audit, pairing: Pairing, scene: Scene, seen: Transcript) -> None:
-    attack, knowledge = pairing.attack, knowledge_for(pairing, scene)
-    own, rng = seen.only(attack.threat.reads), np.random.default_rng(scene.seeds.attack)
+def _add_guesses(found: Audit, pairing: Pairing, context: CellContext, seen: Transcript) -> None:
+    attack, knowledge = pairing.attack, knowledge_for(pairing, context)
+    own, rng = seen.only(attack.threat.reads), np.random.default_rng(context.seeds.attack)
     try:
-        guesses = isolated(partial(attack.guess, own, knowledge, rng))
+        guesses = run_isolated(partial(attack.guess, own, knowledge, rng))
     except Silent as error:
-        found.leaks.extend(failed(pairing, "skipped", str(error)))
+        found.leaks.extend(pairing.failed_leaks("skipped", str(error)))
     except (Exception, SystemExit) as error:
-        found.leaks.extend(failed(pairing, "failed", told(error)))
+        found.leaks.extend(pairing.failed_leaks("failed", error_line(error)))
     else:
         found.guesses.extend((attack, guess) for guess in guesses if guess.goal in pairing.goals)
 

@@ -61,7 +61,3 @@ class Attack(Method, ABC):
     def readable(self, cut: int) -> frozenset[Channel]:
         """Those channels of its threat model that tell it something at this cut."""
         return self.threat.reads
-
-    def refuses(self, cut: int) -> str | None:
-        """Why the attack cannot run at this cut, or None."""
-        return None

@@ -54,9 +54,6 @@ class Defense(Method, ABC):
     """Whether the token ids that it sends, if any, are others than those of the texts."""
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification"})
     """What it can train a model for."""
-    stacks: ClassVar[bool] = False
-    """Whether passes of its network may be made together with those of other cells: nothing then hooks
-    into its blocks, and all that trains there is LoRA. Such cells gain by `run --stack`."""
     circumstances: ClassVar[frozenset[str]] = frozenset()
     """Parameters that say what befalls the defense, not what its user chooses: boards take the worst."""
 
@@ -123,25 +120,6 @@ class Defense(Method, ABC):
 
         Returns:
             None where training sees examples as they are.
-        """
-        return None
-
-    def refuses(self, cut: int) -> str | None:
-        """Why the defense cannot run at this cut, or None."""
-        return None
-
-    def unfit(self, objective: Objective) -> str | None:
-        """Why the defense cannot train for an objective with these parameters, or None.
-
-        For an objective that is none of its `objectives` a plan says so by itself, where nothing is said here.
-        """
-        return None
-
-    def unmarked(self, canaries: bool) -> str | None:
-        """Why the defense cannot train on texts whose secrets nobody marks, or None.
-
-        Args:
-            canaries: whether such stand among them.
         """
         return None
 

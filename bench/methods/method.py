@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from leakboard.bench.contracts import MethodSpec
+from leakboard.bench.contracts import LeakboardError, MethodSpec, Objective
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,28 @@ class Source:
         return f"{self.title}, {self.where}" if self.where else self.title
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """Facts of a cell by which a method decides whether it can run there.
+
+    Attributes:
+        cut: transformer blocks below the trust boundary; 0 is the embedding cut.
+        has_marked_secrets: the task marks the secrets in its training texts.
+        has_canaries: canaries are planted in the training texts.
+    """
+
+    cut: int = 0
+    objective: Objective = "classification"
+    has_marked_secrets: bool = False
+    has_canaries: bool = False
+
+
+FORMER_HOOKS = ("refuses", "unfit", "unmarked")
+"""Methods that `Method.skip` replaces; a class that still defines one is rejected."""
+
+
 class Method(BaseModel):
-    """What defenses and attacks share: a name, a source, and parameters as fields of the class."""
+    """Base of defenses and attacks: a name, a source, and parameters as fields of the class."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -38,6 +58,24 @@ class Method(BaseModel):
     younger: ClassVar[frozenset[str]] = frozenset()
     """Parameters that came after the first records of the method, whose keys must not change: where one
     has its default, `params` leaves it out."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        for former in FORMER_HOOKS:
+            if callable(vars(cls).get(former)):
+                raise LeakboardError(
+                    f"{cls.__qualname__}.{former}() is no longer called. Define skip(self, conditions) instead: "
+                    "it returns the reason why the method cannot run under these conditions, or None; the cut is "
+                    "conditions.cut"
+                )
+
+    def skip(self, conditions: Conditions) -> str | None:
+        """Reason why the method cannot run in a cell with these conditions; None if it can.
+
+        A plan calls it once per cell; the reason becomes that of the skipped record.
+        """
+        return None
 
     @property
     def params(self) -> dict[str, Any]:

@@ -23,7 +23,6 @@ def provenance(
     device: str,
     workers: int = 1,
     secret: str | None = None,
-    stacked: int = 1,
     trials: tuple[str, ...] = (),
 ) -> Provenance:
     """Describes this process, its packages and its device, now.
@@ -31,7 +30,6 @@ def provenance(
     Args:
         workers: how many cells run at once on the machine.
         secret: fingerprint of what the customer's secrets are drawn from.
-        stacked: how many cells shared a pass, at most.
         trials: keys of those by which the settings of training were chosen.
     """
     on_gpu = device.startswith("cuda")
@@ -46,7 +44,6 @@ def provenance(
         device=torch.cuda.get_device_name(device) if on_gpu else "cpu",
         threads=torch.get_num_threads(),
         workers=workers,
-        stacked=stacked,
         platform=f"{platform.system()} {platform.machine()}",
         trials=trials,
         secret=secret,

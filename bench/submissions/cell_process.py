@@ -15,7 +15,15 @@ from pydantic import ValidationError
 
 from leakboard.bench.contracts import LeakboardError, Record
 from leakboard.bench.records import from_bytes, to_text
-from leakboard.bench.running import Reporter, plan_again, run_cell, scene_of, with_shadows
+from leakboard.bench.running import (
+    PipeReporter,
+    Reporter,
+    context_of,
+    forward_event,
+    plan_reproduction,
+    run_cell,
+    with_shadows,
+)
 
 
 class NotRun(Exception):
@@ -56,13 +64,12 @@ def run_in_subprocess(order: Order, minutes: float, reporter: Reporter) -> Recor
     theirs.close()
     try:
         while ours.poll(max(0.0, end - time.monotonic())):
-            kind, *told = ours.recv()
-            if kind == "moved":
-                reporter.moved(*told)
-            elif kind == "record":
-                return from_bytes(told[0], order.key, order.key)
-            else:
-                raise NotRun(told[0])
+            event, *details = ours.recv()
+            if event == "record":
+                return from_bytes(details[0], order.key, order.key)
+            if event == "not run":
+                raise NotRun(details[0])
+            forward_event(reporter, event, *details)
     except EOFError:
         process.join(5)
         raise NotRun(f"its process died (code {process.exitcode})") from None
@@ -76,33 +83,23 @@ def run_in_subprocess(order: Order, minutes: float, reporter: Reporter) -> Recor
 def _work(pipe: Connection, order: Order) -> None:
     torch.set_num_threads(order.threads)
     try:
-        pipe.send(("record", to_text(run_order(order, Telling(pipe))).encode()))
+        pipe.send(("record", to_text(run_order(order, PipeReporter(pipe))).encode()))
     except (LeakboardError, ValidationError) as error:
         pipe.send(("not run", str(error)))
     except Exception as error:  # whatever it is, the one who verifies has to see it
         pipe.send(("not run", f"{type(error).__name__}: {error}"))
 
 
-class Telling(Reporter):
-    """Tells the other process how far it is."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self.pipe = pipe
-
-    def moved(self, what: str, done: int, total: int, lane: int = 0) -> None:
-        self.pipe.send(("moved", what, done, total, lane))
-
-
 def run_order(order: Order, reporter: Reporter) -> Record:
     """The record of the cell, run again in this process, however long it takes."""
     record = from_bytes(order.record, order.key, order.key)
-    plan = plan_again(record, order.data, order.device, order.model)
+    plan = plan_reproduction(record, order.data, order.device, order.model)
     (target,) = (planned for planned in plan.cells if planned.cell.key == record.key)
 
     def read(key: str) -> Record | None:
         return from_bytes(order.shadows[key], key, key) if key in order.shadows else None
 
-    planned, idle = with_shadows(target, read)
-    again = run_cell(scene_of(plan, planned, reporter.track))
-    found: dict[str, Any] = {"leaks": [*again.leaks, *idle]}
+    planned, waiting = with_shadows(target, read)
+    again = run_cell(context_of(plan, planned, reporter.track))
+    found: dict[str, Any] = {"leaks": [*again.leaks, *waiting]}
     return again.model_copy(update=found)

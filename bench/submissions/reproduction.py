@@ -8,7 +8,7 @@ from typing import Any
 from leakboard.bench.backbones import EMBEDDED, load_backbone
 from leakboard.bench.contracts import LeakboardError, Record, did_you_mean, plain
 from leakboard.bench.methods import registry
-from leakboard.bench.running import methods_again
+from leakboard.bench.running import check_unchanged, methods_of_record
 from leakboard.bench.tasks import GENERATED, Task, data_folder, listing, load_task
 
 
@@ -83,18 +83,10 @@ class LocalResources:
                 _no_paths(params)
             task = self.task(cell.task)
             self.where(cell.model)
-            methods_again(record)
-            if (hashed := task.hash) != cell.data_hash:
-                raise LeakboardError(
-                    f"other data: '{cell.task}' has the hash {cell.data_hash[:12]}… in the record, "
-                    f"{hashed[:12]}… here"
-                )
+            methods_of_record(record)
+            check_unchanged(record, cell.model_copy(update={"data_hash": task.hash}))
             name, hashed = self._model(cell.model)
-            if (name, hashed) != (cell.model, cell.model_hash):
-                raise LeakboardError(
-                    f"another model: '{cell.model}' with the hash {cell.model_hash[:12]}… in the "
-                    f"record, '{name}' with {hashed[:12]}… here"
-                )
+            check_unchanged(record, cell.model_copy(update={"model": name, "model_hash": hashed}))
         except Exception as error:  # whatever the validators of a method raise
             # Cells of one method have the same reason, but for their keys.
             told = str(error).replace(f"record {record.key} ", "it ").splitlines()
@@ -104,13 +96,9 @@ class LocalResources:
 
 def local_method(here: LocalResources, record: Record) -> tuple[Any, Task] | None:
     """The defense and the task of a record, by which attacks are paired; None where one is not known."""
-    cls = registry.defenses().get(record.cell.defense.name)
+    spec = record.cell.defense
     try:
-        return (
-            None
-            if cls is None
-            else (cls(**record.cell.defense.params), here.task(record.cell.task))
-        )
+        return registry.defense(spec.name)(**spec.params), here.task(record.cell.task)
     except Exception:  # whatever its validators raise
         return None
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from leakboard.bench.contracts import LeakboardError, Record, Recording, TrainSettings
 from leakboard.bench.records import Store
-from leakboard.bench.running import Engine, make_plan, shown_on
+from leakboard.bench.running import Engine, make_plan, reporter_on
 from leakboard.bench.suites import NOT_REPORTED, SELECTED_ON, Suite, SuiteRow
 from leakboard.bench.tasks import HELD_OUT
 from leakboard.bench.tuning.trials import Trial, affordable, best, trials_of
@@ -106,7 +106,7 @@ def tune(
     ]
     n = max(min(suite.limit or math.inf, len(t.splits["train"])) for t in plan.tasks.values())
     classes = min(len(task.labels) for task in plan.tasks.values())
-    idle = {(p.defense, p.cell.train) for p in plan.cells if p.refused}
+    idle = {(p.defense, p.cell.train) for p in plan.cells if p.skip_reason}
     races = {
         place: _Race(
             trials_of(row, base, int(n), classes), MOST * len(suite.seeds) * row.over(base).epochs
@@ -123,7 +123,7 @@ def tune(
         own = make_plan(part, data, device, twins=False)
         if console:
             console.print(f"round {number + 1}: {len(own.cells)} trials", highlight=False)
-        with shown_on(console, len(own.cells)) as reporter:
+        with reporter_on(console, len(own.cells)) as reporter:
             records = (engine or Engine()).run(own, Store(folder), reporter, data)
         for planned, record in zip(own.cells, records, strict=True):
             for trial in running:

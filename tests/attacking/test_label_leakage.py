@@ -14,7 +14,7 @@ from leakboard.attacks.norm import Norm
 from leakboard.attacks.spectral import Spectral
 from leakboard.attacks.xgboost import XGBoost
 from leakboard.bench.attacking.label_leakage import SupervisedLabelAttack, matrices, principal
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Transcript
 from leakboard.bench.scoring.moments import scored
 

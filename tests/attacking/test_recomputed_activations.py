@@ -19,7 +19,7 @@ from leakboard.bench.attacking.recomputed_activations import (
     with_recomputed,
 )
 from leakboard.bench.backbones.ragged import Ragged
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Transcript
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.p3eft import P3EFT

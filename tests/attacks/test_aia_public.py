@@ -10,8 +10,7 @@ import torch
 from cells import load_tiny
 
 from leakboard.attacks.aia_public import PublicAttributes
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Knows
+from leakboard.bench.contracts.threat import Channel, Knows
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.defending.pooled_noise import as_sequences
 from leakboard.bench.methods.attack import Silent

@@ -12,8 +12,7 @@ from leakboard.attacks.bidirectional import Bidirectional, gradients, shift_righ
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.token_gradient import TokenGradient
 from leakboard.bench.backbones.labelling import NO_LABEL, next_tokens
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.bench.scoring import NEEDED, advantage_low

@@ -12,7 +12,7 @@ from leakboard.attacks.eia_bayes import BayesInversion, parts, right
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.bench.attacking import inversion, posterior_bound
 from leakboard.bench.backbones.ragged import Ragged, Tokens
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.running.grants import knowledge_for
 from leakboard.defenses.blackout import Blackout

@@ -10,8 +10,7 @@ from cells import load_tiny
 from leakboard.attacks.eia_learned import Learned, Vectorwise, codebook, framed
 from leakboard.attacks.eia_map import ContextualDenoiser
 from leakboard.bench.attacking import inversion
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Knows
+from leakboard.bench.contracts.threat import Channel, Knows
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.defenses.sap import SAP

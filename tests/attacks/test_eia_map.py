@@ -13,8 +13,8 @@ from leakboard.attacks.eia_learned import Learned
 from leakboard.attacks.eia_map import ContextualDenoiser, Denoiser
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.bench.attacking import inversion
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.memory import KEPT, Memory
+from leakboard.bench.contracts.computing import KEPT, Memory
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.bench.scoring import advantage_low

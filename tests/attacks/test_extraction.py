@@ -13,9 +13,9 @@ from released import TEXTS, plan_of, run
 from leakboard.attacks import extraction
 from leakboard.attacks.extraction import Extraction
 from leakboard.bench.backbones.language import LanguageModel
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.memory import Memory
-from leakboard.bench.contracts.settings import Plant, TrainSettings
+from leakboard.bench.contracts.cell import Plant, TrainSettings
+from leakboard.bench.contracts.computing import Memory
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Knowledge
 from leakboard.bench.scoring.continuations import PRINTED

@@ -14,12 +14,9 @@ from leakboard.attacks import membership
 from leakboard.attacks.lira import Lira, ratios
 from leakboard.attacks.membership import Membership
 from leakboard.bench.backbones.network import Network
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.claim import Claim
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.settings import Plant, TrainSettings
-from leakboard.bench.contracts.threat import Goal
-from leakboard.bench.contracts.transcript import Transcript
+from leakboard.bench.contracts.cell import Plant, TrainSettings
+from leakboard.bench.contracts.threat import Channel, Claim, Goal
+from leakboard.bench.contracts.transcript import Guess, Transcript
 from leakboard.bench.exchange import released
 from leakboard.bench.exchange.released import confidences, scores
 from leakboard.bench.methods.knowledge import Knowledge, Shadows

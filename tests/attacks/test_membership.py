@@ -14,8 +14,7 @@ from leakboard.attacks.membership import Membership
 from leakboard.attacks.min_k import MinK
 from leakboard.attacks.rmia import Rmia
 from leakboard.bench.attacking import members
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Knows
+from leakboard.bench.contracts.threat import Channel, Knows
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.defending import dp_sgd
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge

@@ -11,7 +11,7 @@ from released import audited
 
 from leakboard.attacks.min_k import MinK, standardised_log_probs
 from leakboard.bench.backbones.language import LanguageModel
-from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.methods.attack import Silent
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.bench.scoring import NEEDED, advantage_low

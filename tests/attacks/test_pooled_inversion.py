@@ -11,9 +11,8 @@ from cells import fine_tuned, leak_of, load_tiny, run
 
 from leakboard.attacks.pooled_inversion import Counts, PooledInversion, Reader, hits, pairs
 from leakboard.bench.backbones.ragged import Ragged, Tokens
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.threat import Goal, Knows
+from leakboard.bench.contracts.threat import Channel, Goal, Knows
+from leakboard.bench.contracts.transcript import Guess
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.bench.scoring.guesses import BadGuess, Truth, score
 from leakboard.bench.scoring.rescoring import rescore

@@ -11,8 +11,8 @@ from cells import load_tiny
 from leakboard.bench.backbones.dialogue_gpt import byte_pairs
 from leakboard.bench.backbones.language import LanguageModel, covered, offsets
 from leakboard.bench.backbones.loading import load_backbone, tiny
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import TrainSettings
 from leakboard.bench.tasks.dialogues import dialogues
 from leakboard.bench.tasks.task import Span
 

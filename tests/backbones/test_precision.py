@@ -12,7 +12,7 @@ from leakboard.bench.backbones import precision
 from leakboard.bench.backbones.language import LanguageModel
 from leakboard.bench.backbones.loading import load_backbone
 from leakboard.bench.backbones.precision import CachedCastLinear, cache_casts
-from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.contracts.cell import TrainSettings
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from released import TEXTS, plan_of
 from leakboard.bench.defending import dp_sgd
 from leakboard.bench.exchange import released
 from leakboard.bench.exchange.wire import Wire
-from leakboard.bench.running.scene import scene_of
+from leakboard.bench.running.cell_context import context_of
 from leakboard.bench.tasks.task import Span, Split, Task
 
 HIDDEN = ("parcel", "refund")
@@ -83,7 +83,7 @@ def trainings_of(defense, task: Task = TEXTS, noise_for=noise, **settings):
         noted(True, tokens, rows, sigma, release)
 
     plan = plan_of(defense, task=task, **settings)
-    scene = scene_of(plan, plan.cells[0])
+    scene = context_of(plan, plan.cells[0])
     session = scene.session(Wire(defense.sends, scene.inputs.recorded))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(released, "train", train)

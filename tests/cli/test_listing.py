@@ -169,7 +169,7 @@ def test_plan_tells_each_reason_once_with_the_attacks_and_defenses_that_it_conce
 
         name: ClassVar[str] = "deep"
 
-        def refuses(self, cut):
+        def skip(self, conditions):
             return "only below the ground"
 
     class Picky(NearestNeighbour):
@@ -177,7 +177,7 @@ def test_plan_tells_each_reason_once_with_the_attacks_and_defenses_that_it_conce
 
         name: ClassVar[str] = "picky"
 
-        def refuses(self, cut):
+        def skip(self, conditions):
             return "only above the clouds"
 
     text = planned(

@@ -13,7 +13,7 @@ from reports import NoSource, alone, broken, examined, outcome, rules_of
 
 from leakboard.bench.conformance.check import check_defense
 from leakboard.bench.conformance.defense_rules import DefenseRules
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending import splitting
 from leakboard.bench.defending.splitting import send_once
 from leakboard.bench.exchange.predictor import Predictor
@@ -308,7 +308,7 @@ def test_defense_that_refuses_every_cut_is_told_as_not_examined_rather_than_brok
     class Deep(NoDefense):
         """Runs nowhere."""
 
-        def refuses(self, cut):
+        def skip(self, conditions):
             return "only below the ground"
 
     report = check_defense(Deep)

@@ -12,11 +12,11 @@ from leakboard.leaderboards.site.front import SYMBOLS
 from leakboard.leaderboards.tables.standing import IDLE
 from leakboard.leaderboards.tables.verdicts import Verdict
 
-LEAK, RESULTS = "bench/contracts/leak.py", "results/README.md"
+LEAK, RESULTS = "bench/contracts/record.py", "results/README.md"
 VERDICTS = "leaderboards/tables/verdicts.py"
 QUOTED = {
     "success": [RESULTS],
-    "chance": ["bench/contracts/estimates.py", RESULTS],
+    "chance": ["bench/contracts/record.py", RESULTS],
     "floor": [LEAK],
     "level": [LEAK, RESULTS],
     "ceiling": [LEAK, RESULTS],

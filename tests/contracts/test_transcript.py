@@ -14,7 +14,7 @@ from leakboard.attacks.aia_mlp import MeanMLP
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.prior import Prior
 from leakboard.bench.conformance.trial import same_messages
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge, Labelled
 from leakboard.defenses.p3eft import P3EFT

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from scipy.stats import kstest
 
 from leakboard.attacks.pooled_inversion import PooledInversion
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending.pooled_noise import rescale_rows
 from leakboard.defenses.cape import CAPE, HIDDEN, Customer, padded_mean
 

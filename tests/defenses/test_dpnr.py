@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from scipy.stats import kstest
 
 from leakboard.attacks.logit_gradient import LogitGradient
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending.pooled_noise import rescale_rows
+from leakboard.bench.methods import Conditions
 from leakboard.defenses import dpnr
 from leakboard.defenses.dpnr import DPNR
 
@@ -152,8 +153,8 @@ def test_bad_values_are_refused_by_name(given, name):
 
 
 def test_a_cut_is_refused():
-    assert "whole encoder" in DPNR().refuses(1)
-    assert DPNR().refuses(0) is None
+    assert "whole encoder" in DPNR().skip(Conditions(cut=1))
+    assert DPNR().skip(Conditions(cut=0)) is None
 
 
 def test_it_learns_from_what_arrives():

@@ -15,8 +15,8 @@ from trainings import trainings_of
 from leakboard.attacks.canary_exposure import CanaryExposure
 from leakboard.attacks.membership import Membership
 from leakboard.bench.backbones.language import LanguageModel
+from leakboard.bench.contracts.cell import Plant, TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import Plant, TrainSettings
 from leakboard.bench.defending import dp_sgd
 from leakboard.bench.exchange.released import losses
 from leakboard.bench.suites.suite import load_suite

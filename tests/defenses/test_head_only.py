@@ -9,7 +9,7 @@ from released import plan_of
 
 from leakboard.attacks.membership import Membership
 from leakboard.bench.backbones import network as networks
-from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.exchange import released
 from leakboard.bench.records.store import Store
 from leakboard.bench.running.runner import Runner
@@ -78,9 +78,9 @@ def test_attacks_on_a_released_head_restore_it(tmp_path):
 @pytest.mark.parametrize("defense", [NoDefense(), Frozen(), SAP(eta=75)])
 def test_what_releases_no_model_has_no_head_alone(defense):
     (planned,) = make(defense, train=HEAD).cells
-    assert "over an API that is the defense `frozen`" in planned.refused
+    assert "over an API that is the defense `frozen`" in planned.skip_reason
 
 
 def test_a_language_model_has_no_head_alone():
     (planned,) = plan_of(DPSGD(), **HEAD).cells
-    assert "a language model has no head of its own" in planned.refused
+    assert "a language model has no head of its own" in planned.skip_reason

@@ -11,9 +11,10 @@ from pydantic import ValidationError
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.keep_emulator import KeepEmulator
 from leakboard.attacks.prior import Prior
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange import released
+from leakboard.bench.methods import Conditions
 from leakboard.bench.methods.attack import Silent
 from leakboard.bench.methods.knowledge import Held, Knowledge
 from leakboard.bench.scoring.certificates import strengths
@@ -163,7 +164,7 @@ def test_a_model_with_too_few_blocks_ends_in_a_record_with_the_bound(tmp_path):
 
 
 def test_a_cut_is_refused():
-    assert "cut: 0" in OffsiteTuning().refuses(1)
+    assert "cut: 0" in OffsiteTuning().skip(Conditions(cut=1))
 
 
 def test_who_holds_nothing_says_so_and_the_guess_is_what_is_held():

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.eia_optimise import Optimise
 from leakboard.attacks.logit_gradient import LogitGradient
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending import splitting
 from leakboard.defenses import sap
 from leakboard.defenses.none import NoDefense
@@ -89,7 +89,7 @@ def test_nearest_neighbour_says_why_it_cannot_read_representations_at_depth(tmp_
     (record,) = run(tmp_path, SAP(), attacks=QUICK[:1], **DEEP)
     (leak,) = record.leaks
     assert leak.status == "skipped"
-    assert leak.reason == "at cut 1 eia-nn reads tokens only, and sap sends representations"
+    assert leak.reason == "at cut 1 eia-nn reads only tokens, and sap sends representations"
 
 
 SENT = Channel.REPRESENTATIONS

@@ -268,7 +268,7 @@ def test_prompts_are_read_and_answers_learnt(model):
 )
 def test_what_cannot_be_tuned_so_is_refused_with_what_could_be_done(defense, fields, reason):
     (cell,) = [c for c in make(defense, **fields).cells if c.defense == defense]
-    assert reason in cell.refused
+    assert reason in cell.skip_reason
 
 
 def test_an_encoder_predicts_no_next_token():

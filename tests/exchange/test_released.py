@@ -9,8 +9,8 @@ from cells import load_tiny, session_of
 from released import FORM, plan_of, run
 
 from leakboard.bench.backbones.language import LanguageModel
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.settings import Plant, TrainSettings
+from leakboard.bench.contracts.cell import Plant, TrainSettings
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange import released as module
 from leakboard.bench.exchange.released import fit, losses, restored
 from leakboard.bench.records.store import from_text, to_text

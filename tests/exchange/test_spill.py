@@ -25,7 +25,7 @@ from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.exchange.spill import Spill
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.running import cells
-from leakboard.bench.running.scene import scene_of
+from leakboard.bench.running.cell_context import context_of
 from leakboard.defenses.p3eft import P3EFT
 from leakboard.defenses.sap import SAP
 
@@ -145,7 +145,7 @@ def test_a_full_disk_fails_the_cell_with_what_to_do(tmp_path, monkeypatch):
     plan = make(SAP(), limit=700, record={"examples": 700})
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, limits[1]))
     try:
-        record = cells.run_cell(scene_of(plan, plan.cells[0]))
+        record = cells.run_cell(context_of(plan, plan.cells[0]))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert record.status == "failed"

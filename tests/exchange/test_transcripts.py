@@ -15,8 +15,8 @@ from cells import fine_tuned
 from safetensors.numpy import load_file, save_file
 
 from leakboard.bench.conformance.trial import same_messages
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.exchange.manifest import FORMAT, MANIFEST, Missing, PublicModel
 from leakboard.bench.exchange.transcripts import read_transcript, write_transcript

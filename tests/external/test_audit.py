@@ -12,8 +12,8 @@ import pytest
 from cells import leak_of
 from paths import README
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.seeds import Seeds
+from leakboard.bench.contracts.cell import Seeds
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.exchange.transcripts import write_transcript
 from leakboard.bench.records.store import Store
@@ -129,8 +129,8 @@ def test_the_transcript_of_a_language_model_scores_as_the_run_that_recorded_it(l
         assert {leak["status"] for leak in found} <= {"ok", "skipped"}
         classes = {leak["reason"] for leak in found if leak["attack"]["name"] == "logit-gradient"}
         assert classes <= {
-            "the labels of a language model are tokens, no classes",
-            "the transcript holds no logit-gradients",
+            "the transcript has no class labels",
+            "the recorded system does not send logit-gradients",
         }
     vendor, customer, released = (scores(r.model_dump(mode="json")["leaks"]) for r in records)
     assert {(name, goal) for name, goal, *_ in vendor} == {
@@ -176,7 +176,7 @@ def test_what_does_not_apply_is_listed_with_its_reason(leakboard, cells, tmp_pat
     assert code == 0
     assert "eia-map, inversion: it must know public text" in printed
     assert "--defense" in printed
-    assert "unmix, label: the transcript holds no activations or gradients" in printed
+    assert "unmix, label: the recorded system does not send activations or gradients" in printed
     assert "eia-nn, inversion: the truth has no column 'text'" in printed
     assert (
         "prior, inversion: it must know public text of the customer's kind: --auxiliary" in printed

@@ -17,7 +17,7 @@ from paths import README
 from torch import nn
 
 from leakboard.bench.backbones.loading import model_folder
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.exchange.transcripts import read_transcript, write_transcript
 from leakboard.bench.external.audit import Request, attack_folder

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from leakboard.bench.backbones.backbone import Backbone
 from leakboard.bench.backbones.families import family_of
 from leakboard.bench.backbones.ragged import Ragged
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange.manifest import MANIFEST
 from leakboard.bench.exchange.transcripts import read_transcript
 from leakboard.bench.external.recorder import Recorder

@@ -8,8 +8,8 @@ import torch
 from loops import classifier, hooks, padded, sent, sentences, train
 from torch import nn
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.settings import Recording
+from leakboard.bench.contracts.cell import Recording
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange.transcripts import read_transcript
 from leakboard.bench.external.recorder import Recorder
 

@@ -8,9 +8,8 @@ from records import leak, record
 from typer.testing import CliRunner
 
 from leakboard.bench.cli import app
-from leakboard.bench.contracts.claim import Claim
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Claim, Goal
 from leakboard.bench.records.store import Store
 from leakboard.leaderboards.figures.kinds.goals import goals
 from leakboard.leaderboards.tables.comparisons import comparisons

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 from records import estimate, leak, record
 
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.estimates import Point
-from leakboard.bench.contracts.record import Projection
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.record import Point, Projection
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.leaderboards.figures.kinds.bars import bars
 from leakboard.leaderboards.figures.kinds.pca import pca
 from leakboard.leaderboards.figures.kinds.sensitivity import sensitivity

@@ -10,10 +10,9 @@ from matplotlib.colors import to_hex
 from records import estimate, leak, record
 from rich.console import Console
 
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.estimates import Point
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.record import Point
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.leaderboards.figures.kinds.bars import bars
 from leakboard.leaderboards.figures.kinds.goals import MAP, goals
 from leakboard.leaderboards.figures.kinds.sensitivity import sensitivity

@@ -9,7 +9,7 @@ import pytest
 from records import leak, record
 from sweeps import deep, told
 
-from leakboard.bench.contracts.estimates import Estimate
+from leakboard.bench.contracts.record import Estimate
 from leakboard.bench.contracts.threat import Goal
 from leakboard.bench.tasks.planting import CEILING
 from leakboard.leaderboards.figures.sweep import sweep

@@ -6,10 +6,8 @@ import pytest
 from claims import CHANCE, PLAIN, cells, found, labels
 from records import COST, estimate, leak, record
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.claim import Claim
-from leakboard.bench.contracts.settings import Plant
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.cell import Plant
+from leakboard.bench.contracts.threat import Channel, Claim, Goal
 from leakboard.bench.scoring import GAINED
 from leakboard.bench.tasks.planting import CEILING, planted_view
 from leakboard.defenses.dpnr import DPNR

@@ -8,9 +8,7 @@ import pytest
 from claims import CHANCE, OPEN, PLAIN, TWIN, cells, found, labels
 from records import estimate, leak, record
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.claim import Claim
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Claim, Goal
 from leakboard.defenses.jft import JFT
 from leakboard.defenses.rapt import RAPT
 from leakboard.defenses.redacted import Redacted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from submitted import RECORDS
 
-from leakboard.bench.contracts.estimates import Estimate
+from leakboard.bench.contracts.record import Estimate
 from leakboard.bench.records.agreement import compare_runs
 
 

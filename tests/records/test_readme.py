@@ -9,7 +9,7 @@ import pytest
 from paths import README
 
 import leakboard.bench.contracts as schema
-from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.threat import Claim
 from leakboard.bench.exchange.manifest import Manifest
 from leakboard.bench.scoring.checks import FLAGS
 from leakboard.bench.submissions import manifest as submission

@@ -10,7 +10,7 @@ from leakboard.bench.contracts.cell import MethodSpec
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.records.store import Store, find
 from leakboard.bench.running import again
-from leakboard.bench.running.again import plan_again
+from leakboard.bench.running.reproduction import plan_reproduction
 from leakboard.bench.running.runner import Runner
 from leakboard.bench.suites.suite import load_suite
 
@@ -51,7 +51,7 @@ def changed(one, **cell):
 
 def test_the_cell_is_run_again_with_the_same_outcome(made, published, tmp_path):
     store = Store(tmp_path)
-    [once_more] = Runner(plan_again(published), store).run()
+    [once_more] = Runner(plan_reproduction(published), store).run()
     assert once_more.outcome() == published.outcome()
     assert store.path(published.key).is_file()
 
@@ -93,16 +93,16 @@ def test_what_does_not_go_together_is_refused(words, told, tmp_path, monkeypatch
 @pytest.mark.parametrize("field", ["data_hash", "model_hash"])
 def test_other_data_or_another_model_is_refused_by_the_name_of_the_field(published, field):
     with pytest.raises(LeakboardError, match=rf"{field}: 0000 in the record, \w+ here"):
-        plan_again(changed(published, **{field: "0000"}))
+        plan_reproduction(changed(published, **{field: "0000"}))
 
 
 def test_another_version_of_the_defense_or_an_attack_is_refused(published, monkeypatch):
     older = published.cell.defense.model_copy(update={"version": 0})
     with pytest.raises(LeakboardError, match=r"sap\.version: 0 in the record, 1 here"):
-        plan_again(changed(published, defense=older))
+        plan_reproduction(changed(published, defense=older))
     attack = MethodSpec(name="eia-nn", version=0)
     with pytest.raises(LeakboardError, match=r"eia-nn\.version: 0 in the record"):
-        plan_again(
+        plan_reproduction(
             published.model_copy(
                 update={"leaks": [leak(0.5).model_copy(update={"attack": attack})]}
             )
@@ -113,21 +113,21 @@ def test_a_parameter_that_is_gone_or_new_is_named(published, monkeypatch):
     spec = published.cell.defense
     gone = spec.model_copy(update={"params": {**spec.params, "theta": 1}})
     with pytest.raises(LeakboardError, match=r"sap\.theta: Extra inputs"):
-        plan_again(changed(published, defense=gone))
+        plan_reproduction(changed(published, defense=gone))
     fewer = {name: value for name, value in spec.params.items() if name != "bottom"}
     with pytest.raises(LeakboardError, match=r"sap\.params\.bottom: None in the record, frozen"):
-        plan_again(changed(published, defense=spec.model_copy(update={"params": fewer})))
+        plan_reproduction(changed(published, defense=spec.model_copy(update={"params": fewer})))
 
 
 def test_the_settings_of_training_come_from_the_record(published):
     other = published.cell.train.model_copy(update={"batch_size": 7, "learning_rate": 0.02})
-    [planned] = plan_again(changed(published, train=other)).cells
+    [planned] = plan_reproduction(changed(published, train=other)).cells
     assert planned.cell.train == other
 
 
 def test_a_task_of_somebody_elses_data_is_refused_before_anything_is_loaded():
     with pytest.raises(LeakboardError, match="'tickets' was somebody's own data"):
-        plan_again(record(task="tickets"))
+        plan_reproduction(record(task="tickets"))
 
 
 def test_of_two_versions_of_an_attack_the_newest_counts():

@@ -7,10 +7,10 @@ from cells import make
 
 from leakboard.attacks.membership import Membership
 from leakboard.attacks.prior import Prior
-from leakboard.bench.contracts.claim import Claim
-from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.contracts.cell import Plant
+from leakboard.bench.contracts.threat import Claim
 from leakboard.bench.defending import private_training
-from leakboard.bench.running.beforehand import notes
+from leakboard.bench.running.plan import plan_notes
 from leakboard.bench.scoring import one_run
 from leakboard.defenses.dpsgd import DPSGD
 from leakboard.defenses.none import NoDefense
@@ -19,7 +19,9 @@ ASKED = (Membership(),)
 
 
 def of_audit(*defenses, audit=20, attacks=ASKED, **fields):
-    told = notes(make(*defenses, plant=Plant(audit=audit, **fields), attacks=attacks, seeds=(0, 1)))
+    told = plan_notes(
+        make(*defenses, plant=Plant(audit=audit, **fields), attacks=attacks, seeds=(0, 1))
+    )
     return [line for line in told if line.startswith("cannot fail")]
 
 
@@ -52,8 +54,8 @@ def test_strange_candidates_are_counted_beside_all_texts(asked):
     # 48 examples, and ten of the canaries.
     assert set(asked) == {(8.0, 0.1 / 58, 16 / 58, 8)}
     few, many = (Plant(audit=coins, candidates="strange") for coins in (96, 98))
-    assert notes(make(NoDefense(), plant=few, attacks=())) == []
-    (line,) = notes(make(NoDefense(), plant=many, attacks=()))
+    assert plan_notes(make(NoDefense(), plant=few, attacks=())) == []
+    (line,) = plan_notes(make(NoDefense(), plant=many, attacks=()))
     assert line.startswith("planted: 49 lines of canaries beside 48 texts of reviews: ")
 
 
@@ -83,7 +85,7 @@ def test_that_more_is_planted_than_there_are_texts_is_told_once():
     def told(copies, limit=48):
         plant = Plant(canaries="My ID is {digits}", copies=(copies,), each=5)
         fields = {"task": "dialogues", "model": "tiny-gpt2", "attacks": (), "limit": limit}
-        return notes(make(NoDefense(), plant=plant, seeds=(0, 1), **fields))
+        return plan_notes(make(NoDefense(), plant=plant, seeds=(0, 1), **fields))
 
     (line,) = told(10)
     assert line.startswith("planted: 50 lines of canaries beside 48 texts of dialogues: ")

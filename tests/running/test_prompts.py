@@ -8,7 +8,7 @@ import torch
 from cells import load_tiny
 
 from leakboard.bench.running import prompts
-from leakboard.bench.running.prompts import prompts_of
+from leakboard.bench.running.cell_context import prompts_of
 from leakboard.bench.tasks.task import Span, Split
 
 TEXTS = (

@@ -10,8 +10,8 @@ from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.prior import Prior
 from leakboard.bench.contracts import LeakboardError, fingerprint
 from leakboard.bench.records import Store
-from leakboard.bench.running import Engine, Reporter, Runner, plan_again, scene_of
-from leakboard.bench.running.secrecy import VARIABLE, own_secret
+from leakboard.bench.running import Engine, Reporter, Runner, context_of, plan_reproduction
+from leakboard.bench.running.secret import VARIABLE, user_secret
 from leakboard.bench.tasks.planting import planted
 from leakboard.defenses.frozen import Frozen
 from leakboard.defenses.sap import SAP
@@ -39,7 +39,7 @@ def test_the_secret_decides_coins_and_noise_and_its_holder_repeats_a_run(tmp_pat
     assert mine.provenance.secret == fingerprint("one secret")
     # The seed of the cell, which everybody knows, no longer tells on which examples it was trained.
     monkeypatch.setenv(VARIABLE, "one secret")
-    held = scene_of(plan_again(mine), plan.cells[0])
+    held = context_of(plan_reproduction(mine), plan.cells[0])
     seed, task = held.cell.seed, plan.tasks[held.cell.data_hash].limited(24, held.seeds.data)
     guessed = [planted(task, held.cell.plant, guess).members for guess in (seed, held.seeds.data)]
     assert not any(np.array_equal(held.inputs.planted.members, coins) for coins in guessed)
@@ -51,10 +51,10 @@ def test_a_record_of_another_secret_or_of_none_is_run_again_from_the_public_seed
     plan = make(Frozen(), **QUICK)
     (public,) = Runner(plan, Store(tmp_path / "public")).run()
     (mine,) = Engine().run(plan, Store(tmp_path / "mine"), Reporter())
-    assert plan_again(public).secret == ""
-    assert plan_again(mine).secret == own_secret()
+    assert plan_reproduction(public).secret == ""
+    assert plan_reproduction(mine).secret == user_secret()
     monkeypatch.setenv(VARIABLE, "another one")
-    assert plan_again(mine).secret == ""
+    assert plan_reproduction(mine).secret == ""
 
 
 def test_a_folder_keeps_to_what_its_records_were_drawn_from(tmp_path, monkeypatch):
@@ -73,8 +73,8 @@ def test_a_folder_keeps_to_what_its_records_were_drawn_from(tmp_path, monkeypatc
 def test_a_users_secret_is_drawn_once_and_readable_by_nobody_else(tmp_path, monkeypatch):
     monkeypatch.delenv(VARIABLE)
     monkeypatch.setattr("typer.get_app_dir", lambda _: str(tmp_path / "of" / "user"))
-    first = own_secret()
-    assert own_secret() == first
+    first = user_secret()
+    assert user_secret() == first
     assert len(first) == 32
     (kept,) = (tmp_path / "of" / "user").iterdir()
     assert kept.stat().st_mode & 0o077 == 0
@@ -84,7 +84,7 @@ def test_a_users_secret_is_drawn_once_and_readable_by_nobody_else(tmp_path, monk
 def test_a_secret_that_could_be_guessed_is_refused(monkeypatch, given, message):
     monkeypatch.setenv(VARIABLE, given)
     with pytest.raises(LeakboardError, match=message):
-        own_secret()
+        user_secret()
 
 
 def test_where_no_secret_can_be_kept_the_variable_is_named(tmp_path, monkeypatch):
@@ -92,4 +92,4 @@ def test_where_no_secret_can_be_kept_the_variable_is_named(tmp_path, monkeypatch
     (tmp_path / "file").touch()
     monkeypatch.setattr("typer.get_app_dir", lambda _: str(tmp_path / "file" / "below"))
     with pytest.raises(LeakboardError, match=f"Set {VARIABLE}"):
-        own_secret()
+        user_secret()

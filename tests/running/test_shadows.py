@@ -12,20 +12,18 @@ from cells import load_tiny
 
 from leakboard.attacks.lira import Lira
 from leakboard.attacks.membership import Membership
+from leakboard.bench.contracts.cell import Plant, Seeds, TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.seeds import Seeds
-from leakboard.bench.contracts.settings import Plant, TrainSettings
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.records.store import Store
 from leakboard.bench.running import cells
 from leakboard.bench.running import plan as planning
-from leakboard.bench.running import together as running
+from leakboard.bench.running import runner as running
 from leakboard.bench.running.attacks import attack_all
-from leakboard.bench.running.inputs import Inputs
+from leakboard.bench.running.cell_context import CellContext, Inputs, context_of
+from leakboard.bench.running.grants import with_shadows
 from leakboard.bench.running.plan import Plan, make_plan
 from leakboard.bench.running.runner import Runner
-from leakboard.bench.running.scene import Scene, scene_of
-from leakboard.bench.running.shadows import with_shadows
 from leakboard.bench.scoring import NEEDED, advantage_low
 from leakboard.bench.suites.suite import Suite, load_suite
 from leakboard.bench.tasks.planting import planted
@@ -102,7 +100,7 @@ class TestCells:
     def test_other_coins_give_the_inputs_that_tokenising_again_would(self):
         plan = plan_of(audit=N // 2)
         shadow, target = plan.cells[0], plan.cells[-1]
-        scene = scene_of(plan, target)
+        scene = context_of(plan, target)
         task = plan.tasks[target.cell.data_hash]
         reused = scene.inputs.with_coins(shadow.cell, task)
         afresh = Inputs.of(shadow.cell, task, scene.backbone, {})
@@ -201,14 +199,14 @@ class TestRun:
 
     def test_every_model_is_trained_with_noise_and_coins_of_its_own(self, tmp_path, monkeypatch):
         used: list = []
-        real = Scene.session
+        real = CellContext.session
 
         def watched(scene, wire):
             members = tuple(scene.inputs.planted.members)
             used.append((scene.seeds, members, scene.inputs.candidates.tokens))
             return real(scene, wire)
 
-        monkeypatch.setattr(Scene, "session", watched)
+        monkeypatch.setattr(CellContext, "session", watched)
         Runner(plan_of(epochs=1), Store(tmp_path)).run()
         assert len(used) == 5
         assert len({seeds.mechanism for seeds, *_ in used}) == 5
@@ -241,7 +239,7 @@ def test_the_attacker_learns_nothing_of_the_coins_of_the_target(ran):
     pairing = dataclasses.replace(target.pairings[0], attack=Watched(shadows=4))
     ready, idle = with_shadows(dataclasses.replace(target, pairings=(pairing,)), store.read)
     assert idle == []
-    scene = scene_of(plan, ready)
+    scene = context_of(plan, ready)
     wire = Wire(NoDefense.emits, scene.inputs.recorded)
     target.defense.fine_tune(scene.session(wire))
     inputs, members = scene.inputs, scene.inputs.planted.members

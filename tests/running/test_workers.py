@@ -117,7 +117,7 @@ def test_a_failed_cell_is_tried_by_one_worker_of_a_run_only(tmp_path):
 def test_a_worker_whose_run_was_killed_ends_without_a_record_of_that(tmp_path):
     events, theirs = Pipe(duplex=False)
     events.close()  # as the kernel does for who was killed
-    telling = crews.Telling(theirs)
+    telling = crews.PipeReporter(theirs)
     telling.started = lambda *_: None  # it came as far as to train
     plan = make(Frozen(), attacks=(Prior(),), **QUICK)
     with pytest.raises(KeyboardInterrupt):

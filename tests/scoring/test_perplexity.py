@@ -10,7 +10,7 @@ import torch
 from cells import load_tiny
 
 from leakboard.bench.backbones.language import LanguageModel, per_token
-from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.exchange.released import losses
 from leakboard.bench.scoring.perplexity import judged
 from leakboard.bench.tasks.task import Span, Split

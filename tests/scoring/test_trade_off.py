@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.threat import Claim
 from leakboard.bench.scoring.one_run import audit, ceiling, claim_terms
 from leakboard.bench.scoring.trade_off import lower_bound
 

@@ -9,8 +9,7 @@ import pytest
 from records import leak, record
 from site_records import EVIL, kept, plain_records
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.leaderboards.site.beside import beside
 from leakboard.leaderboards.site.board_tables import WHERE, board_table
 from leakboard.leaderboards.site.collection import collect

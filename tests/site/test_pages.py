@@ -12,9 +12,9 @@ import pytest
 from records import estimate, leak, record
 from site_records import EVIL, LINK, PATHS, hostile_records, kept, plain_records
 
+from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.glossary import GLOSSARY
-from leakboard.bench.contracts.settings import Plant
 from leakboard.bench.records.store import MANIFEST, to_text
 from leakboard.leaderboards.figures.curves import measured_curves
 from leakboard.leaderboards.site.board_tables import matrix_table

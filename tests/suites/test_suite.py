@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from suite_files import HEAD, Learned, Noise, Plain, Prior, Read
 
+from leakboard.bench.contracts.cell import Recording, TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import Recording, TrainSettings
 from leakboard.bench.suites.suite import load_suite
 from leakboard.bench.suites.writer import suite_text
 from leakboard.bench.tasks.user_task import UserTask

@@ -6,8 +6,7 @@ import pytest
 from boards import CHANCE, cell, seeds, the_board
 from records import estimate, leak
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.records.store import Store
 from leakboard.leaderboards.tables.boards import boards
 from leakboard.leaderboards.tables.comparisons import comparisons

@@ -8,9 +8,8 @@ import pytest
 from few_methods import BY, FEW
 from records import leak, record, skipped, sweep
 
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.leaderboards.tables.frame import frame
 from leakboard.leaderboards.tables.points import points
 

@@ -6,8 +6,7 @@ import pytest
 from boards import cell, the_board
 from records import estimate, leak
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.leaderboards.tables.comparisons import comparisons
 from leakboard.leaderboards.tables.deciding import deciding
 from leakboard.leaderboards.tables.evidence import evidence

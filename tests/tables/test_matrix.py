@@ -6,9 +6,7 @@ import pytest
 from boards import cell, the_board
 from records import leak
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.claim import Claim
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Claim, Goal
 from leakboard.leaderboards.tables.comparisons import comparisons
 from leakboard.leaderboards.tables.matrix import matrices
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from records import record
 
+from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.contracts.record import Record
-from leakboard.bench.contracts.settings import Plant
 from leakboard.leaderboards.tables.frame import frame
 from leakboard.leaderboards.tables.parameters import settings, setup
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from records import leak, record
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.leaderboards.findings.every import findings
 from leakboard.leaderboards.tables.boards import boards
 from leakboard.leaderboards.tables.choosing import choose

@@ -6,8 +6,7 @@ import pytest
 from boards import cell
 from records import estimate, leak, record
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.leaderboards.tables.comparisons import comparisons
 from leakboard.leaderboards.tables.matrix import matrices
 from leakboard.leaderboards.tables.verdicts import PRAISE, Verdict

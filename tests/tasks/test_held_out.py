@@ -7,7 +7,7 @@ import pytest
 from cells import make
 
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.running.scene import scene_of
+from leakboard.bench.running.cell_context import context_of
 from leakboard.bench.tasks.sources import HELD_OUT, SHARE, held_out
 from leakboard.bench.tasks.task import Split, Task
 from leakboard.defenses.none import NoDefense
@@ -41,8 +41,8 @@ def test_a_split_of_one_source_or_with_a_class_in_one_part_only_is_refused():
 
 def test_a_cell_that_is_evaluated_on_it_trains_on_the_rest_alone():
     plain, chosen = (make(NoDefense(), limit=60, evaluate=e) for e in ("dev", HELD_OUT))
-    before = scene_of(plain, plain.cells[0]).inputs
-    after = scene_of(chosen, chosen.cells[0]).inputs
+    before = context_of(plain, plain.cells[0]).inputs
+    after = context_of(chosen, chosen.cells[0]).inputs
     texts = after.task.splits["train"].texts
     assert {*texts} | {*after.task.splits[HELD_OUT].texts} == {*before.task.splits["train"].texts}
     assert {*texts}.isdisjoint(after.task.splits[HELD_OUT].texts)

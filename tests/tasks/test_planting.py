@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from released import FORM, TEXTS, plan_of
 
-from leakboard.bench.contracts.cell import digest
+from leakboard.bench.contracts.cell import Plant, digest
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import Plant
 from leakboard.bench.suites.suite import load_suite
 from leakboard.bench.tasks import planting
 from leakboard.bench.tasks.planting import planted

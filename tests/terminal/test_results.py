@@ -9,8 +9,7 @@ import pytest
 from records import estimate, leak, record, skipped, sweep
 from rich.console import Console
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.leaderboards.tables.frame import frame, in_order
 from leakboard.leaderboards.terminal.results import best_tables, summary_tables
 

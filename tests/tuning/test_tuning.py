@@ -7,8 +7,8 @@ from cells import load_tiny
 from records import record
 
 import leakboard as lb
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import TrainSettings
 from leakboard.bench.records.store import Store
 from leakboard.bench.running import plan as planning
 from leakboard.bench.suites.row import SuiteRow

@@ -1,13 +1,22 @@
-"""What is worked out once and met again: known by all that it depends on."""
+"""Support for long computations: progress, and a cache of what was learned from public data."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import numpy as np
+
+Progress = Callable[[str, Iterable[Any], int], Iterable[Any]]
+"""Wraps an iterable of known length to show progress: (what, items, total) → items."""
+
+
+def quietly(what: str, items: Iterable[Any], total: int) -> Iterable[Any]:
+    """Shows nothing."""
+    return items
+
 
 T = TypeVar("T")
 KEPT = 24
