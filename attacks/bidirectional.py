@@ -27,7 +27,7 @@ from leakboard.bench.contracts import (
 )
 from leakboard.bench.exchange import Loop
 from leakboard.bench.methods import Attack, Knowledge, Silent, Source, spec_of
-from leakboard.bench.tasks import OWN, PublicText
+from leakboard.bench.tasks import TASK_ITSELF, PublicText
 
 BATCH, PLACES = 16, 256
 """Texts of a batch, and places of it that are trained on: each has a score for every word."""
@@ -155,7 +155,7 @@ class Bidirectional(Attack):
     costly: ClassVar[bool] = True
     labels: ClassVar[Literal["classes", "next tokens"]] = "next tokens"
 
-    auxiliary: PublicText = OWN
+    auxiliary: PublicText = TASK_ITSELF
     """Public text to learn from: that of the task itself, or of another task, by its name."""
     sentences: int = Field(1000, ge=2)
     """Auxiliary texts used at most."""

@@ -23,7 +23,7 @@ from leakboard.bench.backbones import Ragged, Tokens
 from leakboard.bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
 from leakboard.bench.defending import Substituting
 from leakboard.bench.methods import Attack, Knowledge, Source, spec_of
-from leakboard.bench.tasks import OWN, PublicText
+from leakboard.bench.tasks import TASK_ITSELF, PublicText
 
 PAIRS, HELD_OUT = 1000, 1500
 """Public tokens from which a likelihood that is not stated is fitted, five numbers, and on which it is tried."""
@@ -58,7 +58,7 @@ class BayesInversion(Attack):
 
     version: ClassVar[int] = 3
 
-    auxiliary: PublicText = OWN
+    auxiliary: PublicText = TASK_ITSELF
     """Public text to count tokens in: that of the task itself, or of another task, by its name."""
 
     def readable(self, cut: int) -> frozenset[Channel]:

@@ -23,7 +23,7 @@ from leakboard.bench.contracts import (
     Transcript,
 )
 from leakboard.bench.methods import Attack, Knowledge, Query, Source, spec_of
-from leakboard.bench.tasks import OWN, PublicText
+from leakboard.bench.tasks import TASK_ITSELF, PublicText
 
 BATCH = 16
 LEARNING_RATE = 1e-3
@@ -94,7 +94,7 @@ class Learned(Attack):
     access: Literal["weights", "query"] = "weights"
     """Weights: knows the base model and the mechanism. Query: only sees what comes back for texts
     of its own."""
-    auxiliary: PublicText = OWN
+    auxiliary: PublicText = TASK_ITSELF
     """Public text to learn from: that of the task itself, or of another task, by its name."""
     sentences: int = Field(4000, ge=2)
     """Auxiliary texts used at most; a tenth of them is held out."""
@@ -165,7 +165,9 @@ class Learned(Attack):
         """What the customer's side would answer, computed by the attacker."""
         base, cut = knowledge.base, knowledge.cut
         assert base is not None
-        return lambda tokens, rng: inversion.received(knowledge.mechanism, base, tokens, cut, rng)
+        return lambda tokens, rng: inversion.simulate_vectors(
+            knowledge.mechanism, base, tokens, cut, rng
+        )
 
 
 def framed(public: Tokens, vocabulary: int, rng: np.random.Generator) -> Tokens:

@@ -23,7 +23,7 @@ from leakboard.bench.contracts import (
     Transcript,
 )
 from leakboard.bench.methods import Attack, Knowledge, Query, Source, spec_of
-from leakboard.bench.tasks import OWN, PublicText
+from leakboard.bench.tasks import TASK_ITSELF, PublicText
 
 BATCH = 16
 WARMUP = 0.1
@@ -120,7 +120,7 @@ class ContextualDenoiser(Attack):
     costly: ClassVar[bool] = True
     version: ClassVar[int] = 3
 
-    auxiliary: PublicText = OWN
+    auxiliary: PublicText = TASK_ITSELF
     """Public text to learn from: that of the task itself, or of another task, by its name."""
     sentences: int = Field(6000, ge=2)
     """Auxiliary texts used at most; a tenth of them is held out."""

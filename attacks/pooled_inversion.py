@@ -18,7 +18,7 @@ from leakboard.bench.backbones import Tokens
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
 from leakboard.bench.defending import Pooling, rescale_rows
 from leakboard.bench.methods import Attack, Knowledge, Silent, Source, spec_of
-from leakboard.bench.tasks import OWN, PublicText
+from leakboard.bench.tasks import TASK_ITSELF, PublicText
 
 RIDGE = 1e-2
 """Relative to the mean variance: keeps the covariance invertible where public vectors do not span."""
@@ -75,7 +75,7 @@ class PooledInversion(Attack):
     """Mechanism: knows the base model and the mechanism with its noise. Encoder: the base model alone,
     whose mean vectors it takes for what was sent, whatever scale and shift each was given. Query: sees what the customer's side, as it is after
     training, sends for texts of its own."""
-    auxiliary: PublicText = OWN
+    auxiliary: PublicText = TASK_ITSELF
     """Public text to learn from: that of the task itself, or of another task, by its name."""
     sentences: int = Field(15_000, ge=2)
     """Auxiliary texts used at most; a tenth of them is held out."""

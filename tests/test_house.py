@@ -43,14 +43,8 @@ BARE_WORDS = set(
 NOT_YET_RENAMED: dict[str, str] = {
     "bench/contracts": "KEPT",
     "bench/exchange": "WHOLE _taken _told",
-    "bench/external": "ASKED _scene _unfit",
     "bench/methods": "Held",
-    "bench/running": (
-        "ALONE ODD Scene TOGETHER _kept _told _unfit again asked beforehand held own_secret scene "
-        "scene_of shown_on together told"
-    ),
     "bench/scoring": "Look",
-    "bench/tasks": "OWN",
     "leaderboards/figures": "Asked BESIDE drawn",
     "leaderboards/figures/kinds": "_apart _look _named _over _standings",
     "leaderboards/findings": (

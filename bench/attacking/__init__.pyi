@@ -15,7 +15,7 @@ from .generation import digits_drawn as digits_drawn
 from .inversion import Inverter as Inverter
 from .inversion import Reader as Reader
 from .inversion import ReceivedWords as ReceivedWords
-from .inversion import received as received
+from .inversion import simulate_vectors as simulate_vectors
 from .label_leakage import LabelAttack as LabelAttack
 from .label_leakage import Matrix as Matrix
 from .label_leakage import SupervisedLabelAttack as SupervisedLabelAttack
@@ -26,7 +26,7 @@ from .members import MembershipAttack as MembershipAttack
 from .posterior import Posterior as Posterior
 from .posterior import StatedPosterior as StatedPosterior
 from .posterior import posterior_bound as posterior_bound
-from .recomputed_activations import Known as Known
+from .recomputed_activations import UntrainedCache as UntrainedCache
 from .recomputed_activations import against_untrained as against_untrained
 from .recomputed_activations import before_training as before_training
 from .recomputed_activations import with_recomputed as with_recomputed

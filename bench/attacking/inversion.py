@@ -95,7 +95,7 @@ class ReceivedWords:
 
     def query(self, tokens: Tokens, rng: np.random.Generator) -> Ragged:
         """Vectors [T, d] for public tokens, with fresh noise."""
-        return received(self.mechanism, self.base, tokens, self.cut, rng)
+        return simulate_vectors(self.mechanism, self.base, tokens, self.cut, rng)
 
     def copied(self, rounds: Sequence[Ragged]) -> Tensor:
         """[T, R] what `eia-nn` says: the nearest word of each round; ids in the clear are the same in all."""
@@ -119,7 +119,7 @@ def nearest(base: Backbone, received: Ragged) -> Tensor:
     return torch.from_numpy(found).to(received.values.device)
 
 
-def received(
+def simulate_vectors(
     mechanism: Defense | None, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
 ) -> Ragged:
     """Vectors [T, d] for public tokens: through the mechanism, or the initial bottom where there is none."""

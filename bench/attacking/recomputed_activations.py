@@ -38,7 +38,7 @@ Series = Mapping[int, Mapping[int, Message]]
 """Step → adapter → its θ [P]."""
 Segments = Callable[[Ragged], Tensor]
 """Token ids → the segment of each token [T]."""
-Known = MutableMapping[str, Floats]
+UntrainedCache = MutableMapping[str, Floats]
 """Digest of texts → their activations under the untrained model: cells of one model can share them."""
 
 
@@ -46,7 +46,7 @@ def with_recomputed(
     seen: Transcript,
     network: Network,
     segments: Segments | None = None,
-    known: Known | None = None,
+    known: UntrainedCache | None = None,
     texts: int = TEXTS,
 ) -> Transcript:
     """The transcript with h(x, θ_t) of the texts of each server on a channel of their own.

@@ -14,7 +14,7 @@ from .labelling import next_tokens as next_tokens
 from .labelling import pieces as pieces
 from .labelling import readings as readings
 from .language import LanguageModel as LanguageModel
-from .language import covered as covered
+from .language import covered_tokens as covered_tokens
 from .language import offsets as offsets
 from .language import per_token as per_token
 from .loading import load_backbone as load_backbone

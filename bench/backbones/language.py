@@ -112,7 +112,7 @@ def offsets(backbone: Backbone, texts: Sequence[str], length: int) -> list[NDArr
     ]
 
 
-def covered(where: NDArray[np.int64], spans: Sequence[Span]) -> NDArray[np.bool_]:
+def covered_tokens(where: NDArray[np.int64], spans: Sequence[Span]) -> NDArray[np.bool_]:
     """[L] whether a token has a character in one of the spans."""
     found = np.zeros(len(where), bool)
     for span in spans:

@@ -9,9 +9,9 @@ from leakboard.bench.exchange import Manifest
 from leakboard.bench.external.truth import ScoringTruth
 from leakboard.bench.methods import Attack, Auxiliary, Conditions, Defense
 from leakboard.bench.running import Pairing, threat_mismatch
-from leakboard.bench.tasks import OWN
+from leakboard.bench.tasks import TASK_ITSELF
 
-ASKED = {
+HOW_TO_GRANT = {
     Knows.BASE_WEIGHTS: "the public model, which the transcript does not name",
     Knows.AUXILIARY_TEXT: "public text of the customer's kind: --auxiliary TASK",
     Knows.MECHANISM: "the mechanism: --defense 'NAME: {parameter: value}'",
@@ -47,7 +47,7 @@ def grant(
             return f"the transcript is incomplete: {', '.join(sorted(dropped))} was dropped from it"
         reason = threat_mismatch(
             attack, goal, conditions, seen.channels, "the recorded system", "the transcript"
-        ) or _ungranted(attack, is_model_known, truth, defense, public)
+        ) or _missing_grants(attack, is_model_known, truth, defense, public)
         if reason:
             return reason
         if goal == Goal.INVERSION and not is_model_known:
@@ -59,7 +59,7 @@ def grant(
     return Pairing.of(attack, skip_reason)
 
 
-def _ungranted(
+def _missing_grants(
     attack: Attack,
     model: bool,
     truth: ScoringTruth | None,
@@ -71,9 +71,9 @@ def _ungranted(
         Knows.BASE_WEIGHTS: model,
         Knows.MECHANISM: defense is not None,
         Knows.QUERIES: defense is not None,
-        Knows.AUXILIARY_TEXT: getattr(attack, "auxiliary", OWN) in public,
+        Knows.AUXILIARY_TEXT: getattr(attack, "auxiliary", TASK_ITSELF) in public,
         Knows.LABELLED_SHARE: Goal.ATTRIBUTE in told,
         Knows.LABELS: Goal.LABEL in told,
     }
     missing = [knows for knows in sorted(attack.needs) if not there.get(knows)]
-    return "it must know " + "; ".join(ASKED.get(k, k) for k in missing) if missing else None
+    return "it must know " + "; ".join(HOW_TO_GRANT.get(k, k) for k in missing) if missing else None

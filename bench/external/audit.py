@@ -40,7 +40,7 @@ from leakboard.bench.running import (
     with_derived_channels,
 )
 from leakboard.bench.suites import methods_named
-from leakboard.bench.tasks import OWN, Planted, Task, load_task
+from leakboard.bench.tasks import TASK_ITSELF, Planted, Task, load_task
 
 
 class UnknownDefense(Defense):
@@ -112,8 +112,10 @@ def attack_folder(
     if request.truth is not None:
         labels = recorded.manifest.labels or recorded.manifest.classes
         truth = read_truth(request.truth, labels, request.attributes)
-    foreign = {name: name for a in chosen if (name := getattr(a, "auxiliary", OWN)) != OWN}
-    named = foreign | ({OWN: request.auxiliary} if request.auxiliary else {})
+    foreign = {
+        name: name for a in chosen if (name := getattr(a, "auxiliary", TASK_ITSELF)) != TASK_ITSELF
+    }
+    named = foreign | ({TASK_ITSELF: request.auxiliary} if request.auxiliary else {})
     public = {name: load_task(task, request.data) for name, task in named.items()}
     return audit(
         recorded, ParsedRequest(chosen, truth, mechanisms[0], public, request.seed), progress

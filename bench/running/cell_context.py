@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from leakboard.bench.attacking import Known
-from leakboard.bench.backbones import Backbone, Ragged, Tokens, covered, offsets
+from leakboard.bench.attacking import UntrainedCache
+from leakboard.bench.backbones import Backbone, Ragged, Tokens, covered_tokens, offsets
 from leakboard.bench.contracts import Cell, Ints, Progress, Seeds, quietly
 from leakboard.bench.exchange import Session, Tuned, Wire
 from leakboard.bench.methods import Auxiliary, Defense
@@ -18,13 +18,13 @@ from leakboard.bench.running.plan import Plan, PlannedCell
 from leakboard.bench.tasks import (
     CONTINUED,
     HELD_OUT,
-    OWN,
+    TASK_ITSELF,
     Planted,
     Split,
     Task,
-    held_out,
-    planted,
-    shared,
+    hold_out,
+    plant_task,
+    shares_source,
 )
 
 PublicTexts = Mapping[str, Auxiliary]
@@ -63,7 +63,7 @@ class Inputs:
     pool: Tokens | None = None
     prompts: Prompts | None = None
     """Beginnings of recorded training texts, up to the personal data in them."""
-    untrained: Known = field(default_factory=dict)
+    untrained: UntrainedCache = field(default_factory=dict)
     """Cache: activations of texts under the public model, shared by the cells of a task."""
     masked: dict[tuple[Defense, str], Tokens | None] = field(default_factory=dict)
     """Cache: results of `as_trained`, shared by the defenses and the shadow models of a task."""
@@ -162,7 +162,7 @@ class CellContext:
             settings=self.cell.train,
             progress=self.progress,
             texts=train,
-            public=public.tokens if (public := self.inputs.public.get(OWN)) else None,
+            public=public.tokens if (public := self.inputs.public.get(TASK_ITSELF)) else None,
             canaries=self.inputs.planted.canaries or {},
         )
 
@@ -183,7 +183,7 @@ def encode_public(
     public, max_length = {}, cell.train.max_length
     if "auxiliary" in task.splits:
         own = task.splits["auxiliary"]
-        public[OWN] = Auxiliary(
+        public[TASK_ITSELF] = Auxiliary(
             _encode(own, task, backbone, max_length), own.labels, own.attributes
         )
     for name, other in others.items():
@@ -196,7 +196,7 @@ def encode_public(
 def public_texts(other: Task, task: Task) -> Split:
     """The public texts of another task, without those from the same source as examples of this task."""
     split = other.split("auxiliary")
-    return split.take(np.flatnonzero(~shared(split, list(task.splits.values()))))
+    return split.take(np.flatnonzero(~shares_source(split, list(task.splits.values()))))
 
 
 def _encode(split: Split, task: Task, backbone: Backbone, max_length: int) -> Tokens:
@@ -229,7 +229,7 @@ def prompts_of(
     places = offsets(backbone, texts, int(tokens.lengths.max())) if own else []
     for row, text, where in zip(own, texts, places, strict=True):
         for secret in split.secrets[row]:
-            at = np.flatnonzero(covered(where, [secret]))
+            at = np.flatnonzero(covered_tokens(where, [secret]))
             if not 0 < len(at) <= CONTINUED[0] or not at[0] or where[at[-1], 1] < secret.end:
                 continue
             if text[secret.start : secret.end] not in text[: secret.start]:
@@ -250,8 +250,8 @@ def _draw_and_plant(cell: Cell, task: Task, secret: str) -> Planted:
     seeds = Seeds.of(cell.seed, secret=secret)
     drawn = task.limited(cell.limit, seeds.data)
     if cell.evaluate == HELD_OUT:
-        drawn = held_out(drawn)
-    return planted(drawn, cell.plant, seeds.planting, cell.shadow)
+        drawn = hold_out(drawn)
+    return plant_task(drawn, cell.plant, seeds.planting, cell.shadow)
 
 
 def _apply_coins(

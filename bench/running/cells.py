@@ -28,7 +28,7 @@ from leakboard.bench.running.cell_context import CellContext
 from leakboard.bench.running.failures import error_line, free_memory, is_out_of_memory
 from leakboard.bench.running.grants import with_derived_channels, with_recomputed_activations
 from leakboard.bench.running.plan import PlannedCell
-from leakboard.bench.scoring import answered, judged, metrics, projections
+from leakboard.bench.scoring import answer_fields, metrics, projections, next_token_fields
 
 ANSWER_BATCH = 32
 """Prompts that are answered in one batch."""
@@ -151,11 +151,13 @@ def _utility_fields(tuned: Tuned, context: CellContext) -> dict[str, Any]:
     split, tokens = inputs.task.splits[cell.evaluate], inputs.tokens[cell.evaluate]
     if inputs.task.objective == "language modelling":
         losses, hits = tuned.per_token(tokens, cell.evaluate)
-        fields = judged(losses, hits, context.backbone, split, tokens, cell.train.max_length)
+        fields = next_token_fields(
+            losses, hits, context.backbone, split, tokens, cell.train.max_length
+        )
         if split.pairs is None:
             return fields
         generated = generate_answers(tuned, tokens, cell.evaluate, context.backbone)
-        return answered(generated, split.pairs, fields)
+        return answer_fields(generated, split.pairs, fields)
     truth = split.labels
     predicted = _classes(tuned.predict(tokens, cell.evaluate), len(truth))
     utility = metrics.share(

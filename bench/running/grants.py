@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from leakboard.bench.attacking import received, with_adapter_gradients, with_recomputed
+from leakboard.bench.attacking import simulate_vectors, with_adapter_gradients, with_recomputed
 from leakboard.bench.backbones import Backbone, LanguageModel, Network, Ragged, Tokens
 from leakboard.bench.contracts import (
     Cell,
@@ -43,7 +43,7 @@ from leakboard.bench.records import Corrupt
 from leakboard.bench.running.cell_context import CellContext
 from leakboard.bench.running.pairing import Pairing
 from leakboard.bench.running.plan import PlannedCell
-from leakboard.bench.tasks import OWN
+from leakboard.bench.tasks import TASK_ITSELF
 
 LABELLED = 0.1
 """Share of the recorded training examples that is granted to an attack without a parameter `labelled`."""
@@ -96,7 +96,7 @@ def knowledge_for(
     weights = Knows.BASE_WEIGHTS in knows
     public = candidates = None
     if Knows.AUXILIARY_TEXT in knows:
-        public = inputs.public.get(getattr(pairing.attack, "auxiliary", OWN))
+        public = inputs.public.get(getattr(pairing.attack, "auxiliary", TASK_ITSELF))
     if Goal.MEMBERSHIP in pairing.attack.threat.goals:
         candidates = inputs.candidates
     if Knows.MECHANISM in knows:
@@ -132,7 +132,7 @@ def add_trained_form(
     inputs, backbone = context.inputs, context.backbone
     how = (context.planned.defense, backbone, context.cell.train.max_length)
     own, audited = inputs.task.splits.get("auxiliary"), inputs.planted.audited
-    if public is not None and public is inputs.public.get(OWN) and own is not None:
+    if public is not None and public is inputs.public.get(TASK_ITSELF) and own is not None:
         public = inputs.as_trained(public, own, *how)
     if candidates is not None and audited is not None:
         candidates = inputs.as_trained(candidates, audited, *how)
@@ -189,7 +189,7 @@ def query_oracle(context: CellContext) -> Query:
 
     def answer(tokens: Tokens, rng: np.random.Generator) -> Ragged:
         sent = tuned.sends(tokens, rng) if tuned else None
-        return received(defense, backbone, tokens, cut, rng) if sent is None else sent
+        return simulate_vectors(defense, backbone, tokens, cut, rng) if sent is None else sent
 
     return answer
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from leakboard.bench.contracts import Channel, Goal, Knows, Leak, Plant, Status, known_from
 from leakboard.bench.methods import Attack, Conditions, Defense, spec_of
-from leakboard.bench.tasks import OWN, Task
+from leakboard.bench.tasks import TASK_ITSELF, Task
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _missing_data(attack: Attack, goal: Goal, task: Task, plant: Plant | None) -
         )
     if goal == Goal.ATTRIBUTE and not task.attributes:
         return f"task {task.name} has no private attributes"
-    own = getattr(attack, "auxiliary", OWN) == OWN
+    own = getattr(attack, "auxiliary", TASK_ITSELF) == TASK_ITSELF
     if own and Knows.AUXILIARY_TEXT in attack.needs and "auxiliary" not in task.splits:
         return f"task {task.name} has no auxiliary text"
     return None

@@ -13,8 +13,8 @@ from leakboard.bench.contracts import Cell, Channel, Goal, LeakboardError, Plant
 from leakboard.bench.methods import Attack, Defense, Shadows, registry, spec_of
 from leakboard.bench.running.pairing import Pairing, conditions_of, either, pair
 from leakboard.bench.scoring import UNTUNED, cannot_fail, one_run
-from leakboard.bench.suites import Suite, SuiteRow, in_words
-from leakboard.bench.tasks import HELD_OUT, OWN, Task, load_task
+from leakboard.bench.suites import Suite, SuiteRow, format_settings
+from leakboard.bench.tasks import HELD_OUT, TASK_ITSELF, Task, load_task
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,9 @@ def make_plan(
                     shadows = _shadow_cells(target, task)
                     needs = tuple(shadow.cell.key for shadow in shadows)
                     cells += [*shadows, replace(target, needs=needs)]
-    foreign = {getattr(attack, "auxiliary", OWN) for attack in suite.attacks} - {OWN}
+    foreign = {getattr(attack, "auxiliary", TASK_ITSELF) for attack in suite.attacks} - {
+        TASK_ITSELF
+    }
     public = {name: load_task(name, data, suite.base) for name in sorted(foreign)}
     by_hash = {task.hash: task for task in tasks}
     additions = {twin: tuple(names) for twin, names in added.items()}
@@ -211,7 +213,7 @@ class _Place:
             plant=self.plant,
         )
         pairings = tuple(pair(attack, defense, task, cut, self.plant) for attack in suite.attacks)
-        trained = in_words(suite.apart(train, self.plant) | row.own)
+        trained = format_settings(suite.apart(train, self.plant) | row.own)
         return PlannedCell(
             cell, defense, pairings, self._skip_reason(defense, train), trained, row.trials
         )

@@ -32,7 +32,9 @@ def rouge_l(answer: str, right: str) -> float:
     return 2 * before[-1] / (len(one) + len(other)) if before[-1] else 0.0
 
 
-def answered(answers: Sequence[str], right: Sequence[str], read: dict[str, Any]) -> dict[str, Any]:
+def answer_fields(
+    answers: Sequence[str], right: Sequence[str], read: dict[str, Any]
+) -> dict[str, Any]:
     """Utility fields of a record: the mean ROUGE-L of answers, which of one word each is the share of right ones.
 
     Guessing is to answer all prompts alike, by the right answer that is most frequent.

@@ -14,7 +14,7 @@ from leakboard.bench.backbones import (
     Backbone,
     Ragged,
     Tokens,
-    covered,
+    covered_tokens,
     next_tokens,
     offsets,
 )
@@ -23,7 +23,7 @@ from leakboard.bench.scoring import metrics
 from leakboard.bench.tasks import Split
 
 
-def judged(
+def next_token_fields(
     loss: Ragged, hits: Ragged, backbone: Backbone, split: Split, tokens: Tokens, length: int
 ) -> dict[str, Any]:
     """Utility fields of a record.
@@ -63,7 +63,7 @@ def _read(backbone: Backbone, split: Split, length: int) -> tuple[Tensor | None,
     """[T] whether a token is no part of a secret, and how many words are left of each text."""
     spans = split.secrets or [()] * len(split)
     where = offsets(backbone, split.texts, length)
-    open_ = [~covered(own, secrets) for own, secrets in zip(where, spans, strict=True)]
+    open_ = [~covered_tokens(own, secrets) for own, secrets in zip(where, spans, strict=True)]
     ends = (own[:, 1].max() for own in where)
     words = [len(text[:end].split()) for text, end in zip(split.texts, ends, strict=True)]
     return torch.from_numpy(np.concatenate(open_)), np.array(words)

@@ -29,7 +29,7 @@ from leakboard.bench.running import PlannedCell, context_of, make_plan, run_cell
 from leakboard.bench.scoring import Truth, score_canaries
 from leakboard.bench.speed.figures import Figure
 from leakboard.bench.suites import Suite, load_suite
-from leakboard.bench.tasks import load_task, planted
+from leakboard.bench.tasks import load_task, plant_task
 from leakboard.defenses.sap import SAP
 
 ETA = 75.0
@@ -111,7 +111,7 @@ def exposure(canaries: int = 10) -> list[Figure]:
 
     def seconds(each: int) -> float:
         plant = Plant(canaries=(form,), copies=(1,), each=each, unseen=0)
-        truth = Truth({}, {}, {}, planted(task, plant, 0))
+        truth = Truth({}, {}, {}, plant_task(task, plant, 0))
         start = time.process_time()
         guesses = attack.guess(seen, knowledge, np.random.default_rng(0))
         score_canaries([guess for guess in guesses if guess.measure == "exposure"], seen, truth)

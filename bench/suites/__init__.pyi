@@ -1,6 +1,6 @@
 from .methods import methods_named as methods_named
 from .row import SuiteRow as SuiteRow
-from .row import in_words as in_words
+from .row import format_settings as format_settings
 from .suite import NOT_REPORTED as NOT_REPORTED
 from .suite import SELECTED_ON as SELECTED_ON
 from .suite import Printed as Printed

@@ -37,13 +37,13 @@ class SuiteRow(BaseModel):
     @property
     def trained(self) -> str:
         """What it sets of its training in words, such as 'epochs=30 tune=head'; '' where nothing."""
-        return in_words(self.own)
+        return format_settings(self.own)
 
     def __str__(self) -> str:
         return " ".join(filter(None, [str(self.defense), self.trained]))
 
 
-def in_words(settings: dict[str, Any]) -> str:
+def format_settings(settings: dict[str, Any]) -> str:
     """Settings of training, such as 'epochs=30 tune=head'."""
     words = (f"{value:g}" if isinstance(value, float) else value for value in settings.values())
     return " ".join(f"{name}={word}" for name, word in zip(settings, words, strict=True))

@@ -3,7 +3,7 @@ from .annotated import SPANS as SPANS
 from .annotated import load_annotated as load_annotated
 from .annotated import load_file as load_file
 from .catalogue import GENERATED as GENERATED
-from .catalogue import OWN as OWN
+from .catalogue import TASK_ITSELF as TASK_ITSELF
 from .catalogue import PublicText as PublicText
 from .catalogue import known_task as known_task
 from .catalogue import listing as listing
@@ -21,13 +21,13 @@ from .planting import UNTUNED as UNTUNED
 from .planting import Canary as Canary
 from .planting import Planted as Planted
 from .planting import copies_of as copies_of
-from .planting import planted as planted
+from .planting import plant_task as plant_task
 from .planting import planted_view as planted_view
 from .sources import HELD_OUT as HELD_OUT
 from .sources import SHARE as SHARE
-from .sources import held_out as held_out
+from .sources import hold_out as hold_out
 from .sources import public_rows as public_rows
-from .sources import shared as shared
+from .sources import shares_source as shares_source
 from .table import SUFFIXES as SUFFIXES
 from .table import Table as Table
 from .table import read_table as read_table

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from leakboard.bench.contracts import Ints, LeakboardError, did_you_mean, plain
-from leakboard.bench.tasks.sources import RUN, public_rows, shared
+from leakboard.bench.tasks.sources import RUN, public_rows, shares_source
 from leakboard.bench.tasks.table import Table
 from leakboard.bench.tasks.task import Split, Task
 
@@ -190,7 +190,7 @@ def _carved(splits: dict[str, Split], where: str) -> tuple[Split, Split]:
 
 def _check_public(splits: dict[str, Split], where: str) -> None:
     private = [split for name, split in splits.items() if name != "auxiliary"]
-    both = np.flatnonzero(shared(splits["auxiliary"], private))
+    both = np.flatnonzero(shares_source(splits["auxiliary"], private))
     if len(both):
         raise LeakboardError(
             f"{where}: {len(both)} of {len(splits['auxiliary'])} public examples have a text, or {RUN} "

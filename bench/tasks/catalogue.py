@@ -299,9 +299,11 @@ def known_task(name: str) -> str:
     return name
 
 
-OWN = "own"
+TASK_ITSELF = "own"
 """In the place of a task's name: the public text that comes with the task itself."""
-PublicText = Annotated[str, AfterValidator(lambda name: name if name == OWN else known_task(name))]
+PublicText = Annotated[
+    str, AfterValidator(lambda name: name if name == TASK_ITSELF else known_task(name))
+]
 """Whose split `auxiliary` an attack takes for its public text: that of the task, or of another."""
 
 

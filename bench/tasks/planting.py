@@ -84,7 +84,7 @@ class Planted:
     thrown: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
-def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = None) -> Planted:
+def plant_task(task: Task, plant: Plant | None, seed: int, shadow: int | None = None) -> Planted:
     """Draws secrets and coins, and changes the split `train` accordingly.
 
     Args:

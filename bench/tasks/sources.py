@@ -53,7 +53,7 @@ def public_rows(train: Split, private: Sequence[Split], share: float) -> Flags:
     return public[source[:n]]
 
 
-def shared(public: Split, private: Sequence[Split]) -> Flags:
+def shares_source(public: Split, private: Sequence[Split]) -> Flags:
     """[n] which public examples are of one source with private ones, see `public_rows`."""
     source = _Runs([public, *private]).sources()
     return np.isin(source[: len(public)], source[len(public) :])
@@ -147,7 +147,7 @@ SHARE = 0.2
 """Of the training examples; drawn are whole sources, so that no text there was cut from one that is trained on."""
 
 
-def held_out(task: Task) -> Task:
+def hold_out(task: Task) -> Task:
     """The task with a fifth of its training split as the split `held-out`, and the rest to train on.
 
     Raises:

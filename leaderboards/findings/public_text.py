@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from leakboard.bench.contracts import Goal
-from leakboard.bench.tasks import OWN
+from leakboard.bench.tasks import TASK_ITSELF
 from leakboard.leaderboards.findings.finding import Finding, listed
 from leakboard.leaderboards.tables import SETTING, Comparison, counted, interval, settings, varying
 
@@ -50,7 +50,9 @@ def _gain(rows: pd.DataFrame, plain: pd.Series) -> Gain:
 
 
 def _finding(comparison: Comparison, gains: Sequence[Gain]) -> Finding:
-    ordered = sorted(gains, key=lambda gain: (gain[4]["auxiliary"] != OWN, gain[4]["sentences"]))
+    ordered = sorted(
+        gains, key=lambda gain: (gain[4]["auxiliary"] != TASK_ITSELF, gain[4]["sentences"])
+    )
     mean, low, high, rows, _ = max(gains, key=lambda gain: gain[0])
     first = rows.iloc[0]
     others = comparison.rows["params"][comparison.rows["defense"] == first["defense"]]
@@ -75,5 +77,5 @@ def _finding(comparison: Comparison, gains: Sequence[Gain]) -> Finding:
 
 
 def _told(params: dict[str, Any]) -> str:
-    kind = "public sentences" if params["auxiliary"] == OWN else f"of {params['auxiliary']}"
+    kind = "public sentences" if params["auxiliary"] == TASK_ITSELF else f"of {params['auxiliary']}"
     return f"{params['sentences']:,} {kind}"

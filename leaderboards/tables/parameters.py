@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from leakboard.bench.methods import registry
-from leakboard.bench.tasks import OWN
+from leakboard.bench.tasks import TASK_ITSELF
 from leakboard.leaderboards.tables.frame import ALIKE, Row, canonical
 from leakboard.leaderboards.tables.looks import look
 from leakboard.leaderboards.tables.means import TRAINED
@@ -74,7 +74,7 @@ def setting(name: str, value: Any) -> str:
     if name == "head" and value:
         return "private head" if value == "private" else f"head at {value}"
     if name == "auxiliary":
-        return "text of the task" if value == OWN else f"text of {value}"
+        return "text of the task" if value == TASK_ITSELF else f"text of {value}"
     if isinstance(value, str):
         return value
     if isinstance(value, float):

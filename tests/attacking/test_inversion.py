@@ -27,7 +27,7 @@ def test_a_reader_that_is_no_better_than_the_first_is_not_taken():
         return torch.zeros_like(tokens.ids.values)
 
     def query(tokens, rng):
-        return inversion.received(None, base, tokens, 0, rng)
+        return inversion.simulate_vectors(None, base, tokens, 0, rng)
 
     rng = np.random.default_rng(0)
     assert inversion.best_reader([perfect, same], query, tokens, 1, rng) is perfect

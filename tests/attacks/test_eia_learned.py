@@ -21,7 +21,7 @@ def test_plain_readers_find_all_tokens_of_minilm(minilm):
     rng = np.random.default_rng(0)
 
     def query(tokens, rng):
-        return inversion.received(None, minilm, tokens, 0, rng)
+        return inversion.simulate_vectors(None, minilm, tokens, 0, rng)
 
     words = framed(tokens, len(minilm.embeddings), rng)
     codes = codebook(words, query, len(minilm.embeddings), rng)
@@ -129,7 +129,7 @@ def test_what_was_learned_with_the_weights_reads_all_cells_of_a_mechanism_and_no
     def asked(attack, eta, seed, cut=0):
         known = Knowledge(
             2, "cpu", cut=cut, base=base, mechanism=SAP(eta=eta), auxiliary=auxiliary,
-            vocabulary=len(base.embeddings), query=lambda tokens, rng: inversion.received(None, base, tokens, 0, rng),
+            vocabulary=len(base.embeddings), query=lambda tokens, rng: inversion.simulate_vectors(None, base, tokens, 0, rng),
         )  # fmt: skip
         attack.guess(seen, known, np.random.default_rng(seed))
         return len(trained)

@@ -155,7 +155,7 @@ def test_same_seed_same_guesses_and_the_public_model_stays_as_it_is(attack):
         mechanism = knowledge.mechanism
         knowledge = Knowledge(
             2, "cpu", auxiliary=knowledge.auxiliary, vocabulary=knowledge.vocabulary,
-            query=lambda tokens, rng: inversion.received(mechanism, base, tokens, 0, rng),
+            query=lambda tokens, rng: inversion.simulate_vectors(mechanism, base, tokens, 0, rng),
         )  # fmt: skip
     before = {k: v.clone() for k, v in base.model.state_dict().items()}
     public = knowledge.auxiliary

@@ -12,7 +12,7 @@ from leakboard.bench.contracts import LeakboardError, fingerprint
 from leakboard.bench.records import Store
 from leakboard.bench.running import Engine, Reporter, Runner, context_of, plan_reproduction
 from leakboard.bench.running.secret import VARIABLE, user_secret
-from leakboard.bench.tasks.planting import planted
+from leakboard.bench.tasks.planting import plant_task
 from leakboard.defenses.frozen import Frozen
 from leakboard.defenses.sap import SAP
 
@@ -41,7 +41,9 @@ def test_the_secret_decides_coins_and_noise_and_its_holder_repeats_a_run(tmp_pat
     monkeypatch.setenv(VARIABLE, "one secret")
     held = context_of(plan_reproduction(mine), plan.cells[0])
     seed, task = held.cell.seed, plan.tasks[held.cell.data_hash].limited(24, held.seeds.data)
-    guessed = [planted(task, held.cell.plant, guess).members for guess in (seed, held.seeds.data)]
+    guessed = [
+        plant_task(task, held.cell.plant, guess).members for guess in (seed, held.seeds.data)
+    ]
     assert not any(np.array_equal(held.inputs.planted.members, coins) for coins in guessed)
 
 

@@ -26,7 +26,7 @@ from leakboard.bench.running.plan import Plan, make_plan
 from leakboard.bench.running.runner import Runner
 from leakboard.bench.scoring import NEEDED, advantage_low
 from leakboard.bench.suites.suite import Suite, load_suite
-from leakboard.bench.tasks.planting import planted
+from leakboard.bench.tasks.planting import plant_task
 from leakboard.bench.tasks.task import Split, Task
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.sap import SAP
@@ -79,8 +79,8 @@ def lira_of(record):
 class TestCells:
     def test_each_candidate_is_in_half_of_the_models_by_coins_of_their_own(self):
         task, plant = noise(), Plant(audit=N)
-        target = planted(task, plant, 0)
-        shadows = [planted(task, plant, 0, shadow) for shadow in range(6)]
+        target = plant_task(task, plant, 0)
+        shadows = [plant_task(task, plant, 0, shadow) for shadow in range(6)]
         members = np.array([one.members for one in shadows])
         assert (members.sum(0) == 3).all()
         for one in shadows:

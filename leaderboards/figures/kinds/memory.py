@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from leakboard.bench.contracts import LeakboardError, Record, TrainSettings, digest
 from leakboard.bench.defending import DETECTORS
 from leakboard.bench.scoring import GAINED
-from leakboard.bench.suites import in_words
+from leakboard.bench.suites import format_settings
 from leakboard.bench.tasks import CEILING, copies_of, planted_view
 from leakboard.leaderboards.figures.drawing import Asked
 from leakboard.leaderboards.figures.legend import CHANCE, GREY
@@ -227,7 +227,9 @@ def _trained(records: Sequence[Record]) -> dict[str, str]:
     for own in peers.values():
         every = {record.key: record.cell.train.model_dump() for record in own}
         differ = [k for k in TrainSettings.model_fields if len({t[k] for t in every.values()}) > 1]
-        told |= {key: in_words({k: train[k] for k in differ}) for key, train in every.items()}
+        told |= {
+            key: format_settings({k: train[k] for k in differ}) for key, train in every.items()
+        }
     return told
 
 
