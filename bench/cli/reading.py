@@ -1,4 +1,4 @@
-"""Commands that read records: tables, exports, figures, boards and the site."""
+"""Commands that read records: tables, exports, figures, leaderboards, findings and the site."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ FORMS = ("table", "json", "markdown")
 def show(
     source: Source,
     attacks: Annotated[
-        bool, typer.Option("--attacks", help="Every attack, and why others did not run.")
+        bool, typer.Option("--attacks", help="Show every attack, and why others did not run.")
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="With --attacks: also the baselines that read nothing.")
+        bool,
+        typer.Option("--all", help="With --attacks: show the baselines that read nothing, too."),
     ] = False,
     attack: Annotated[str | None, AttackOption] = None,
 ) -> None:
-    """Show the records of a suite: per setting its utility, and per goal the strongest attack.
+    """Show the records of a suite: the utility of each setting, and the strongest attack for each goal.
 
     Examples: leakboard show smoke
 
@@ -48,7 +49,7 @@ def export(
     source: Source,
     file: Annotated[Path, typer.Argument(help="Ends in .csv, .parquet or .json.")],
 ) -> None:
-    """Write the records of a suite as one table, a row per cell and attack.
+    """Write the records of a suite as one table, with one row per cell and attack.
 
     `results/README.md` explains the columns. Example: leakboard export smoke smoke.csv
     """
@@ -63,10 +64,10 @@ def plot(
         list[str],
         typer.Argument(
             metavar="[KIND] SUITE",
-            help="A kind of figure (without it tradeoff), then a suite or a folder of records.",
+            help="A kind of figure (default: tradeoff), then a suite or a folder of records.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "--to", help="Folder of the pictures.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "--to", help="Folder of the figures.")] = Path(
         "plots"
     ),
     goal: Annotated[
@@ -76,7 +77,7 @@ def plot(
     against: Annotated[
         str | None,
         typer.Option(
-            help="Draw EP and utility against this instead: cut, or any parameter that was swept."
+            help="Draw EP and utility against the cut, or against a parameter that was swept."
         ),
     ] = None,
 ) -> None:

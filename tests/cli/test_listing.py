@@ -131,7 +131,7 @@ def test_a_text_shows_all_about_those_that_hold_it_and_nothing_else():
 def test_an_unknown_kind_or_text_is_told_with_the_nearest():
     with pytest.raises(LeakboardError, match=r"no kind 'defences'. Did you mean 'defenses'"):
         listing.kind_table("defences")
-    with pytest.raises(LeakboardError, match=r"nothing holds 'sap-ctl'. Did you mean 'sap-cti'"):
+    with pytest.raises(LeakboardError, match=r"no entry contains 'sap-ctl'. Did you mean 'sap-cti'"):
         listing.kind_table("defenses", "sap-ctl")
 
 
@@ -140,7 +140,7 @@ def test_an_unknown_kind_or_text_is_told_with_the_nearest():
 
 def test_plan_says_how_long_by_records_of_such_cells(tmp_path):
     store = Store(tmp_path)
-    assert "how long it takes is not known" in planned(store, NoDefense(), SAP(eta=50))
+    assert "the duration is not known" in planned(store, NoDefense(), SAP(eta=50))
     whole = run(tmp_path, NoDefense())
     slow = [
         record.model_copy(update={"cost": record.cost.model_copy(update={"total_seconds": 240.0})})
