@@ -1,4 +1,4 @@
-"""Sends nothing but noise, as many vectors as texts have tokens: an attack may find that and no more."""
+"""Blackout: sends noise only. No attack may find more than the number of tokens."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -16,11 +16,11 @@ NOISE = 0.01
 
 
 class Blackout(Defense):
-    """Noise of the right shape on every channel; the customer predicts the most frequent class.
+    """Send noise of the right shape on every channel; the customer predicts the most frequent class.
 
-    The shape is not hidden: how many tokens a text has may tell something of its label.
-    The model that it releases is the public one with noise in what would be trained. Of texts without
-    labels noise is sent for each token, as wide as the vocabulary where logits are asked for.
+    Shapes are not hidden: the number of tokens of a text may depend on its label. The released model is the
+    public one with noise in the weights that training would change. For a language model, noise is sent for
+    each token, and as wide as the vocabulary where logits are expected.
     """
 
     name: ClassVar[str] = "blackout"
@@ -48,7 +48,7 @@ class Blackout(Defense):
     def fine_tune(self, session: Session) -> Tuned:
         rng, width = session.noise, session.backbone.width
         vocabulary = len(session.backbone.embeddings)
-        (coins,) = rng.spawn(1)  # a stream of its own leaves the others as records have them
+        (coins,) = rng.spawn(1)  # a separate stream, so that published records stay reproducible
 
         def normal(*shape: int) -> Tensor:
             return torch.from_numpy(rng.standard_normal(shape, dtype="float32"))
@@ -89,7 +89,7 @@ class Blackout(Defense):
             for rows in torch.split(session.all_rows, 512):
                 send(session.train.take(rows), rows, "train")
             return tuned
-        for rows in torch.split(session.all_rows, 512):  # in parts, to bound the memory
+        for rows in torch.split(session.all_rows, 512):  # in parts, which bounds the memory
             send(session.train.take(rows), rows, "train")
         release()
         shares = torch.bincount(session.labels, minlength=session.classes).float()

@@ -14,7 +14,7 @@ from leakboard.defenses.dpsgd import unprotected
 
 
 class CRT(Redacting, Private):
-    """The owner masks secrets, keeps one of each example, and trains on these with DP-SGD."""
+    """Mask secrets, remove duplicate examples, and train on the rest with DP-SGD."""
 
     name: ClassVar[str] = "crt"
     source: ClassVar[Source] = Source(

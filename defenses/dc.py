@@ -1,4 +1,4 @@
-"""Distance correlation: activations are trained to be unrelated to the labels."""
+"""Distance correlation: activations are trained to be independent of the labels."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from leakboard.bench.methods import Conditions, Defense, Source
 from leakboard.defenses.none import NoDefense
 
 TINY = 1e-12
-"""Below this, a squared distance covariance counts as this: its logarithm has to stay finite."""
+"""Lower bound of a squared distance covariance, which keeps its logarithm finite."""
 
 
 class DistanceCorrelation(Defense):
-    """Adds weight × log dCor(h, y) to the customer's loss; gradients go up in the clear."""
+    """Add weight × log dCor(h, y) to the customer's loss; gradients are sent in the clear."""
 
     name: ClassVar[str] = "dc"
     source: ClassVar[Source] = Source(
@@ -36,13 +36,13 @@ class DistanceCorrelation(Defense):
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
         Goal.LABEL: ("spectral", "norm", "kmeans")
     }
-    """As P³EFT measures it, section 4.2."""
+    """The attack with which P³EFT measures it, section 4.2."""
     measured_on: ClassVar[frozenset[Channel]] = frozenset({Channel.ACTIVATIONS})
 
     weight: float = Field(0.5, ge=0)
-    """λ; larger hides more."""
+    """λ; larger values hide more."""
     scaling: Literal["dcor", "dcor2"] = "dcor"
-    """The logarithm of dCor, as in its paper; or of dCor², as P³EFT's baseline, twice as strong."""
+    """Logarithm of dCor, as in its paper, or of dCor², as in P³EFT's baseline (twice as strong)."""
 
     @property
     def undefended(self) -> bool:

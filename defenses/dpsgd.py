@@ -1,4 +1,4 @@
-"""DPSGD: clipped gradients of single examples, and Gaussian noise on their sum."""
+"""DP-SGD: per-example gradients are clipped, and Gaussian noise is added to their sum."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from leakboard.defenses.none import NoDefense
 
 
 class DPSGD(Private):
-    """The owner trains with differential privacy and releases the model.
+    """Train with DP-SGD and release the model.
 
-    Without ε and σ nothing is protected: ordinary training, and the reference for the others.
+    Without ε and σ this is ordinary training, the undefended twin of other defenses of released models.
     """
 
     name: ClassVar[str] = "dpsgd"
@@ -49,6 +49,6 @@ class DPSGD(Private):
 
 
 def unprotected(objective: Objective) -> tuple[Defense, ...]:
-    """Ordinary training on the texts as they are, whose model is released."""
+    """Undefended twins of defenses that release a model: ordinary training on the original texts."""
     plain = DPSGD(epsilon=None)
     return (NoDefense(), plain) if objective == "language modelling" else (plain,)

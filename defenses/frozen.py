@@ -1,4 +1,4 @@
-"""No adapters: activations are computed once and only the head is trained, at the customer's."""
+"""Frozen encoder: activations are computed once, and the customer trains only the head."""
 
 from typing import ClassVar
 
@@ -21,9 +21,10 @@ from leakboard.defenses.none import NoDefense
 
 
 class Frozen(Defense):
-    """The floor of label leakage: nothing that depends on the labels is ever sent.
+    """Train the head alone, at the customer's: nothing that depends on the labels is sent.
 
-    Of a language model the customer has the output layer, to which it trains an adapter (LoRA).
+    This is the lower bound of label leakage. For a language model the customer holds the output layer and trains
+    a LoRA adapter of it.
     """
 
     name: ClassVar[str] = "frozen"
@@ -35,7 +36,7 @@ class Frozen(Defense):
     marker: ClassVar[str] = "P"
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
-        # It protects by training no adapters.
+        # It protects because no adapters are trained.
         return (NoDefense(head=None if objective == "classification" else "customer"),)
 
     def fine_tune(self, session: Session) -> Tuned:

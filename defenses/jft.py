@@ -1,4 +1,4 @@
-"""JFT: fine-tune twice, first on redacted text, then privately on the original."""
+"""JFT: fine-tune twice, first on redacted texts, then with DP-SGD on the originals."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ UNKNOWN = (
 
 
 class JFT(Redacting, Private):
-    """Phase 1 learns from the redacted texts, phase 2 from the originals with DP-SGD.
+    """Train on redacted texts first (phase 1), then on the originals with DP-SGD (phase 2).
 
-    What the detector finds reaches the model through DP-SGD only. What it misses is in phase 1 in
-    the clear, unless a person checks (`manual`) or that phase has a little noise (`light-noise`).
+    Secrets that the detector finds reach the model through DP-SGD only. Secrets that it misses are trained on in
+    phase 1 without protection, unless a person checks the texts (`manual`) or that phase has a little noise
+    (`light-noise`).
     """
 
     name: ClassVar[str] = "jft"
@@ -48,16 +49,15 @@ class JFT(Redacting, Private):
     marker: ClassVar[str] = "X"
 
     phase1: Literal["direct", "manual", "light-noise"] = "direct"
-    """How the redacted texts are used: as they are; a share of them that a person has checked; or
-    with DP-SGD of little noise."""
+    """Phase 1: the redacted texts as they are, a manually checked share of them, or DP-SGD with little noise."""
     checked: float = Field(0.1, gt=0, le=1)
-    """Of `manual`: the share that is checked, where every secret that is known is masked."""
+    """For `manual`: the share of checked texts, in which all known secrets are masked."""
     light: float | None = Field(None, gt=0)
-    """Of `light-noise`: the noise multiplier σ of phase 1; by default it follows from ε at the miss rate."""
+    """For `light-noise`: the noise multiplier σ of phase 1; by default it follows from ε at the miss rate."""
     miss_rate: float | None = Field(None, gt=0, le=1)
-    """Of `light-noise`: the share of secrets that the detector misses, as `leakboard detect` measures
-    it; by default it is measured on the secrets that the task marks. Its accounting is an estimate by the
-    paper, and no claim."""
+    """For `light-noise`: the share of secrets that the detector misses, as measured by `leakboard detect`; by
+    default it is measured on the marked secrets of the task. The resulting ε is an estimate, as in the paper,
+    and not a guarantee."""
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         return unprotected(objective)
@@ -98,13 +98,13 @@ class JFT(Redacting, Private):
         return released.Released(network)
 
     def _checked(self, session: Session) -> torch.Tensor:
-        """Sorted rows that a person has looked at."""
+        """Sorted rows that count as manually checked."""
         n = len(session.train)
         rows = session.noise.permutation(n)[: max(1, round(self.checked * n))]
         return torch.from_numpy(np.sort(rows))
 
     def _light(self, session: Session, found: Spans) -> dict[str, float]:
-        """The noise of phase 1, and what it spends on missed secrets, sampled at the rate of these."""
+        """The noise of phase 1, and the ε that it spends on missed secrets, at their sampling rate."""
         n, size = len(session.train), session.settings.batch_size
         steps = -(-n // size) * session.settings.epochs
         missed = self.miss_rate or self._missed(session, found)
@@ -122,10 +122,10 @@ class JFT(Redacting, Private):
         return {"light_sigma": sigma, "light_epsilon": epsilon, "miss_rate": missed}
 
     def _missed(self, session: Session, found: Spans) -> float:
-        """The share of known secrets that the detector missed; those of canaries where that is its doing.
+        """The share of known secrets that the detector missed; canaries count if the detector decides on them.
 
         Raises:
-            LeakboardError: none is known.
+            LeakboardError: no secrets are known.
         """
         assert session.texts is not None
         studied = session.canaries if self.canaries != "found" else {}

@@ -8,11 +8,12 @@ from leakboard.bench.methods import Conditions, Defense, Source
 
 
 class NoDefense(Defense):
-    """Inputs and LoRA go up in the clear with each call, activations come down; nothing is hidden.
+    """Fine-tune over an API without protection: token ids and LoRA weights are sent in the clear.
 
-    The gradients at the activations go up, those of LoRA come down; the customer holds LoRA, the
-    head, the labels and the optimiser. A language model is trained so where `head` says who holds its
-    output layer; else it is trained by its owner and released.
+    Each call sends inputs and LoRA weights and returns activations; then the customer sends the gradients at the
+    activations, and the vendor returns those of LoRA. The customer holds LoRA, the head, the labels and the
+    optimiser. A language model is trained this way only if `head` is set; otherwise its owner trains and
+    releases it.
     """
 
     name: ClassVar[str] = "none"
@@ -24,9 +25,9 @@ class NoDefense(Defense):
     marker: ClassVar[str] = "*"
 
     head: Head | None = None
-    """Of a language model that is tuned over the API: who holds its output layer, which stays the public one
-    unless it is private. At the vendor's, logits come down and their gradients go up in place of activations
-    and theirs. None: the model is trained by its owner and released."""
+    """For a language model: who holds its output layer, which stays the public one unless it is private. If it is
+    the vendor, logits and their gradients are exchanged instead of activations and theirs. None: the owner trains
+    the model and releases it."""
 
     younger: ClassVar[frozenset[str]] = frozenset({"head"})
 

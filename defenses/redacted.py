@@ -1,4 +1,4 @@
-"""Redacted fine-tuning: what a detector takes for a secret is masked before training."""
+"""Redacted fine-tuning: secrets that a detector finds are masked before training."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from leakboard.defenses.dpsgd import unprotected
 
 
 class Redacted(Redacting):
-    """The owner masks secrets, trains on what is left, and releases the model.
+    """Mask secrets, train on the redacted texts, and release the model.
 
-    A secret that the detector misses is trained on like everything else.
+    Secrets that the detector misses are trained on without protection.
     """
 
     name: ClassVar[str] = "redacted"

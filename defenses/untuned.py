@@ -1,4 +1,4 @@
-"""No fine-tuning at all: what everybody has already."""
+"""Untuned: the public model without any fine-tuning."""
 
 from typing import ClassVar
 
@@ -11,11 +11,11 @@ from leakboard.bench.methods import Defense, Source
 
 
 class Untuned(Defense):
-    """The public model before any tuning: what a defense has to beat, or it buys no utility.
+    """Use the public model without tuning: the utility that every defense has to exceed.
 
-    A language model predicts as it comes. A classifier has no head before it is tuned; it answers with the most
-    frequent class of the training examples. What is released is the public model with fresh adapters and
-    a fresh head, which know nothing of any text: what an attack finds there was there before.
+    A language model predicts unchanged. A classifier has no head before tuning, so it predicts the most frequent
+    class of the training examples. The released model is the public one with untrained adapters and an untrained
+    head, so attacks on it find only what the public model contains.
     """
 
     name: ClassVar[str] = "untuned"
