@@ -1,4 +1,4 @@
-"""Reads the text that a language model is tuned on from both directions: what goes up, and its gradient."""
+"""bidirectional: inversion of a language model's training texts from representations and gradients together."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from leakboard.bench.methods import Attack, Knowledge, Silent, Source, spec_of
 from leakboard.bench.tasks import TASK_ITSELF, PublicText
 
 BATCH, PLACES = 16, 256
-"""Texts of a batch, and places of it that are trained on: each has a score for every word."""
+"""Texts per batch, and positions per batch that are trained on; each position has a score for every word."""
 LEARNING_RATE, OF_WEIGHTS, WARMUP = 1e-3, 1e-2, 0.1
-"""Of the linear maps, and of what weighs the directions."""
+"""Learning rates of the linear maps and of the weights of the directions, and the share of warm-up steps."""
 RANK = 8
-"""Of what is added to a public output layer to imitate a secret one."""
+"""Rank of the random change that imitates a secret output layer."""
 GATE = 16
-"""Units of the layer that weighs the directions."""
+"""Units of the layer that weights the directions."""
 START = torch.tensor([1.0, 20.0, 0.5, 0.5])
-"""Weights from which those that suit public text are sought."""
+"""Initial weights of the four terms, which are then fitted on public text."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of t places of texts what was received of the word there, and the gradient at the vector before it.
+    """For t positions: the received representation of the word, and the gradient at the vector before it.
 
     Attributes:
-        front: [t, d] representations; None where none were sent.
-        g, h: [t, d] the gradient and the vector at which it is taken; 0 where no word is learnt.
+        front: [t, d] representations; None if none were sent.
+        g, h: [t, d] the gradient and the vector at which it is taken; 0 where there is no label.
     """
 
     front: Tensor | None
@@ -60,16 +60,16 @@ class Evidence:
 
 
 class TwoDirections(nn.Module):
-    """Scores of words from either direction, weighed by how far ahead its best one is in each of them.
+    """Scores of words from both directions, weighted by the margin of the best word in each.
 
-    Forward, a linear map leads to rows of E, as in `eia-learned`; backward, the word is the row of the public
-    output layer W for which Wᵀp − W_y points where the gradient does, after a linear map of its own, as in
-    `token-gradient`. Beside them stand how likely the public model finds a word behind what it has read of the
-    noisy text, and how frequent it is. Maps and weights are learnt.
+    Forward, a linear map leads to rows of E, as in `eia-learned`. Backward, the word is the row of the public
+    output layer W for which Wᵀp − W_y is aligned with the gradient, after a linear map, as in `token-gradient`.
+    Two more terms are the public model's probability of the word after the noisy text, and the frequency of the
+    word. Maps and weights are learnt.
 
     Args:
         counts: [V] occurrences in public text.
-        start: [d + 1, d] the first map, with its offset in the last row; None where rows of E are received.
+        start: [d + 1, d] initial forward map, with its offset in the last row; None if rows of E are received.
     """
 
     def __init__(self, base: Backbone, counts: Tensor, start: Tensor | None = None) -> None:
@@ -95,7 +95,7 @@ class TwoDirections(nn.Module):
                 parameter.zero_()
 
     def terms(self, seen: Evidence) -> Tensor:
-        """[4, t, V] what forward, backward, the language and the frequency say of every word."""
+        """[4, t, V] the forward, backward, language model and frequency scores of every word."""
         told = seen.g.norm(dim=1, keepdim=True) > 0
         back = cosines(self.back(seen.g), seen.h, self.head) * told
         near = torch.zeros_like(back)
@@ -113,7 +113,7 @@ class TwoDirections(nn.Module):
         return torch.einsum("ktv,tk->tv", terms, weights)
 
     def suited(self, seen: Evidence, words: Tensor) -> None:
-        """Sets the weights to those under which words [t] of public text are likeliest, by L-BFGS."""
+        """Fit the weights by maximum likelihood of words [t] of public text, with L-BFGS."""
         with torch.no_grad():
             terms = self.terms(seen)
         optimiser = torch.optim.LBFGS([self.weights], max_iter=40, line_search_fn="strong_wolfe")
@@ -129,15 +129,15 @@ class TwoDirections(nn.Module):
 
 
 class Bidirectional(Attack):
-    """Learns on public text to read words from noisy representations and from gradients at once.
+    """Learn from public text to read words from noisy representations and gradients together.
 
-    The output layer may be a secret of the customer's that began as the public one: the attacker imitates it by
-    the public one and random changes of low rank, sends public text through the mechanism, and takes
-    the gradients that such a layer would return. From either direction it has scores of every word at every place; how much each
-    counts depends on how well the best word explains what came. The first pass over the examples is read.
+    The output layer may be secret, but it started as the public one. The attacker imitates it by the public layer
+    with random changes of low rank, sends public text through the mechanism, and computes the gradients that such
+    a layer would return. Each direction gives scores of every word at every position; their weights depend on how
+    well the best word explains the observation. The first pass over the examples is read.
 
-    Its authors invert what comes forward by a learned network, and then search for the input whose gradients
-    agree; words are read off their gradients here, so that nothing has to be searched.
+    The authors invert representations with a learned network, and then search for an input with the same
+    gradients. Here words are read from their gradients directly, so no search is needed.
     """
 
     name: ClassVar[str] = "bidirectional"
@@ -156,16 +156,16 @@ class Bidirectional(Attack):
     labels: ClassVar[Literal["classes", "next tokens"]] = "next tokens"
 
     auxiliary: PublicText = TASK_ITSELF
-    """Public text to learn from: that of the task itself, or of another task, by its name."""
+    """Public text to learn from: `own` for that of the task, or the name of another task."""
     sentences: int = Field(1000, ge=2)
-    """Auxiliary texts used at most."""
+    """Maximum number of auxiliary texts."""
     epochs: int = Field(1, ge=1)
-    """Passes over them, each with fresh noise and other output layers."""
+    """Passes over them, each with new noise and new imitated output layers."""
     secrecy: float = Field(0.5, ge=0)
-    """How far an imitated output layer lies from the public one, at most: the norm of what is added over its own."""
+    """Maximum distance of an imitated output layer from the public one, relative to its norm."""
 
     def readable(self, cut: int) -> frozenset[Channel]:
-        """Without gradients there is one direction, which `eia-learned` and `eia-map` read."""
+        """Channels at a cut; without gradients, `eia-learned` and `eia-map` read the representations."""
         return frozenset({Channel.GRADIENTS})
 
     def guess(
@@ -253,7 +253,7 @@ class Bidirectional(Attack):
     def _imitated(
         self, arrived: ReceivedWords, tokens: Tokens, forward: bool, rng: np.random.Generator
     ) -> Evidence:
-        """What would be seen of public tokens, with an output layer drawn for them."""
+        """Observations for public tokens, with a random imitated output layer."""
         base, cut = arrived.base, arrived.cut
         front = arrived.query(tokens, rng)
         h = base.family.hidden(base.model, front, tokens.types, cut)
@@ -265,10 +265,10 @@ class Bidirectional(Attack):
 
 
 def gradients(h: Tensor, labels: Tensor, head: Tensor, secrecy: float) -> Tensor:
-    """[T, d] W′ᵀ(p′ − y) at vectors h [T, d], 0 where nothing is learnt; W′ [V, d] is `head` and a random change.
+    """[T, d] W′ᵀ(p′ − y) at vectors h [T, d], 0 without a label; W′ [V, d] is `head` plus a random change.
 
     Args:
-        secrecy: its norm over that of `head`.
+        secrecy: norm of the change relative to `head`.
     """
     one, other = (torch.randn(len(side), RANK, device=head.device) for side in (head, head.T))
     change = one @ other.T
@@ -282,7 +282,7 @@ def gradients(h: Tensor, labels: Tensor, head: Tensor, secrecy: float) -> Tensor
 
 
 def shift_right(values: Tensor, lengths: Tensor) -> Tensor:
-    """What is said at the place before each; 0 at the first of a text."""
+    """Values of the preceding position; 0 at the start of a text."""
     moved = values.roll(1, 0)
     moved[Ragged(values, lengths).starts.to(values.device)] = 0
     return moved

@@ -1,4 +1,4 @@
-"""canary-exposure: how likely does the model find a planted secret among all that it could be?"""
+"""canary-exposure: rank of a planted secret among all possible secrets, by the model's likelihood."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ from leakboard.bench.methods import Attack, Knowledge, Source
 from leakboard.bench.tasks import DIGITS, SLOT, TRIES, UNTUNED
 
 PRINTED: tuple[Measure, ...] = ("extraction", "beam extraction")
-"""How secrets are printed here; `extraction` draws them at random, too."""
+"""Measures of printed secrets; `extraction` also samples continuations."""
 _BEFORE = Memory(kept=16)
-"""What a public model says of each sentence, which all cells of a model ask again; 8 MB each."""
+"""Cache of the public model's likelihoods of each sentence, shared by all cells of a model; 8 MB each."""
 
 
 class CanaryExposure(Attack):
-    """Ranks all 10^6 secrets of each sentence by their log-perplexity, exactly.
+    """Rank all 10^6 secrets of each sentence by their log-perplexity, exactly.
 
-    It does so after each epoch of training, and before it: what the public model finds likely already
-    is not remembered. The final model is also asked to continue the sentence, greedily and by beam
-    search: does it print the secret?
+    Ranks are computed after each epoch, and before training, since a secret that the public model finds likely is
+    not memorised. The final model also continues the sentence, by greedy decoding and by beam search.
     """
 
     name: ClassVar[str] = "canary-exposure"
@@ -56,10 +55,10 @@ class CanaryExposure(Attack):
     younger: ClassVar[frozenset[str]] = frozenset({"precision"})
 
     releases: Literal["all", "last"] = "all"
-    """Which releases are read: that of every epoch, or the last one only."""
+    """Which releases are read: every epoch, or the last one."""
     precision: Precision = "float32"
-    """In which the models are asked. bf16 takes a half to a third of the time where the processor has
-    units for it, and blurs the order of candidates about as likely as each other."""
+    """Number format of the models. bf16 takes a half to a third of the time on hardware that supports it, and
+    blurs the order of candidates of similar likelihood."""
 
     @torch.no_grad()
     def guess(
@@ -91,7 +90,7 @@ class CanaryExposure(Attack):
         return found
 
     def _printed(self, network: LanguageModel, base: Backbone, form: str, beams: int) -> list[int]:
-        """The digits that decoding writes in their place, or −1, by the number of beams."""
+        """The digits that decoding writes at their position, or −1, by number of beams."""
         before = form.split(SLOT)[0].rstrip()
         texts = beam_search(
             network.encoder, network.head, base.tokenizer, before, 2 * DIGITS, beams
@@ -115,7 +114,7 @@ class CanaryExposure(Attack):
 
 
 def _unchanged(network: LanguageModel, base: Backbone, form: str) -> bool:
-    """Whether a released model is the public one: it says the same of every token of a text, to the last bit."""
+    """Whether a released model equals the public one: the logits of a text agree to the last bit."""
     assert base.head is not None
     ids = torch.tensor([base.tokenizer(form)["input_ids"]], device=base.head.device)
     tuned, public = (m(input_ids=ids).last_hidden_state for m in (network.encoder, base.model))

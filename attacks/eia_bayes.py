@@ -1,4 +1,4 @@
-"""Inversion of text-to-text mechanisms by Bayes' rule, one token at a time."""
+"""eia-bayes: inversion of text-to-text mechanisms by Bayes' rule, one token at a time."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from leakboard.bench.methods import Attack, Knowledge, Source, spec_of
 from leakboard.bench.tasks import TASK_ITSELF, PublicText
 
 PAIRS, HELD_OUT = 1000, 1500
-"""Public tokens from which a likelihood that is not stated is fitted, five numbers, and on which it is tried."""
+"""Public tokens on which a likelihood of five parameters is fitted, and on which it is validated."""
 SURE = 2.0
-"""Standard errors by which it must be ahead of the nearest neighbour there, to take its place."""
+"""Standard errors by which it must beat the nearest neighbour on validation text to replace it."""
 
 
 class BayesInversion(Attack):
-    """Weighs how frequent a token is against how likely the mechanism makes of it what arrived.
+    """Combine the frequency of each token with its probability of producing the received token.
 
-    It knows what `eia-nn` knows, the mechanism, and how frequent tokens are in public text; nothing of
-    contexts, which `eia-map` reads. How likely that is a mechanism that draws words says itself; for one that
-    takes the nearest to a noisy vector it is fitted. Where it is not clearly ahead of the nearest neighbour on public
-    text that it did not fit, its guess is that of `eia-nn`, as without a mechanism. Customers' words that
-    public text lacks are what it loses; where that is of another domain there are more of them.
+    It uses the mechanism and token frequencies of public text, but no context, which `eia-map` reads. Mechanisms
+    that draw words state the likelihood; for mechanisms that take the nearest neighbour of a noisy vector it is
+    fitted. If it does not clearly beat the nearest neighbour on held-out public text, its guess is that of
+    `eia-nn`, as it is without a mechanism. It misses words that public text lacks, which are more if that is of
+    another domain.
 
-    Beside its success stands the largest one that the guarantee of the mechanism leaves to anybody who
-    knows as much of single tokens.
+    The record also holds the largest success that the mechanism's guarantee permits to any attacker with this
+    knowledge of single tokens.
     """
 
     name: ClassVar[str] = "eia-bayes"
@@ -59,10 +59,10 @@ class BayesInversion(Attack):
     version: ClassVar[int] = 3
 
     auxiliary: PublicText = TASK_ITSELF
-    """Public text to count tokens in: that of the task itself, or of another task, by its name."""
+    """Public text in which tokens are counted: `own` for that of the task, or the name of another task."""
 
     def readable(self, cut: int) -> frozenset[Channel]:
-        """Words are replaced only at the embedding cut, or where ids are sent."""
+        """Channels at a cut; words are replaced only at the embedding cut, or where ids are sent."""
         return self.threat.reads if cut == 0 else frozenset({Channel.TOKENS})
 
     def guess(
@@ -110,10 +110,10 @@ class BayesInversion(Attack):
 
 
 def parts(tokens: Tokens, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
-    """Texts that hold `PAIRS` tokens, others that hold `HELD_OUT`, and texts of other sources than theirs.
+    """Texts with `PAIRS` tokens, texts with `HELD_OUT` tokens, and texts of other sources.
 
-    What is said of words that the third lacks then holds for the customers' (`inversion.sample_sources`). Where
-    there are too few texts or sources, a third of the texts each.
+    Words that the third part lacks are then as frequent as for customers' texts (`inversion.sample_sources`).
+    With too few texts or sources, each part gets a third of the texts.
     """
     needed = 2 * (PAIRS + HELD_OUT) / max(1, int(tokens.lengths.sum()))
     known = inversion.sample_sources(tokens, max(1 / 3, 1 - needed))
@@ -128,7 +128,7 @@ def parts(tokens: Tokens, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
 
 
 def right(words: Tensor, tokens: Tokens) -> Tensor:
-    """[t] 1 where a token that is not special is among those guessed of it, [T] or [T, R]."""
+    """[t] 1 for each token that is not special and is among its guesses, [T] or [T, R]."""
     truth = tokens.ids.values[:, None]
     hit = (words.reshape(len(truth), -1) == truth).any(1)
     return hit[~tokens.special].double()

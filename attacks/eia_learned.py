@@ -1,4 +1,4 @@
-"""Embedding inversion by an inverter trained on public text."""
+"""eia-learned: embedding inversion by a network trained on public text."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from leakboard.bench.tasks import TASK_ITSELF, PublicText
 BATCH = 16
 LEARNING_RATE = 1e-3
 SHARPNESS = 20.0
-"""Softmax scores at the start, over the mean squared distance of a code vector from their mean:
-large enough for the nearest code vector to win among some ten thousand."""
+"""Initial scale of the softmax scores, relative to the mean squared distance of code vectors from their mean:
+large enough that the nearest of ten thousand code vectors wins."""
 
 
 class Vectorwise(Inverter):
-    """A network from d to d, then the nearest code vector; it starts as a linear map.
+    """A network from d to d dimensions, followed by the nearest code vector; it starts as a linear map.
 
     Args:
         codes: [V, d] one vector for each word.
@@ -65,16 +65,14 @@ class Vectorwise(Inverter):
 
 
 class Learned(Attack):
-    """Reads each received vector by itself, with a network trained on (token, vector) pairs.
+    """Read each received vector separately, with a network trained on (token, vector) pairs.
 
-    The pairs come from public text and from the whole vocabulary, written into the frames of public
-    texts, through the initial bottom and the public mechanism with fresh noise. Words are told
-    apart by their distance to code vectors: the rows of E, or, without the weights, the mean vector
-    that came back for each token. The network starts as the linear map that fits the pairs best; on
-    held-out public text it must beat this map, and this map the identity, or the simpler one reads.
-
-    Of several rounds the log-probabilities add up to one committed guess. What was learned with the weights
-    reads the cells of other seeds, too.
+    The pairs come from public text and from the whole vocabulary, written into public texts, and sent through the
+    initial bottom and the public mechanism with new noise. Words are scored by their distance to code vectors: the
+    rows of E, or, without the weights, the mean vector that came back for each token. The network starts as the
+    linear map that fits the pairs best. On held-out public text it must beat this map, and the map must beat the
+    identity; otherwise the simpler one is used. Log-probabilities of several rounds are summed. An inverter
+    trained with the weights is reused for cells of other seeds.
     """
 
     name: ClassVar[str] = "eia-learned"
@@ -92,12 +90,12 @@ class Learned(Attack):
     version: ClassVar[int] = 4
 
     access: Literal["weights", "query"] = "weights"
-    """Weights: knows the base model and the mechanism. Query: only sees what comes back for texts
-    of its own."""
+    """Weights: the attacker knows the base model and the mechanism. Query: it only sees the messages for texts of its
+    own choice."""
     auxiliary: PublicText = TASK_ITSELF
-    """Public text to learn from: that of the task itself, or of another task, by its name."""
+    """Public text to learn from: `own` for that of the task, or the name of another task."""
     sentences: int = Field(4000, ge=2)
-    """Auxiliary texts used at most; a tenth of them is held out."""
+    """Maximum number of auxiliary texts; a tenth of them is held out."""
     epochs: int = Field(1, ge=1)
     """Passes over them and the vocabulary."""
 
@@ -118,7 +116,7 @@ class Learned(Attack):
         def learn(rng: np.random.Generator) -> tuple[Sequence[Vectorwise], Tokens]:
             return self._trained(public.tokens, query, knowledge, rng)
 
-        if self.access == "query":  # what comes back is the customer's, and another cell's is not
+        if self.access == "query":  # answers of this customer are not valid for other cells
             readers, held_out = learn(rng)
         else:
             specs = (
@@ -142,7 +140,7 @@ class Learned(Attack):
     def _trained(
         self, public: Tokens, query: Query, knowledge: Knowledge, rng: np.random.Generator
     ) -> tuple[Sequence[Vectorwise], Tokens]:
-        """The identity, the linear map and the network; and the texts that they have not seen."""
+        """The identity, the linear map and the network, and the held-out texts."""
         train, held_out = inversion.split_public(public, self.sentences, rng)
         words = framed(train, knowledge.vocabulary, rng)
         pairs = inversion.concatenate([train, words])
@@ -162,7 +160,7 @@ class Learned(Attack):
         return readers, held_out
 
     def _by_weights(self, knowledge: Knowledge) -> Query:
-        """What the customer's side would answer, computed by the attacker."""
+        """The customer's answer to a text, computed by the attacker from the weights."""
         base, cut = knowledge.base, knowledge.cut
         assert base is not None
         return lambda tokens, rng: inversion.simulate_vectors(
@@ -171,16 +169,16 @@ class Learned(Attack):
 
 
 def framed(public: Tokens, vocabulary: int, rng: np.random.Generator) -> Tokens:
-    """Public texts in which every token that is not special is overwritten: each id occurs once or more.
+    """Public texts whose tokens are overwritten by all ids in random order, except special tokens.
 
-    Texts are repeated until there is room for `vocabulary` ids, in random order.
+    Texts are repeated until each of `vocabulary` ids occurs.
     """
     room = int((~public.special).sum())
     if not room:
         return public
     frames = public.take(torch.arange(len(public)).repeat(-(-vocabulary // room)))
     free = ~frames.special
-    # Texts behind the one that takes the last id are not needed.
+    # Texts after the one with the last id are not needed.
     ends = frames.ids.lengths.cumsum(0) - 1
     needed = int((free.cumsum(0)[ends] < vocabulary).sum()) + 1
     frames = frames.take(torch.arange(needed))

@@ -30,14 +30,66 @@ OLD = re.compile(
 LONGEST = 400
 VAGUE = re.compile(r"(^|_)(utils?|common|helpers?|misc)(_|$)")
 PRIVATE_WORDS = set(
-    "again alone apart asked beforehand beside decided deciding drawn elsewhere foreign found here kept "
-    "keeping laid looks own parted scene shown standing standings tape together told undone unfit "
-    "unmarked".split()
+    [
+        "again",
+        "alone",
+        "apart",
+        "asked",
+        "beforehand",
+        "beside",
+        "decided",
+        "deciding",
+        "drawn",
+        "elsewhere",
+        "foreign",
+        "found",
+        "here",
+        "kept",
+        "keeping",
+        "laid",
+        "looks",
+        "own",
+        "parted",
+        "scene",
+        "shown",
+        "standing",
+        "standings",
+        "tape",
+        "together",
+        "told",
+        "undone",
+        "unfit",
+        "unmarked",
+    ]
 )
 """Words that say nothing to a reader who is new: no name at the top of a module begins with one."""
 BARE_WORDS = set(
-    "by given held in listed look made named odd of on one opened over rest said seen taken unfolded what "
-    "who whole with written".split()
+    [
+        "by",
+        "given",
+        "held",
+        "in",
+        "listed",
+        "look",
+        "made",
+        "named",
+        "odd",
+        "of",
+        "on",
+        "one",
+        "opened",
+        "over",
+        "rest",
+        "said",
+        "seen",
+        "taken",
+        "unfolded",
+        "what",
+        "who",
+        "whole",
+        "with",
+        "written",
+    ]
 )
 """Words that are no name by themselves."""
 NOT_YET_RENAMED: dict[str, str] = {

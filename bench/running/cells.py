@@ -28,7 +28,7 @@ from leakboard.bench.running.cell_context import CellContext
 from leakboard.bench.running.failures import error_line, free_memory, is_out_of_memory
 from leakboard.bench.running.grants import with_derived_channels, with_recomputed_activations
 from leakboard.bench.running.plan import PlannedCell
-from leakboard.bench.scoring import answer_fields, metrics, projections, next_token_fields
+from leakboard.bench.scoring import answer_fields, metrics, next_token_fields, projections
 
 ANSWER_BATCH = 32
 """Prompts that are answered in one batch."""

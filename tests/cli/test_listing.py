@@ -131,7 +131,9 @@ def test_a_text_shows_all_about_those_that_hold_it_and_nothing_else():
 def test_an_unknown_kind_or_text_is_told_with_the_nearest():
     with pytest.raises(LeakboardError, match=r"no kind 'defences'. Did you mean 'defenses'"):
         listing.kind_table("defences")
-    with pytest.raises(LeakboardError, match=r"no entry contains 'sap-ctl'. Did you mean 'sap-cti'"):
+    with pytest.raises(
+        LeakboardError, match=r"no entry contains 'sap-ctl'. Did you mean 'sap-cti'"
+    ):
         listing.kind_table("defenses", "sap-ctl")
 
 
