@@ -29,67 +29,15 @@ OLD = re.compile(
 """A folder of the house imported by its own name, which any project may have, too."""
 LONGEST = 400
 VAGUE = re.compile(r"(^|_)(utils?|common|helpers?|misc)(_|$)")
-PRIVATE_WORDS = set(
-    [
-        "again",
-        "alone",
-        "apart",
-        "asked",
-        "beforehand",
-        "beside",
-        "decided",
-        "deciding",
-        "drawn",
-        "elsewhere",
-        "foreign",
-        "found",
-        "here",
-        "kept",
-        "keeping",
-        "laid",
-        "looks",
-        "own",
-        "parted",
-        "scene",
-        "shown",
-        "standing",
-        "standings",
-        "tape",
-        "together",
-        "told",
-        "undone",
-        "unfit",
-        "unmarked",
-    ]
+PRIVATE_WORDS = re.compile(
+    "again|alone|apart|asked|beforehand|beside|decided|deciding|drawn|elsewhere|"
+    "foreign|found|here|kept|keeping|laid|looks|own|parted|scene|shown|standing|"
+    "standings|tape|together|told|undone|unfit|unmarked"
 )
 """Words that say nothing to a reader who is new: no name at the top of a module begins with one."""
-BARE_WORDS = set(
-    [
-        "by",
-        "given",
-        "held",
-        "in",
-        "listed",
-        "look",
-        "made",
-        "named",
-        "odd",
-        "of",
-        "on",
-        "one",
-        "opened",
-        "over",
-        "rest",
-        "said",
-        "seen",
-        "taken",
-        "unfolded",
-        "what",
-        "who",
-        "whole",
-        "with",
-        "written",
-    ]
+BARE_WORDS = re.compile(
+    "by|given|held|in|listed|look|made|named|odd|of|on|one|opened|over|rest|"
+    "said|seen|taken|unfolded|what|who|whole|with|written"
 )
 """Words that are no name by themselves."""
 NOT_YET_RENAMED: dict[str, str] = {
@@ -323,8 +271,8 @@ def words_of(name: str) -> list[str]:
 
 def says_nothing(name: str) -> bool:
     words = words_of(name)
-    return bool(words) and (
-        words[0] in PRIVATE_WORDS or (len(words) == 1 and words[0] in BARE_WORDS)
+    return bool(words) and bool(
+        PRIVATE_WORDS.fullmatch(words[0]) or (len(words) == 1 and BARE_WORDS.fullmatch(words[0]))
     )
 
 

@@ -1,7 +1,7 @@
-"""Transcripts of systems that are not here: recorded around a model, read, and attacked.
+"""Transcripts of external systems: recording them around a model, reading them, and attacking them.
 
-A training loop comes in, or a folder of messages, with what its owner grants and knows.
-Out go a transcript folder, and the scores or guesses of every attack that applies.
+Input: a training loop, or a transcript folder with the knowledge that its owner grants to attackers.
+Output: a transcript folder. Or: scores, or guesses, of every attack that applies.
 """
 
 import lazy_loader

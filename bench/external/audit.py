@@ -1,4 +1,4 @@
-"""Attacks on a transcript that was recorded elsewhere, by a system that nobody here has."""
+"""Attacks on a transcript that was recorded around an external system."""
 
 from __future__ import annotations
 
@@ -44,26 +44,26 @@ from leakboard.bench.tasks import TASK_ITSELF, Planted, Task, load_task
 
 
 class UnknownDefense(Defense):
-    """Whatever made the transcript; it is not here and cannot run."""
+    """Placeholder for the external system, which cannot be run."""
 
     name: ClassVar[str] = "unknown"
     source: ClassVar[Source] = Source("recorded elsewhere")
     emits: ClassVar[frozenset[Channel]] = frozenset(Channel)
 
     def fine_tune(self, session: Session) -> Tuned:
-        raise NotImplementedError("what made the transcript is not here")
+        raise NotImplementedError("the recorded system is not available")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the owner of a transcript asks for, and what he grants to attacks.
+    """Attacks to run on a transcript, and the knowledge that its owner grants to them.
 
     Attributes:
-        attacks: each as in a suite; none means all but the costly ones.
-        truth: what was sent, to score the guesses: see `read_truth`.
+        attacks: as in a suite; empty for all but the costly ones.
+        truth: the true texts and labels, by which guesses are scored; see `read_truth`.
         attributes: columns of the truth with private attributes.
-        auxiliary: the task whose public texts are granted.
-        defense: the mechanism, as in a suite.
+        auxiliary: the task whose public texts attackers may use.
+        defense: the mechanism that attackers know, as in a suite.
         data: folder of datasets.
     """
 
@@ -78,12 +78,12 @@ class Request:
 
 @dataclass(frozen=True)
 class ParsedRequest:
-    """A request, read and checked.
+    """A validated request.
 
     Attributes:
-        truth: splits that it does not have are left out.
-        public: tasks whose public texts are granted, by the name under which attacks ask for them:
-            `own` where an attack names none.
+        truth: splits that it lacks are not attacked.
+        public: tasks whose public texts are granted, by the name that attacks use for them; `own` for
+            attacks that name none.
     """
 
     attacks: Sequence[Attack]
@@ -96,17 +96,17 @@ class ParsedRequest:
 def attack_folder(
     folder: Path, backbone: Backbone, request: Request, progress: Progress = quietly
 ) -> Audit:
-    """Reads a transcript and what else is given, and attacks it; see `audit`.
+    """Read a transcript and the files of the request, and attack it; see `audit`.
 
     Raises:
-        LeakboardError: whatever is wrong with one of them.
+        LeakboardError: one of them cannot be read, or they do not fit together.
     """
     chosen = methods_named("attack", request.attacks)
     mechanisms = methods_named("defense", [request.defense]) if request.defense else [None]
     if len(mechanisms) > 1:
         raise LeakboardError(f"--defense '{request.defense}': one setting is expected, not a list")
     if request.attributes and request.truth is None:
-        raise LeakboardError("--attribute names a column of the truth: give --truth FILE, too")
+        raise LeakboardError("--attribute names a column of --truth: give --truth FILE, too")
     recorded = RecordedTranscript(*read_transcript(folder, backbone), backbone)
     truth = None
     if request.truth is not None:
@@ -124,17 +124,17 @@ def attack_folder(
 
 @dataclass(frozen=True)
 class RecordedTranscript:
-    """A transcript from elsewhere, and the public model that it is about."""
+    """A transcript of an external system, and the public model that was fine-tuned."""
 
     manifest: Manifest
     seen: Transcript
     backbone: Backbone
 
     def about(self, task: Task) -> Transcript:
-        """Messages about the task's splits.
+        """The messages about splits of the task.
 
         Raises:
-            LeakboardError: they are about rows that the task does not have.
+            LeakboardError: messages are about rows that the task lacks.
         """
         kept = tuple(m for m in self.seen.messages if m.split in task.splits)
         for split, texts in task.splits.items():
@@ -152,10 +152,10 @@ class RecordedTranscript:
 def audit(
     recorded: RecordedTranscript, granted: ParsedRequest, progress: Progress = quietly
 ) -> Audit:
-    """Lets each attack that applies loose on a transcript, and scores it where the truth is known.
+    """Run each applicable attack on a transcript, and score it if the truth is known.
 
     Raises:
-        LeakboardError: the truth does not belong to the transcript.
+        LeakboardError: the truth does not match the transcript.
     """
     if granted.truth is not None:
         seen = recorded.about(granted.truth.task)
@@ -176,7 +176,7 @@ def audit(
 def _cell_context(
     recorded: RecordedTranscript, seen: Transcript, granted: ParsedRequest, progress: Progress
 ) -> CellContext:
-    """The transcript as if a cell of ours had sent it."""
+    """The context in which attacks on cells run, for this transcript."""
     manifest, backbone, truth = recorded.manifest, recorded.backbone, granted.truth
     numbers = tuple(map(str, range(manifest.classes)))
     task = truth.task if truth else Task("the transcript", numbers, {})
@@ -191,7 +191,7 @@ def _cell_context(
         texts = public_texts(other, task)
         longest = manifest.train.max_length
         encoded = backbone.encode(texts.texts, texts.pairs, longest, task.opened)
-        # Another task's labels and attributes mean nothing here.
+        # Labels and attributes of another task are not comparable.
         public[name] = Auxiliary(encoded, np.zeros(0, np.int64))
     defense = granted.defense or UnknownDefense()
     cell = Cell(

@@ -1,4 +1,4 @@
-"""Follows a model through its passes by hooks, and hands on what flows at a cut. It changes nothing."""
+"""Hooks that observe the forward passes of a model at a cut, without changing them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ EMBEDS = "inputs_embeds"
 
 @dataclass(frozen=True)
 class CutPoint:
-    """Where a model is cut.
+    """The point at which a model is cut.
 
     Attributes:
-        model: what the training loop calls.
-        entrance: the part of it that is given token ids and their mask.
-        encoder: the transformers model in it, where its blocks can be counted.
-        cut: blocks below the cut; None behind a submodule that is no block.
+        model: the module that the training loop calls.
+        entrance: the submodule that receives token ids and their mask.
+        encoder: the transformers model in it, if its blocks are known.
+        cut: number of blocks below the cut; None for a submodule that is no block.
         name: of that submodule.
     """
 
@@ -40,7 +40,7 @@ class CutPoint:
 
     @classmethod
     def of(cls, model: nn.Module, cut: int | str) -> CutPoint:
-        """Finds the cut.
+        """Find the cut in a model.
 
         Raises:
             LeakboardError: the model cannot be cut there.
@@ -68,7 +68,7 @@ class CutPoint:
         return replace(counted, cut=number, name="" if number is not None else cut)
 
     def number(self, module: nn.Module) -> int | None:
-        """The cut that is behind a module; None where it is neither the word embeddings nor a block."""
+        """The number of the cut after a module; None if it is neither the word embeddings nor a block."""
         assert self.encoder is not None
         blocks = self.encoder.family.stack(self.encoder.model)
         ends = [(table, 0) for table in self.words()]
@@ -76,7 +76,7 @@ class CutPoint:
         return next((number for end, number in ends if end is module), None)
 
     def words(self) -> list[nn.Module]:
-        """The word embeddings, and whatever else looks up the same table."""
+        """The word embeddings, and other modules that share their table."""
         if self.encoder is None:
             return []
         table = self.encoder.family.embeddings(self.encoder.model)
@@ -88,7 +88,7 @@ class CutPoint:
         return [table, *shared]
 
     def follow(self, take: Callable[[Any], None]) -> list[RemovableHandle]:
-        """Hooks that hand on what flows at the cut, behind all hooks that are there by now."""
+        """Register hooks that call `take` with the vectors at the cut, after all existing hooks."""
 
         def after(module: nn.Module, args: Any, output: Any) -> None:
             take(output)
@@ -106,7 +106,7 @@ class CutPoint:
 
 
 def _encoder(model: nn.Module, inner: Any) -> Backbone:
-    """What is known of the transformers model in a model: enough to find its blocks."""
+    """The transformers model in a model as a backbone without tokeniser, which is enough to find its blocks."""
     kind, named = type(model).__name__, "name the submodule behind which it is cut: cut='encoder.2'"
     if inner is None:
         raise LeakboardError(f"cut: {kind} holds no model of transformers; {named}")
@@ -120,14 +120,14 @@ def _encoder(model: nn.Module, inner: Any) -> Backbone:
 
 
 class CutHooks:
-    """Hooks on a model. Those that read are set anew in each pass, so that they come after all others.
+    """Hooks on a model. Hooks at the cut are registered again in each pass, so that they run after all others.
 
     Args:
-        told: called at the end of each pass.
+        on_end: called at the end of each pass.
     """
 
-    def __init__(self, place: CutPoint, told: Callable[[Pass], None]) -> None:
-        self._place, self._told = place, told
+    def __init__(self, place: CutPoint, on_end: Callable[[Pass], None]) -> None:
+        self._place, self._on_end = place, on_end
         self._handles: list[RemovableHandle] = []
         self._in_pass: list[RemovableHandle] = []
         self._now: Pass | None = None
@@ -142,13 +142,13 @@ class CutHooks:
         ]
 
     def stop(self) -> None:
-        """Removes all hooks."""
+        """Remove all hooks."""
         for handle in (*self._handles, *self._in_pass):
             handle.remove()
         self._handles, self._in_pass, self._now, self._looked_up = [], [], None, None
 
     def _begin(self, module: nn.Module, args: Any) -> None:
-        self._close()  # what a pass that raised has left
+        self._close()  # hooks of a pass that raised
         self._now = Pass(module.training, torch.is_grad_enabled())
         self._in_pass = self._place.follow(self._now.take)
         self._in_pass.append(module.register_forward_hook(self._end))
@@ -167,13 +167,13 @@ class CutHooks:
         if self._now.entered:
             name = type(module).__name__
             raise LeakboardError(
-                f"model: one pass of it runs {name} twice; let the Recorder have the {name} alone"
+                f"model: one pass runs {name} twice; give the {name} alone to the Recorder"
             )
         self._now.entered = True
         given = _arguments(module, args, kwargs)
         inputs, vectors, mask = given.get(IDS), given.get(EMBEDS), given.get(MASK)
         if inputs is None and vectors is not None:
-            # Whoever calls with vectors has looked the ids up just before.
+            # Callers that pass vectors have just looked up the ids.
             looked, shape = self._looked_up, vectors.shape[:2]
             inputs = looked if looked is not None and looked.shape == shape else None
         elif inputs is None:
@@ -190,13 +190,13 @@ class CutHooks:
         if now is not None:
             try:
                 now.finish(output)
-                self._told(now)
+                self._on_end(now)
             finally:
                 now.forget()
 
 
 def _arguments(module: nn.Module, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """By name, as far as the module names them."""
+    """Arguments of a call by name, where the module names them."""
     named = list(inspect.signature(module.forward).parameters)
     names = [named[i] if i < len(named) else f"[{i}]" for i in range(len(args))]
     given = dict(zip(names, args, strict=True)) | dict(kwargs)

@@ -1,4 +1,4 @@
-"""What attacks made of a transcript from elsewhere: tables for a terminal, JSON for a file."""
+"""Results of attacks on an external transcript: tables for a terminal, JSON for a file."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from leakboard.bench.methods import Attack, spec_of
 
 @dataclass(frozen=True)
 class Audit:
-    """What attacks made of a transcript: scores and reasons, or guesses where there is no truth.
+    """Scores of attacks on a transcript with reasons for missing ones, or guesses if the truth is unknown.
 
     Attributes:
-        cut_short: the error that ended the recording before its time, or nothing.
+        cut_short: the error that ended the recording early, or an empty string.
     """
 
     leaks: list[Leak]
@@ -39,11 +39,11 @@ class Audit:
     cut_short: str = ""
 
     def tables(self) -> Iterator[RenderableType]:
-        """The scores, highest advantage first, and why the rest was not scored."""
+        """The scores, highest advantage first, and the reasons why other attacks have none."""
         if self.cut_short:
             yield Text(
-                f"The recording was cut short ({self.cut_short}): of what would have been sent, only the "
-                "beginning is here.",
+                f"The recording ended early ({self.cut_short}): the transcript holds only the beginning of "
+                "the training.",
                 style="yellow",
             )
         scored = [leak for leak in self.leaks if leak.success is not None]
@@ -57,8 +57,8 @@ class Audit:
                 table.add_row(*_row(leak))
             yield table
             yield Text(
-                "Success is from 0 to 1, with its 95 % interval. That an attack stays at chance is no evidence of "
-                "privacy: record the same training with its protection off, and see whether it works there.",
+                "Success is from 0 to 1, with its 95 % interval. An attack at chance level is no evidence of privacy by "
+                "itself: record the same training without protection, and check that the attack works there.",
                 style="dim",
             )
         for line in dict.fromkeys(
@@ -76,12 +76,12 @@ class Audit:
 
     @classmethod
     def read(cls, file: Path) -> Self:
-        """What `write` wrote, but for guesses that nothing scored.
+        """Read a file of `write`, without unscored guesses.
 
         Raises:
-            LeakboardError: the file cannot be read, or holds something else.
+            LeakboardError: the file cannot be read, or has another format.
         """
-        wanted = "expected what `leakboard attack --out` writes"
+        wanted = "expected a file of `leakboard attack --out`"
         try:
             content = parsed(file.read_bytes(), "it")
             leaks = [Leak.model_validate(one) for one in content["leaks"]]
@@ -98,7 +98,7 @@ class Audit:
             raise LeakboardError(f"{file}: {told}; {wanted}") from error
 
     def write(self, file: Path) -> None:
-        """Writes everything as JSON.
+        """Write all results as JSON.
 
         Raises:
             LeakboardError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""One pass of a model forward: what it was about, what flowed at the cut, and its gradients."""
+"""One forward pass of a recorded model: its examples, the vectors at the cut, and their gradients."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from leakboard.bench.backbones import Ragged
 from leakboard.bench.contracts import Channel, Ints, LeakboardError, form
 
 Edge: TypeAlias = "tuple[Node, int]"
-"""A node of the graph, and which of the gradients that come to it."""
+"""A node of the autograd graph, and the index of one of its gradients."""
 CAST = "ToCopyBackward0"
-"""Mixed precision hands out logits as float32, but computes the loss from what they were before."""
+"""Autograd node of a cast: in mixed precision, logits are returned as float32, but the loss uses them before."""
 
 
 @dataclass
 class Destination:
-    """Where on a wire the messages of a pass go.
+    """Split, step, rows and rounds under which the messages of a pass are recorded.
 
     Attributes:
-        step: number of the pass in training; −1 outside of it.
+        step: number of the training pass; −1 in evaluation.
         rows, rounds: [B] of its examples.
-        came: channels on which a gradient has come already.
+        came: channels on which a gradient was recorded already.
     """
 
     split: str
@@ -38,17 +38,17 @@ class Destination:
 
 @dataclass(eq=False)
 class Pass:
-    """One pass of a model forward, as far as it has come.
+    """State of one forward pass while it is recorded.
 
     Attributes:
         training: whether the model was in training mode.
-        graph: whether gradients were on.
-        inputs: [B, …] what tells its examples apart; None where the model was given vectors.
-        mask: [B, L] True where there is a token; None where all are.
-        sent: what flowed at the cut: a vector per token, or per example. None: it never came there.
+        graph: whether gradients were enabled.
+        inputs: [B, …] inputs that identify the examples; None if the model got vectors.
+        mask: [B, L] True for tokens; None if there is no padding.
+        sent: vectors at the cut, per token or per example; None if the pass did not reach the cut.
         logits: [B, C], or None.
         per_token: whether there were logits of other shapes.
-        where: its messages go; None before they do.
+        where: destination of its messages; None before it is known.
     """
 
     training: bool
@@ -64,40 +64,40 @@ class Pass:
     edges: dict[str, list[Edge]] = field(default_factory=dict, repr=False)
 
     def take(self, output: Any) -> None:
-        """Keeps a copy of what flows at the cut; only the first time in a pass."""
+        """Copy the vectors at the cut; only the first ones of a pass."""
         if self.sent is not None:
             return
         vectors = output[0] if isinstance(output, tuple | list) else output
         if not isinstance(vectors, Tensor) or vectors.dim() not in (2, 3):
             raise LeakboardError(f"cut: expected [B, L, d] or [B, d] there, got {form(vectors)}")
         self.at_cut, self.sent = vectors, self.without_padding(vectors.detach())
-        self.edges["cut"] = _edges(vectors)  # now, since it may be changed in place later
+        self.edges["cut"] = _edges(vectors)  # now, since the tensor may be changed in place later
 
     def without_padding(self, values: Tensor) -> Ragged | Tensor:
-        """A copy of vectors: [T, d] without padding from [B, L, d]; or [B, d]."""
+        """A copy of vectors [B, L, d] without padding, as [T, d]; or of [B, d]."""
         return values.clone() if values.dim() == 2 else self.of_tokens(values)
 
     def of_tokens(self, values: Tensor) -> Ragged:
-        """A copy without padding: [T, …] from [B, L, …].
+        """A copy of [B, L, …] without padding, as [T, …].
 
         Raises:
-            LeakboardError: the mask is of another shape.
+            LeakboardError: the mask has another shape.
         """
         mask = torch.ones(values.shape[:2], dtype=torch.bool, device=values.device)
         if self.mask is not None:
             if self.mask.shape != mask.shape:
                 raise LeakboardError(
-                    f"attention_mask: has the shape {list(self.mask.shape)}, and at the cut there are "
-                    f"{list(mask.shape)} vectors; expected one for each token"
+                    f"attention_mask: has the shape {list(self.mask.shape)}, but there are {list(mask.shape)} "
+                    f"vectors at the cut; expected one vector per token"
                 )
             mask = self.mask.to(values.device)
         return Ragged(values[mask], mask.sum(1).cpu())
 
     def finish(self, output: Any) -> None:
-        """Keeps a copy of the logits."""
+        """Copy the logits."""
         self.edges["output"] = _edges(*_tensors(output))
         logits = _logits(output)
-        if logits is None or logits is self.at_cut:  # a bottom alone gives no logits
+        if logits is None or logits is self.at_cut:  # a bottom model alone has no logits
             return
         self.per_token = logits.dim() != 2
         if not self.per_token:
@@ -108,16 +108,16 @@ class Pass:
         of_logits: Callable[[Tensor], None],
         at_cut: Callable[[Tensor], None],
     ) -> None:
-        """Calls back with ∂loss/∂logits, and with the gradient at the cut if something below trains."""
+        """Call back with ∂loss/∂logits, and with the gradient at the cut if parameters below it train."""
         self._follow("logits", of_logits)
         self._follow("cut", at_cut)
 
     def on_backward(self, call: Callable[[Tensor], None]) -> None:
-        """Calls back as soon as a gradient comes to what the pass gave."""
+        """Call back as soon as the output of the pass receives a gradient."""
         self._follow("output", call)
 
     def forget(self) -> None:
-        """Lets go of the graph, which would not end otherwise: it holds what calls back."""
+        """Drop references to the graph, which the callbacks would keep alive."""
         self.at_cut, self.edges = None, {}
 
     def _follow(self, what: str, call: Callable[[Tensor], None]) -> None:
@@ -131,7 +131,7 @@ class Pass:
 
 
 def _logits(output: Any) -> Tensor | None:
-    """Of transformers' outputs what is called so; of other models a tensor [B, C]."""
+    """The `logits` of a transformers output, or the output itself if it is a tensor."""
     if isinstance(output, Mapping):
         output = output.get("logits")
     elif not isinstance(output, Tensor):
@@ -148,7 +148,7 @@ def _tensors(output: Any) -> Iterator[Tensor]:
 
 
 def _edges(*tensors: Tensor) -> list[Edge]:
-    """Where in the graph the gradients of tensors come by, behind all hooks of the tensors themselves."""
+    """Graph edges at which gradients of tensors pass, after all hooks of the tensors themselves."""
     found = []
     for tensor in tensors:
         if tensor.grad_fn is None:

@@ -1,4 +1,4 @@
-"""Records what the vendor of a split model would see, around a training loop that knows nothing of it."""
+"""Recorder: records what the vendor of a split model would see, around an unmodified training loop."""
 
 from __future__ import annotations
 
@@ -21,56 +21,54 @@ from leakboard.bench.external.rows import IDS, example_keys
 from leakboard.bench.external.transcript_writer import TranscriptWriter
 
 PLACEHOLDER = re.compile(r"LABEL_\d+")
-"""What transformers calls a class that nobody has named."""
+"""Default name of a class in transformers."""
 RECORDED_MODULES: WeakSet[nn.Module] = WeakSet()
-"""Modules of the models that are being recorded."""
+"""Modules of all models that are being recorded."""
 LONGEST = 200
-"""Characters of an error that a manifest keeps."""
+"""Maximum number of characters of an error in a manifest."""
 
 
 class Recorder:
-    """Writes a transcript folder of what a vendor at the cut sees while a model is trained.
+    """Write a transcript folder of what a vendor at the cut sees while a model is trained.
 
-    It holds for a `with` block, around a loop of your own or `Trainer.train()`, and changes nothing of
-    the training: each number is the same with and without it. It records the vectors at the cut, the
-    logits [B, C], ∂loss/∂logits, and the gradient at the cut where something below it is trained; the
-    gradients are of what is differentiated, so of a scaled loss they are scaled. An example that comes
-    again is in the next round.
+    Use it in a `with` block around your own loop or `Trainer.train()`. It does not change the training: all
+    numbers are the same with and without it. It records the vectors at the cut, the logits [B, C], ∂loss/∂logits,
+    and the gradient at the cut if parameters below it train. Gradients are those of the differentiated value, so
+    they are scaled if the loss is scaled. An example that occurs again belongs to the next round.
 
-    What flows is what is recorded. The hooks at the cut are set anew in every pass, behind all that are
-    there by then: noise that a hook of yours adds to the output of a submodule is in the recording, and
-    so are `inputs_embeds` of your own. Where ids are changed before the model is called, `about` says
-    which examples they stand for.
+    Hooks at the cut are registered again in every pass, after all other hooks. So noise that your own hook adds to
+    the output of a submodule is recorded, and so are your own `inputs_embeds`. If ids are changed before the model
+    is called, `about` names the examples of a batch.
 
-    Passes in evaluation mode or without gradients are left out, unless a split is named for them; one in
-    evaluation mode is training once it is differentiated.
+    Passes in evaluation mode or without gradients are not recorded, unless a split is named for them. A pass in
+    evaluation mode counts as training as soon as it is differentiated.
 
     Example:
         with Recorder(trainer, cut=0, out="wire/", base="minilm"):
             trainer.train()
 
     Args:
-        model: what the loop calls: a model of transformers, as it is or wrapped (by peft, or in a module
-            of yours), its `Trainer`, or any module, where the cut is named.
-        cut: 0 behind the word embeddings (what is looked up, before positions and norms), k behind
-            block k; or the name of a submodule, whose output [B, L, d] or [B, d] is then what is sent.
-        out: the folder; it must be new or empty.
-        examples: the tokenised training set in the order of the truth, in which each example is found
-            by its ids: sequences of ids, what a tokeniser returns, or a dataset with `input_ids`. By
-            default that of the `Trainer`; without one, examples are numbered as they first appear.
-        base: the public model: an embedded one, a folder, a hub id. By default the one from which the
-            model was loaded; without one, attacks that need its weights are refused. Behind a submodule
-            that is no block it may be named where one vector comes there per text.
-        split: what training is recorded as; or a pair, that and what evaluation is recorded as.
-        record: how many examples of each split are kept, and how many megabytes there may be.
-        tokens: whether the vendor is sent the token ids, too, in the clear.
+        model: the object that the loop calls: a transformers model, possibly wrapped (by peft or in a module), its
+                    `Trainer`, or any module if the cut is a name.
+                cut: 0 for the word embeddings (before positions and norms), k for the output of block k; or the name of a
+                    submodule whose output [B, L, d] or [B, d] is sent.
+                out: the folder to write; it must be new or empty.
+                examples: the tokenised training set in the order of the truth, in which examples are looked up by their
+                    ids: sequences of ids, the output of a tokeniser, or a dataset with `input_ids`. Default: that of the
+                    `Trainer`; without one, examples are numbered in order of appearance.
+                base: the public model: an embedded one, a folder, or a hub id. Default: the model was loaded from it;
+                    without one, attacks that need its weights are skipped. For a submodule that is no block, it may be
+                    given if one vector per text is sent.
+                split: name of the training split; or a pair with the name of the evaluation split.
+                record: limits on recorded examples per split and on megabytes.
+                tokens: whether token ids are sent to the vendor in the clear, too.
 
-    Attributes:
-        manifest: what was written; None before it was.
+            Attributes:
+                manifest: the written manifest; None before the block ends.
 
-    Raises:
-        LeakboardError: an argument is of no use, also on entry; on exit, nothing was seen, or the folder
-            cannot be written.
+            Raises:
+                LeakboardError: an argument is invalid (also on entry); on exit, nothing was recorded, or the folder
+                    cannot be written.
     """
 
     def __init__(
@@ -106,16 +104,16 @@ class Recorder:
         self.manifest: Manifest | None = None
 
     def about(self, rows: Any) -> None:
-        """Says which examples the next pass is about, where its ids do not tell.
+        """Name the examples of the next pass, if its ids do not identify them.
 
         Args:
-            rows: [B] their lines in the truth: a list, an array or a tensor.
+            rows: [B] their row numbers in the truth, as a list, an array or a tensor.
         """
         self._tape.about(rows)
 
     def __enter__(self) -> Recorder:
         if self._used:
-            raise LeakboardError("a Recorder records once; make another one, for another folder")
+            raise LeakboardError("a Recorder records once; create another one for another folder")
         place = CutPoint.of(self._model, self._cut)
         if any(module in RECORDED_MODULES for module in self._model.modules()):
             raise LeakboardError(
@@ -157,11 +155,11 @@ class Recorder:
             told = [f"{n} {what}" for what, n in missing.left_out.items()]
             told += [f"{n} bytes of {c} beyond the megabytes" for c, n in seen.dropped.items()]
             raise LeakboardError(
-                f"{self._out}: nothing was seen that could be recorded ("
+                f"{self._out}: nothing was recorded ("
                 + (", ".join(told) or f"no pass of {type(self._model).__name__}")
-                + "). Inside the `with` block the loop must call this very model, not a copy or a part "
-                "of it, in training mode (model.train()) and with gradients; split=('train', 'dev') "
-                "records evaluation, too"
+                + "). Inside the `with` block the loop must call this model object, not a copy or a part "
+                "of it, in training mode (model.train()) and with gradients enabled; split=('train', 'dev') "
+                "also records evaluation"
             )
         classes = _classes(self._place, self._tape.classes)
         cut = self._place.cut or 0
@@ -169,7 +167,7 @@ class Recorder:
 
 
 def _model_of(given: Any) -> tuple[nn.Module, Any]:
-    """The model that a loop calls, and the training set, if it is a Trainer that has one with ids."""
+    """The model that a loop calls, and the training set of a Trainer if it has token ids."""
     if isinstance(given, nn.Module):
         return given, None
     model = getattr(given, "model", None)
@@ -180,8 +178,8 @@ def _model_of(given: Any) -> tuple[nn.Module, Any]:
         )
     if getattr(given, "model_init", None) is not None:
         raise LeakboardError(
-            "model: this Trainer makes a new model when it trains (model_init), which nobody can "
-            "record before; make the Trainer with model=, instead"
+            "model: this Trainer creates a new model when it trains (model_init), which cannot be recorded; "
+            "create the Trainer with model= instead"
         )
     data = given.train_dataset
     if data is None or not hasattr(data, "__len__") or not len(data):
@@ -190,10 +188,10 @@ def _model_of(given: Any) -> tuple[nn.Module, Any]:
 
 
 def _public_model(place: CutPoint, base: str | Path | None) -> PublicModel:
-    """What the manifest says of the model.
+    """Description of the public model for the manifest.
 
     Raises:
-        LeakboardError: the base cannot be loaded, or is of another shape than the model.
+        LeakboardError: the base cannot be loaded, or its shape differs from that of the model.
     """
     name, own = type(place.model).__name__, place.encoder
     if own is None or place.cut is None:
@@ -212,25 +210,25 @@ def _public_model(place: CutPoint, base: str | Path | None) -> PublicModel:
         if base is not None:
             raise LeakboardError(f"base: {error}") from error
         warnings.warn(
-            f"no public model is known of {name} ({error}): attacks that need one will be refused. "
-            "Name it: base='minilm', a folder, or a hub id",
+            f"no public model is known for {name} ({error}): attacks that need it will be skipped. "
+            "Name it by base='minilm', a folder, or a hub id",
             stacklevel=3,
         )
         return PublicModel(name, None, len(own.embeddings), own.width)
     found, expected = tuple(public.embeddings.shape), tuple(own.embeddings.shape)
     if (found, public.blocks) != (expected, own.blocks):
         raise LeakboardError(
-            f"base: '{named}' has {public.blocks} blocks and word embeddings {list(found)}, and the "
-            f"model that is trained {own.blocks} and {list(expected)}. Name the one it started from"
+            f"base: '{named}' has {public.blocks} blocks and word embeddings {list(found)}, but the trained "
+            f"model has {own.blocks} and {list(expected)}. Name the model from which training started"
         )
     return PublicModel.of(public)
 
 
 def _new_folder(out: Path) -> bool:
-    """Makes the folder, before anything is trained for it; whether it was not there.
+    """Create the folder before training starts, and return whether it is new.
 
     Raises:
-        LeakboardError: it holds something, or cannot be made.
+        LeakboardError: the folder is not empty, or cannot be created.
     """
     there = out.exists()
     try:
@@ -243,7 +241,7 @@ def _new_folder(out: Path) -> bool:
 
 
 def _classes(place: CutPoint, logits: int | None) -> int | list[str]:
-    """How many classes there are, by name where somebody has named them."""
+    """The number of classes, or their names if the model has names for them."""
     config = getattr(place.entrance, "config", None)
     names = [str(name) for _, name in sorted((getattr(config, "id2label", None) or {}).items())]
     n = max(2, logits or len(names))
@@ -252,6 +250,6 @@ def _classes(place: CutPoint, logits: int | None) -> int | list[str]:
 
 
 def _first_line(error: BaseException) -> str:
-    """Kind and first line."""
+    """Type and first line of an error."""
     first = next(iter(str(error).splitlines()), "")
     return f"{type(error).__name__}: {first}".removesuffix(": ")[:LONGEST]

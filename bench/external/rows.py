@@ -1,4 +1,4 @@
-"""Which examples a recorded pass was about, and which rounds of a recording are whole."""
+"""Identification of the examples of a recorded pass, and of complete rounds."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from leakboard.bench.contracts import (
 )
 
 IDS, MASK = "input_ids", "attention_mask"
-"""What tokenisers and models of transformers call them."""
+"""Names of these inputs in transformers."""
 UNKNOWN = -1
-"""Row of an example that is not recorded."""
+"""Row number of examples that are not recorded."""
 
 
 class ExampleRows:
-    """Finds the examples of a batch by their ids, and counts how often each came before.
+    """Lookup of examples by their ids, which counts how often each occurred.
 
-    Equal examples take turns, so that each is there once when all have come.
+    Equal examples take turns, so that each occurs once per round.
 
     Args:
-        limit: so many examples are recorded.
-        keys: of all examples in the order of the truth; None numbers them as they appear.
+        limit: the maximum number of recorded examples.
+        keys: of all examples in the order of the truth; None numbers them in order of appearance.
     """
 
     def __init__(self, limit: int, keys: Sequence[bytes] | None = None) -> None:
@@ -50,7 +50,7 @@ class ExampleRows:
             self.recorded = np.sort(order[:limit])
 
     def find(self, keys: Iterable[bytes]) -> tuple[Ints, Ints]:
-        """[B] row and round of each example of a batch; `UNKNOWN` for one that is not recorded."""
+        """[B] row and round of each example of a batch; `UNKNOWN` for examples that are not recorded."""
         found = []
         for key in keys:
             if key not in self._rows and not self._fixed and len(self._rows) < self._limit:
@@ -61,7 +61,7 @@ class ExampleRows:
         return self._counted(found)
 
     def count(self, rows: Ints) -> tuple[Ints, Ints]:
-        """As `find`, where the rows are known."""
+        """As `find`, for known rows."""
         self._times.update(rows.tolist())
         return self._counted(rows.tolist())
 
@@ -74,7 +74,7 @@ class ExampleRows:
 
 
 def batch_keys(inputs: Tensor, mask: Tensor | None) -> list[bytes]:
-    """What tells the examples of a batch apart: their inputs [B, …] without padding."""
+    """Hashes that identify the examples of a batch by their inputs [B, …] without padding."""
     values, own = inputs.detach().cpu(), None
     if mask is not None and mask.shape == inputs.shape[:2]:
         own = mask.cpu()
@@ -85,14 +85,14 @@ def batch_keys(inputs: Tensor, mask: Tensor | None) -> list[bytes]:
 
 
 def example_keys(examples: Any) -> list[bytes]:
-    """The same of a tokenised training set.
+    """Hashes that identify the examples of a tokenised training set.
 
     Args:
-        examples: sequences of ids, as lists, arrays or tensors; what a tokeniser returns; or a dataset
-            with a column of ids. An attention mask beside the ids says what is padding.
+        examples: sequences of ids, as lists, arrays or tensors; the output of a tokeniser; or a dataset with a
+            column of ids. An attention mask marks padding.
 
     Raises:
-        LeakboardError: it is none of these, or empty.
+        LeakboardError: the type is not supported, or there are no examples.
     """
     ids, masks = examples, None
     if isinstance(examples, Mapping) or hasattr(examples, "column_names"):
@@ -104,7 +104,7 @@ def example_keys(examples: Any) -> list[bytes]:
         ids, masks = examples[IDS], examples[MASK] if MASK in names else None
     if isinstance(ids, str | bytes) or not hasattr(ids, "__len__"):
         raise LeakboardError(
-            "examples must be sequences of token ids, what a tokeniser returns, or a dataset with a "
+            "examples must be sequences of token ids, the output of a tokeniser, or a dataset with a "
             f"column '{IDS}', got {form(examples)}"
         )
     if not len(ids):
@@ -117,7 +117,7 @@ def example_keys(examples: Any) -> list[bytes]:
 
 
 def _entries(column: Any) -> Iterable[Any]:
-    """What a column or a dataset holds; some datasets can only be asked for one at a time."""
+    """Entries of a column or dataset; some datasets support indexing only."""
     return column if hasattr(column, "__iter__") else (column[i] for i in range(len(column)))
 
 
@@ -137,13 +137,12 @@ def _key(values: Any) -> bytes:
 
 
 def complete_rounds(seen: Transcript) -> tuple[Transcript, int]:
-    """The rounds in which every recorded example is there once on each channel.
+    """The rounds in which every recorded example occurs once on each channel.
 
-    Which examples those are, the first round says. A round that was not finished is left out, and so
-    is what came after it.
+    The first round defines the recorded examples. An incomplete round and all rounds after it are left out.
 
     Returns:
-        The rest, and how many examples in rounds were left out.
+        The complete rounds, and the number of examples that were left out.
     """
     rows: dict[tuple[str, int], dict[Channel, list[Ints]]] = {}
     for m in seen.messages:
@@ -166,7 +165,7 @@ def complete_rounds(seen: Transcript) -> tuple[Transcript, int]:
 
 
 def _rows_on_all_channels(channels: Mapping[Channel, Sequence[Ints]]) -> Ints:
-    """The rows that are there on every channel."""
+    """The rows that occur on every channel."""
     found: Ints | None = None
     for parts in channels.values():
         own = np.unique(np.concatenate(parts))
@@ -175,7 +174,7 @@ def _rows_on_all_channels(channels: Mapping[Channel, Sequence[Ints]]) -> Ints:
 
 
 def _select_rows(message: Message, rows: Ints) -> Message | None:
-    """A message less the rows that are not among these; None where that leaves nothing."""
+    """A message restricted to some rows; None if no row remains."""
     stays = np.isin(message.rows, rows)
     if stays.all():
         return message

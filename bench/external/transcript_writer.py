@@ -1,4 +1,4 @@
-"""Puts what flowed in a model's passes on a wire: about which examples, in which round, on which channel."""
+"""Sends recorded passes over a wire, with the examples, round and channel of each message."""
 
 from __future__ import annotations
 
@@ -38,18 +38,17 @@ SECOND_BACKWARD = "gradients of another pass backward"
 
 
 class TranscriptWriter:
-    """What has been recorded so far.
+    """Writer of recorded passes to a transcript.
 
     Args:
-        splits: what training is recorded as, and perhaps what evaluation is recorded as.
-        keys: what tells the examples of the first split apart, in their order; None numbers them as
-            they appear.
+        splits: name of the training split, and optionally of the evaluation split.
+        keys: keys of the examples of the first split, in order; None numbers them in order of appearance.
         tokens: whether token ids are sent in the clear, too.
 
     Attributes:
-        classes: number of logits; None where there were none.
-        only_pooled: the name of a submodule behind which a public model is known for vectors of whole
-            texts alone; else empty.
+        classes: number of logits; None if there were none.
+        only_pooled: name of a submodule for which a public model is valid only if it sends one vector per text;
+            else empty.
     """
 
     def __init__(
@@ -68,11 +67,11 @@ class TranscriptWriter:
         self.only_pooled = ""
 
     def about(self, rows: Any) -> None:
-        """Which examples the next pass is about."""
+        """Name the examples of the next pass."""
         self._about = as_ints(rows, "rows", least=0)
 
     def take(self, seen: Pass) -> None:
-        """What becomes of a pass that has just ended."""
+        """Record a pass that has ended, or count why it is left out."""
         about, self._about = self._about, None
         if seen.sent is None:
             self._left_out[CUT_NOT_REACHED] += 1
@@ -93,20 +92,20 @@ class TranscriptWriter:
         )
 
     def end(self, cut_short: str) -> tuple[Transcript, Missing]:
-        """The whole rounds, and what is missing from them. Nothing is taken any more."""
+        """Finish, and return the complete rounds and a description of what is missing."""
         self._ended = True
         transcript, unfinished = complete_rounds(self._wire.transcript())
         self._left_out[UNFINISHED] += unfinished
         return transcript, Missing(cut_short, dict(+self._left_out))
 
     def _differentiated(self, seen: Pass, about: Ints | None, gradient: Tensor) -> None:
-        """A pass in evaluation mode is one of training as soon as it is differentiated."""
+        """Record a pass in evaluation mode as training when it is differentiated."""
         if seen.where is None and not self._ended:
             self._left_out[EVALUATION] -= 1
             self._put(seen, about)
 
     def _put(self, seen: Pass, about: Ints | None, evaluation: str | None = None) -> None:
-        """Sends what a pass forward has brought."""
+        """Send the messages of a forward pass."""
         assert seen.sent is not None
         split = evaluation or self._splits[0]
         rows, rounds = self._identified(seen, about, split)
@@ -115,9 +114,9 @@ class TranscriptWriter:
         ragged = isinstance(seen.sent, Ragged)
         if ragged and self.only_pooled:
             raise LeakboardError(
-                f"base: '{self.only_pooled}' is neither the word embeddings nor a block, and a vector per "
-                "token comes there, so that nobody can tell what the public model would send. Leave base "
-                "out, or give the number of a cut"
+                f"base: '{self.only_pooled}' is neither the word embeddings nor a block, and sends one vector per "
+                "token, so the corresponding vectors of the public model are not known. Leave base out, or "
+                "give the number of a cut"
             )
         self._send(seen, Channel.REPRESENTATIONS if ragged else Channel.ACTIVATIONS, seen.sent)
         if self._tokens and seen.inputs is not None and seen.inputs.dim() == 2:
@@ -126,10 +125,10 @@ class TranscriptWriter:
             self.classes = seen.logits.shape[1]
             self._send(seen, Channel.LOGITS, seen.logits, "vendor")
         self._left_out[PER_TOKEN] += seen.per_token
-        seen.sent = seen.logits = None  # copies that have gone
+        seen.sent = seen.logits = None  # free the copies
 
     def _gradient(self, seen: Pass, channel: Channel, gradient: Tensor) -> None:
-        """Sends a gradient of a pass, the first that comes on its channel."""
+        """Send a gradient of a pass, only the first one on each channel."""
         if self._ended or seen.where is None:
             return
         if channel in seen.where.came:
@@ -150,25 +149,25 @@ class TranscriptWriter:
         n = len(sent)
         if about is not None:
             if len(about) != n:
-                raise LeakboardError(f"about: {len(about)} rows for a pass over {n} examples")
+                raise LeakboardError(f"about: got {len(about)} rows for a pass over {n} examples")
             return known.count(about)
         if seen.inputs is None:
             self._left_out[NO_TOKEN_IDS] += 1
             return np.full(n, UNKNOWN), np.zeros(n, np.int64)
         if len(seen.inputs) != n:
             raise LeakboardError(
-                f"cut: {n} examples come there of {len(seen.inputs)} that the model is given; expected "
-                "[B, L, d] or [B, d], with the examples first"
+                f"cut: the output has {n} examples, but the model got {len(seen.inputs)}; expected [B, L, d] or "
+                "[B, d], with the examples first"
             )
         rows, rounds = known.find(batch_keys(seen.inputs, seen.mask))
         if self._given and train:
             self._left_out[UNLISTED] += int((rows == UNKNOWN).sum())
             if not self._met and (rows == UNKNOWN).all():
                 raise LeakboardError(
-                    f"examples: none of the {n} in the first batch is among them. They must hold the ids "
-                    "that the model is given, special tokens included, without padding or with an "
-                    "attention mask. Where ids are changed before the model is called, say which "
-                    "examples a batch is about: recorder.about(rows)"
+                    f"examples: none of the {n} in the first batch is among them. They must hold the same ids as the "
+                    "inputs of the model, including special tokens, without padding or with an attention mask. "
+                    "If ids are changed before the model is called, name the examples of each batch by "
+                    "recorder.about(rows)"
                 )
             self._met = True
         if isinstance(sent, Ragged):

@@ -1,4 +1,4 @@
-"""What the owner of a recorded transcript knows: texts, labels and attributes, in a table of their own."""
+"""The truth about a recorded transcript: a table of texts, labels and attributes, by which guesses are scored."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ TruthTable: TypeAlias = "str | Path | Mapping[str, Any] | pd.DataFrame"
 TEXT, SECOND, LABEL, SPLIT = "text", "text2", "label", "split"
 """Columns of the table."""
 NUMBER = re.compile(r"[-+]?\d+(\.\d*)?")
-"""What is no name of a label."""
+"""A number, which cannot be the name of a label."""
 
 
 @dataclass(frozen=True)
 class ScoringTruth:
-    """The truth as a task, and the goals that it can score.
+    """The truth as a task, and the goals that can be scored with it.
 
     Attributes:
-        task: row number i of a split is its line number i; its labels are class numbers.
+        task: row i of a split is its i-th line; labels are class numbers.
     """
 
     task: Task
@@ -41,19 +41,19 @@ class ScoringTruth:
 def read_truth(
     source: TruthTable, classes: int | Sequence[str], attributes: Sequence[str] = ()
 ) -> ScoringTruth:
-    """Reads a table with a line per example, in the order of the transcript's row numbers.
+    """Read a table with one line per example, in the order of the transcript's rows.
 
-    Columns: `text` (and `text2` of pairs), `label` (a class number from 0, or a name), `split` (else
-    all is `train`), and the named attributes; each may be absent.
+    Columns, all optional: `text` (and `text2` for pairs), `label` (a class number from 0, or a name), `split`
+    (default `train`), and the named attributes.
 
     Args:
-        source: the path of a table; a pandas DataFrame; or columns by name, each a list, an array, or
-            a tensor of whole numbers.
-        classes: the labels in the order of the logits; or how many, and names then stand for numbers
-            in their sorted order. 0 of a language model: its labels are the texts themselves.
+        source: the path of a table; a pandas DataFrame; or columns by name, each a list, an array, or a tensor of
+            whole numbers.
+        classes: the labels in the order of the logits, or their number; names are then numbered in sorted order.
+            0 for a language model, whose labels are the texts themselves.
 
     Raises:
-        LeakboardError: see `read_table`; no column to score by, or a label that is no class.
+        LeakboardError: see `read_table`; no column can be scored, or a label is no class.
     """
     table = _table(source)
     for name in attributes:
@@ -66,7 +66,7 @@ def read_truth(
     }
     if not any(goals.values()):
         raise LeakboardError(
-            f"{table.where}: nothing to score by; expected a column '{TEXT}' or '{LABEL}', or an "
+            f"{table.where}: nothing can be scored; expected a column '{TEXT}' or '{LABEL}', or an "
             f"attribute named by --attribute; it has {', '.join(columns)}"
         )
     values = {name: tuple(sorted({*columns[name]} - {""})) for name in attributes}
@@ -85,13 +85,13 @@ def read_truth(
 def tokens_sent(
     known: ScoringTruth, seen: Transcript, base: Backbone, max_length: int
 ) -> dict[str, Tokens]:
-    """The tokens of each split, cut to the longest example that was sent.
+    """The tokens of each split, truncated to the longest example that was sent.
 
-    That is how they were cut before: what is longer was cut to that, what is not was not. Where one
-    vector was sent of a whole text nothing tells the longest, and `max_length` stands for it.
+    This reproduces the truncation of the recorded system. If one vector per text was sent, the length is not
+    known, and `max_length` is used.
 
     Raises:
-        LeakboardError: the texts have other numbers of tokens than what was sent of them.
+        LeakboardError: the number of tokens of a text differs from the number that was sent.
     """
     found, opened = {}, known.task.opened
     for split, texts in known.task.splits.items():
@@ -114,20 +114,20 @@ def tokens_sent(
                 at = int(np.flatnonzero(mine != lengths)[0])
                 raise LeakboardError(
                     f"{known.task.source}: the text of row {rows[at]} of {split} has {mine[at]} tokens "
-                    f"of '{base.name}', and {lengths[at]} were sent. Lines must stand in the order of "
-                    "the transcript's rows, with the texts as they were sent"
+                    f"of '{base.name}', but {lengths[at]} were sent. Lines must be in the order of the "
+                    "transcript's rows, with the texts as they were sent"
                 )
         found[split] = tokens
     return found
 
 
 def _is_per_token(channel: Channel) -> bool:
-    """Whether every token of an example has its entry there."""
+    """Whether a channel has one entry per token of an example."""
     return channel in (Channel.TOKENS, Channel.REPRESENTATIONS)
 
 
 def _table(source: Any) -> Table:
-    """Whatever the truth is given as, in columns of text."""
+    """The truth as a table of text columns."""
     if isinstance(source, str | Path):
         return read_table(Path(source))
     if hasattr(source, "columns") and hasattr(
@@ -152,7 +152,7 @@ def _texts(values: Any, name: str) -> list[str]:
         values = as_ints(values, name).tolist()
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise LeakboardError(f"{name}: expected a value per example, got {form(values)}")
-    # What is not equal to itself is NaN; pandas has a type of its own for what is missing.
+    # NaN is not equal to itself; pandas has a separate type for missing values.
     return ["" if v is None or type(v).__name__ == "NAType" or v != v else str(v) for v in values]
 
 
@@ -167,7 +167,7 @@ def _split(table: Table, labels: Ints, values: dict[str, tuple[str, ...]]) -> Sp
 
 
 def _labels(table: Table, classes: int | Sequence[str]) -> Ints:
-    """[n] class numbers, of labels that are numbers or names."""
+    """[n] class numbers, from labels that are numbers or names."""
     column, told = table.columns[LABEL], ""
     n = classes if isinstance(classes, int) else len(classes)
     valid = {str(i): i for i in range(n)}
@@ -179,8 +179,8 @@ def _labels(table: Table, classes: int | Sequence[str]) -> Ints:
         names = sorted({*column})
         if len(names) != n:
             raise LeakboardError(
-                f"{table.where}: the labels have the names {', '.join(names)[:80]}: {len(names)} for "
-                f"the transcript's {n} classes. Give class numbers, in the order of the logits"
+                f"{table.where}: there are {len(names)} different labels ({', '.join(names)[:80]}), but the transcript "
+                f"has {n} classes. Give class numbers, in the order of the logits"
             )
         valid = {name: i for i, name in enumerate(names)}
     for i, label in enumerate(column):

@@ -205,7 +205,7 @@ def test_what_was_dropped_stops_the_attacks_that_read_it(leakboard, tiny, tmp_pa
     out = ["--out", tmp_path / "guesses.json", "--attack", "eia-nn"]
     code, printed, _ = leakboard("attack", tmp_path / "sent", "--model", "tiny-bert", *out)
     assert code == 0
-    assert "the transcript is incomplete, representations was dropped from it" in printed
+    assert "the transcript is incomplete: representations was dropped from it" in printed
 
 
 def test_the_example_in_the_documentation_writes_a_folder_that_can_be_attacked(
@@ -259,7 +259,7 @@ MISTAKES = {
     "a truth that is not there": (lambda f, t, d, r: [f, "--truth", d / "x.csv"], "no such file"),
     "a truth without columns to score by": (
         lambda f, t, d, r: [f, "--truth", truth_with(r[["split"]], d / "t.csv")],
-        "nothing to score by",
+        "nothing can be scored",
     ),
     "too few lines": (
         lambda f, t, d, r: [f, "--truth", truth_with(r[r["split"] == "train"][:9], d / "t.csv")],
@@ -275,7 +275,7 @@ MISTAKES = {
     ),
     "labels that are names": (
         lambda f, t, d, r: [f, "--truth", truth_with(r, d / "t.csv", label="good")],
-        "good: 1 for the transcript's 2 classes. Give class numbers, in the order of the logits",
+        "there are 1 different labels (good), but the transcript has 2 classes. Give class numbers, in the order of",
     ),
     "an unknown task": (
         lambda f, t, d, r: [f, "--truth", t, "--auxiliary", "review"],

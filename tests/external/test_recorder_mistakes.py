@@ -119,7 +119,7 @@ WRONG = {
     "another base": (lambda m, o: {"base": "tiny-bert"}, "'tiny-bert' has 2 blocks"),
     "a base where none can be": (
         lambda m, o: {"cut": "bert.encoder.layer.2", "base": "tiny-bert"},
-        "neither the word embeddings nor a block, and a vector per token comes there",
+        "neither the word embeddings nor a block, and sends one vector per token",
     ),
     "no budget": (lambda m, o: {"record": 5}, "record: expected a Recording, got int 5"),
     "a split twice": (lambda m, o: {"split": ("a", "a")}, "split: expected one name, or two"),
@@ -146,9 +146,9 @@ MISUSED = {
     "evaluation only": (evaluated, "1 passes in evaluation mode or without gradients"),
     "a folder that holds something": (full, "is not empty; choose a new folder"),
     "a file for a folder": (no_folder, "cannot be written"),
-    "rows for other examples": (three_rows, "about: 3 rows for a pass over 12 examples"),
+    "rows for other examples": (three_rows, "about: got 3 rows for a pass over 12 examples"),
     "rows that are none": (rows_of_floats, "rows must be whole numbers [n], got torch.float32 [3]"),
-    "an encoder that runs twice": (siamese, "one pass of it runs BertModel twice"),
+    "an encoder that runs twice": (siamese, "one pass runs BertModel twice"),
 }
 
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_recorded_is_refused_with_what_was_expected(out, case):
 def test_a_model_can_be_recorded_again_after_an_error(tmp_path):
     model = classifier()
     with (
-        pytest.raises(LeakboardError, match="nothing was seen"),
+        pytest.raises(LeakboardError, match="nothing was recorded"),
         Recorder(model, 0, tmp_path / "a"),
     ):
         pass
@@ -177,7 +177,7 @@ def test_a_model_of_nobody_knows_which_is_said_on_entry(out):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with (
-            pytest.raises(UserWarning, match="Name it: base='minilm'"),
+            pytest.raises(UserWarning, match="Name it by base='minilm'"),
             Recorder(classifier(), 0, out),
         ):
             pytest.fail("training began")

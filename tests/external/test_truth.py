@@ -72,7 +72,7 @@ WRONG = {
         2,
         "expected the path of a table, a pandas DataFrame or columns by name, got int 3",
     ),
-    "nothing to score by": ({"words": ["a"]}, 2, "nothing to score by"),
+    "nothing to score by": ({"words": ["a"]}, 2, "nothing can be scored"),
     "columns of two lengths": (
         ROWS | {"label": [0]},
         2,
@@ -95,7 +95,7 @@ WRONG = {
     "fewer names than classes": (
         {"label": ["a", "c"]},
         3,
-        "the names a, c: 2 for the transcript's 3 classes",
+        "2 different labels (a, c), but the transcript has 3 classes",
     ),
     "a name that the model does not have": (
         {"label": ["good", "god"]},
