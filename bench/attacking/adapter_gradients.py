@@ -1,7 +1,7 @@
-"""What the vendor can work out while it serves a call: the gradient of the adapter for each example.
+"""Per-example gradients of the adapter, which a vendor can compute from the messages of a call.
 
-It is asked for the gradient of θ of a whole batch, but has all that it takes to compute that of each
-example by itself: token ids, θ and the gradients at the activations.
+The customer asks for the gradient of θ over a batch. The vendor has token ids, θ and the gradients at the
+activations, from which it can compute the gradient of each example.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a causal model goes on to write behind a prompt: greedily, and by drawing from its likeliest words."""
+"""Greedy and sampled continuations of prompts by a causal language model."""
 
 from __future__ import annotations
 

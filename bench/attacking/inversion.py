@@ -1,4 +1,4 @@
-"""What attacks share that learn to invert: pairs from public text, training, a choice of readers."""
+"""Code shared by learned inversion attacks: training pairs from public text, training, and model selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What label attacks share: which matrices there are to look at, one row per example."""
+"""Code shared by label attacks: matrices of messages with one row per example."""
 
 from __future__ import annotations
 

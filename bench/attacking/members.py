@@ -1,4 +1,4 @@
-"""What attacks on membership share: the released model, and the candidates as it would have seen them."""
+"""Code shared by membership attacks: losses of candidates under the released model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a token was, from the one that stands for it: Bayes' rule for text-to-text mechanisms."""
+"""Posterior of original tokens given replaced tokens, for text-to-text mechanisms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log-probability of many texts that begin alike: each node of their prefix tree is computed once."""
+"""Log-probabilities of many texts with common prefixes, by one pass through their prefix tree."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Activations that a server computes by itself: of every text that it was sent, under θ that it was sent.
+"""Activations of received texts that a server recomputes under received adapter weights.
 
-Tokens and θ travel with every call and the base weights are the vendor's own, so a server need not
-wait for a text to come by again: it has h(x, θ_t) of all of them at any θ_t that it holds.
+Each call sends tokens and θ, and the vendor holds the base weights. So a server can compute h(x, θ_t) of any received
+text x at any received θ_t.
 """
 
 from __future__ import annotations

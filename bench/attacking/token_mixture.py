@@ -1,4 +1,4 @@
-"""Gradients of a language model that went up as noise which cancels, put together by the server that saw it all.
+"""Reconstruction of P³EFT's split gradients of a language model by a server that receives all vectors.
 
 P³EFT sends m vectors in place of each gradient g_i of n adapters, whose span holds it, and mixes
 h′ = Σ Wᵢ ∘ hᵢ with secret weights. But noise is far longer than what it hides, so that the shortest

@@ -17,7 +17,7 @@ from leakboard.bench.contracts import LeakboardError, Memory
 
 
 def bos_prefix(tokenizer: Any, ids: Sequence[int]) -> list[int]:
-    """What stands before a text of a language model: BOS, where its tokeniser has one and left it out."""
+    """Ids to prepend to a text of a language model: BOS, if its tokeniser has one and did not add it."""
     first = tokenizer.bos_token_id
     return [] if first is None or list(ids[:1]) == [first] else [first]
 
@@ -49,7 +49,7 @@ class Backbone:
         """The `head` of a causal language model, [V, d].
 
         Raises:
-            LeakboardError: it is none.
+            LeakboardError: the model is not a causal language model.
         """
         if self.head is None:
             raise LeakboardError(

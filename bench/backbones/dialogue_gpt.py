@@ -1,8 +1,7 @@
-"""The embedded causal language model `dialogue-gpt`: a small GPT-2 that is trained here, once.
+"""The embedded causal language model `dialogue-gpt`: a small GPT-2 that is trained at first use.
 
-It has read the public half of the task `dialogues` and nothing else, so that of the secrets of the
-other half it knows none. The trained model lies in the user's cache folder under a hash of its
-recipe and of its texts.
+It is trained on the public half of the task `dialogues` only, so it knows no secrets of the other half. The trained
+model is stored in the user's cache folder under a hash of its recipe and texts.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Recipe:
     """All that decides the model but its texts."""
 
     version: int = 1
-    """To be raised when the code below changes what comes out."""
+    """Increment when a change of the code changes the trained model."""
     layers: int = 4
     width: int = 128
     heads: int = 4

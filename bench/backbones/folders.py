@@ -1,7 +1,7 @@
-"""Folders with a pretrained model: the files that decide a result, their hash, and nothing beside them.
+"""Folders of pretrained models: the files that affect results, and their hash.
 
-Weights come from safetensors alone. What is loaded is loaded from a folder of links to the files
-that were hashed, so that nothing else in a folder can have a say, whatever its files name.
+Weights are read from safetensors only. Models are loaded from a folder of links to the hashed files, so that no other
+file can affect the result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DECISIVE = (
     "merges.txt",
     "*.model",
 )
-"""Files that decide a result besides the weights; a README beside them does not."""
+"""Files that affect results in addition to the weights."""
 MOST_JSON = 64 * 2**20
 """Bytes of the index or of the configuration."""
 ATTENTION = (None, "eager", "sdpa")
@@ -40,7 +40,7 @@ ATTENTION = (None, "eager", "sdpa")
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A folder whose files were looked through.
+    """A checked folder of a model.
 
     Attributes:
         name: what the user calls the model, for messages.
@@ -91,7 +91,7 @@ class ModelFolder:
 
 
 def model_files(name: str, folder: Path) -> ModelFolder:
-    """Looks through the folder of a model and hashes what decides a result.
+    """Check the folder of a model, and hash the files that affect results.
 
     Raises:
         LeakboardError: no safetensors, an adapter, an index that leads elsewhere, or something that is
@@ -203,7 +203,7 @@ SPARE = 2**24
 
 
 def too_large(config: Any, loader: Any, numbers: int) -> int | None:
-    """How many numbers a model asks for, where those are far more than its files hold; else None.
+    """Number of parameters of a configuration, if far more than its files hold; else None.
 
     Args:
         loader: the class of transformers that builds it.

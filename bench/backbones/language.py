@@ -1,4 +1,4 @@
-"""Language models: trained on texts, judged by how well they predict the tokens that are no secret."""
+"""Trainable causal language models, and their loss per token."""
 
 from __future__ import annotations
 

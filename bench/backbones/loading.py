@@ -1,4 +1,4 @@
-"""Pretrained models, read from safetensors only, and cut into a bottom and a top part."""
+"""Loading of pretrained models from safetensors."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
 
 
 def _matches(name: str, tokenizer: Any, model: Any) -> None:
-    """Raises LeakboardError where the tokeniser makes tokens of texts that the model has no vectors for."""
+    """Raise LeakboardError if the tokeniser has tokens without an embedding in the model."""
     rows = len(model.get_input_embeddings().weight)
     special = set(tokenizer.all_special_ids)  # such as Gemma's, which stands for a picture
     beyond = [word for word, i in tokenizer.get_vocab().items() if i >= rows and i not in special]
@@ -144,7 +144,7 @@ def _matches(name: str, tokenizer: Any, model: Any) -> None:
 
 
 def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
-    """Refuses a configuration of a far larger model than the weights are of, before it is built."""
+    """Raise LeakboardError if a configuration describes a far larger model than the weights, before building it."""
     from safetensors import safe_open
 
     tensors = numbers = 0
@@ -167,7 +167,7 @@ def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
 
 
 def _checked_weights(files: ModelFolder, model: Any, missing: Iterable[str]) -> Any:
-    """The model without the parts that its files do not hold, which would be random.
+    """Check that the files hold all parts of the model that are used, which would otherwise be random.
 
     A language model may be saved without its output layer and an encoder without the pooler, which
     nothing here reads. All other parts must be there.

@@ -1,4 +1,4 @@
-"""Models that are made here once, by training or by unpacking, and kept in the user's cache folder."""
+"""Cache folder of models that are trained or unpacked at first use."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from leakboard.bench.contracts import LeakboardError
 
 
 def cached_folder(model: str, name: str, make: Callable[[Path], None]) -> Path:
-    """The folder of that name in the cache; where there is none, it is made, whole or not at all.
+    """The folder of a name in the cache; if missing, it is created atomically.
 
     Args:
         model: what the user calls the model, for messages.
-        name: tells apart all that decides what is in the folder.
-        make: writes the model into a folder, which is there and empty.
+        name: identifies the content of the folder.
+        make: writes the model into an empty folder.
 
     Raises:
         LeakboardError: the cache folder cannot be written.
@@ -29,8 +29,8 @@ def cached_folder(model: str, name: str, make: Callable[[Path], None]) -> Path:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LeakboardError(
-            f"model '{model}' is made once and kept, but {cache} cannot be made ({error}). "
-            "Name another folder by XDG_CACHE_HOME"
+            f"model '{model}' is stored in a cache, but {cache} cannot be created ({error}). "
+            "Set XDG_CACHE_HOME to another folder"
         ) from error
     with tempfile.TemporaryDirectory(dir=cache, prefix="unfinished-") as unfinished:
         inside = Path(unfinished) / name

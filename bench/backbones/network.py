@@ -1,4 +1,4 @@
-"""A copy of a backbone that can be trained, with a head that classifies texts, or each token by the next."""
+"""Trainable copy of a backbone with a classification head or a next-token head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of next tokens over a long vocabulary: some tokens at a time, and never all of them times all words."""
+"""Next-token losses over large vocabularies, computed in chunks of tokens."""
 
 from __future__ import annotations
 

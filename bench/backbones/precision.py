@@ -1,7 +1,7 @@
-"""Shorter number formats. Frozen weights are cast once, and not at every pass.
+"""Mixed precision with cached casts of frozen weights.
 
-Autocast keeps what it has cast of weights that train, and drops it when it ends; a frozen weight it casts each time
-that it is used. Under LoRA nearly all weights are frozen, and of a large model that is a good part of a pass.
+Autocast caches casts of trainable weights while it is active, but casts frozen weights at each use. Under LoRA nearly
+all weights are frozen, and for a large model these casts take a good part of a pass.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from leakboard.bench.contracts import Precision
 
 _State = tuple[torch.dtype, int, int]
 _CAST: MutableMapping[Tensor, tuple[_State, Tensor]] = WeakTensorKeyDictionary()
-"""By weight its state when it was cast, and what came of it; both go when the weight goes."""
+"""By weight: its state at the cast, and the result. Entries are removed with their weights."""
 
 
 def autocast(precision: Precision, device: torch.device | str) -> torch.autocast:
-    """In it a model computes in this precision; a pass back does as its forward did."""
+    """Autocast context for a precision; the backward pass uses the precision of its forward pass."""
     kind = torch.device(device).type
     return torch.autocast(kind, torch.bfloat16, enabled=precision == "bf16")
 
 
 def cast_weight(weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """A weight as `dtype`: of a frozen one that has not changed since, what was cast before."""
+    """A weight as `dtype`; the cached cast is returned for a frozen weight that has not changed."""
     if weight.dtype == dtype or weight.requires_grad:
         return weight.to(dtype)
     now: _State = (dtype, weight.data_ptr(), weight._version)
@@ -40,7 +40,7 @@ def cast_weight(weight: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class CachedCastLinear(nn.Linear):
-    """A frozen linear layer, which computes under autocast what it would by itself."""
+    """Frozen linear layer that uses the cached cast under autocast, with the same result."""
 
     def forward(self, x: Tensor) -> Tensor:
         kind = x.device.type
@@ -50,7 +50,7 @@ class CachedCastLinear(nn.Linear):
 
 
 def cache_casts(module: nn.Module) -> None:
-    """Makes all frozen linear layers of a module such ones; their weights stay what they are."""
+    """Convert all frozen linear layers of a module to `CachedCastLinear`; weights stay unchanged."""
     for layer in module.modules():
         if type(layer) is nn.Linear and not layer.weight.requires_grad:
             layer.__class__ = CachedCastLinear

@@ -1,4 +1,4 @@
-"""Models in one quantised file (GGUF): dequantised once, and read from safetensors ever after."""
+"""Models in a quantised GGUF file, which are dequantised to safetensors at first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUFFIX = ".gguf"
 ARCHITECTURES = ("gemma3", "llama", "qwen2", "qwen3")
 """What GGUF calls the causal architectures that can be cut here."""
 VERSION = 1
-"""To be raised when the code below changes what comes out."""
+"""Increment when a change of the code changes the dequantised model."""
 
 
 def folder(file: Path, model: str) -> Path:

@@ -1,4 +1,4 @@
-"""Sequences of different lengths in one flat tensor: nothing is padded until a batch is."""
+"""Sequences of different lengths in one flat tensor, and batches of similar lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that an attack keeps."""
+"""Conformance rules for attacks."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ embedded encoder has some.
 
 @dataclass
 class UndefendedCell:
-    """An undefended cell that was trained, and what the attack makes of it.
+    """A trained undefended cell, and the guesses of the attack about it.
 
     Attributes:
-        sent: the transcript, which no attack is given: each gets a copy.
+        sent: the transcript; attacks get copies of it.
     """
 
     trial: Trial
@@ -85,7 +85,7 @@ class UndefendedCell:
 
 
 class AttackRules(Rules[Attack]):
-    """An attack is let loose on one undefended cell per channel that it reads, and on noise."""
+    """Rules for attacks, checked on one undefended cell per channel that the attack reads, and on noise."""
 
     def stages(
         self,

@@ -1,6 +1,6 @@
-"""Whether a method keeps the rules of the house.
+"""Check of a method against the conformance rules.
 
-The whole test of a method, also in a package outside this tree:
+This is the complete test of a method, also in external packages:
 
     import leakboard
 

@@ -1,4 +1,4 @@
-"""Rules that a defense keeps."""
+"""Conformance rules for defenses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOLERANCE = 1e-3
 
 
 class DefenseRules(Rules[Defense]):
-    """A defense is trained three times: twice the same way, and once with other noise."""
+    """Rules for defenses, checked on three trainings: two identical ones, and one with other noise."""
 
     @cached_property
     def trial(self) -> Trial:

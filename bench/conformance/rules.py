@@ -1,4 +1,4 @@
-"""Rules that every method keeps, and how rules are examined."""
+"""Conformance rules for all methods, and their evaluation."""
 
 from __future__ import annotations
 

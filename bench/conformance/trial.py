@@ -1,4 +1,4 @@
-"""One small cell with every part in the open, so that a method can be examined at work."""
+"""One small cell on which methods are checked, with access to all of its parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worst case of DP-SGD: does it keep what it claims there, and would an audit notice if it did not?
+"""Worst-case audit of the DP-SGD implementation, with and without deliberate faults.
 
     python -m leakboard.bench.conformance.worst_case
 

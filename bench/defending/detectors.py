@@ -1,7 +1,7 @@
-"""Secret detectors: from texts to the spans that must not be learned, and texts without them.
+"""Secret detectors, which find spans that must not be learned, and masking of these spans.
 
-They are the policy functions of selective differential privacy (Shi et al. 2022, Just Fine-tune
-Twice): what a detector finds is masked or protected, what it misses is not.
+They are the policy functions of selective differential privacy (Shi et al. 2022, Just Fine-tune Twice): spans that a
+detector finds are masked or protected, missed spans are not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The four levels of the policy functions of Just Fine-tune Twice, on the annotations of a spaCy pipeline."""
+"""The four detector levels of Just Fine-tune Twice, based on annotations of a spaCy pipeline."""
 
 from __future__ import annotations
 

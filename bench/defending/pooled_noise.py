@@ -1,4 +1,4 @@
-"""What defenses share that send one noisy vector per text (DPNR, CAPE): their mechanism and its guarantee."""
+"""Mechanism and guarantee of defenses that send one noisy vector per text (DPNR, CAPE)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Personal data as Presidio finds it: patterns with checksums and words around them, and entities of a spaCy pipeline."""
+"""Secret detector based on Presidio: patterns with checksums and context words, and named entities."""
 
 from __future__ import annotations
 

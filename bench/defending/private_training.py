@@ -1,4 +1,4 @@
-"""What defenses that train with DP-SGD share: the budget, the loop and the claim."""
+"""Code shared by defenses that train with DP-SGD: budget, training loop and claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What defenses that redact share: which detector, what becomes of canaries, and the redacted texts."""
+"""Code shared by defenses that redact texts: detector settings, canaries, and redacted texts."""
 
 from __future__ import annotations
 

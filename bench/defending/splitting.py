@@ -1,4 +1,4 @@
-"""Split fine-tuning behind a bottom that is not trained: what the vendor receives once, trains on, and answers."""
+"""Split fine-tuning with a frozen bottom: each example is sent once, and the vendor trains on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What defenses share that replace words by other words, drawn for each at its place (SanText+, CusText+)."""
+"""Code shared by defenses that replace words independently by random words (SanText+, CusText+)."""
 
 from __future__ import annotations
 

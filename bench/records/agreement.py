@@ -1,4 +1,4 @@
-"""Whether two runs of one cell agree: to the last digit on one machine, within intervals on two."""
+"""Comparison of two records of one cell: exact on one machine, within intervals across machines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from leakboard.bench.contracts import Estimate, Leak, Record, attack_id, name_of
 
 
 def compare_runs(stated: Record, again: Record) -> tuple[Outcome, str]:
-    """Whether a record and another run of its cell are the same, or agree within their intervals."""
+    """Compare a record with another run of its cell: equal, or in agreement within the intervals."""
     where = f"{stated.key} ({stated.cell.defense.name}, seed {stated.cell.seed})"
     if stated.outcome() == again.outcome():
         return "held", f"{where}: every number came out the same"
@@ -26,7 +26,7 @@ def compare_runs(stated: Record, again: Record) -> tuple[Outcome, str]:
 
 
 def _disagreements(stated: Record, again: Record) -> Iterator[str]:
-    """What of two records lies outside of the other's interval, or is in one of them alone."""
+    """Values of two records outside of the other's interval, and results that only one has."""
     if not _agree(stated.utility, again.utility):
         yield f"utility {_format_estimate(stated.utility)}, here {_format_estimate(again.utility)}"
     theirs, ours = _leaks_by_id(stated), _leaks_by_id(again)
@@ -51,7 +51,7 @@ def _leaks_by_id(record: Record) -> dict[tuple[Any, ...], Leak]:
 
 
 def _agree(one: Estimate | None, two: Estimate | None) -> bool:
-    """Within each other's intervals; chance, which decides what a success is worth, as near as that."""
+    """Whether each value lies in the other's interval, and chance levels differ by no more than an interval."""
     if one is None or two is None:
         return one is two
     values = one.low <= two.value <= one.high and two.low <= one.value <= two.high
@@ -68,7 +68,7 @@ Outcome = Literal["held", "note", "refused"]
 
 
 def differing(first: Record, second: Record) -> list[str]:
-    """In what two records of one cell differ, of all that both measured; nothing where they agree."""
+    """Names of the measurements in which two records of one cell differ; empty if they agree."""
     a, b = _without_leaks(first), _without_leaks(second)
     found = [name for name in a if a[name] != b[name]]
     ours, theirs = _leaks(first), _leaks(second)

@@ -1,4 +1,4 @@
-"""Where and with what a record is made."""
+"""Provenance of records: machine, device, package versions and commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from leakboard.bench import __version__
 from leakboard.bench.contracts import Provenance
 
 PACKAGES = ("torch", "transformers", "peft", "numpy", "faiss-cpu", "faiss-gpu-cu12", "scipy")
-"""Those whose version can change a number."""
+"""Packages whose version may change results."""
 
 
 def provenance(
@@ -51,7 +51,7 @@ def provenance(
 
 
 def peak_megabytes(device: str) -> float:
-    """Peak memory of the device where it is a GPU, else of this process since its start."""
+    """Peak memory of a GPU, or of this process since its start, in megabytes."""
     if device.startswith("cuda"):
         return torch.cuda.max_memory_allocated(device) / 1e6
     # Linux counts in KiB, macOS in bytes.

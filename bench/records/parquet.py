@@ -1,9 +1,8 @@
-"""Folders of records in one Parquet file: so a wheel carries what a checkout has as thousands of lines.
+"""Folders of records in one Parquet file, in which wheels ship the published records.
 
-A row is a record: its folder, its key, and its file byte for byte, so that its checksum holds and it
-can be scored again. Each folder is a row group of its own, to be read without the others. The build
-of a wheel loads this module by its path, where nothing is installed but pyarrow: so the rest of the
-project is imported where a record is read.
+Each row is a record: its folder, its key, and its file byte for byte, so that checksums stay valid. Each folder
+is a separate row group, which can be read alone. The build of a wheel loads this module by its path with only
+pyarrow installed, so other modules are imported inside functions.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ if TYPE_CHECKING:
 
 COLUMNS = ("folder", "key", "record")
 LEVEL = 12
-"""Of zstd: beyond it, seconds buy little."""
+"""Compression level of zstd; higher levels take longer and gain little."""
 PAGE = 2**27
-"""Bytes of a page, so that the records of a folder, which are much alike, are compressed together."""
+"""Bytes of a page, large enough that the similar records of a folder are compressed together."""
 
 
 def pack(folders: Sequence[Path], file: Path) -> int:
-    """Writes the records of some folders into one file and returns their number."""
+    """Write the records of folders to one file, and return their number."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -61,7 +60,7 @@ def packed_folders(file: Path) -> list[str]:
 
 
 def packed_print(file: Path, folder: str) -> str:
-    """What `folder_print` is of that folder, before it was packed."""
+    """The `folder_print` of a packed folder."""
     from leakboard.bench.records.versions import print_of
 
     rows = _rows(file, folder)
@@ -69,10 +68,10 @@ def packed_print(file: Path, folder: str) -> str:
 
 
 def unpacked(file: Path, folder: str) -> list[Record]:
-    """The records of one folder, in the order in which its store has them.
+    """The records of one folder, in the order of its store.
 
     Raises:
-        Corrupt: one of them is no whole and unchanged record.
+        Corrupt: a record is incomplete or was changed.
     """
     from leakboard.bench.records.store import MANIFEST, from_bytes
 

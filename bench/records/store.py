@@ -1,4 +1,4 @@
-"""Records on disk: one JSON file per cell, written whole or not at all."""
+"""Storage of records: one JSON file per cell, written atomically."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from leakboard.bench.contracts import SCHEMA, LeakboardError, Record, did_you_me
 from leakboard.bench.records.locks import lock_cell, locks_of
 
 MANIFEST = "submission.json"
-"""Beside records that came from outside: who sent them. It is no record."""
+"""File next to submitted records that describes the submission; it is no record."""
 
 
 class Corrupt(Exception):
-    """A file that is not a whole and unchanged record; the message says why."""
+    """A file is not a complete, unchanged record; the message gives the reason."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Store:
         return self.folder / f"{key}.json"
 
     def write(self, record: Record) -> Path:
-        """Writes a record in one step: after a kill at any moment there is the old file or the new.
+        """Write a record atomically: if the process is killed, the old or the new file remains.
 
         Raises:
             LeakboardError: the disk is full or the folder cannot be written.
@@ -68,9 +68,9 @@ class Store:
 
     @contextmanager
     def claim(self, key: str) -> Iterator[bool]:
-        """Whether this process alone may write the cell's record, until the block ends.
+        """Lock a cell until the block ends; yields whether this process may write its record.
 
-        What a killed process left behind of it is swept.
+        Temporary files of killed processes are removed.
 
         Raises:
             LeakboardError: see `claimed`.
@@ -82,14 +82,14 @@ class Store:
             yield mine
 
     def written(self, key: str) -> float:
-        """When the cell's record was last written, by the clock of its disk; 0 where there is none."""
+        """Time at which the cell's record was written, by the clock of its disk; 0 if there is none."""
         try:
             return self.path(key).stat().st_mtime
         except FileNotFoundError:
             return 0.0
 
     def now(self) -> float:
-        """The clock of the disk, by which `written` tells the time."""
+        """Current time by the clock of the disk, as in `written`."""
         mark = locks_of(self.folder) / f"{uuid4().hex}.now"
         try:
             mark.touch()
@@ -98,7 +98,7 @@ class Store:
             mark.unlink(missing_ok=True)
 
     def read(self, key: str) -> Record | None:
-        """The record of a cell, or None where there is none.
+        """The record of a cell, or None.
 
         Raises:
             Corrupt: the file is damaged.
@@ -120,10 +120,10 @@ class Store:
             raise LeakboardError(f"{path}: {error}. Restore the file") from error
 
     def read_all(self, whole: Container[str] = ()) -> list[Record]:
-        """All readable records, ordered by file name; what is damaged is told in `problems`.
+        """All readable records, ordered by file name; damaged files are listed in `problems`.
 
         Args:
-            whole: SHA-256 of files that were read before, whose checksums need not be tried again.
+            whole: SHA-256 of files that were verified before and need no second check.
         """
         self.problems = []
         records = []
@@ -139,14 +139,14 @@ class Store:
         return records
 
     def set_aside(self, key: str) -> Path:
-        """Moves a damaged file into `corrupt/`, where nobody reads it, and returns its new place."""
+        """Move a damaged file to `corrupt/`, which is not read, and return its new path."""
         place = self.folder / "corrupt" / f"{key}.json"
         place.parent.mkdir(exist_ok=True)
         return self.path(key).replace(place)
 
 
 def to_text(record: Record) -> str:
-    """JSON with one top-level key per line: compact, and still readable in a diff."""
+    """JSON with one top-level key per line, which is compact and readable in a diff."""
     content = record.model_dump(mode="json")
     content["sha256"] = digest(content)
     lines = [f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in content.items()]
@@ -154,20 +154,20 @@ def to_text(record: Record) -> str:
 
 
 def from_text(path: Path) -> Record:
-    """Reads and checks one record file; see `Store.read`."""
+    """Read and verify one record file; see `Store.read`."""
     return from_bytes(path.read_bytes(), path.stem, str(path))
 
 
 def from_bytes(raw: bytes, name: str, where: str, tried: bool = False) -> Record:
-    """Checks the content of a record file.
+    """Parse and verify the content of a record file.
 
     Args:
         name: of the file, without its suffix.
         where: for messages.
-        tried: the same bytes matched their checksum before.
+        tried: whether these bytes matched their checksum before.
 
     Raises:
-        Corrupt: it is no whole and unchanged record.
+        Corrupt: it is no complete, unchanged record.
         LeakboardError: it was written by a later version.
     """
     try:
@@ -200,10 +200,10 @@ def from_bytes(raw: bytes, name: str, where: str, tried: bool = False) -> Record
 
 
 def find(key: str, roots: Sequence[Path]) -> Record:
-    """The record of that key in the folders of records inside the roots, the first that has it.
+    """The record with this key in the first folder of the roots that has it.
 
     Raises:
-        LeakboardError: there is none, or its file is damaged.
+        LeakboardError: no folder has it, or its file is damaged.
     """
     known = {path.stem: path for root in roots[::-1] for path in sorted(root.glob("*/*.json"))}
     if key not in known:
@@ -216,9 +216,9 @@ def find(key: str, roots: Sequence[Path]) -> Record:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file that takes the place of `path` when the block ends; after an error the old one stays.
+    """Yield a temporary file that replaces `path` when the block ends; after an error the old file stays.
 
-    It can be read by everybody, unless there was one that could not.
+    A new file is readable by everybody; an existing one keeps its permissions.
     """
     place = Path(os.path.realpath(path))  # a link stays one
     handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")

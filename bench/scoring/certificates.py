@@ -1,7 +1,7 @@
-"""Certificates: how well an attack works where a defense is switched off. They are derived, never stored.
+"""Certificates: how well an attack works on the undefended twin of a defense. They are derived, never stored.
 
-That an attack fails is evidence of privacy only where the same attack works on the undefended twin
-of the defense. A success needs no such proof.
+The failure of an attack is evidence of privacy only if the same attack works on the undefended twin. A successful
+attack needs no certificate.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from leakboard.bench.contracts import Leak, Objective, Record, attack_id
 from leakboard.bench.methods import Defense, registry
 
 NEEDED = 0.2
-"""The strength from which on a certificate is one."""
+"""Minimum strength of a certificate."""
 UNSEEN = math.log2(40)
-"""Bits of exposure that a secret which was never seen exceeds once in forty times."""
+"""Bits of exposure that an unseen secret exceeds with probability 1/40."""
 
 Strengths = dict[tuple[str, int], float]
 Setting = tuple[str, str]
-"""A defense and its parameters as JSON, whatever its version."""
+"""A defense and its parameters as JSON, without its version."""
 Target = tuple[str, ...]
-"""What a certificate is valid for, besides the twin."""
+"""Goal, attribute, channel and data for which a certificate is valid."""
 
 
 def advantage_low(leak: Leak) -> float | None:
     """Lower end of the 95 % interval of (success − level) / (ceiling − level).
 
-    The level is chance, or the floor where that is higher: what an attack reads from the untrained model
-    says nothing of a defense, nor that it would see what training adds. A lone canary has no interval of its own. That of a secret which was never seen stands for it:
-    such a one exceeds b bits with probability 2^−b.
+    The level is chance, or the floor if that is higher, since what an attack reads from the untrained model is no
+    evidence about a defense. A single canary has no interval; instead, an unseen secret exceeds b bits with
+    probability 2^−b.
     """
     success, level = leak.success, leak.level
     if success is None or level is None or level >= leak.ceiling:
@@ -45,12 +45,11 @@ def advantage_low(leak: Leak) -> float | None:
 
 
 def strengths(records: Sequence[Record]) -> Strengths:
-    """By record key and index of a leak, the strength of the certificate that the leak has.
+    """Strength of the certificate of each leak, by record key and index of the leak.
 
-    It is the mean, over the seeds of the twin, of `advantage_low` of the same attack for the same
-    goal, attribute and channel, on the same data, model and cut: where the twin was trained as the
-    cell was, else where the attack works best on it. Leaks whose twin was not attacked so are absent.
-    Where the protection is off a cell is its own twin.
+    It is the mean of `advantage_low` over the seeds of the twin, for the same attack, goal, attribute and channel,
+    on the same data, model and cut. Twins with equal training settings are preferred; otherwise those on which the
+    attack works best are used. Leaks whose twin was not attacked are absent. An undefended cell is its own twin.
     """
     whole, twins_of = (
         cache(_with_defaults),
@@ -109,13 +108,13 @@ def _setting(record: Record) -> Setting:
 
 
 def _with_defaults(setting: Setting) -> Setting:
-    """The same with parameters that are younger than the record, where the method is known here."""
+    """The setting with defaults for parameters that are newer than the record, if the method is installed."""
     defense = _build(setting)
     return setting if defense is None else _setting_of(defense)
 
 
 def _twins(setting: Setting) -> frozenset[Setting] | None:
-    """The settings on which attacks on this one are certified; None where its method is not known here."""
+    """The twins of a setting; None if its method is not installed."""
     defense = _build(setting)
     if defense is None:
         return None

@@ -1,4 +1,4 @@
-"""Flags: what a reader of a record should be warned of. They are derived from the records, never stored."""
+"""Flags: warnings for readers of a record. They are derived from the records, never stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FLAGS = {
 """Every flag with its meaning."""
 
 MOST = 1_000_000
-"""Coins of an audit; for more, which stand in a forged record alone, nothing is computed."""
+"""Maximum number of coins of an audit; only forged records have more, and these are not computed."""
 
 Flags = dict[tuple[str, int], tuple[str, ...]]
 
@@ -35,8 +35,8 @@ def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flag
     """Flags by (record key, index of the leak); index −1 holds those of the record itself.
 
     Args:
-        records: all that belong together, since certificates are looked for among them.
-        certified: their `strengths`, where these are at hand.
+        records: all records that belong together, since certificates are searched among them.
+        certified: their `strengths`, if already computed.
     """
     certified = strengths(records) if certified is None else certified
     found: Flags = {}
@@ -82,16 +82,16 @@ def cannot_fail(claim: Claim | None, most: float | None) -> bool:
     """Whether no outcome of an audit could contradict a claim.
 
     Args:
-        most: the largest ε that the audit could prove; None where nobody knows of any.
+        most: the largest ε that the audit could prove; None if unknown.
     """
     claimed = claim.epsilon_of_members if claim else None
     return claimed is not None and (most or 0.0) < claimed
 
 
 def provable(record: Record, leak: Leak) -> float | None:
-    """The largest ε that an audit could have proven, also of a record from before it was written down.
+    """The largest ε that an audit could have proven, computed for old records without this field.
 
-    None where a leak is no audit, or says that it is one of more examples than there ever are.
+    None if a leak is no audit, or states an impossible number of examples.
     """
     if leak.epsilon_ceiling is not None:
         return leak.epsilon_ceiling
@@ -103,7 +103,7 @@ def provable(record: Record, leak: Leak) -> float | None:
 
 
 def _beats(guesser: Leak, leak: Leak) -> bool:
-    """Whether what read nothing did better than `leak` at the same thing."""
+    """Whether a baseline that reads nothing beats `leak` at the same goal."""
     return (
         guesser.success is not None
         and leak.success is not None

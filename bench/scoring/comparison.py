@@ -1,4 +1,4 @@
-"""All secret detectors side by side on the same texts: what each misses, and how much it masks."""
+"""Comparison of all secret detectors on the same texts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ COLUMNS = ("detector", "miss-rate", "precision", "masked words", "in the paper")
 def scores(
     texts: Sequence[str], secrets: Sequence[Sequence[Span]] | None, pipeline: str
 ) -> dict[str, Score | LeakboardError]:
-    """By name every detector's score on the same texts, or why it has none here.
+    """Score of every detector by name, or the error if it is not available.
 
-    What the task marks itself (`exact`) misses nothing and is left out.
+    The detector `exact`, which returns the marked secrets, is left out.
     """
     found: dict[str, Score | LeakboardError] = {}
     for name in DETECTORS:
@@ -44,7 +44,7 @@ def compare_detectors(
     limit: int | None = None,
     data: Path | None = None,
 ) -> Iterator[RenderableType]:
-    """What `leakboard detect` shows where no detector is named: a table for each set of texts.
+    """Output of `leakboard detect` without --detector: a table for each set of texts.
 
     Raises:
         LeakboardError: see `load_texts`, `chosen_split`.
@@ -57,8 +57,8 @@ def compare_detectors(
         for reason in {str(one): None for one in found.values() if isinstance(one, LeakboardError)}:
             yield Text(reason)
     yield Text(
-        "Shares, with 95 % intervals over texts. In the paper (Just Fine-tune Twice, Shi et al. 2022): what "
-        "each level masks of WikiText-2 and of ABCD, which are customer dialogues."
+        "Shares, with 95 % intervals over texts. In the paper (Just Fine-tune Twice, Shi et al. 2022): the share "
+        "of WikiText-2 and of ABCD (customer dialogues) that each level masks."
     )
 
 

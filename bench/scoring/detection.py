@@ -1,4 +1,4 @@
-"""How good a secret detector is: what it misses, what it masks for nothing, how much it masks."""
+"""Evaluation of secret detectors: recall, precision, and share of masked text."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _recall(
 
 
 def _share(hits: Sequence[NDArray[np.bool_]], chance: float) -> Estimate | None:
-    """Of the entries of all texts those that are true; None where there are none."""
+    """Share of true entries over all texts; None without entries."""
     totals = np.array([len(own) for own in hits], np.int64)
     if not totals.sum():
         return None
@@ -142,7 +142,7 @@ def _covered(text: str, spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
 
 
 def _touched(unit: re.Pattern[str], text: str, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Of each token or word of a text whether the mask covers any of it."""
+    """For each token or word of a text, whether the mask covers any part of it."""
     return np.array([mask[m.start() : m.end()].any() for m in unit.finditer(text)], bool)
 
 
@@ -173,7 +173,7 @@ def measure_detector(
     limit: int | None = None,
     data: Path | None = None,
 ) -> list[RenderableType]:
-    """What `leakboard detect` shows of a detector by name on the texts of a split.
+    """Output of `leakboard detect` for one detector on a split.
 
     Raises:
         LeakboardError: see `load_texts`, `Task.split`, `Detector.detect`; the detector is unknown.
@@ -190,7 +190,7 @@ def measure_detector(
 
 
 def chosen_split(task: Task, split: str | None) -> tuple[str, Split]:
-    """The name and the texts of a split: the one that is asked for, the only one, or dev.
+    """Name and texts of the requested split, or of the only one, or of dev.
 
     Raises:
         LeakboardError: see `Task.split`.
@@ -218,13 +218,15 @@ def _render(
     if secrets is None:
         return [
             table,
-            Text(f"No secrets are marked (a file's column '{SPANS}'): nothing to score by."),
+            Text(
+                f"No secrets are marked (column '{SPANS}' of a file), so recall cannot be computed."
+            ),
         ]
     return [
         table,
         Text(
-            "A secret is found if every character of it is masked. Precision: of the masked tokens "
-            "those that belong to a secret."
+            "A secret is found if all of its characters are masked. Precision is the share of masked tokens "
+            "that belong to a secret."
         ),
     ]
 

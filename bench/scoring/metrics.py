@@ -1,4 +1,4 @@
-"""Estimates: a share, its 95 % interval, and the chance level beside it."""
+"""Estimates of shares with 95 % intervals and chance levels."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from leakboard.bench.contracts import Estimate, Ints
 Floats: TypeAlias = NDArray[np.float64]
 RESAMPLES = 1000
 BLOCK = 2**22
-"""Weights of resamples that are held at once."""
+"""Number of resampling weights in memory at once."""
 Z = 1.959964
 """Normal quantile of a two-sided 95 % interval."""
 GAINED = "exposure gained"
-"""The metric of the bits by which training made secrets likelier."""
+"""Metric of the increase of exposure by training, in bits."""
 
 
 def share(hits: Ints, totals: Ints, chance: float) -> Estimate:

@@ -1,7 +1,7 @@
-"""Label leakage over training: guesses at many moments and in many parts, scored as one attack.
+"""Label leakage over training: guesses at many moments and about many parts, scored as one attack.
 
-Whoever looks at many moments and parts finds something by luck. So chance is not that of one look:
-it is the mean over permutations of the labels, each looked at in the same way (a permutation null).
+The maximum over many moments and parts exceeds the chance level of a single one. So chance is a permutation null: the
+mean of the same maximum over permutations of the labels.
 """
 
 from __future__ import annotations

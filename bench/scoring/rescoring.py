@@ -1,7 +1,7 @@
-"""Scores again, from the raw guesses that a record keeps and without any data.
+"""Recomputation of scores from the raw guesses of a record, without data.
 
-The interval of a record is a function of its raw guesses, bootstraps included, so what is stated
-must come out again. What raw guesses do not decide is named, never passed over.
+Estimates and their bootstrap intervals are functions of the raw guesses, so the stated numbers must be reproduced.
+Numbers that raw guesses do not determine are listed as unchecked.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from leakboard.bench.scoring import continuations, memory, metrics, moments, one
 from leakboard.bench.tasks import CEILING, DIGITS, SAMPLES
 
 TOLERANCE = 1e-6
-"""Between what two machines make of the same guesses; a difference that a table shows is larger."""
+"""Tolerance for differences between machines."""
 
 
 LONGEST, LARGEST = 100_000, 10**7
-"""Examples of one leak, and these times its classes, beyond which nothing is computed: memory ends."""
+"""Maximum number of examples of a leak, and of examples times classes, to bound memory."""
 
 
 Raw = dict[str, list[int]]
@@ -43,12 +43,12 @@ Numbers = dict[str, float]
 
 
 class Impossible(Exception):
-    """Raw numbers that no guesses could have left; the message says why."""
+    """Raw values are impossible; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A number that does not follow from the raw guesses beside it."""
+    """A stated number that differs from the one recomputed from raw guesses."""
 
     record: str
     leak: str
@@ -63,7 +63,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Rescored:
-    """What came of a record: numbers that disagree, how many agree, and what stays unchecked."""
+    """Result for a record: mismatches, number of agreements, and unchecked numbers."""
 
     mismatches: list[Mismatch]
     numbers: int
@@ -71,7 +71,7 @@ class Rescored:
 
 
 def rescore(record: Record) -> Rescored:
-    """Computes every success and the utility of a record again."""
+    """Recompute the utility and every success of a record."""
     found: list[Mismatch] = []
     unchecked = {f"measure {name}" for name in record.measures}
     numbers = 0
@@ -98,9 +98,9 @@ def rescore(record: Record) -> Rescored:
 
 
 def proven(leak: Leak, claim: Claim) -> float | None:
-    """The lower bound on ε that the guesses of an audit come to by some claim, such as that of another model.
+    """The lower bound on ε that the guesses of an audit prove against a claim.
 
-    None where a leak is no audit, or keeps no guesses.
+    None if a leak is no audit, or has no raw guesses.
     """
     if leak.epsilon is None or not leak.raw:
         return None

@@ -1,6 +1,6 @@
-"""Opens what strangers packed: bounded, and nothing of it is extracted, followed or run.
+"""Reads untrusted submissions within limits, without extracting files, following links or running code.
 
-Names are compared, bytes are counted while they are read, and everything else is a value in memory.
+Names are checked against a fixed pattern, and bytes are counted while they are read into memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from leakboard.bench.submissions.manifest import MOST_RECORDS, Submission, manif
 
 MIB = 2**20
 FILE, MEMBER, WHOLE = 32 * MIB, 16 * MIB, 128 * MIB
-"""Most bytes of a file, of one record in it, and of all of them."""
+"""Maximum bytes of a file, of one record in it, and of all records."""
 END = struct.Struct("<4s4H2LH")
 """The record at the end of a zip: signature, disks, counts, size and place of its directory, comment."""
 ZIP64 = b"PK\x06\x07"
@@ -29,10 +29,10 @@ RECORD = re.compile(r"records/([0-9a-f]{16})\.json")
 
 
 def read_submission(path: Path) -> Submission:
-    """A submission from its file, or from a folder into which one was accepted.
+    """Read a submission from its file, or from the folder of an accepted one.
 
     Raises:
-        Refused: it is not whole, not bounded, or holds anything else.
+        Refused: it is incomplete, exceeds a limit, or contains other files.
         LeakboardError: there is no such file or folder, or it cannot be read.
     """
     path = place(path)
@@ -64,8 +64,8 @@ def read_submission(path: Path) -> Submission:
 
 
 def _read_zip(raw: bytes) -> dict[str, bytes]:
-    """Names and contents of a zip; only names that a submission has."""
-    # The directory is bounded before zipfile reads it, which makes an object of each of its entries.
+    """Names and contents of a zip file with expected names only."""
+    # The size of the directory is checked first, since zipfile creates an object for each entry.
     end = raw[-END.size :]
     if len(end) < END.size or not end.startswith(b"PK\x05\x06"):
         raise Refused("is no zip file, or not a whole one")
@@ -83,7 +83,7 @@ def _read_zip(raw: bytes) -> dict[str, bytes]:
                     found[info.filename] = _read_bounded(member, sum(map(len, found.values())))
     except Refused:
         raise
-    except Exception as error:  # what a broken zip raises is written nowhere
+    except Exception as error:  # zipfile does not document what damaged files raise
         raise Refused(f"cannot be unpacked: {type(error).__name__}: {error}") from error
     return found
 
@@ -99,13 +99,13 @@ def _check_member(info: zipfile.ZipInfo, found: Iterable[str]) -> None:
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
         raise Refused(f"holds {name} as a link or something else that is no file")
-    # The others unpack without a bound on what comes out.
+    # Other methods cannot be unpacked with a limit on the output.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise Refused(f"holds {name} compressed in an unusual way")
 
 
 def _read_bounded(member: Any, before: int) -> bytes:
-    """What unpacks from a member, counted while it is read: what a header states is not believed."""
+    """Unpack a member, and count its bytes while reading, since headers are not trusted."""
     content: bytes = member.read(MEMBER + 1)
     if len(content) > MEMBER or before + len(content) > WHOLE:
         raise Refused(f"unpacks to more than {MEMBER // MIB} MiB, or {WHOLE // MIB} in all")

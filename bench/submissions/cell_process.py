@@ -1,4 +1,4 @@
-"""One cell in a process of its own, which ends when its time is over, whatever the cell does."""
+"""Runs a cell in a subprocess, which is killed at a time limit."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from leakboard.bench.running import (
 
 
 class NotRun(Exception):
-    """The cell was not run to its end; the message says why."""
+    """The cell did not finish; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is run, and on what.
+    """A cell to run in a subprocess, with its inputs.
 
     Attributes:
         record: the file of the record.
-        shadows: by key, the files of the models that attackers trained for it, which are taken as they are.
-        model: what to load for the model of the cell.
-        threads: of the process; with another number the last digits differ.
+        shadows: record files of its shadow models by key, which are used without running them again.
+        model: name or folder of the cell's model.
+        threads: number of threads, which affects the last digits of results.
     """
 
     key: str
@@ -51,10 +51,10 @@ class Order:
 
 
 def run_in_subprocess(order: Order, minutes: float, reporter: Reporter) -> Record:
-    """The record of the cell, run again.
+    """Run a cell again in a subprocess, and return its record.
 
     Raises:
-        NotRun: it cannot be run here, its process died, or its time is over.
+        NotRun: the cell cannot be run on this machine, its process died, or it exceeded the time limit.
     """
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
@@ -77,7 +77,7 @@ def run_in_subprocess(order: Order, minutes: float, reporter: Reporter) -> Recor
         process.kill()
         process.join()
         ours.close()
-    raise NotRun(f"it was not done after {minutes:g} minutes; give --minutes")
+    raise NotRun(f"it did not finish within {minutes:g} minutes; raise the limit by --minutes")
 
 
 def _work(pipe: Connection, order: Order) -> None:
@@ -91,7 +91,7 @@ def _work(pipe: Connection, order: Order) -> None:
 
 
 def run_order(order: Order, reporter: Reporter) -> Record:
-    """The record of the cell, run again in this process, however long it takes."""
+    """Run a cell again in this process, without a time limit, and return its record."""
     record = from_bytes(order.record, order.key, order.key)
     plan = plan_reproduction(record, order.data, order.device, order.model)
     (target,) = (planned for planned in plan.cells if planned.cell.key == record.key)

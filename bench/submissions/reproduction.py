@@ -1,4 +1,4 @@
-"""What of a submission is here: its tasks, its models and its methods. Nothing that it names is followed."""
+"""Local tasks, models and methods with which cells of a submission can be reproduced."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from leakboard.bench.tasks import GENERATED, Task, data_folder, listing, load_ta
 
 
 class LocalResources:
-    """The data and models of the one who verifies; each is loaded once.
+    """Data and models of the machine that verifies. Each is loaded once.
 
     Args:
         data: folder of datasets.
-        model: where the model of cells lies that have none of the embedded ones.
-        device: on which cells are run again.
+        model: name or folder of the model of cells whose model is not embedded.
+        device: where cells are run again.
     """
 
     def __init__(
@@ -29,10 +29,10 @@ class LocalResources:
         self._models: dict[str, tuple[str, str] | LeakboardError] = {}
 
     def task(self, name: str) -> Task:
-        """A task, from the generators or from the folder of datasets; never from the hub.
+        """A task from the generators or the folder of datasets, never from the hub.
 
         Raises:
-            LeakboardError: it is not here.
+            LeakboardError: the task is not available on this machine.
         """
         if name not in self._tasks:
             try:
@@ -41,7 +41,9 @@ class LocalResources:
                     raise LeakboardError(f"unknown task '{name}'. {did_you_mean(name, known)}")
                 folder = data_folder(self.data)
                 if name not in GENERATED and (folder is None or not (folder / name).is_dir()):
-                    raise LeakboardError(f"its data '{name}' are not here; give --data DIR")
+                    raise LeakboardError(
+                        f"its data '{name}' are not on this machine; give --data DIR"
+                    )
                 self._tasks[name] = load_task(name, self.data)
             except LeakboardError as error:
                 self._tasks[name] = error
@@ -51,19 +53,19 @@ class LocalResources:
         return found
 
     def where(self, model: str) -> str:
-        """What to load for a model of that name.
+        """Name or folder from which a model is loaded.
 
         Raises:
-            LeakboardError: it is somewhere else.
+            LeakboardError: the model is not on this machine.
         """
         if model in EMBEDDED:
             return model
         if self.model is None:
-            raise LeakboardError(f"its model '{model}' is somewhere else; give --model FOLDER")
+            raise LeakboardError(f"its model '{model}' is not on this machine; give --model FOLDER")
         return self.model
 
     def _model(self, name: str) -> tuple[str, str]:
-        """Name and hash of the model that is taken for one of that name."""
+        """Name and hash of the local model for a model name."""
         if name not in self._models:
             try:
                 loaded = load_backbone(self.where(name))
@@ -76,7 +78,7 @@ class LocalResources:
         return found
 
     def obstacle(self, record: Record) -> str | None:
-        """Why the cell of a record cannot be run again here, or None."""
+        """The reason why the cell of a record cannot be run again on this machine, or None."""
         cell = record.cell
         try:
             for params in (cell.defense.params, *(leak.attack.params for leak in record.leaks)):
@@ -87,31 +89,31 @@ class LocalResources:
             check_unchanged(record, cell.model_copy(update={"data_hash": task.hash}))
             name, hashed = self._model(cell.model)
             check_unchanged(record, cell.model_copy(update={"model": name, "model_hash": hashed}))
-        except Exception as error:  # whatever the validators of a method raise
-            # Cells of one method have the same reason, but for their keys.
+        except Exception as error:  # validators of methods may raise anything
+            # Without keys, cells of one method have the same reason and are counted together.
             told = str(error).replace(f"record {record.key} ", "it ").splitlines()
             return plain(" ".join(line.strip() for line in told))
         return None
 
 
 def local_method(here: LocalResources, record: Record) -> tuple[Any, Task] | None:
-    """The defense and the task of a record, by which attacks are paired; None where one is not known."""
+    """The defense and the task of a record, by which attacks are paired; None if one is not available."""
     spec = record.cell.defense
     try:
         return registry.defense(spec.name)(**spec.params), here.task(record.cell.task)
-    except Exception:  # whatever its validators raise
+    except Exception:  # validators may raise anything
         return None
 
 
 def _no_paths(params: Any) -> None:
-    """A parameter may name a file that a method opens; those of strangers are not followed."""
+    """Raise LeakboardError for parameters that name files, since methods might open them."""
     values = params.values() if isinstance(params, dict) else params
     for value in values:
         if isinstance(value, dict | list):
             _no_paths(value)
         elif isinstance(value, str) and _is_path(value):
             raise LeakboardError(
-                f"its parameter '{plain(value, 80)}' is a path, which is not followed"
+                f"its parameter '{plain(value, 80)}' is a path; paths in submissions are not opened"
             )
 
 

@@ -1,7 +1,7 @@
-"""Runs cells of a submission once more, where the method and the data are here, and compares.
+"""Runs cells of a submission again, if their method and data are available, and compares the records.
 
-Which cells these are is drawn by a seed of the one who verifies together with the records, so that
-nobody who sends records can know it. Defended cells come first: of them something is claimed.
+The cells are drawn by a seed of the verifier together with the records, so that submitters cannot predict them.
+Defended cells come first, since claims are about them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_REASONS = 50
 
 
 class Reruns:
-    """Runs `count` cells of a submission again, each for at most so many minutes."""
+    """Runs `count` cells of a submission again, each with a time limit in minutes."""
 
     def __init__(
         self, count: int, seed: int, reporter: Reporter, here: LocalResources, minutes: float = 60.0
@@ -34,7 +34,7 @@ class Reruns:
     def __call__(
         self, submission: Submission, records: Sequence[Record]
     ) -> Iterator[tuple[Outcome, str] | Verified]:
-        """An outcome and what there is to say for each cell that was run, and why others were not."""
+        """Yield an outcome with a message for each cell, and reasons why others were not run."""
         order, left = self._possible(records)
         drawn = rerun_order(order, submission.manifest.content, self.seed)[: self.count]
         repeated: list[Record] = []
@@ -65,11 +65,11 @@ class Reruns:
         )
 
     def _possible(self, records: Sequence[Record]) -> tuple[list[Record], Counter[str]]:
-        """The cells that can be run here, and why the others cannot, with their number."""
+        """The cells that can be run on this machine, and the number of others by reason."""
         found, left = list[Record](), Counter[str]()
         for record in records:
             if record.cell.shadow is not None:
-                left["models that attackers trained themselves are taken as they are"] += 1
+                left["shadow models are not run again"] += 1
             elif record.status == "ok":
                 why = self.here.obstacle(record)
                 if why is None:
@@ -87,8 +87,8 @@ class Reruns:
     ) -> Iterator[tuple[Outcome, str]]:
         yield (
             "note",
-            f"{len(repeated)} of {self.count} cells came out again; {len(drawn)} were drawn by "
-            f"--seed {self.seed}, defended ones first, of {len(order)} that can be run here",
+            f"{len(repeated)} of {self.count} cells were reproduced; {len(drawn)} were drawn by "
+            f"--seed {self.seed}, defended ones first, of {len(order)} that can be run on this machine",
         )
         for why, number in left.most_common():
             yield "note", f"not run again: {number} cells: {why}"
@@ -112,10 +112,10 @@ class Reruns:
 
 
 def rerun_order(records: Sequence[Record], content: str, seed: int) -> list[Record]:
-    """The records in the order in which they are run again: defended ones first, else at random.
+    """Records in the order in which they are run again: random, but defended cells first.
 
     Args:
-        content: a hash of all records that were sent.
+        content: a hash of all submitted records.
     """
     order = sorted(records, key=lambda record: record.key)
     random.Random(f"{seed} {content}").shuffle(order)

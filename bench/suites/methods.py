@@ -1,8 +1,7 @@
-"""Lists of methods as suites write them: names, parameters with grids, classes, configured methods.
+"""Lists of methods in suites: names, parameters with grids, classes, and configured methods.
 
-A defense may have its own settings of training beside its name, as a grid, too.
-`attacks: all` stands for every attack but those that declare themselves costly; such a one is
-named explicitly, in a list.
+A defense may have its own training settings next to its name, also as a grid. `attacks: all` means every attack
+except the costly ones, which must be named explicitly.
 """
 
 from __future__ import annotations
@@ -22,19 +21,18 @@ from leakboard.bench.suites.yaml_nodes import parse_nodes
 
 ALL = "all"
 MOST_SETTINGS = 1000
-"""Of all methods of a list together; a paper's grid is hundreds of cells."""
+"""Maximum number of settings of all methods in a list; the grid of a paper has hundreds."""
 Kind = Literal["attack", "defense"]
 M = TypeVar("M", bound=Method)
 
 
 def methods_named(kind: Kind, words: Sequence[Any]) -> tuple[Any, ...]:
-    """Methods as the command line gives them, each written as in a suite: `sap`, `sap: {eta: 75}`.
+    """Methods given on the command line, written as in a suite: `sap`, `sap: {eta: 75}`.
 
-    From Python they may be what a suite from a dict may hold. None at all mean all attacks but the
-    costly ones.
+    From Python, all entries of a suite dict are accepted. An empty list means all attacks except the costly ones.
 
     Raises:
-        LeakboardError: not YAML, or mistakes as in a suite.
+        LeakboardError: invalid YAML, or errors as in a suite.
     """
     page, entries = SuiteReader(), []
     for i, word in enumerate(words):
@@ -55,9 +53,9 @@ def methods_named(kind: Kind, words: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def expand_all(entries: Sequence[Any]) -> Sequence[Any]:
-    """The word `all` as what it means: every attack but those beside it, and but the costly ones.
+    """Replace the entry `all` by every attack that is not listed and not costly.
 
-    The other entries keep their places, by which mistakes are found in the file.
+    Other entries keep their positions, by which errors are located in the file.
     """
     words = [i for i, entry in enumerate(entries) if isinstance(entry, str) and entry == ALL]
     if not words:
@@ -75,12 +73,12 @@ def _names(entry: Any) -> Sequence[Any]:
 
 
 def _cheap() -> list[str]:
-    """Every attack but the costly ones, which a suite must name."""
+    """Names of all attacks except the costly ones."""
     return [name for name, attack in registry.attacks().items() if not attack.costly]
 
 
 def parse_methods(page: SuiteReader, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
-    """The attacks or the rows of a list, grids unfolded; mistakes are noted on the page."""
+    """The attacks or rows of a list, with grids unfolded; errors are added to the reader."""
     known: Mapping[str, type[Method]]
     known = registry.attacks() if kind == "attack" else registry.defenses()
     base: type[Method] = Attack if kind == "attack" else Defense
@@ -102,7 +100,7 @@ def parse_methods(page: SuiteReader, kind: Kind, entries: Sequence[Any]) -> tupl
             twin = next((m for m in found if m.name == method.name and type(m) is not own), None)
             told = method.model_dump_json() + (train.model_dump_json() if train else "")
             if (other or own) is not own or twin is not None:
-                # Records know methods by their names alone.
+                # Records identify methods by name only.
                 page.complain(loc, f"another {kind} is named '{method.name}', too; rename yours")
             elif (own, told) in settings:
                 page.complain(loc, f"'{method}' is listed twice")
@@ -115,7 +113,7 @@ def parse_methods(page: SuiteReader, kind: Kind, entries: Sequence[Any]) -> tupl
 
 
 def _split_row(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
-    """An entry without what stands beside the name of a defense, and that."""
+    """Split an entry into the method and the keys `train` and `trials` of a defense."""
     if isinstance(entry, SuiteRow):
         return entry.defense, {"train": entry.train, "trials": entry.trials}
     if kind == "attack" or not isinstance(entry, dict) or len(entry) < 2:
@@ -125,7 +123,7 @@ def _split_row(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
 
 
 def _trainings(page: SuiteReader, given: Any, loc: Loc) -> list[TrainSettings | None]:
-    """What a row sets of its training: one for each combination of the listed values."""
+    """Training settings of a row, one for each combination of listed values."""
     if given is None or isinstance(given, TrainSettings):
         return [given]
     if not isinstance(given, Mapping) or not given:
@@ -148,10 +146,10 @@ def _keys(page: SuiteReader, given: Any, loc: Loc) -> tuple[str, ...]:
 
 
 def unfold(given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A grid of settings: one for each combination of the listed values, in the written order.
+    """Unfold a grid: one dict for each combination of listed values, in order.
 
     Raises:
-        ValueError: a key has no value, or there are too many combinations.
+        ValueError: a key has no values, or there are too many combinations.
     """
     axes = {key: each if isinstance(each, list | tuple) else [each] for key, each in given.items()}
     size = prod(map(len, axes.values()))
@@ -170,7 +168,7 @@ def _methods(
     entry: Any,
     loc: Loc,
 ) -> Iterator[M]:
-    """What one entry of a list stands for."""
+    """The methods of one entry of a list."""
     match entry:
         case Method():
             if isinstance(entry, base):
@@ -206,7 +204,7 @@ def _methods(
 
 
 def _grid(page: SuiteReader, cls: type[M], params: Any, loc: Loc) -> Iterator[M]:
-    """One method for each combination of the listed values, in the written order."""
+    """One method for each combination of listed values, in order."""
     params = {} if params is None else params
     if not isinstance(params, dict):
         page.complain(

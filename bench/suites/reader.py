@@ -1,4 +1,4 @@
-"""A suite that is being read: where every value stands, and what is wrong with it."""
+"""Reader of suites, which keeps the location of every value and collects all errors."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ from leakboard.bench.suites.yaml_nodes import fault, read_nodes, scalar
 
 M = TypeVar("M", bound=BaseModel)
 Loc = tuple[str | int, ...]
-"""The way to a value: keys of mappings and places in lists."""
+"""Location of a value: keys of mappings and indices of lists."""
 DEEPEST, MOST_VALUES, MOST_TOLD = 10, 10_000, 50
-"""Levels of nesting, since a list that holds itself by an alias has no bottom; values; and mistakes
-that are told."""
+"""Maximum levels of nesting (a list may contain itself by an alias), values, and reported errors."""
 PLAIN_TAGS = [f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")]
 EXPECTED = {
     "bool_parsing": "be true or false",
@@ -40,27 +39,27 @@ EXPECTED = {
     "string_too_long": "be shorter",
     "string_type": "be text",
 }
-"""pydantic's kinds of errors in our words; its own words serve for the rest."""
+"""Messages for pydantic's error types; other types keep pydantic's message."""
 
 
 @dataclass
 class SuiteReader:
-    """A suite that is being read: where everything stands, and what is wrong with it.
+    """Values, locations and errors of a suite that is being read.
 
     Attributes:
-        source: what mistakes begin with: a file, or the argument of a function, if anything.
-        lines: the line of every value; of a suite from Python its number in the order of reading.
-        numbered: lines are those of a file, and mistakes name them.
-        values: how many were read.
-        spoiled: where values stand that were left out.
+        source: prefix of error messages: a file, or the name of an argument, or empty.
+        lines: the line of every value; for a suite from Python, its position in reading order.
+        numbered: whether lines are those of a file and are part of messages.
+        values: number of values read.
+        spoiled: locations of invalid values, which were left out.
     """
 
     source: str = ""
     lines: dict[Loc, int] = field(default_factory=dict)
     parts: Mapping[str | int, type[BaseModel]] = field(default_factory=dict)
-    """Models below a key, in which the nearest name of an unknown key is looked for."""
+    """Models of the keys, in which similar names of unknown keys are searched."""
     mistakes: dict[str, int] = field(default_factory=dict)
-    """Each in words, and its line."""
+    """Error messages with their lines."""
     numbered: bool = False
     values: int = 0
     spoiled: set[Loc] = field(default_factory=set)
@@ -76,12 +75,12 @@ class SuiteReader:
         self.mistakes.setdefault(f"{place}{key}: {what}" if key else f"{place}{what}", line)
 
     def spoil(self, loc: Loc, what: str) -> None:
-        """Notes what is wrong with a value that is left out; nothing more is said of it."""
+        """Add an error about a value that is left out; later errors about it are suppressed."""
         self.complain(loc, what)
         self.spoiled.add(loc)
 
     def known(self, loc: Loc) -> Loc:
-        """The part of a location that stands in the file: no union tags, no implied lists."""
+        """The part of a pydantic location that exists in the file, without union tags and implied lists."""
         at: Loc = ()
         for step in loc:
             if (*at, step) in self.lines:
@@ -89,7 +88,7 @@ class SuiteReader:
         return at
 
     def read(self, path: Path) -> dict[str, Any]:
-        """The file as plain values.
+        """Read a file as plain values.
 
         Raises:
             LeakboardError: it cannot be read, is not YAML, or is not a mapping.
@@ -108,7 +107,7 @@ class SuiteReader:
         return found
 
     def plain(self, node: yaml.Node, loc: Loc) -> Any:
-        """A node as a plain value; notes the line of everything in it."""
+        """Convert a node to a plain value, and store the line of every value in it."""
         line = node.start_mark.line + 1
         self.lines.setdefault(loc, line)
         self._count(loc)
@@ -137,7 +136,7 @@ class SuiteReader:
         return None
 
     def _count(self, loc: Loc) -> None:
-        """Counts the values; aliases make millions of them from a few lines."""
+        """Count a value, since aliases can create millions from a few lines."""
         self.values += 1
         if self.values > MOST_VALUES:
             self.complain(
@@ -146,7 +145,7 @@ class SuiteReader:
             self.approve()
 
     def taken(self, value: Any, loc: Loc) -> Any:
-        """A value from Python as a file would hold it, arrays as lists; notes where everything stands."""
+        """Convert a value from Python as in a file, with arrays as lists, and store all locations."""
         self.lines.setdefault(loc, len(self.lines))
         self._count(loc)
         if hasattr(value, "tolist"):
@@ -184,10 +183,10 @@ class SuiteReader:
         return found
 
     def built(self, cls: type[M], given: Mapping[str, Any]) -> M:
-        """The validated model.
+        """Validate a model.
 
         Raises:
-            LeakboardError: all mistakes noted so far, and those of the values given here.
+            LeakboardError: all errors so far, including those of these values.
         """
         model = self.build(cls, given)
         self.approve()
@@ -195,7 +194,7 @@ class SuiteReader:
         return model
 
     def approve(self) -> None:
-        """Raises LeakboardError where mistakes were noted."""
+        """Raise LeakboardError with all errors, if there are any."""
         if self.mistakes:
             told = sorted(self.mistakes, key=self.mistakes.__getitem__)
             more = [f"and {len(told) - MOST_TOLD} more mistakes"] if len(told) > MOST_TOLD else []
@@ -208,10 +207,10 @@ class SuiteReader:
         loc: Loc = (),
         chosen: Mapping[str | int, int] = MappingProxyType({}),
     ) -> M | None:
-        """The validated model, or None after noting what is wrong with it.
+        """Validate a model; returns None and adds the errors if it is invalid.
 
         Args:
-            chosen: the place in its list from which each value was taken.
+            chosen: by key, the index in its list from which the value was taken.
         """
         try:
             return cls.model_validate(given)
@@ -239,14 +238,14 @@ class SuiteReader:
                     continue
                 deeper.append((*above, error["loc"][-1]))
             for at, errors in wrong.items():
-                # Of a union's alternatives the one that was meant is the one that went further.
+                # Among alternatives of a union, the one with the deepest error was meant.
                 if not any(other[: len(at)] == at != other for other in [*wrong, *deeper]):
                     self.complain(at, _expected(errors))
         return None
 
 
 def _expected(errors: Sequence[ErrorDetails]) -> str:
-    """What pydantic says about one value; several errors are the alternatives of a union."""
+    """Message for pydantic's errors about one value; several errors are alternatives of a union."""
     custom = [str(e["ctx"]["error"]) for e in errors if "error" in e.get("ctx", {})]
     if custom:
         return "; ".join(dict.fromkeys(custom))

@@ -1,4 +1,4 @@
-"""Suites: a YAML file or a dict says what is run. All mistakes are reported at once, with their places."""
+"""Suites: what to run, from a YAML file or a dict. All errors are reported together, with their locations."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _unfold(value: Any) -> Any:
 
 
 def _split_plants(value: Any) -> Any:
-    """What is planted in each model: canaries of one multiplicity, since those of another teach it, too."""
+    """Split canaries by number of copies, since each model gets canaries of one multiplicity only."""
     if value is None:
         return ()
     if not isinstance(value, Mapping):
@@ -67,7 +67,7 @@ def _split_plants(value: Any) -> Any:
         return [value]
     copies = tuple(_as_list(value.get("copies", Plant.model_fields["copies"].default)))
     if not all(isinstance(number, int) for number in copies):
-        return [value]  # the settings of planting say what they have to be
+        return [value]  # validation reports the error
     _distinct(copies)
     return [{**value, "copies": number} for number in copies]
 
@@ -84,9 +84,9 @@ AnyTask = Annotated[
 ]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 MOST_CELLS = 5_000
-"""Of one suite; a thousand are laid out in a second."""
+"""Maximum number of cells of a suite; planning a thousand takes a second."""
 SELECTED_ON = (HELD_OUT, "train")
-"""Splits that hold the examples by which `leakboard tune` chooses."""
+"""Splits with examples on which `leakboard tune` selects settings."""
 NOT_REPORTED = (
     "what was selected on must not be reported. Write `evaluate: test`, or `evaluate: dev` where a task has "
     "no labelled test"
@@ -100,17 +100,17 @@ class _Part(BaseModel):
 
 
 class Printed(_Part):
-    """The published numbers to lay beside ours."""
+    """Published numbers that the suite reproduces."""
 
     paper: str
     artefact: OneOrMore[str]
     """Tables, figures or sections, as `leaderboards/tables/printed.csv` names them."""
     model: str | None = None
-    """Only the numbers of this model."""
+    """Restrict to the numbers of this model."""
     task: dict[str, str] = {}
-    """What the paper calls a task of the suite, where the names differ."""
+    """Names of tasks in the paper, if they differ from those of the suite."""
     note: str = ""
-    """What else differs between its numbers and ours; figures print it."""
+    """Other differences between its numbers and ours; printed in figures."""
 
 
 PARTS: dict[str | int, type[BaseModel]] = {
@@ -183,11 +183,11 @@ class Suite(_Part):
 
     @property
     def base(self) -> Path:
-        """The folder of the file, where relative paths in it start; it decides no result."""
+        """Folder to which relative paths in the suite refer; it does not affect results."""
         return self._base
 
     def apart(self, settings: TrainSettings, plant: Plant | None = None) -> dict[str, Any]:
-        """What tells one of its settings of training from the others, such as the precision; the copies, too."""
+        """Training settings, and copies of canaries, in which one of the suite's settings differs from the others."""
         told = {
             name: getattr(settings, name)
             for name in TrainSettings.model_fields
@@ -204,10 +204,10 @@ class Suite(_Part):
         limit: int | None = None,
         evaluate: str | None = None,
     ) -> Suite:
-        """This suite with some values replaced, each by one or a list; None keeps a value.
+        """This suite with some values replaced, each by one value or a list; None keeps a value.
 
         Raises:
-            LeakboardError: a value that a suite file could not hold either.
+            LeakboardError: a value is not valid in a suite.
         """
         given = {"task": task, "model": model, "seeds": seeds, "limit": limit}
         given |= {"evaluate": evaluate}
@@ -224,14 +224,13 @@ def suite_names() -> list[str]:
 
 
 def load_suite(given: str | Path | Mapping[str, Any] | Suite) -> Suite:
-    """A suite by the name of a built-in one, by the path of its file, or from a dict.
+    """Load a suite by the name of a built-in one, by the path of its file, or from a dict.
 
-    A path ends in .yaml or .yml. A dict holds what a file would; its defenses and attacks may also be
-    classes and configured methods, of wherever they come from. Relative paths in a dict start at the
-    current folder.
+    A path ends in .yaml or .yml. A dict has the keys of a file; its defenses and attacks may also be classes and
+    configured methods. Relative paths in a dict refer to the current folder.
 
     Raises:
-        LeakboardError: no such suite, or its mistakes, one on each line.
+        LeakboardError: no such suite, or its errors, one per line.
     """
     if isinstance(given, Suite):
         return given

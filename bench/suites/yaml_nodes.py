@@ -1,4 +1,4 @@
-"""YAML as a tree of nodes: bounded, and with one kind of error, which names the line."""
+"""YAML as a tree of nodes, with limits on size and errors that name the line."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import yaml
 from leakboard.bench.contracts import LeakboardError, place, plain, visible
 
 MOST_BYTES = 2**18
-"""Of a file; YAML takes seconds for a megabyte."""
+"""Maximum size of a file; parsing YAML takes seconds per megabyte."""
 LONGEST = 10_000
-"""Characters of one value."""
+"""Maximum characters of one value."""
 
 
 def read_nodes(path: Path) -> yaml.Node | None:
-    """The root of a file, or None of an empty one.
+    """The root node of a file, or None if it is empty.
 
     Raises:
         LeakboardError: it cannot be read, or is not YAML.
@@ -24,7 +24,7 @@ def read_nodes(path: Path) -> yaml.Node | None:
     path = place(path)
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
-            raise LeakboardError(f"{path}: is no regular file")  # a pipe would be waited for
+            raise LeakboardError(f"{path}: is no regular file")  # reading a pipe could block
         with path.open("rb") as file:
             raw = file.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
@@ -42,7 +42,7 @@ def read_nodes(path: Path) -> yaml.Node | None:
 
 
 def parse_nodes(text: str, where: str) -> yaml.Node | None:
-    """The root of a text, or None of an empty one.
+    """The root node of a text, or None if it is empty.
 
     Args:
         where: the file, for messages.
@@ -63,13 +63,13 @@ def parse_nodes(text: str, where: str) -> yaml.Node | None:
         raise LeakboardError(f"{where}:{line}: not valid YAML: {e.reason}") from e
     except RecursionError as e:
         raise LeakboardError(f"{where}:1: is nested too deeply to be read") from e
-    except (ValueError, OverflowError) as e:  # an escaped character or a version beyond all numbers
+    except (ValueError, OverflowError) as e:  # numbers out of range in an escape or a version
         raise LeakboardError(f"{where}:1: not valid YAML: {plain(e)}") from e
     return root
 
 
 def fault(text: str) -> str | None:
-    """Why a value or a key of a suite cannot be taken as it is, or None."""
+    """The reason why a value or a key of a suite is invalid, or None."""
     if len(text) > LONGEST:
         return f"is longer than {LONGEST:,} characters"
     try:
@@ -80,9 +80,9 @@ def fault(text: str) -> str | None:
 
 
 def scalar(text: str) -> str | int | float | None:
-    """An unquoted YAML value. Unlike in YAML 1.1, 1e-3 is a number, and no and on are words.
+    """Parse an unquoted YAML value. Unlike in YAML 1.1, 1e-3 is a number, and `no` and `on` are strings.
 
-    So are true and false: a yes-or-no field reads them from the words, and a number refuses them.
+    `true` and `false` are strings, too: boolean fields parse them, and numeric fields reject them.
 
     Raises:
         ValueError: a whole number of more than 64 bits.

@@ -13,22 +13,22 @@ from leakboard.bench.tasks.assemble import Attribute, Layout
 
 @dataclass(frozen=True)
 class Hub:
-    """Where a dataset stands on the Hugging Face hub and how it maps to the folder's files."""
+    """Location of a dataset on the Hugging Face hub, and its mapping to files of a folder."""
 
     repo: str
     splits: dict[str, str]
     """Our split → the hub's."""
     columns: dict[str, str]
-    """Our column → the hub's; a dot enters a nested record."""
+    """Our column → the hub's; a dot denotes a field of a nested record."""
     config: str | None = None
     revision: str | None = None
     file: str | None = None
-    """The one file to take from a repository that holds several."""
+    """The file to use from a repository with several files."""
     labels: tuple[str, ...] = ()
-    """Our names of the hub's class numbers, by number; empty where the hub has names."""
+    """Names of the hub's class numbers; empty if the hub has names."""
     split_by: str = "text"
     tenths: dict[int, str] = field(default_factory=dict)
-    """Tenths of the hub's train, by the hash of `split_by`, that become other splits."""
+    """Tenths of the hub's train split, by the hash of `split_by`, that become other splits."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,17 @@ class Entry:
     description: str
     layout: Layout
     hub: Hub | None = None
-    """None: no faithful copy is on the hub, so a folder must hold it."""
+    """None if the hub has no faithful copy, so a folder is needed."""
     files: dict[str, str] = field(default_factory=dict)
-    """Our split → the folder's file, where they are not named alike."""
+    """Our split → the folder's file, if the names differ."""
     origin: str = ""
-    """Where its files are, if not on the hub."""
+    """Where its files can be obtained, if not on the hub."""
     shares: str = ""
-    """The task in whose folder its files stand, where that is another."""
+    """The task whose folder holds its files, if it is another one."""
 
     @property
     def folder(self) -> str:
-        """The name of the folder that holds it."""
+        """Name of its folder."""
         return self.shares or self.name
 
 
@@ -288,10 +288,10 @@ def listing() -> list[Listing]:
 
 
 def known_task(name: str) -> str:
-    """The name itself.
+    """Return the name of a known task.
 
     Raises:
-        ValueError: no task is known by it; the message gives the nearest name.
+        ValueError: the name is unknown; the message suggests a similar one.
     """
     names = [task.name for task in listing()]
     if name not in names:
@@ -300,11 +300,11 @@ def known_task(name: str) -> str:
 
 
 TASK_ITSELF = "own"
-"""In the place of a task's name: the public text that comes with the task itself."""
+"""In place of a task name: the public text of the same task."""
 PublicText = Annotated[
     str, AfterValidator(lambda name: name if name == TASK_ITSELF else known_task(name))
 ]
-"""Whose split `auxiliary` an attack takes for its public text: that of the task, or of another."""
+"""The task whose split `auxiliary` an attack uses as public text."""
 
 
 def _listing(entry: Entry) -> Listing:

@@ -1,4 +1,4 @@
-"""Datasets from the Hugging Face hub, brought into the form of the folder's files."""
+"""Datasets from the Hugging Face hub, converted to the format of dataset folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REMEDY = "put its files into a folder DIR/{name} and name it with --data DIR or 
 
 
 def load_hub(entry: Entry) -> Task:
-    """Downloads a dataset, or takes it from the hub's cache; code from the hub is never run.
+    """Download a dataset, or load it from the hub's cache. Code from the hub is never run.
 
     Raises:
         MissingExtra: the package `datasets` is not installed.
@@ -51,7 +51,7 @@ def load_hub(entry: Entry) -> Task:
 
 
 def to_table(data: Any, hub: Hub, where: str) -> Table:
-    """Our columns of one split of the hub. Rows without a text are left out.
+    """Our columns of a split of the hub, without rows that have no text.
 
     Args:
         data: a `datasets.Dataset`, or anything with `column_names` and columns by name.
@@ -75,7 +75,7 @@ def to_table(data: Any, hub: Hub, where: str) -> Table:
 
 def _nested(value: Any, path: list[str], where: str) -> Any:
     for key in path:
-        # Some versions of a dataset hold the nested record as JSON text.
+        # Some versions of a dataset store the nested record as JSON text.
         try:
             record = json.loads(value) if isinstance(value, str) else value
         except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""A task from the user's own file."""
+"""Tasks from users' files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from leakboard.bench.tasks.table import SUFFIXES, Table, find, read_table
 from leakboard.bench.tasks.task import Task
 
 TENTHS = {0: "test", 1: "dev"}
-"""A single file is cut 80/10/10 by the hash of the text, so that equal texts stay together."""
+"""Splits of a single file: 80/10/10 by the hash of the text, so that equal texts stay together."""
 
 
 class SplitFiles(BaseModel):
@@ -30,12 +30,12 @@ class SplitFiles(BaseModel):
 
 
 class UserTask(BaseModel):
-    """A task that a suite describes: where the file is and which column is what."""
+    """A task that a suite describes by its file and columns."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
-    """Letters, digits, '_', '.' and '-'; not the name of a known task."""
+    """Name: letters, digits, '_', '.' and '-'; not the name of a known task."""
     path: Path | SplitFiles
     """A .tsv (no quoting), .csv or .parquet file, or a .txt with a text on each line, which is cut
     80/10/10; a folder with files named train, dev and, if there are any, test and auxiliary; or a
@@ -45,12 +45,11 @@ class UserTask(BaseModel):
     text2: str | None = None
     """Column of the second text of a pair."""
     label: str | None = "label"
-    """Column of the label. With null, or where a file holds the text alone, the task is one of
-    language modelling."""
+    """Column of the label. With null, or if a file has only texts, the task is language modelling."""
     attributes: tuple[str, ...] = ()
-    """Columns of private attributes of the author: few values each, empty where unknown."""
+    """Columns of private attributes of the author: few values each, empty if unknown."""
     author: str | None = None
-    """Column that says who wrote each text, for `plant: {per_author: …}`."""
+    """Column that identifies the author of each text, for `plant: {per_author: …}`."""
 
     @field_validator("name")
     @classmethod
@@ -60,10 +59,10 @@ class UserTask(BaseModel):
         return name
 
     def layout(self, train: Table) -> Layout:
-        """Which column is what.
+        """The columns of the task.
 
         Raises:
-            LeakboardError: a column of labels is expected, and there is none.
+            LeakboardError: the column of labels is missing.
         """
         label = self.label
         if list(train.columns) == [self.text] and "label" not in self.model_fields_set:
@@ -78,7 +77,7 @@ class UserTask(BaseModel):
 
 
 def load_user_task(task: UserTask, base: Path) -> Task:
-    """Reads the task's files; relative paths start at `base`.
+    """Load the task's files; relative paths refer to `base`.
 
     Raises:
         LeakboardError: a file or column is missing or wrong, or a single file is too small to cut.
@@ -95,10 +94,10 @@ def load_user_task(task: UserTask, base: Path) -> Task:
 
 
 def read_folder(folder: Path, names: Mapping[str, str] | None = None) -> dict[str, Table]:
-    """The tables of a folder with files named after the splits; test and auxiliary may be absent.
+    """The tables of a folder with one file per split; test and auxiliary are optional.
 
     Args:
-        names: split → name of its file, where that is another one; then there are these splits only.
+        names: split → name of its file, if they differ; only these splits are read then.
 
     Raises:
         LeakboardError: the folder, train or dev is missing, or a file is wrong.
