@@ -127,7 +127,7 @@ def test_a_worker_whose_run_was_killed_ends_without_a_record_of_that(tmp_path):
 
 def test_a_worker_with_other_data_is_refused_by_what_differs(tmp_path, monkeypatch):
     plan = make(Frozen(), attacks=(Prior(),), **QUICK)
-    monkeypatch.setattr("leakboard.bench.running.engine.keys_of", lambda _: ("another",))
+    monkeypatch.setattr("leakboard.bench.running.engine.cell_keys", lambda _: ("another",))
     with pytest.raises(LeakboardError, match=r"other cells than this run.*the methods"):
         Engine(workers=2).run(plan, Store(tmp_path), Reporter())
 
