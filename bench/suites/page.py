@@ -258,4 +258,6 @@ def _expected(errors: Sequence[ErrorDetails]) -> str:
 
 
 def shown(value: Any) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     return "null" if value is None else plain(reprlib.repr(value))
