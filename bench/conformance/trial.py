@@ -32,7 +32,7 @@ from leakboard.bench.contracts import (
     TrainSettings,
     Transcript,
 )
-from leakboard.bench.exchange import PLAIN, Payload, Released, Tuned, Wire, restored
+from leakboard.bench.exchange import PLAIN, Payload, Released, Tuned, Wire, restore
 from leakboard.bench.methods import Attack, Defense, Method, Silent, registry
 from leakboard.bench.running import (
     CellContext,
@@ -216,7 +216,7 @@ class Trial:
         scene = self.scene()
         network = scene.session(Deafened(frozenset(Channel), {})).trainee()
         released = [m for m in trained.transcript.messages if m.channel == Channel.MODEL]
-        network = restored(network, torch.from_numpy(released[-1].values[0].copy()))
+        network = restore(network, torch.from_numpy(released[-1].values[0].copy()))
         evaluated = scene.cell.evaluate
         return Released(network).predict(self.inputs.tokens[evaluated], evaluated)
 

@@ -11,7 +11,7 @@ from cells import load_tiny
 from released import TEXTS, plan_of
 
 from leakboard.bench.defending import private
-from leakboard.bench.exchange import released
+from leakboard.bench.exchange import model_release
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.running.cell_context import context_of
 from leakboard.bench.tasks.spans import Span
@@ -87,7 +87,7 @@ def trainings_of(defense, task: Task = TEXTS, noise_for=noise, **settings):
     scene = context_of(plan, plan.cells[0])
     session = scene.session(Wire(defense.sends, scene.inputs.recorded))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(released, "train", train)
+        patch.setattr(model_release, "train", train)
         for module in ("leakboard.bench.defending.private_training", "leakboard.defenses.jft"):
             patch.setattr(f"{module}.sgd", sgd)
         patch.setattr(private, "spent", spent)

@@ -190,7 +190,7 @@ def test_what_attacks_could_not_read_is_not_written(tiny, tmp_path, mistake):
 
 
 def test_a_folder_with_a_transcript_is_not_overwritten(folder, sent, tiny):
-    with pytest.raises(LeakboardError, match="already holds a transcript"):
+    with pytest.raises(LeakboardError, match="already contains a transcript"):
         write_transcript(sent["p3eft"], folder, tiny, 0, 2)
 
 

@@ -164,7 +164,7 @@ def test_parts_of_a_plan_are_all_of_it_and_keep_shadow_models_with_their_target(
     ("given", "message"),
     [
         ({"workers": 0}, "from 1 on"),
-        ({"workers": 2, "ray": "auto"}, "leave --workers out"),
+        ({"workers": 2, "ray": "auto"}, "omit --workers"),
         ({"gpu_memory": 8.0}, "goes with --ray"),
         ({"shard": (3, 2)}, "got 3/2"),
     ],
