@@ -17,7 +17,6 @@ from .model_release import losses as losses
 from .model_release import restore as restore
 from .model_release import vector_of as vector_of
 from .predictor import Predictor as Predictor
-from .predictor import Tuned as Tuned
 from .server import Call as Call
 from .server import Server as Server
 from .session import Session as Session
@@ -25,6 +24,7 @@ from .training import Diverged as Diverged
 from .training import Loop as Loop
 from .transcripts import read_transcript as read_transcript
 from .transcripts import write_transcript as write_transcript
+from .tuned_model import Tuned as Tuned
 from .wire import MEMORY as MEMORY
 from .wire import PLAIN as PLAIN
 from .wire import Payload as Payload

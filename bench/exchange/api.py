@@ -19,9 +19,10 @@ from torch.nn.functional import cross_entropy
 from leakboard.bench.backbones import Tokens, random_state
 from leakboard.bench.contracts import Channel, Envelope, Head, LeakboardError
 from leakboard.bench.exchange.language import NextTokens, OutputLayer
-from leakboard.bench.exchange.predictor import Predictor, Tuned
+from leakboard.bench.exchange.predictor import Predictor
 from leakboard.bench.exchange.server import Adapter, Call, Server
 from leakboard.bench.exchange.session import Session
+from leakboard.bench.exchange.tuned_model import Tuned
 
 CHANNELS = frozenset(
     {

@@ -27,8 +27,8 @@ from leakboard.bench.backbones import (
     readings,
 )
 from leakboard.bench.contracts import Channel, Envelope, Head
-from leakboard.bench.exchange.predictor import Tuned
 from leakboard.bench.exchange.session import Session
+from leakboard.bench.exchange.tuned_model import Tuned
 
 BATCH = 32
 """Texts that are predicted in one batch."""

@@ -17,8 +17,9 @@ from leakboard.bench.backbones import (
     chunks,
     per_token,
 )
-from leakboard.bench.exchange.predictor import Predictor, Tuned
+from leakboard.bench.exchange.predictor import Predictor
 from leakboard.bench.exchange.session import Session
+from leakboard.bench.exchange.tuned_model import Tuned
 
 Trainee = Network | LanguageModel
 

@@ -163,9 +163,9 @@ def test_parts_of_a_plan_are_all_of_it_and_keep_shadow_models_with_their_target(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"workers": 0}, "from 1 on"),
+        ({"workers": 0}, "of at least 1"),
         ({"workers": 2, "ray": "auto"}, "omit --workers"),
-        ({"gpu_memory": 8.0}, "goes with --ray"),
+        ({"gpu_memory": 8.0}, "and needs --ray"),
         ({"shard": (3, 2)}, "got 3/2"),
     ],
 )
