@@ -1,6 +1,6 @@
 """Base classes of defenses and attacks, the knowledge of attacks, and the registry that finds methods by name.
 
-The registry reads classes from `defenses/` and `attacks/`, from installed plug-ins, or from a single file, so that a
+The registry reads classes from `defenses/` and `attacks/`, from installed plug-ins, or from a single file. A
 new method needs no change here.
 """
 
