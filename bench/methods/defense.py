@@ -55,7 +55,8 @@ class Defense(Method, ABC):
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification"})
     """Objectives for which it can train a model."""
     circumstances: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that its user does not choose, such as the number of colluding servers; boards use the worst value."""
+    """Parameters that its user does not choose, such as whether its detector finds canaries; boards
+    use the worst value."""
 
     @abstractmethod
     def fine_tune(self, session: Session) -> Tuned:

@@ -97,11 +97,11 @@ DAMAGE = {
     "half a manifest": (lambda f: (f / MANIFEST).write_text('{"format": 1'), "not whole JSON"),
     "a later format": (lambda f: edited(f, format=FORMAT + 1, new=1), "Upgrade leakboard"),
     "a key nobody knows": (lambda f: edited(f, colour="red"), "colour"),
-    "a missing file": (lambda f: first_file(f).unlink(), "it is not there"),
-    "a file elsewhere": (lambda f: edited(f, files={"../x": 1}), "it is not there"),
+    "a missing file": (lambda f: first_file(f).unlink(), "it does not exist"),
+    "a file elsewhere": (lambda f: edited(f, files={"../x": 1}), "it does not exist"),
     "a truncated file": (
         lambda f: first_file(f).write_bytes(first_file(f).read_bytes()[:-9]),
-        "cut short",
+        "truncated or changed",
     ),
     "a file that is no safetensors": (
         lambda f: first_file(f).write_bytes(b"x" * first_file(f).stat().st_size),

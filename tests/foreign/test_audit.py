@@ -205,7 +205,7 @@ def test_what_was_dropped_stops_the_attacks_that_read_it(leakboard, tiny, tmp_pa
     out = ["--out", tmp_path / "guesses.json", "--attack", "eia-nn"]
     code, printed, _ = leakboard("attack", tmp_path / "sent", "--model", "tiny-bert", *out)
     assert code == 0
-    assert "the transcript is incomplete, representations was dropped from it" in printed
+    assert "the transcript is incomplete: representations was dropped from it" in printed
 
 
 def test_the_example_in_the_documentation_writes_a_folder_that_can_be_attacked(

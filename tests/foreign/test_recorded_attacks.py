@@ -238,7 +238,7 @@ def test_without_a_public_model_only_what_needs_none_is_attacked(tiny, tmp_path)
     assert success(found, "logit-gradient") == 1
     skipped = {(leak.attack.name, leak.goal): leak.reason for leak in found.leaks if leak.reason}
     assert "the public model, which the transcript does not name" in skipped["eia-nn", "inversion"]
-    assert "its tokens mean nothing" in skipped["prior", "inversion"]
+    assert "its token ids have no meaning" in skipped["prior", "inversion"]
     assert any(leak.status == "ok" for leak in found.leaks if leak.attack.name == "kmeans")
 
 
