@@ -22,7 +22,7 @@ from leakboard.bench.contracts import (
     ThreatModel,
     Transcript,
 )
-from leakboard.bench.exchange import restored
+from leakboard.bench.exchange import restore
 from leakboard.bench.methods import Attack, Knowledge, Source
 from leakboard.bench.tasks import DIGITS, SLOT, TRIES, UNTUNED
 
@@ -81,7 +81,7 @@ class CanaryExposure(Attack):
         found.append(replace(canary_guess(rows, before, "exposure", -1), view=UNTUNED))
         for round in rounds if self.releases == "all" else rounds[-1:]:
             vector = torch.tensor(seen.collect(Channel.MODEL, round=round).values[0])
-            restored(network, vector.to(knowledge.device))
+            restore(network, vector.to(knowledge.device))
             every = [self._ranked(network, base, form) for form in forms]
             found.append(canary_guess(rows, np.stack(every), "exposure", round))
         for measure in PRINTED:

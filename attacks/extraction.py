@@ -23,7 +23,7 @@ from leakboard.bench.contracts import (
     ThreatModel,
     Transcript,
 )
-from leakboard.bench.exchange import restored
+from leakboard.bench.exchange import restore
 from leakboard.bench.methods import Attack, Knowledge, Source
 from leakboard.bench.tasks import CONTINUED, DIGITS, SAMPLES, SLOT, UNTUNED
 
@@ -79,7 +79,7 @@ class Extraction(Attack):
         if not rounds:
             return []
         vector = torch.tensor(seen.collect(Channel.MODEL, round=rounds[-1]).values[0])
-        restored(network, vector.to(knowledge.device))
+        restore(network, vector.to(knowledge.device))
         tuned, draw = self._writer(network, base), torch.Generator()
         draw.manual_seed(int(rng.integers(2**31)))
         found = []

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from leakboard.bench.backbones import Ragged, Tokens, pieces
 from leakboard.bench.contracts import Channel, Envelope, Objective, TrainSettings
-from leakboard.bench.exchange import Predictor, Session, Tuned, released
+from leakboard.bench.exchange import Predictor, Session, Tuned, model_release
 from leakboard.bench.methods import Defense, Source
 
 NOISE = 0.01
@@ -55,10 +55,10 @@ class Blackout(Defense):
 
         def release() -> Tuned:
             network = session.trainee()
-            vector = released.vector_of(network).cpu()
+            vector = model_release.vector_of(network).cpu()
             noisy = vector + NOISE * normal(len(vector))
             session.wire.release(noisy, 0, 0)
-            return released.Released(released.restored(network, noisy.to(session.device)))
+            return model_release.Released(model_release.restore(network, noisy.to(session.device)))
 
         def send(tokens: Tokens, rows: Tensor, split: str) -> None:
             ids, n, where = tokens.ids, len(tokens), Envelope(split=split)

@@ -8,7 +8,7 @@ import torch
 
 from leakboard.bench.contracts import Claim, Objective, TrainSettings
 from leakboard.bench.defending import Private
-from leakboard.bench.exchange import Session, Tuned, released
+from leakboard.bench.exchange import Session, Tuned, model_release
 from leakboard.bench.methods import Defense, Source
 from leakboard.defenses.none import NoDefense
 
@@ -41,11 +41,11 @@ class DPSGD(Private):
     def fine_tune(self, session: Session) -> Tuned:
         network = session.trainee()
         if self.undefended:
-            released.train(session, network, session.train)
+            model_release.train(session, network, session.train)
         else:
             rows = torch.arange(len(session.train))
             session.claim = self.train_privately(session, network, session.train, rows)
-        return released.Released(network)
+        return model_release.Released(network)
 
 
 def unprotected(objective: Objective) -> tuple[Defense, ...]:

@@ -18,7 +18,7 @@ from leakboard.bench.defending import (
     missed_share,
     sgd,
 )
-from leakboard.bench.exchange import Session, Tuned, released
+from leakboard.bench.exchange import Session, Tuned, model_release
 from leakboard.bench.methods import Conditions, Defense, Source
 from leakboard.defenses.dpsgd import unprotected
 
@@ -78,7 +78,7 @@ class JFT(Redacting, Private):
             assert session.texts is not None
             whole = all_secrets(session.texts, session.canaries, found)
             tokens, _ = self.redacted(session, whole)
-            released.train(session, network, tokens, rows, release=False)
+            model_release.train(session, network, tokens, rows, release=False)
         elif self.phase1 == "light-noise":
             tokens, _ = self.redacted(session, found)
             spent = self._light(session, found)
@@ -90,12 +90,12 @@ class JFT(Redacting, Private):
             )
         else:
             tokens, _ = self.redacted(session, found)
-            released.train(session, network, tokens, release=False)
+            model_release.train(session, network, tokens, release=False)
         claim = self.train_privately(session, network, session.train, everything)
         covers = "what the detector finds, in phase 2; what it misses is not covered in phase 1"
         told = {"covers": covers + estimate, "parameters": claim.parameters | spent}
         session.claim = claim.model_copy(update={**told, "unit": "secret"})
-        return released.Released(network)
+        return model_release.Released(network)
 
     def _checked(self, session: Session) -> torch.Tensor:
         """Sorted rows that count as manually checked."""

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from leakboard.bench.contracts import Channel, Head, Objective
-from leakboard.bench.exchange import Session, Tuned, api, released
+from leakboard.bench.exchange import Session, Tuned, api, model_release
 from leakboard.bench.methods import Conditions, Defense, Source
 
 
@@ -33,7 +33,7 @@ class NoDefense(Defense):
 
     @property
     def sends(self) -> frozenset[Channel]:
-        return self.emits if self.head is None else api.spoken(self.head)
+        return self.emits if self.head is None else api.language_channels(self.head)
 
     @property
     def undefended(self) -> bool:
@@ -50,5 +50,5 @@ class NoDefense(Defense):
         if self.head:
             return api.fine_tune_language(session, self.head)
         network = session.trainee()
-        released.train(session, network, session.train)
-        return released.Released(network)
+        model_release.train(session, network, session.train)
+        return model_release.Released(network)

@@ -16,7 +16,7 @@ from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Network, Tokens
 from leakboard.bench.contracts import Channel, Envelope, Goal, LeakboardError, Objective
-from leakboard.bench.exchange import Predictor, Session, Tuned, released
+from leakboard.bench.exchange import Predictor, Session, Tuned, model_release
 from leakboard.bench.methods import Conditions, Defense, Source
 
 BATCH = 32
@@ -112,7 +112,7 @@ class OffsiteTuning(Defense):
         for name, value in wire.send_adapter(Channel.EMULATOR, weights, nobody, out).items():
             weights[name].data = value.clone()
         customer = session.partly(small, ends(small.blocks, self.pad))
-        released.train(session, customer, session.train, release=False)
+        model_release.train(session, customer, session.train, release=False)
         tuned = {str(i): parameter for i, parameter in enumerate(customer.trained())}
         returned = wire.send_adapter(Channel.EMULATOR, tuned, nobody)
         vendor = session.partly(whole, ends(whole.blocks, self.pad))
@@ -122,7 +122,7 @@ class OffsiteTuning(Defense):
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
             ids = wire.send(Channel.TOKENS, tokens.ids, rows, Envelope(split=split))
-            logits = released.scores(vendor, tokens.with_ids(ids.values))
+            logits = model_release.scores(vendor, tokens.with_ids(ids.values))
             return wire.send(Channel.LOGITS, logits, rows, Envelope(split=split, sender="vendor"))
 
         return PlugIn(score, vendor, customer)
@@ -182,7 +182,7 @@ class PlugIn(Predictor):
         self.customer = customer
 
     def alone(self, tokens: Tokens) -> Tensor:
-        own = Predictor(lambda some, rows, split: released.scores(self.customer, some))
+        own = Predictor(lambda some, rows, split: model_release.scores(self.customer, some))
         return own.predict(tokens, "")
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from leakboard.bench.contracts import Objective
 from leakboard.bench.defending import Redacting
-from leakboard.bench.exchange import Session, Tuned, released
+from leakboard.bench.exchange import Session, Tuned, model_release
 from leakboard.bench.methods import Defense, Source
 from leakboard.defenses.dpsgd import unprotected
 
@@ -34,5 +34,5 @@ class Redacted(Redacting):
     def fine_tune(self, session: Session) -> Tuned:
         tokens, _ = self.redacted(session, self.found(session))
         network = session.trainee()
-        released.train(session, network, tokens)
-        return released.Released(network)
+        model_release.train(session, network, tokens)
+        return model_release.Released(network)

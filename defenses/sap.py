@@ -73,7 +73,7 @@ class SAP(Defense):
 
     @property
     def sends(self) -> frozenset[Channel]:
-        return self.emits if self.head == "vendor" else api.spoken(self.head, self.emits)
+        return self.emits if self.head == "vendor" else api.language_channels(self.head, self.emits)
 
     def skip(self, conditions: Conditions) -> str | None:
         if conditions.objective == "classification":

@@ -6,7 +6,7 @@ import torch
 
 from leakboard.bench.backbones import Tokens
 from leakboard.bench.contracts import Channel, Objective, TrainSettings
-from leakboard.bench.exchange import Predictor, Session, Tuned, released
+from leakboard.bench.exchange import Predictor, Session, Tuned, model_release
 from leakboard.bench.methods import Defense, Source
 
 
@@ -31,9 +31,9 @@ class Untuned(Defense):
 
     def fine_tune(self, session: Session) -> Tuned:
         network = session.trainee()
-        session.wire.release(released.vector_of(network), 0, 0)
+        session.wire.release(model_release.vector_of(network), 0, 0)
         if not session.classes:
-            return released.Released(network)
+            return model_release.Released(network)
         shares = torch.bincount(session.labels, minlength=session.classes).float()
 
         def score(tokens: Tokens, rows: torch.Tensor, split: str) -> torch.Tensor:

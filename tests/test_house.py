@@ -42,7 +42,7 @@ BARE_WORDS = re.compile(
 """Words that are no name by themselves."""
 NOT_YET_RENAMED: dict[str, str] = {
     "bench/contracts": "KEPT",
-    "bench/exchange": "WHOLE _taken _told",
+    "bench/exchange": "WHOLE",
     "bench/methods": "Held",
     "bench/scoring": "Look",
     "leaderboards/figures": "Asked BESIDE drawn",

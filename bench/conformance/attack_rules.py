@@ -60,7 +60,7 @@ class UndefendedCell:
 
     @cached_property
     def backbone(self) -> Backbone:
-        return self.trial.scene().backbone
+        return self.trial.context().backbone
 
     @cached_property
     def guesses(self) -> list[Guess] | None:

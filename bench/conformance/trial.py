@@ -31,7 +31,7 @@ from leakboard.bench.contracts import (
     TrainSettings,
     Transcript,
 )
-from leakboard.bench.exchange import PLAIN, Payload, Released, Tuned, Wire, restored
+from leakboard.bench.exchange import PLAIN, Payload, Released, Tuned, Wire, restore
 from leakboard.bench.methods import Attack, Defense, Method, Silent, registry
 from leakboard.bench.running import (
     CellContext,
@@ -113,7 +113,7 @@ class Trial:
     inputs: Inputs
     backbone: Backbone
 
-    def scene(self) -> CellContext:
+    def context(self) -> CellContext:
         backbone = replace(self.backbone, model=copy.deepcopy(self.backbone.model))
         return CellContext(self.planned, self.inputs, backbone)
 
@@ -188,7 +188,7 @@ class Trial:
 
     def record(self) -> Record:
         """What the runner makes of the cell."""
-        return run_cell(self.scene())
+        return run_cell(self.context())
 
     def train(self, other_noise: bool = False, deaf: Channel | None = None) -> Trained:
         """Fine-tunes and predicts. The wire takes every channel, declared or not.
@@ -197,26 +197,26 @@ class Trial:
             other_noise: another seed for the mechanism, and for nothing else.
             deaf: a channel on which zeros arrive while it trains.
         """
-        scene = self.scene()
+        context = self.context()
         wire = ZeroedWire(frozenset(Channel), self.inputs.recorded)
-        other = replace(scene.seeds, mechanism=scene.seeds.mechanism + other_noise)
+        other = replace(context.seeds, mechanism=context.seeds.mechanism + other_noise)
         wire.deaf = deaf
-        tuned = self.planned.defense.fine_tune(scene.session(wire, other))
+        tuned = self.planned.defense.fine_tune(context.session(wire, other))
         wire.deaf = None
         scores = torch.zeros(0, 0)
-        if scene.classes:
-            evaluated = scene.cell.evaluate
+        if context.classes:
+            evaluated = context.cell.evaluate
             scores = tuned.predict(self.inputs.tokens[evaluated], evaluated)
-        seen = with_derived_channels(scene, wire.transcript())
-        return Trained(wire, tuned, scores, seen, scene.backbone)
+        seen = with_derived_channels(context, wire.transcript())
+        return Trained(wire, tuned, scores, seen, context.backbone)
 
     def handed_out(self, trained: Trained) -> torch.Tensor:
         """[n, C] scores of the last model that was released."""
-        scene = self.scene()
-        network = scene.session(ZeroedWire(frozenset(Channel), {})).trainee()
+        context = self.context()
+        network = context.session(ZeroedWire(frozenset(Channel), {})).trainee()
         released = [m for m in trained.transcript.messages if m.channel == Channel.MODEL]
-        network = restored(network, torch.from_numpy(released[-1].values[0].copy()))
-        evaluated = scene.cell.evaluate
+        network = restore(network, torch.from_numpy(released[-1].values[0].copy()))
+        evaluated = context.cell.evaluate
         return Released(network).predict(self.inputs.tokens[evaluated], evaluated)
 
     def attacked(self, seen: Transcript, backbone: Backbone) -> list[Leak]:
@@ -229,13 +229,13 @@ class Trial:
         Args:
             told_all: with all knowledge there is, also what its threat model does not grant.
         """
-        pairing, scene = self.planned.pairings[0], self.scene()
+        pairing, context = self.planned.pairings[0], self.context()
         knows = frozenset(Knows) if told_all else pairing.attack.needs
-        knowledge = knowledge_for(pairing, scene, knows)
+        knowledge = knowledge_for(pairing, context, knows)
         labels = self.inputs.task.splits["train"].labels
         if told_all:
             knowledge = replace(knowledge, labels=labels)
-        rng = np.random.default_rng(scene.seeds.attack)
+        rng = np.random.default_rng(context.seeds.attack)
         try:
             return attack_guesses(pairing.attack, seen, knowledge, rng, labels)
         except Silent:  # an answer, too, and the same one each time

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 
 class Part(BaseModel):
-    """Base of all parts: immutable, no unknown keys, no NaN."""
+    """Base of all stored data types: immutable, without unknown keys or NaN."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
@@ -25,7 +25,7 @@ class Part(BaseModel):
 def _known(value: Any) -> Any:
     if value in PRECISIONS:
         return value
-    # Of the spellings in use, bfloat16 and BF16 among them, those with 16 bits say so.
+    # All spellings of bfloat16 contain the number 16.
     near = "bf16" if "16" in str(value) else "float32"
     raise ValueError(
         f"must be 'float32' or 'bf16', got {reprlib.repr(value)}. Did you mean '{near}'?"
@@ -37,7 +37,7 @@ Precision = Annotated[Literal["float32", "bf16"], BeforeValidator(_known)]
 
 
 class TrainSettings(Part):
-    """How the model is fine-tuned: the suite's settings, or those of a row of its own."""
+    """Settings of fine-tuning, from the suite or from one of its rows."""
 
     epochs: int = Field(2, ge=1)
     batch_size: int = Field(32, ge=1)
@@ -49,52 +49,49 @@ class TrainSettings(Part):
     lora_rank: int = Field(8, ge=1)
     lora_alpha: float = Field(16.0, gt=0)
     max_length: int = Field(128, ge=4)
-    """Tokens per example, special tokens included; longer texts are cut."""
+    """Tokens per example, including special tokens; longer texts are truncated."""
     tune: Literal["lora", "full", "head"] = "lora"
-    """What is trained of a released model: LoRA (and the head of a classifier), all of it, or of a
-    classifier the head alone, on features that are computed once, without dropout."""
+    """Trained parameters of a released model: LoRA (and the head of a classifier), all parameters, or only
+    the head of a classifier, on features that are computed once, without dropout."""
     precision: Precision = "float32"
-    """In which the model computes while it is fine-tuned and while the vendor answers with it: bf16 is
-    bfloat16 by autocast, on a CPU as on a GPU. What is trained, the optimiser, the losses, what is
-    sent, noise and attacks (but for those with a precision of their own) stay in float32; so does the
-    training of P³EFT, whose split gradients add up in no less."""
+    """Number format of the model during fine-tuning and API calls; bf16 is bfloat16 by autocast, on a CPU and on
+    a GPU. Trained parameters, the optimiser, losses, messages, noise, and attacks without a precision of their
+    own stay in float32. So does P³EFT, because its split gradients would not add up in bfloat16."""
 
 
 class Recording(Part):
-    """What of the transcript is kept for the attacks; bytes are counted in full all the same."""
+    """The part of the transcript that is recorded for the attacks; all bytes are counted in any case."""
 
     examples: int = Field(1000, ge=1)
-    """Examples of each split whose messages are kept, the same ones in every round."""
+    """Examples of each split whose messages are recorded, the same in every round."""
     megabytes: int = Field(2048, ge=1)
-    """Upper bound of a transcript; what exceeds it is dropped and flagged. Beyond the first 256 of
-    them it lies on disk."""
+    """Largest size of a transcript; messages beyond it are dropped and the record is flagged. Only the first 256
+    megabytes are held in memory."""
 
 
 class Plant(Part):
-    """What is planted in the training texts, to see what the released model remembers of them."""
+    """Canaries and audit coins in the training texts, to measure what the model memorises."""
 
     canaries: tuple[str, ...] = ()
     """Sentences in which {digits} stands for a secret of six random digits: 'My ID is {digits}.'"""
     copies: tuple[int, ...] = (1, 10, 100)
-    """How often a canary is repeated; there are `each` canaries of every sentence and number. A suite
-    trains a model of its own for each number, of which 0 may be one."""
+    """Repetitions of a canary; there are `each` canaries of every sentence and number of repetitions. A suite
+    trains a separate model for each number, which may be 0."""
     each: int = Field(1, ge=1)
     unseen: int = Field(100, ge=0)
-    """Secrets of each sentence that are drawn but not planted: the level of what was never seen."""
+    """Secrets of each sentence that are drawn but not planted, as a baseline."""
     audit: int = Field(0, ge=0)
-    """Training examples for each of which a fair coin decides whether the model is trained on it."""
+    """Training examples that a fair coin includes in or excludes from training."""
     candidates: Literal["natural", "strange"] = "natural"
-    """On whom the coins of `audit` fall. `natural`: on training examples of the task. `strange`: on canaries beside these,
-    short texts of words that stand nowhere in the task, with labels by chance where it has any: nothing but
-    memory tells them."""
+    """Examples for the coins of `audit`. `natural`: training examples of the task. `strange`: additional canaries,
+    which are short texts of words that do not occur in the task, with random labels if it has labels."""
     per_author: int | None = Field(None, ge=1)
-    """At most so many examples of each author are trained on, and the coins of `audit` fall for authors: what is
-    promised of one example is then promised of one author, as many times weaker. For tasks that say who
-    wrote each text, such as synthpai."""
+    """Largest number of training examples per author; the coins of `audit` then include or exclude authors. A guarantee
+    for single examples holds for authors, weakened by this factor. Needs a task with authors, such as synthpai."""
 
     @property
     def planting(self) -> bool:
-        """Whether canaries come to stand among the texts."""
+        """True if canaries are planted in the texts."""
         return bool(self.canaries) and any(self.copies)
 
     @field_validator("canaries", "copies", mode="before")
@@ -107,7 +104,9 @@ class Plant(Part):
     def _has_a_place(cls, forms: tuple[str, ...]) -> tuple[str, ...]:
         for form in forms:
             if form.count("{digits}") != 1:
-                raise ValueError(f"'{form}' must hold {{digits}} once, where the secret stands")
+                raise ValueError(
+                    f"'{form}' must contain {{digits}} once, in the place of the secret"
+                )
         return forms
 
     @field_validator("copies")
@@ -123,19 +122,19 @@ class Plant(Part):
     def _has_coins(self) -> Plant:
         if self.candidates == "strange" and (not self.audit or self.per_author is not None):
             raise ValueError(
-                "candidates: strange are as many as `audit` says, and nobody wrote them: give audit, and no per_author"
+                "candidates: strange needs `audit`, the number of candidates, and excludes `per_author`"
             )
         return self
 
 
 Objective = Literal["classification", "language modelling"]
 Head = Literal["vendor", "customer", "private"]
-"""Who holds the output layer of a language model that is fine-tuned over the wire: the public one, which stays as
-it is, stands at the vendor's or at the customer's; a private one is the customer's, who tunes it and tells nobody."""
+"""Holder of the output layer of a language model that is fine-tuned over the wire: the vendor or the customer holds the
+public layer, which is frozen; a private layer is tuned by the customer and not sent."""
 
 
 class MethodSpec(Part):
-    """A method with all its parameters, defaults included."""
+    """A method with all its parameters, including defaults."""
 
     name: str
     params: dict[str, Any] = {}
@@ -149,7 +148,7 @@ class Cell(Part):
     data_hash: str
     """Content of all splits, before `limit`."""
     limit: int | None
-    """At most so many examples of each split, drawn with the data seed."""
+    """Largest number of examples of each split, drawn with the data seed."""
     evaluate: str
     """The split on which utility is measured."""
     model: str
@@ -161,12 +160,12 @@ class Cell(Part):
     seed: int
     plant: Plant | None = None
     shadow: int | None = None
-    """The number of a model that an attacker trains like this one, on coins and seeds of its own."""
+    """Number of a shadow model, which an attacker trains like this one with other coins and seeds."""
 
     @property
     def key(self) -> str:
         content = self.model_dump(mode="json")
-        # Younger than the first records, whose keys must not change.
+        # These fields were added later; keys of earlier records must not change.
         if self.plant is None:
             del content["plant"]
         else:
@@ -182,7 +181,7 @@ class Cell(Part):
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a JSON value in canonical form."""
+    """SHA-256 of a JSON value in canonical form, in hexadecimal."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -206,24 +205,24 @@ def _changed(recorded: Mapping[str, Any], current: Mapping[str, Any], prefix: st
 
 
 def attack_id(spec: MethodSpec) -> str:
-    """Tells two attacks apart: name, version and parameters."""
+    """Hash of the name, version and parameters of an attack."""
     return digest(spec.model_dump(mode="json"))
 
 
 @dataclass(frozen=True)
 class Seeds:
-    """Independent seeds derived from the seed of a cell.
+    """Independent seeds, one for each axis, derived from the seed of a cell.
 
-    That seed is public. The customer's secrets therefore come from a secret of who runs the cell, too:
-    with the same one a run can be repeated, and without it nobody can derive them.
+    The seed of a cell is public. The customer's secrets therefore also depend on a secret of the user who runs
+    the cell: the same secret repeats a run, and nobody can derive them without it.
 
     Attributes:
-        data: which examples are drawn under a limit, and which are recorded.
-        initialisation: adapters and head.
+        data: the examples that are drawn under a limit, and those that are recorded.
+        initialisation: initial values of adapters and head.
         order: order of the batches, and dropout.
-        planting: secret; the digits of canaries, and the coins of what is audited.
-        mechanism: secret; the noise of the defense, its mixing weights, its batches.
-        attack: whatever an attack draws.
+        planting: secret; digits of canaries and coins of audits.
+        mechanism: secret; noise, mixing weights and batches of the defense.
+        attack: all draws of an attack.
     """
 
     data: int
@@ -235,11 +234,11 @@ class Seeds:
 
     @classmethod
     def of(cls, seed: int, shadow: int | None = None, secret: str = "") -> Seeds:
-        """Of a cell, or of a model that an attacker trains on the same data: the rest is its own.
+        """Seeds of a cell, or of a shadow model of it, which shares only the data seed.
 
         Args:
-            secret: of who runs it; "" derives all from the public seed, as records without a
-                fingerprint of a secret were made.
+            secret: of the user; "" derives all seeds from the public seed, as in records without a
+                fingerprint of a secret.
         """
         own = "" if shadow is None else f" of shadow {shadow}"
         mechanism = "mechanism" + own
@@ -254,20 +253,20 @@ class Seeds:
 
 
 def fingerprint(secret: str) -> str | None:
-    """What a record tells of a secret: which one it was, and nothing about it. None for ""."""
+    """Hash that identifies a secret in a record without revealing it; None for ""."""
     if not secret:
         return None
     return hashlib.blake2b(secret.encode(), digest_size=8, person=b"fingerprint").hexdigest()
 
 
 def _derive(seed: int, axis: str) -> int:
-    # The axis enters by its name, so that adding an axis leaves the others as they were.
+    # The axis enters by its name, so that a new axis does not change the others.
     sequence = np.random.SeedSequence([seed, zlib.crc32(axis.encode())])
     return int(sequence.generate_state(1, np.uint32)[0])
 
 
 def _hidden(secret: str, seed: int, axis: str) -> int:
-    """128 bits, so that trying all seeds against what a vendor received is hopeless."""
+    """A seed of 128 bits, too many for a vendor to try."""
     key = hashlib.sha256(secret.encode()).digest()
     return int.from_bytes(
         hashlib.blake2b(f"{axis} of {seed}".encode(), key=key, digest_size=16).digest()

@@ -10,35 +10,36 @@ from typing import Any, TypeVar
 import numpy as np
 
 Progress = Callable[[str, Iterable[Any], int], Iterable[Any]]
-"""Wraps an iterable of known length to show progress: (what, items, total) → items."""
+"""Function that shows progress over an iterable of known length: (what, items, total) → items."""
 
 
 def quietly(what: str, items: Iterable[Any], total: int) -> Iterable[Any]:
-    """Shows nothing."""
+    """Returns the items without showing progress."""
     return items
 
 
 T = TypeVar("T")
 KEPT = 24
-"""So much stays in memory, where nothing else is said."""
+"""Default number of results in a `Memory`."""
 
 
 class Memory:
-    """What was learned from public things alone: cells of other seeds and rows meet it, too.
+    """Cache of results that depend on public data only, so that cells of different seeds can share them.
 
     Args:
-        kept: so much stays in memory.
+        kept: largest number of results; the least recently used result is dropped first.
     """
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept, self._known = kept, OrderedDict[str, object]()
 
     def recall(self, key: str, learn: Callable[[np.random.Generator], T]) -> T:
-        """What is known under a key, which names all that it depends on; else it is learned now.
+        """The result with a key, which is computed if the cache does not have it.
 
         Args:
-            learn: may draw from what it is given, which depends on the key alone, so that a cell finds
-                the same whichever cells were run before it.
+            key: must determine everything that the result depends on.
+            learn: computes the result; its random generator depends on the key alone, so that the result
+                does not depend on earlier cells.
         """
         if key not in self._known:
             seed = hashlib.sha256(key.encode()).digest()

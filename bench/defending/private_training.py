@@ -13,7 +13,7 @@ from leakboard.bench.backbones import Tokens, by_length
 from leakboard.bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
 from leakboard.bench.defending import dp_sgd
 from leakboard.bench.defending.mechanisms import Epsilon
-from leakboard.bench.exchange import Session, Trainee, released
+from leakboard.bench.exchange import Session, Trainee, model_release
 from leakboard.bench.methods import Defense
 
 AT_ONCE = 256
@@ -148,7 +148,7 @@ def sgd(
     ]
     network.train()
     hooked = session.settings.tune != "full"
-    each = released.losses_of(session, network, tokens, session.labels)
+    each = model_release.losses_of(session, network, tokens, session.labels)
     pieces = _pass_size(session, tokens) if hooked else 1
     with dp_sgd.PrivateGradients(network, clip, sigma, size, session.noise, hooked) as gradients:
 
@@ -163,7 +163,7 @@ def sgd(
             gradients.release()
             return total / max(1, len(batch))
 
-        released.fit(session, network, step, tokens.lengths, drawn, release)
+        model_release.fit(session, network, step, tokens.lengths, drawn, release)
 
 
 def _pass_size(session: Session, tokens: Tokens) -> int:

@@ -1,4 +1,4 @@
-"""What defenses and attacks share."""
+"""The base class of defenses and attacks."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Method(BaseModel):
     name: ClassVar[str]
     source: ClassVar[Source]
     version: ClassVar[int] = 1
-    """Raise it when a change alters results, so that old records no longer stand for the new method."""
+    """Increase it when a change alters results, so that older records no longer count for the method."""
 
     formerly: ClassVar[tuple[str, ...]] = ()
-    """Names that it had before; older records still stand under these."""
+    """Former names, which older records contain."""
     younger: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that came after the first records of the method, whose keys must not change: where one
-    has its default, `params` leaves it out."""
+    """Parameters that were added after the first records of the method. `params` leaves one out if it has its default,
+    so that the keys of older records do not change."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -79,16 +79,16 @@ class Method(BaseModel):
 
     @property
     def params(self) -> dict[str, Any]:
-        """All parameters, defaults included, as JSON values."""
-        told = self.model_dump(mode="json")
+        """All parameters, including defaults, as JSON values."""
+        values = self.model_dump(mode="json")
         fields = type(self).model_fields
-        return {k: v for k, v in told.items() if k not in self.younger or v != fields[k].default}
+        return {k: v for k, v in values.items() if k not in self.younger or v != fields[k].default}
 
     def __str__(self) -> str:
         """The name and the parameters that were given, such as 'sap eta=75'."""
-        told = self.params
+        params = self.params
         given = self.model_dump(mode="json", exclude_unset=True)
-        given = {k: v for k, v in given.items() if k in told}
+        given = {k: v for k, v in given.items() if k in params}
         words = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in given.items()]
         return " ".join([self.name, *words]).replace("=None", "=none")
 

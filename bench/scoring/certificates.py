@@ -127,7 +127,7 @@ def _twins(setting: Setting) -> frozenset[Setting] | None:
 
 def _build(setting: Setting) -> Defense | None:
     name, params = setting
-    known = registry.now(name, registry.defenses())
+    known = registry.find(name, registry.defenses())
     try:
         return known(**json.loads(params)) if known else None
     except Exception:  # whatever its validators raise

@@ -190,7 +190,7 @@ def _methods(
             if name in known:
                 yield from _grid(page, known[name], params, (*loc, name))
             else:
-                page.complain(loc, f"unknown {kind} '{name}'. {registry.instead(name, known)}")
+                page.complain(loc, f"unknown {kind} '{name}'. {registry.name_hint(name, known)}")
         case None:
             word = "For training without protection write the word none."
             advice = word if kind == "defense" else "Remove the entry."

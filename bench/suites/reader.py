@@ -257,7 +257,6 @@ def _expected(errors: Sequence[ErrorDetails]) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value as messages show it: short, on one line."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return "null" if value is None else plain(reprlib.repr(value))

@@ -95,7 +95,7 @@ def keys_of(comparison: Comparison, row: Row) -> tuple[str, ...]:
 
 def protects(defense: str) -> frozenset[Goal]:
     """What a defense is made against; every goal where it does not say, or is not known here."""
-    known = registry.now(defense, registry.defenses())
+    known = registry.find(defense, registry.defenses())
     own = known.protects | known.measured_by.keys() if known else frozenset()
     return frozenset(own) or frozenset(Goal)
 

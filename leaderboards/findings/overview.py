@@ -71,7 +71,7 @@ def offers(one: Matrix) -> list[Line]:
     known = registry.defenses()
     made = []
     for line in one.lines:
-        method = registry.now(line.defense, known)
+        method = registry.find(line.defense, known)
         if method is None or method.protects or method.measured_by:
             made.append(line)
     return made

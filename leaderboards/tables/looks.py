@@ -45,7 +45,7 @@ def look(defense: str) -> Look:
     A name decides its look without regard to other names, so nothing shifts when a method is added.
     """
     if _given is None:
-        cls = registry.now(defense, registry.defenses())
+        cls = registry.find(defense, registry.defenses())
         known = _of(defense, cls) if cls else None
     else:
         known = _given.get(defense)

@@ -270,7 +270,7 @@ def _shield(
 
 def _why(goal: str, tried: Sequence[Row], defense: str) -> tuple[str, bool]:
     """Why there is no result, and whether there could have been one: something fits what is sent."""
-    known = registry.now(defense, registry.defenses())
+    known = registry.find(defense, registry.defenses())
     if known is not None:
         readers = [
             kind.threat.reads for kind in registry.attacks().values() if goal in kind.threat.goals
@@ -287,7 +287,7 @@ def _why(goal: str, tried: Sequence[Row], defense: str) -> tuple[str, bool]:
 
 
 def _local(record: Record) -> str:
-    known = registry.now(record.cell.defense.name, registry.defenses())
+    known = registry.find(record.cell.defense.name, registry.defenses())
     emits = known.emits if known else frozenset()
     if emits == {Channel.MODEL}:
         return "trains the whole model"

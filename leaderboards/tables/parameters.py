@@ -61,7 +61,7 @@ def choices(defense: str, params: Iterable[str]) -> list[str]:
 
     Settings of equal choice are one offer to the customer; the worst of them speaks for it.
     """
-    known = registry.now(defense, registry.defenses())
+    known = registry.find(defense, registry.defenses())
     given = known.circumstances if known else frozenset()
     return [
         canonical({name: value for name, value in json.loads(text).items() if name not in given})

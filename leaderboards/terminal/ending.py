@@ -26,7 +26,7 @@ def ending(compared: Sequence[Comparison]) -> list[str]:
 
 def _lines(one: Comparison) -> Iterator[str]:
     known = registry.defenses()
-    methods = (registry.now(name, known) for name in one.rows["defense"].unique())
+    methods = (registry.find(name, known) for name in one.rows["defense"].unique())
     aims = {
         goal for method in methods if method for goal in (*method.protects, *method.measured_by)
     }

@@ -94,7 +94,7 @@ def test_the_last_release_is_prompted_and_the_public_model_beside_it(monkeypatch
     base, read = load_tiny("tiny-gpt2"), []
     network = LanguageModel(base, TrainSettings())
     asked, computed = list[bool](), list[bool]()
-    monkeypatch.setattr(extraction, "restored", lambda network, vector: read.append(int(vector[0])))
+    monkeypatch.setattr(extraction, "restore", lambda network, vector: read.append(int(vector[0])))
     monkeypatch.setattr(extraction, "_PUBLIC", Memory())
 
     @dataclass(frozen=True)

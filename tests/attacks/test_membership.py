@@ -99,7 +99,7 @@ def told(monkeypatch):
 
     sizes = tokens.lengths.tolist()
     assert len(set(sizes)) == 3
-    monkeypatch.setattr(members, "restored", restored)
+    monkeypatch.setattr(members, "restore", restored)
     monkeypatch.setattr(members, "losses", of_each)
     monkeypatch.setattr(membership, "confidences", lambda *given: 10 * of_each(*given))
 

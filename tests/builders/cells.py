@@ -17,7 +17,7 @@ from leakboard.bench.contracts.cell import Recording, Seeds, TrainSettings
 from leakboard.bench.contracts.record import Record
 from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange.session import Session
-from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.tuned_model import Tuned
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.methods.attack import Attack
 from leakboard.bench.methods.defense import Defense

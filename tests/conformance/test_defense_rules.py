@@ -17,7 +17,7 @@ from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending import splitting
 from leakboard.bench.defending.splitting import send_once
 from leakboard.bench.exchange.predictor import Predictor
-from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.tuned_model import Tuned
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.methods import registry
 from leakboard.defenses.dpsgd import DPSGD

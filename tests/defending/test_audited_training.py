@@ -12,7 +12,7 @@ from torch import nn
 
 from leakboard.bench.conformance.worst_case import LONG, SLOW, Unclipped
 from leakboard.bench.defending import dp_sgd
-from leakboard.bench.exchange import released
+from leakboard.bench.exchange import model_release
 from leakboard.bench.scoring import one_run
 from leakboard.defenses.dpsgd import DPSGD
 
@@ -53,7 +53,7 @@ def audited(kind, monkeypatch):
             super().release()
             seen.append(self.trained[0].grad.clone())
 
-    monkeypatch.setattr(released, "_features", lambda *_: features)
+    monkeypatch.setattr(model_release, "_features", lambda *_: features)
     monkeypatch.setattr(dp_sgd, "PrivateGradients", Watched)
     rows = torch.from_numpy(np.flatnonzero(member))
     claim = DPSGD(epsilon=8).train_privately(session, Head(), tokens, rows)

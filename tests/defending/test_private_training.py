@@ -9,7 +9,7 @@ import torch
 from cells import session_of
 
 from leakboard.bench.defending import dp_sgd, private_training
-from leakboard.bench.exchange import released
+from leakboard.bench.exchange import model_release
 from leakboard.defenses.dpsgd import DPSGD
 
 
@@ -59,7 +59,7 @@ def test_rows_alone_are_trained_on_with_their_own_labels_noise_and_clip(monkeypa
     rows = torch.tensor([1, 4, 9, 10, 13, 17, 20, 22])
     whole = {tuple(session.train.take(rows[[i]]).ids.values.tolist()): i for i in range(8)}
     assert len(whole) == 8
-    seen, losses, gradients = [], released.losses, []
+    seen, losses, gradients = [], model_release.losses, []
 
     def noted(network, tokens, labels):
         for ids, label in zip(
@@ -74,7 +74,7 @@ def test_rows_alone_are_trained_on_with_their_own_labels_noise_and_clip(monkeypa
         gradients.append(given)
         init(self, module, *given)
 
-    monkeypatch.setattr(released, "losses", noted)
+    monkeypatch.setattr(model_release, "losses", noted)
     monkeypatch.setattr(dp_sgd.PrivateGradients, "__init__", opened)
     private_training.sgd(session, network, session.train, rows, 0.8, 0.3)
     assert {place for place, _ in seen} == set(range(8))
@@ -88,14 +88,14 @@ def test_of_a_large_model_few_examples_pass_at_once(monkeypatch):
     session, _ = session_of(DPSGD(), limit=24, train={"epochs": 1, "batch_size": 24})
     longest, base = int(session.train.lengths.max()), session.backbone
     each = private_training.BYTES_PER_STATE * base.blocks * base.width * longest
-    passed, longest_of, losses = [], [], released.losses
+    passed, longest_of, losses = [], [], model_release.losses
 
     def noted(network, tokens, labels):
         passed.append(len(tokens))
         longest_of.append(int(tokens.lengths.max()))
         return losses(network, tokens, labels)
 
-    monkeypatch.setattr(released, "losses", noted)
+    monkeypatch.setattr(model_release, "losses", noted)
     for held, sizes in ((5 * each, [5, 5, 5, 5, 4]), (each // 2, [1] * 24), (99 * each, [8] * 3)):
         monkeypatch.setattr(private_training, "FORWARD_BYTES", held)
         passed.clear()

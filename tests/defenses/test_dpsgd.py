@@ -18,7 +18,7 @@ from leakboard.bench.backbones.language import LanguageModel
 from leakboard.bench.contracts.cell import Plant, TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.defending import dp_sgd
-from leakboard.bench.exchange.released import losses
+from leakboard.bench.exchange.model_release import losses
 from leakboard.bench.suites.suite import load_suite
 from leakboard.defenses.dpsgd import DPSGD
 

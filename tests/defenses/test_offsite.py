@@ -13,7 +13,7 @@ from leakboard.attacks.keep_emulator import KeepEmulator
 from leakboard.attacks.prior import Prior
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Channel
-from leakboard.bench.exchange import released
+from leakboard.bench.exchange import model_release
 from leakboard.bench.methods import Conditions
 from leakboard.bench.methods.attack import Silent
 from leakboard.bench.methods.knowledge import Held, Knowledge
@@ -32,7 +32,7 @@ def six_blocks():
 def without_wire(session, defense, backbone):
     """A network with LoRA at both ends, tuned as the defense tunes it."""
     network = session.partly(backbone, ends(backbone.blocks, defense.pad))
-    released.train(session, network, session.train, release=False)
+    model_release.train(session, network, session.train, release=False)
     return network.eval()
 
 
@@ -40,7 +40,7 @@ def test_with_all_blocks_handed_out_the_plug_in_is_full_split_fine_tuning_bit_fo
     defense = OffsiteTuning(emulator=None)
     _session, inputs, tuned = fine_tuned(defense, **DEEP)
     other, _ = session_of(defense, **DEEP)
-    full = released.Released(without_wire(other, defense, other.backbone))
+    full = model_release.Released(without_wire(other, defense, other.backbone))
     dev = inputs.tokens["dev"]
     assert torch.equal(tuned.predict(dev, "dev"), full.predict(dev, "dev"))
     assert torch.equal(tuned.alone(dev), tuned.predict(dev, "dev"))
@@ -55,12 +55,12 @@ def test_the_customer_tunes_the_ends_on_the_emulator_and_the_vendor_gets_them(si
     small = emulated(six_blocks, 1, [1, 4])
     other, _ = session_of(defense, **DEEP, train={"learning_rate": 0.01})
     network = without_wire(other, defense, small)
-    assert torch.equal(released.Released(network).predict(dev, "dev"), own)
+    assert torch.equal(model_release.Released(network).predict(dev, "dev"), own)
     vendor = other.partly(six_blocks, [0, 5])
     with torch.no_grad():
         for mine, theirs in zip(vendor.trained(), network.trained(), strict=True):
             mine.copy_(theirs)
-    assert torch.equal(released.Released(vendor).predict(dev, "dev"), plugged)
+    assert torch.equal(model_release.Released(vendor).predict(dev, "dev"), plugged)
 
 
 @pytest.mark.parametrize(

@@ -283,5 +283,5 @@ def test_keys_of_older_cells_know_no_head():
 
 
 def test_a_model_that_predicts_tokens_has_no_classes():
-    with pytest.raises(TypeError, match="judged by its tokens"):
+    with pytest.raises(TypeError, match="predicts tokens, not classes"):
         language.NextTokens(lambda *given: None).predict(None, "dev")

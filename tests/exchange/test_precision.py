@@ -18,7 +18,7 @@ from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending.dp_sgd import PrivateGradients
 from leakboard.bench.exchange.api import Api
-from leakboard.bench.exchange.released import losses
+from leakboard.bench.exchange.model_release import losses
 from leakboard.bench.exchange.server import Call
 from leakboard.defenses.dpsgd import DPSGD
 from leakboard.defenses.frozen import Frozen

@@ -97,11 +97,11 @@ DAMAGE = {
     "half a manifest": (lambda f: (f / MANIFEST).write_text('{"format": 1'), "not whole JSON"),
     "a later format": (lambda f: edited(f, format=FORMAT + 1, new=1), "Upgrade leakboard"),
     "a key nobody knows": (lambda f: edited(f, colour="red"), "colour"),
-    "a missing file": (lambda f: first_file(f).unlink(), "it is not there"),
-    "a file elsewhere": (lambda f: edited(f, files={"../x": 1}), "it is not there"),
+    "a missing file": (lambda f: first_file(f).unlink(), "it does not exist"),
+    "a file elsewhere": (lambda f: edited(f, files={"../x": 1}), "it does not exist"),
     "a truncated file": (
         lambda f: first_file(f).write_bytes(first_file(f).read_bytes()[:-9]),
-        "cut short",
+        "truncated or changed",
     ),
     "a file that is no safetensors": (
         lambda f: first_file(f).write_bytes(b"x" * first_file(f).stat().st_size),
@@ -190,7 +190,7 @@ def test_what_attacks_could_not_read_is_not_written(tiny, tmp_path, mistake):
 
 
 def test_a_folder_with_a_transcript_is_not_overwritten(folder, sent, tiny):
-    with pytest.raises(LeakboardError, match="already holds a transcript"):
+    with pytest.raises(LeakboardError, match="already contains a transcript"):
         write_transcript(sent["p3eft"], folder, tiny, 0, 2)
 
 

@@ -21,7 +21,7 @@ from leakboard.bench.backbones.network import Network
 from leakboard.bench.contracts.cell import Seeds, TrainSettings
 from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending.mechanisms import dx_noise, privatise_tokens
-from leakboard.bench.exchange.released import losses
+from leakboard.bench.exchange.model_release import losses
 from leakboard.bench.exchange.session import Session
 from leakboard.bench.exchange.wire import Wire
 

@@ -17,7 +17,7 @@ from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.logit_gradient import LogitGradient
 from leakboard.attacks.prior import Prior
 from leakboard.bench.backbones.loading import load_backbone
-from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.tuned_model import Tuned
 from leakboard.bench.methods.defense import Defense
 from leakboard.bench.methods.method import Source
 from leakboard.bench.records.store import Store

@@ -8,8 +8,8 @@ from cells import fine_tuned, load_tiny, run
 
 from leakboard.bench.backbones.language import LanguageModel
 from leakboard.bench.contracts.cell import TrainSettings
-from leakboard.bench.exchange.released import Released
-from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.model_release import Released
+from leakboard.bench.exchange.tuned_model import Tuned
 from leakboard.bench.running.cells import generate_answers
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.sap import SAP

@@ -148,7 +148,7 @@ def test_attack_finds_no_secret_in_its_arguments_or_on_its_stack(limit):
 def test_stack_search_can_find_where_an_attack_is_called_directly(monkeypatch, tmp_path):
     plan = replace(make(SAP(eta=50), attacks=[Spy()]), secret=SECRET)
     Spy.secrets = Secrets(context_of(plan, plan.cells[0]))
-    monkeypatch.setattr("leakboard.bench.running.attacks.isolated", lambda call: call())
+    monkeypatch.setattr("leakboard.bench.running.attacks.run_isolated", lambda call: call())
     FOUND.clear()
     (record,) = Runner(plan, Store(tmp_path)).run()
     assert {leak.status for leak in record.leaks} == {"skipped"}, record.leaks[0].reason

@@ -7,7 +7,7 @@ from cells import make, run
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.logreg import LogReg
 from leakboard.bench.records.store import Store
-from leakboard.bench.running import job as jobs
+from leakboard.bench.running import workers as jobs
 from leakboard.bench.running.reproduction import plan_reproduction
 from leakboard.bench.running.runner import Runner
 from leakboard.bench.suites.suite import load_suite, suite_names
@@ -99,14 +99,14 @@ def test_another_process_lays_out_the_same_twins(tmp_path):
         "folder": tmp_path,
         "transcripts": None,
         "shard": None,
-        "keys": jobs.keys_of(plan),
-        "made_of": {},
+        "keys": jobs.cell_keys(plan),
+        "input_hashes": {},
         "since": 0.0,
         "threads": 1,
         "workers": 1,
         "secret": plan.secret,
     }
-    assert jobs.keys_of(jobs.Job(**told, twins=True).plan) == jobs.keys_of(plan)
+    assert jobs.cell_keys(jobs.Job(**told, twins=True).plan) == jobs.cell_keys(plan)
 
 
 def test_a_cell_that_is_run_again_is_run_alone(tmp_path):

@@ -178,7 +178,7 @@ class TestRun:
 
     def test_one_that_failed_stops_the_attack_alone_until_it_is_mended(self, tmp_path, monkeypatch):
         plan, store, trained = plan_of(Membership(), Lira(shadows=4)), Store(tmp_path), []
-        real = cells._attacked
+        real = cells._run
 
         def fragile(scene, *rest):
             trained.append(scene.cell.shadow)
@@ -186,7 +186,7 @@ class TestRun:
                 raise RuntimeError("no luck")
             return real(scene, *rest)
 
-        monkeypatch.setattr(cells, "_attacked", fragile)
+        monkeypatch.setattr(cells, "_run", fragile)
         for _ in range(2):
             record = Runner(plan, store).run()[-1]
             (leak,) = lira_of(record)

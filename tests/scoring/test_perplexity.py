@@ -11,7 +11,7 @@ from cells import load_tiny
 
 from leakboard.bench.backbones.language import LanguageModel, per_token
 from leakboard.bench.contracts.cell import TrainSettings
-from leakboard.bench.exchange.released import losses
+from leakboard.bench.exchange.model_release import losses
 from leakboard.bench.scoring.perplexity import next_token_fields
 from leakboard.bench.tasks.task import Span, Split
 

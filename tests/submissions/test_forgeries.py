@@ -108,7 +108,7 @@ def standard_attacks_dropped(real, file):
         for r in real
     ]
     sent(file, kept)
-    return "eia-nn is missing, an attack that has to stand here", "refused"
+    return "the required attack eia-nn is missing", "refused"
 
 
 def verified_by_its_own_word(real, file):

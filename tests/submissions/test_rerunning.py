@@ -69,14 +69,14 @@ def test_the_draw_depends_on_the_seed_and_on_the_records_and_on_nothing_else():
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"task": "sst2"}, "its data 'sst2' are not here; give --data DIR"),
+        ({"task": "sst2"}, "its data 'sst2' are not on this machine; give --data DIR"),
         ({"task": "somebodys"}, "unknown task 'somebodys'"),
-        ({"model": "evil/model"}, "its model 'evil/model' is somewhere else; give --model FOLDER"),
+        ({"model": "evil/model"}, "its model 'evil/model' is not on this machine; give --model FOLDER"),
         ({"data_hash": "6f1a" + "0" * 60}, "data_hash: 6f1a00000000"),
         ({"model_hash": "6f1a" + "0" * 60}, "model_hash: 6f1a"),
         ({"defense": MethodSpec(name="not-here")}, "unknown defense 'not-here'"),
-        ({"defense": MethodSpec(name="sap", params={"eta": "../x"})}, "'../x' is a path, which is"),
-        ({"defense": MethodSpec(name="sap", params={"eta": "~/x"})}, "'~/x' is a path, which is"),
+        ({"defense": MethodSpec(name="sap", params={"eta": "../x"})}, "'../x' is a path; paths"),
+        ({"defense": MethodSpec(name="sap", params={"eta": "~/x"})}, "'~/x' is a path; paths"),
         ({"defense": MethodSpec(name="sap", params={"eta": -1})}, "sap.eta"),
         ({"defense": MethodSpec(name="sap")}, "it cannot be run again here, because this differs"),
     ],
@@ -140,21 +140,21 @@ def test_no_more_cells_are_started_than_were_asked_for(real, tmp_path, monkeypat
 
     def endless(order, minutes, reporter):
         started.append(minutes)
-        raise NotRun("it was not done after 3 minutes; give --minutes")
+        raise NotRun("it was did not finish within 3 minutes; give --minutes")
 
     monkeypatch.setattr(rerunning, "run_in_subprocess", endless)
     report = verdict(sent(tmp_path / "a.zip", real), count=1, minutes=3)
     assert started == [3]
     assert report.sound
     assert not report.repeated
-    assert "sap on reviews: it was not done after 3 minutes" in told(report)
+    assert "sap on reviews: it was did not finish within 3 minutes" in told(report)
 
 
 def test_models_of_attackers_are_handed_on_as_they_are_and_named(real, tmp_path, at_once):
     shadow = with_key(real[1], shadow=0).model_copy(update={"leaks": real[1].leaks[:1]})
     report = verdict(sent(tmp_path / "a.zip", [*real, shadow]))
     assert list(at_once[0].shadows) == [shadow.key]
-    assert "1 cells: models that attackers trained themselves are taken as they are" in told(report)
+    assert "1 cells: shadow models are not run again" in told(report)
 
 
 def test_what_was_run_again_stands_in_the_manifest_and_on_the_page(
@@ -188,7 +188,7 @@ def order_of(found):
 def test_a_cell_ends_with_its_time_and_leaves_no_process(real):
     # Those that draw figures, of a test before, stay.
     before, start = set(multiprocessing.active_children()), time.monotonic()
-    with pytest.raises(NotRun, match=r"not done after 0\.001 minutes; give --minutes"):
+    with pytest.raises(NotRun, match=r"did not finish within 0\.001 minutes; give --minutes"):
         run_in_subprocess(order_of(real[1]), 0.001, Reporter())
     assert time.monotonic() - start < 5
     assert set(multiprocessing.active_children()) <= before

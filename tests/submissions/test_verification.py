@@ -142,7 +142,7 @@ def test_built_in_suite_needs_all_of_its_seeds(place):
     ("change", "expected"),
     [
         (lambda c: c["leaks"].pop(), "logit-gradient {} was run on other cells of mine, not here"),
-        (lambda c: c.update(leaks=[]), "was attacked by nothing"),
+        (lambda c: c.update(leaks=[]), "has no results of attacks"),
         (lambda c: c.update(status="failed", reason="oh"), "ended failed: oh; run it again"),
         (lambda c: c.update(status="diverged"), "does not say why"),
         (lambda c: c.update(utility=None), "has no utility"),
@@ -151,7 +151,7 @@ def test_built_in_suite_needs_all_of_its_seeds(place):
         (lambda c: c["provenance"].update(dirty=True), "uncommitted changes"),
         (lambda c: c.update(undefended=False), "says the wrong thing"),
         (lambda c: c["predictions"].update(truth=[1, 0] * 12), "with other labels"),
-        (lambda c: c["leaks"][0]["success"].update(chance=2.0), "has a chance of 2.0"),
+        (lambda c: c["leaks"][0]["success"].update(chance=2.0), "has an invalid chance level of 2.0"),
     ],
 )
 def test_incomplete_and_contradictory_records_are_refused(place, change, expected):

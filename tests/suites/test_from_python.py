@@ -134,10 +134,7 @@ class Other(NoDefense):
         ([Lira()], "defenses[0]: expected one defense, got Lira(shadows=16)"),
         ([None], "For training without protection write the word none."),
         ([3], "defenses[0]: expected one defense, got 3."),
-        (
-            [{SAP: {}}],
-            "defenses[0]: expected a word as key, got the class SAP",
-        ),
+        ([{SAP: {}}], "defenses[0]: expected a word as key, got the class SAP"),
         ([], "defenses: must be a list with at least one entry, got []"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a defense returns."""
+"""The interface of fine-tuned models. It imports no torch, so that listing methods is quick."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ if TYPE_CHECKING:
 
 
 class Tuned(ABC):
-    """A fine-tuned predictor, used the way the customer would use it."""
+    """A fine-tuned model, which a defense returns."""
 
     def sends(self, tokens: Tokens, rng: np.random.Generator) -> Ragged | None:
-        """What the customer's side, as it is now, would send for public texts; nothing is recorded.
+        """Vectors that the customer's side would now send for public texts; nothing is recorded.
 
         Args:
             rng: of the mechanism's noise.
 
         Returns:
-            One vector per text, as sequences of length 1; None where that is what it sent before training.
+            One vector per token, or one per text as sequences of length 1; None if training did not change them.
         """
         return None
 
     def alone(self, tokens: Tokens) -> Tensor | None:
-        """Class scores [n, C] by what the customer holds when the vendor has gone; None: by nothing."""
+        """Class scores [n, C] of the customer's own part, without the vendor; None if it cannot predict."""
         return None
 
     def per_token(self, tokens: Tokens, split: str) -> tuple[Ragged, Ragged]:
-        """Of a language model −ln p of every token of texts of `split`, and whether it was predicted; 0 and
-        False where nothing is to be predicted, as for the first of each text."""
+        """For a language model: −ln p of each token of the texts, and True where it was predicted.
+
+        The first token of each text is not predicted and has 0 and False.
+        """
         raise TypeError("on texts without labels a defense returns a model that predicts tokens")
 
     def next_words(self, tokens: Tokens, rows: Tensor, split: str) -> Tensor:
-        """Of a language model [n] the likeliest token behind each of n texts, the examples `rows` of `split`."""
+        """For a language model: [n] the likeliest next token of each of n texts, the examples `rows` of `split`."""
         raise TypeError("on texts without labels a defense returns a model that predicts tokens")
 
     @abstractmethod
     def predict(self, tokens: Tokens, split: str) -> Tensor:
-        """Class scores [n, C] for the examples of `split`; whatever this sends goes over the wire."""
+        """Class scores [n, C] for the examples of `split`; what this sends must go over the wire."""

@@ -11,8 +11,8 @@ from released import FORM, plan_of, run
 from leakboard.bench.backbones.language import LanguageModel
 from leakboard.bench.contracts.cell import Plant, TrainSettings
 from leakboard.bench.contracts.threat import Channel
-from leakboard.bench.exchange import released as module
-from leakboard.bench.exchange.released import fit, losses, restored
+from leakboard.bench.exchange import model_release as module
+from leakboard.bench.exchange.model_release import fit, losses, restore
 from leakboard.bench.records.store import from_text, to_text
 from leakboard.defenses.crt import CRT
 from leakboard.defenses.dpsgd import DPSGD
@@ -29,7 +29,7 @@ def test_what_was_released_makes_the_same_model_again(tune):
     for p in network.trained():
         p.data += 0.1 * torch.randn_like(p)
     vector = torch.nn.utils.parameters_to_vector(network.trained()).detach()
-    again = restored(LanguageModel(backbone, settings), vector)
+    again = restore(LanguageModel(backbone, settings), vector)
     tokens = backbone.encode(["call parcel at 3"], None, 16)
     labels = torch.zeros(1, dtype=torch.long)
     assert torch.equal(losses(network.eval(), tokens, labels), losses(again, tokens, labels))

@@ -1,4 +1,4 @@
-"""Models that are handed out: their owner trains alone, then everybody gets what was trained."""
+"""Training and release of a model: its owner trains alone, then everybody receives the trained parameters."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from leakboard.bench.backbones import (
 )
 from leakboard.bench.exchange.predictor import Predictor
 from leakboard.bench.exchange.session import Session
-from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.tuned_model import Tuned
 
 Trainee = Network | LanguageModel
 
 
 class Released(Tuned):
-    """The released model, used as it is."""
+    """The released model, without any change."""
 
     def __init__(self, network: Trainee) -> None:
         self.network = network.eval()
 
     def per_token(self, tokens: Tokens, split: str) -> tuple[Ragged, Ragged]:
         network = self.network
-        assert isinstance(network, LanguageModel), "a classifier is judged by its classes"
+        assert isinstance(network, LanguageModel), "a classifier predicts classes, not tokens"
         return per_token(network, tokens)
 
     @torch.inference_mode()
     def next_words(self, tokens: Tokens, rows: Tensor, split: str) -> Tensor:
         network = self.network
-        assert isinstance(network, LanguageModel), "a classifier names no words"
+        assert isinstance(network, LanguageModel), "a classifier predicts no words"
         last = network.hidden(tokens)[torch.arange(len(tokens)), tokens.lengths - 1]
         best = [scores.argmax(1) for _, scores in chunks(last, network.head)]
         return torch.cat(best).cpu()
 
     def predict(self, tokens: Tokens, split: str) -> Tensor:
         network = self.network
-        assert isinstance(network, Network), "a language model is judged by its tokens"
+        assert isinstance(network, Network), "a language model predicts tokens, not classes"
         return Predictor(lambda own, rows, name: scores(network, own), network).predict(
             tokens, split
         )
@@ -59,7 +59,7 @@ def scores(network: Network, tokens: Tokens) -> Tensor:
 
 
 def losses(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
-    """[B] the loss of each example; of a text the mean over its tokens."""
+    """[B] loss of each example; for a language model the mean over its tokens."""
     if isinstance(network, LanguageModel):
         loss, _, mask = network.losses(tokens)
         return loss.sum(1) / mask.sum(1).clamp(min=1)
@@ -70,9 +70,9 @@ def losses(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
 def losses_of(
     session: Session, network: Trainee, tokens: Tokens, labels: Tensor
 ) -> Callable[[Tensor], Tensor]:
-    """The loss of each example of a batch, given its rows of `tokens`.
+    """Function from rows of `tokens` to the loss of each example.
 
-    Where the head alone is trained, the features of all are computed here, once.
+    If only the head is trained, the features of all examples are computed once, here.
     """
     if session.settings.tune != "head" or isinstance(network, LanguageModel):
 
@@ -88,7 +88,7 @@ def losses_of(
 
 @torch.no_grad()
 def _features(session: Session, network: Network, tokens: Tokens) -> Tensor:
-    """[n, d] what the head reads of each example."""
+    """[n, d] input of the head for each example."""
     network.eval()
     device = network.embeddings.weight.device
     known = torch.zeros(len(tokens), session.backbone.width, device=device)
@@ -103,9 +103,9 @@ def _features(session: Session, network: Network, tokens: Tokens) -> Tensor:
 
 
 def confidences(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
-    """[B] ln(p/(1 − p)) of each example's label; of a text the mean of ln p over its tokens.
+    """[B] ln(p/(1 − p)) of the label of each example; for a language model the mean of ln p over its tokens.
 
-    A number that is about normally distributed over models (Carlini et al. 2022, equation 3).
+    It is approximately normal over models (Carlini et al. 2022, equation 3).
     """
     if isinstance(network, LanguageModel):
         return -losses(network, tokens, labels)
@@ -122,11 +122,12 @@ def train(
     rows: Tensor | None = None,
     release: bool = True,
 ) -> None:
-    """Ordinary training on `tokens`, one for each row of the session's texts.
+    """Trains on `tokens` without any protection.
 
     Args:
-        rows: sorted, those that are trained on; None for all.
-        release: after each epoch; otherwise the model is not finished yet.
+        tokens: one example for each text of the session.
+        rows: sorted rows to train on; None for all.
+        release: release the model after each epoch; False if training continues afterwards.
     """
     network.train()
     used = session.all_rows if rows is None else rows
@@ -154,12 +155,12 @@ def fit(
     drawn: Sequence[Sequence[Tensor]] | None = None,
     release: bool = True,
 ) -> None:
-    """The session's loop, with a release of what was trained after each epoch.
+    """Runs the session's training loop and releases the trained parameters after each epoch.
 
     Args:
-        step, drawn: as `Loop.fit` has them.
+        step, drawn: as in `Loop.fit`.
     """
-    done = [0, 0]  # steps, and epochs before the one at hand
+    done = [0, 0]  # steps, and completed epochs
 
     def counted(rows: Tensor, epoch: int) -> float:
         if release and epoch > done[1]:
@@ -173,12 +174,12 @@ def fit(
         session.wire.release(vector_of(network), done[1], done[0])
 
 
-def restored(network: Trainee, vector: Tensor) -> Trainee:
-    """A released model from what was released: fills `network`, a fresh one, and returns it."""
+def restore(network: Trainee, vector: Tensor) -> Trainee:
+    """Fills a new `network` with the released parameters [P] and returns it in evaluation mode."""
     torch.nn.utils.vector_to_parameters(vector, network.trained())
     return network.eval()
 
 
 def vector_of(network: Trainee) -> Tensor:
-    """[P] what is released of a model: the opposite of `restored`."""
+    """[P] trained parameters of a model, as they are released; the inverse of `restore`."""
     return torch.nn.utils.parameters_to_vector(network.trained()).detach()

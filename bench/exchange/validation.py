@@ -1,4 +1,4 @@
-"""What attacks take for granted about a transcript, checked where it comes from outside."""
+"""Validation of a transcript from another system: the shapes and types on which attacks rely."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ PER_CALL = {
     Channel.EMULATOR,
     Channel.MODEL,
 }
-"""Channels whose values are one vector for all rows of the message together."""
+"""Channels with one vector for all rows of a message."""
 PER_TOKEN = {Channel.TOKENS, Channel.REPRESENTATIONS, Channel.CUT_GRADIENTS}
 WHOLE = {Channel.TOKENS, Channel.LABELS}
-"""Channels of whole numbers; the others carry vectors."""
+"""Channels of integers; the others carry vectors."""
 
 
 def as_arrays(transcript: Transcript, where: str) -> Transcript:
-    """The transcript in arrays of NumPy, whatever it came in: lists, other types of numbers, tensors.
+    """Converts a transcript of lists, tensors or other number types to NumPy arrays.
 
     Args:
-        where: for messages.
+        where: name of the transcript, for error messages.
 
     Raises:
-        LeakboardError: something that is no array of numbers, or rows and lengths of other shapes.
+        LeakboardError: values are not arrays of numbers, or rows or lengths have the wrong shape.
     """
     messages = []
     for i, m in enumerate(transcript.messages):
@@ -55,16 +55,16 @@ def as_arrays(transcript: Transcript, where: str) -> Transcript:
 def check(
     transcript: Transcript, vocabulary: int | None, width: int | None, where: str
 ) -> dict[str, Ints]:
-    """Per split the sorted rows that are recorded throughout.
+    """Checks all messages; returns the sorted rows of each split that are recorded in every round.
 
     Args:
-        transcript: in arrays, as `as_arrays` gives it.
-        vocabulary: token ids are below it, where it is known.
-        width: of vectors at the cut, where it is known.
-        where: for messages.
+        transcript: the result of `as_arrays`.
+        vocabulary: number of token ids, if known.
+        width: dimension of the vectors at the cut, if known.
+        where: name of the transcript, for error messages.
 
     Raises:
-        LeakboardError: shapes or types that do not fit, or rounds that are not about the same rows.
+        LeakboardError: wrong shapes or types, or rounds with different rows.
     """
     sent: dict[tuple[str, int, int, str, Channel], list[Ints]] = {}
     for i, m in enumerate(transcript.messages):
@@ -82,7 +82,7 @@ def check(
     for (split, round, part, _, channel), parts in sent.items():
         shared.setdefault((split, round, part, channel), []).extend(parts)
     for (split, round, part, recipient, channel), parts in sent.items():
-        # Recipients may each see all of them, or take turns and see all of them together.
+        # Each recipient sees all rows, or the recipients take turns and see all rows between them.
         every = (parts, shared[split, round, part, channel])
         found = np.sort(np.concatenate(parts))
         whole = any(np.array_equal(np.sort(np.concatenate(seen)), rows[split]) for seen in every)
@@ -100,7 +100,7 @@ def _about(i: int, m: Message, where: str) -> str:
 
 
 def _rows(m: Message) -> str:
-    """What is wrong with the rows, or with the type of the values, or nothing."""
+    """Error in the rows or in the type of the values, or an empty string."""
     if not len(m.rows) or len(np.unique(m.rows)) < len(m.rows):
         return "rows must be different whole numbers from 0, at least one"
     if m.values.dtype.kind not in "iub" and m.values.dtype != np.float32:
@@ -109,7 +109,7 @@ def _rows(m: Message) -> str:
 
 
 def _values(m: Message, vocabulary: int | None, width: int | None) -> str:
-    """What is wrong with the values, of which there is one row per token or example, or nothing."""
+    """Error in the values of a channel with one row per token or example, or an empty string."""
     if m.channel in PER_TOKEN and m.lengths is None:
         return "expected lengths, the number of tokens of each example"
     if m.lengths is not None and m.lengths.max() > len(m.values):  # their sum might overflow

@@ -9,7 +9,7 @@ from leakboard.bench import cli
 from leakboard.bench.contracts.cell import MethodSpec
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.records.store import Store, find
-from leakboard.bench.running import again
+from leakboard.bench.running import reproduction
 from leakboard.bench.running.reproduction import plan_reproduction
 from leakboard.bench.running.runner import Runner
 from leakboard.bench.suites.suite import load_suite
@@ -126,13 +126,13 @@ def test_the_settings_of_training_come_from_the_record(published):
 
 
 def test_a_task_of_somebody_elses_data_is_refused_before_anything_is_loaded():
-    with pytest.raises(LeakboardError, match="'tickets' was somebody's own data"):
+    with pytest.raises(LeakboardError, match="'tickets' was a user's own data"):
         plan_reproduction(record(task="tickets"))
 
 
 def test_of_two_versions_of_an_attack_the_newest_counts():
     both = [leak(0.5, version=1), leak(0.6, version=2), leak(0.1, "prior")]
-    found = again._newest(record(leaks=both))
+    found = reproduction._newest_attacks(record(leaks=both))
     assert [(spec.name, spec.version) for spec in found] == [("eia-nn", 2), ("prior", 1)]
 
 

@@ -42,8 +42,8 @@ def asked(monkeypatch):
 def test_an_audit_that_could_contradict_nothing_is_told_before_it_is_run(asked):
     most = one_run.ceiling(20, 0.1 / 38, ((8.0, 0.1 / 38),))
     assert of_audit(DPSGD(epsilon=8.0)) == [
-        f"cannot fail: an audit of 20 coins could prove an epsilon of at most {most:.1f} of dpsgd epsilon=8, "
-        "which claims 8: no outcome could contradict it; raise plant.audit"
+        f"cannot fail: an audit of 20 coins can prove an epsilon of at most {most:.1f}, and dpsgd epsilon=8 "
+        "claims 8: no outcome could contradict the claim; raise plant.audit"
     ]
     # 48 examples, of which coins keep ten out: three batches of 16 in each of two epochs.
     assert set(asked) == {(8.0, 0.1 / 38, 16 / 38, 6)}
@@ -56,7 +56,7 @@ def test_strange_candidates_are_counted_beside_all_texts(asked):
     few, many = (Plant(audit=coins, candidates="strange") for coins in (96, 98))
     assert plan_notes(make(NoDefense(), plant=few, attacks=())) == []
     (line,) = plan_notes(make(NoDefense(), plant=many, attacks=()))
-    assert line.startswith("planted: 49 lines of canaries beside 48 texts of reviews: ")
+    assert line.startswith("planted: 49 lines of canaries and only 48 texts of reviews: ")
 
 
 def test_the_whole_profile_is_asked_for_only_where_its_first_pair_is_not_enough(asked, monkeypatch):
@@ -88,5 +88,5 @@ def test_that_more_is_planted_than_there_are_texts_is_told_once():
         return plan_notes(make(NoDefense(), plant=plant, seeds=(0, 1), **fields))
 
     (line,) = told(10)
-    assert line.startswith("planted: 50 lines of canaries beside 48 texts of dialogues: ")
+    assert line.startswith("planted: 50 lines of canaries and only 48 texts of dialogues: ")
     assert told(9) == told(10, limit=50) == []
