@@ -40,7 +40,7 @@ class BuildPy(build_py):
 
 def _packing() -> Any:
     """The module that packs, by its path: none of the project's dependencies are here."""
-    spec = importlib.util.spec_from_file_location("packed", "leakboard/bench/records/packed.py")
+    spec = importlib.util.spec_from_file_location("parquet", "leakboard/bench/records/parquet.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""Label leakage in what training has changed of the activations."""
+"""activation-delta: label inference from the change of activations during training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leakboard.bench.methods import Attack, Knowledge, Source
 
 
 class ActivationDelta(Attack):
-    """Spectral on h(x, θ_t) − h(x, θ_0): what the untrained model says of a text is public, and no news."""
+    """Apply `spectral` to h(x, θ_t) − h(x, θ_0), since the activations of the untrained model are public."""
 
     name: ClassVar[str] = "activation-delta"
     source: ClassVar[Source] = Source("Leakboard", "adaptive attack on activations over an API")

@@ -1,4 +1,4 @@
-"""Label leakage along the directions in which activations vary more than before training."""
+"""activation-drift: label inference along directions whose variance grew during training."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from leakboard.bench.methods import Attack, Knowledge, Source
 Floats = NDArray[np.float64]
 
 SHRINK = 0.1
-"""Added to every variance at the start, in units of their mean. Less suits distance correlation a
-little better, more P³EFT; at 1 and more what varied much before training wins again."""
+"""Added to every variance before training, in units of their mean. Smaller values suit distance correlation
+slightly better, larger ones P³EFT; from 1 on, directions dominate that varied much before training."""
 DIRECTIONS = 3
-"""So many are looked at. Under P³EFT the first is one that its regulariser makes, and the second tells
-the label, from a single adapter; under distance correlation the first two share it."""
+"""Number of directions. For one adapter of P³EFT the first is created by its regulariser, and the second
+reveals the label; under distance correlation the first two do."""
 
 
 class ActivationDrift(Attack):
-    """Ranks texts along the directions w of the largest wᵀC_t w / wᵀC_0 w.
+    """Rank texts along the directions w with the largest wᵀC_t w / wᵀC_0 w.
 
-    C_t is the covariance of h(x, θ_t), C_0 that of h(x, θ_0): generalised eigenvectors. A defense that
-    keeps labels out of the directions of large variance leaves them in one that hardly varied before.
-    Where several moved, the label need not lie along one of them: their independent components (the
-    least Gaussian mixtures) are looked at, too. Chance counts all that was looked at.
+    C_t is the covariance of h(x, θ_t), C_0 that of h(x, θ_0), so these are generalised eigenvectors. A defense
+    that removes labels from the directions of large variance leaves them in one that hardly varied before. If
+    several directions changed, the label may be a mixture of them, so their independent components are tried,
+    too. The chance level accounts for all directions.
     """
 
     name: ClassVar[str] = "activation-drift"
@@ -53,9 +53,9 @@ class ActivationDrift(Attack):
 
 
 def drift(x: NDArray[np.float32], before: NDArray[np.float32]) -> Floats:
-    """[n, k] centred rows of `x` [n, d] along those directions that vary most against `before` [n, d].
+    """[n, k] centred rows of `x` [n, d] along the directions whose variance grew most compared to `before` [n, d].
 
-    Each coordinate has variance 1, or 0 where nothing varies.
+    Each coordinate has variance 1, or 0 if it does not vary.
     """
     now, then = (rows.astype(np.float64) - rows.mean(0) for rows in (x, before))
     covariance, start = now.T @ now / len(now), then.T @ then / len(then)
@@ -68,13 +68,13 @@ def drift(x: NDArray[np.float32], before: NDArray[np.float32]) -> Floats:
 
 
 def components(moved: Floats) -> Floats:
-    """[n, k] independent components of coordinates [n, k]; none where fewer than two of them vary."""
+    """[n, k] independent components of coordinates [n, k]; none if fewer than two of them vary."""
     from sklearn.decomposition import FastICA  # here, since it takes a second to load
     from sklearn.exceptions import ConvergenceWarning
 
     if np.linalg.matrix_rank(moved) < moved.shape[1] or moved.shape[1] < 2:
         return moved[:, :0]
     unmixed = FastICA(moved.shape[1], whiten="unit-variance", fun="cube", random_state=0)
-    with warnings.catch_warnings():  # one that stopped early still has something to say
+    with warnings.catch_warnings():  # a result without convergence is still useful
         warnings.simplefilter("ignore", ConvergenceWarning)
         return np.asarray(unmixed.fit_transform(moved))

@@ -1,4 +1,4 @@
-"""Label leakage in the difference of what one server computes for two adapters."""
+"""adapter-difference: label inference from the difference of two adapters' activations on one server."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CHANNELS = (Channel.ACTIVATIONS, Channel.RECOMPUTED)
 
 
 class AdapterDifference(Attack):
-    """Spectral on h(x, θ_i) − h(x, θ_j), for all pairs of adapters that one server answers for.
+    """Apply `spectral` to h(x, θ_i) − h(x, θ_j), for all pairs of adapters that one server holds.
 
-    P³EFT's regulariser keeps labels out of each adapter by itself; the mixture that the customer reads
-    them from is a difference of adapters, weighted with secrets. All of them started equal, so that
-    what tells them apart was learnt.
+    P³EFT's regulariser removes labels from each single adapter. The customer reads labels from a secretly
+    weighted mixture, which is a difference of adapters. All adapters start equal, so their differences are
+    learnt.
     """
 
     name: ClassVar[str] = "adapter-difference"
@@ -49,7 +49,7 @@ class AdapterDifference(Attack):
 
 
 def differences(found: Iterable[Matrix]) -> list[Matrix]:
-    """Differences of all pairs of parts that one recipient saw of the same rows; parts number the pairs."""
+    """Differences between all pairs of parts that one recipient saw of the same rows, numbered as parts."""
 
     def place(matrix: Matrix) -> tuple[str, int, int, str]:
         return str(matrix.channel), matrix.moment or 0, matrix.round, matrix.recipient

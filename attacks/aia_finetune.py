@@ -1,4 +1,4 @@
-"""Attribute inference by fine-tuning the top of the model on what was received."""
+"""aia-finetune: attribute inference by fine-tuning the top model on received representations."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ from leakboard.bench.exchange import Loop
 from leakboard.bench.methods import Attack, Knowledge, Labelled, Source
 
 CHANNELS = (Channel.REPRESENTATIONS, Channel.TOKENS)
-"""In the order of preference; pooled activations leave no blocks to fine-tune."""
+"""Channels in order of preference; pooled activations leave no blocks to fine-tune."""
 
 
 class FineTune(Attack):
-    """Fine-tunes a copy of the public top model on a labelled share of the representations.
+    """Fine-tune a copy of the public top model on a labelled share of the representations.
 
-    The top gets LoRA and a fresh head, as the vendor's own does. One network learns all attributes
-    at once: its head has a block of scores for each, and their losses add up.
+    The top gets LoRA and a new head, like the vendor's. One network learns all attributes: its head has a block of
+    scores for each, and their losses are summed.
 
-    The price is `epochs` passes forward and back over the labelled share, and one pass forward
-    over all recorded examples.
-    At the default share that is about a quarter of the time of a cell of `smoke` on one CPU thread.
+    Cost: `epochs` forward and backward passes over the labelled share, and one forward pass over all recorded
+    examples. At the default share this is a quarter of the time of a `smoke` cell on one CPU thread.
     """
 
     name: ClassVar[str] = "aia-finetune"
@@ -53,12 +52,12 @@ class FineTune(Attack):
     costly: ClassVar[bool] = True
 
     labelled: float = Field(0.1, gt=0, lt=1)
-    """Share of the recorded training examples whose attributes the attacker was told."""
+    """Share of the recorded training examples whose attributes the attacker knows."""
     epochs: int = Field(10, ge=1)
-    """Passes over the labelled share. The paper states none."""
+    """Passes over the labelled share; the paper does not state it."""
     learning_rate: float = Field(3e-3, gt=0)
-    """Of AdamW, for LoRA and head. The paper's 3e-4 learns nothing in ten passes over the 250
-    examples that a quarter of 1,000 recorded ones makes; 1e-3 learns less than this."""
+    """Learning rate of AdamW for LoRA and head. The paper's 3e-4 learns nothing in ten passes over 250 examples (a
+    quarter of 1,000 recorded ones); 1e-3 learns less than this."""
     batch_size: int = Field(16, ge=1)
     """Labelled examples per step."""
 
@@ -73,7 +72,7 @@ class FineTune(Attack):
             return []
         rows, received = sequences(seen, channel, knowledge)
         at = torch.from_numpy(np.searchsorted(rows, told.rows))
-        # Who is sent tokens holds the whole model.
+        # A recipient of tokens holds the whole model.
         cut = knowledge.cut if channel == Channel.REPRESENTATIONS else 0
         network = self._fitted(received.take(at), told, knowledge, cut, seed)
         scores = _scores(network, received, knowledge.device)
@@ -108,7 +107,7 @@ class FineTune(Attack):
             scores = _forward(network, received.take(rows), knowledge.device)
             columns = truth[rows].to(scores.device).T
             parts = [
-                # A sum, since a mean over a batch without any known value is not a number.
+                # A sum, since the mean over a batch without known values is NaN.
                 cross_entropy(block, column, ignore_index=-1, reduction="sum") / len(rows)
                 for block, column in zip(torch.split(scores, sizes, dim=1), columns, strict=True)
             ]
@@ -116,7 +115,7 @@ class FineTune(Attack):
             loss.backward()  # type: ignore[no-untyped-call]
             return loss.item()
 
-        # The bound of divergence is that of guessing all attributes: ln of the product of sizes.
+        # Divergence is judged against guessing all attributes: ln of the product of their sizes.
         classes = int(np.prod(sizes))
         groups: list[dict[str, object]] = [{"params": network.trained()}]
         Loop(settings, seed, classes).fit(step, groups, received.lengths)
@@ -124,10 +123,10 @@ class FineTune(Attack):
 
 
 def sequences(seen: Transcript, channel: Channel, knowledge: Knowledge) -> tuple[Ints, Ragged]:
-    """The rows seen, and the vectors received of each, [T, d], averaged over rounds.
+    """The rows seen, and the vectors received for each, [T, d], averaged over rounds.
 
-    Token ids stand for their initial embeddings. Rounds in which an example has another number of
-    vectors than in the first are left out.
+    Token ids are replaced by their initial embeddings. Rounds in which the number of vectors of an example differs
+    from the first round are left out.
     """
     assert knowledge.base is not None
     # Ids sent in the clear are the same in every round.
@@ -143,7 +142,7 @@ def sequences(seen: Transcript, channel: Channel, knowledge: Knowledge) -> tuple
 
 
 def _forward(network: Network, h: Ragged, device: str) -> Tensor:
-    """Scores [B, K]. Segment types are not sent; all tokens count for the first text's."""
+    """Scores [B, K]. Segment types are not sent, so all tokens count as the first text."""
     values = h.values.to(device)
     types = torch.zeros(len(values), dtype=torch.long)
     scores: Tensor = network(h.with_values(values), types)

@@ -1,4 +1,4 @@
-"""Attribute inference by a small network on the mean of what was received."""
+"""aia-mlp: attribute inference by a small network on the mean of the received vectors."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from leakboard.bench.methods import Attack, Knowledge, Source
 HIDDEN = 768
 """Hidden units, as in the paper."""
 EPOCHS = 10
-"""A fixed number: from 5 to 40 epochs and for decays from 0.1 to 1, the accuracy on `reviews` stays
-within 0.02, so that early stopping would only take examples away. The paper states neither."""
+"""Fixed, since accuracy on `reviews` varies by less than 0.02 from 5 to 40 epochs and for decays from 0.1 to 1;
+early stopping would only cost examples. The paper states neither."""
 LEARNING_RATE = 1e-3
-"""Of AdamW."""
+"""Learning rate of AdamW."""
 WEIGHT_DECAY = 0.1
 BATCH = 32
 """Labelled examples per step."""
 FOLDS = 5
-"""Of the cross-validation that notices guesses worse than the majority class, as they are on mere
-noise with unequal classes. The paper has no such step."""
+"""Folds of the cross-validation that detects guesses worse than the majority class, as on pure noise with
+unequal classes. The paper has no such step."""
 CHANNELS = (Channel.REPRESENTATIONS, Channel.TOKENS, Channel.ACTIVATIONS)
-"""In the order of preference: what comes from the customer before what the vendor makes of it."""
+"""Channels in order of preference: the customer's messages before the vendor's activations."""
 
 
 class MeanMLP(Attack):
-    """Averages the vectors of each example and learns its attributes from a labelled share."""
+    """Average the vectors of each example, and learn attributes from a labelled share."""
 
     name: ClassVar[str] = "aia-mlp"
     source: ClassVar[Source] = Source(
@@ -57,7 +57,7 @@ class MeanMLP(Attack):
     )
 
     labelled: float = Field(0.1, gt=0, lt=1)
-    """Share of the recorded training examples whose attributes the attacker was told."""
+    """Share of the recorded training examples whose attributes the attacker knows."""
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
@@ -87,7 +87,7 @@ class MeanMLP(Attack):
 def mean_vectors(seen: Transcript, channel: Channel, knowledge: Knowledge) -> tuple[Ints, Tensor]:
     """The rows seen, and [n, d] the mean vector of each over its tokens and over all rounds.
 
-    Token ids stand for their initial embeddings.
+    Token ids are replaced by their initial embeddings.
     """
     # Ids sent in the clear are the same in every round.
     rounds = seen.rounds(channel)[: 1 if channel == Channel.TOKENS else None]
@@ -100,7 +100,7 @@ def mean_vectors(seen: Transcript, channel: Channel, knowledge: Knowledge) -> tu
 
 
 def _means(block: Collected, knowledge: Knowledge) -> Tensor:
-    values = torch.tensor(block.values)  # a copy: what was seen is read-only
+    values = torch.tensor(block.values)  # a copy, since transcripts are read-only
     if block.lengths is None:
         return values
     if not values.is_floating_point():
@@ -113,17 +113,17 @@ def _means(block: Collected, knowledge: Knowledge) -> Tensor:
 
 
 def standardised(features: Tensor) -> Tensor:
-    """Mean 0 and variance 1 per dimension, over all rows seen; constant dimensions become 0."""
+    """Features with mean 0 and variance 1 per dimension, over all rows seen; constant dimensions become 0."""
     centred = features - features.mean(0)
     return centred / centred.square().mean(0).sqrt().clamp(min=1e-8)
 
 
 def guessed(features: Tensor, labelled: Tensor, truth: Tensor, classes: int, seed: int) -> Tensor:
-    """[n] class of each of `features` [n, d], learnt from `labelled` [m, d] and their `truth` [m].
+    """[n] predicted class of each of `features` [n, d], learnt from `labelled` [m, d] and their `truth` [m].
 
-    Where cross-validation within the labelled rows falls short of their most frequent class by more
-    than a standard error, that class is the guess for all. To ask for more would throw away weak
-    signals. Without any row the guess is class 0.
+    If cross-validation on the labelled rows is worse than their most frequent class by more than a standard
+    error, that class is predicted for all. A stricter test would discard weak signals. Without labelled rows
+    the prediction is class 0.
     """
     torch.manual_seed(seed)
     counts = truth.bincount(minlength=classes)
@@ -140,7 +140,7 @@ def guessed(features: Tensor, labelled: Tensor, truth: Tensor, classes: int, see
 
 
 def fitted(x: Tensor, y: Tensor, classes: int) -> nn.Module:
-    """The network, trained on features `x` [m, d] and classes `y` [m]; draws from torch's stream."""
+    """The network, trained on features `x` [m, d] and classes `y` [m]; uses torch's global random state."""
     network = nn.Sequential(nn.Linear(x.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, classes))
     network.to(x.device)
     optimiser = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)

@@ -1,4 +1,4 @@
-"""Attribute inference by who was told nothing: it learns from public texts that went through the mechanism."""
+"""aia-public: attribute inference without labels of the customer, learnt from privatised public texts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from torch.nn.functional import embedding
 from leakboard.attacks.aia_mlp import CHANNELS, guessed, mean_vectors, standardised
 from leakboard.bench.backbones import Ragged, Tokens
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from leakboard.bench.defending import Pooling, one_each
+from leakboard.bench.defending import Pooling, as_sequences
 from leakboard.bench.methods import Attack, Knowledge, Silent, Source, spec_of
 
 
 class PublicAttributes(Attack):
-    """The network of `aia-mlp`, trained on what the mechanism makes of public texts whose authors are known.
+    """Train the network of `aia-mlp` on public texts with known authors, sent through the mechanism.
 
-    It needs no labelled share of the customers' rows, and all of them are scored. Where a text is sent as
-    one vector that is what it reads, else the mean over tokens; of what comes again with fresh noise the
-    mean, and as often it sends its own texts through the mechanism.
+    It needs no labelled share of the customer's rows, so all rows are scored. It reads the vector of a text, or
+    the mean over its tokens. Repeated messages with new noise are averaged, and the public texts are sent
+    through the mechanism equally often.
     """
 
     name: ClassVar[str] = "aia-public"
@@ -39,14 +39,14 @@ class PublicAttributes(Attack):
     costly: ClassVar[bool] = True
 
     access: Literal["mechanism", "query"] = "mechanism"
-    """Mechanism: knows the base model and the mechanism with its noise. Query: sees what the customer's side,
-    as it is after training, sends for texts of its own."""
+    """Mechanism: the attacker knows the base model and the mechanism with its noise. Query: it sees what the
+    customer's side sends, after training, for texts of the attacker's choice."""
     sentences: int = Field(4000, ge=1)
-    """Public texts used at most, the first ones."""
+    """Maximum number of public texts; the first ones are used."""
 
     @property
     def needs(self) -> frozenset[Knows]:
-        # The base model is what reads token ids, whichever way it learns.
+        # Token ids are embedded by the base model with either access.
         other = Knows.MECHANISM if self.access == "query" else Knows.QUERIES
         return self.threat.knows - {other}
 
@@ -69,7 +69,7 @@ class PublicAttributes(Attack):
                 f"what was sent has {features.shape[1]} numbers per text, and what the attacker makes of public "
                 f"text {own.shape[1]}"
             )
-        # Each by its own mean: what training did to the vectors of all texts alike tells nothing.
+        # Centred separately, since a shift that training adds to all texts reveals nothing.
         features, own = (standardised(part).to(knowledge.device) for part in (features, own))
         seed, guesses = int(rng.integers(2**31)), []
         for name, values in public.attributes.items():
@@ -86,7 +86,7 @@ class PublicAttributes(Attack):
     def _means(
         self, tokens: Tokens, channel: Channel, knowledge: Knowledge, rng: np.random.Generator
     ) -> Tensor:
-        """[n, d] the mean vector that would be received of each public text, with fresh noise."""
+        """[n, d] the mean vector that would be received for each public text, with new noise."""
         received = self._received(tokens, channel, knowledge, rng)
         values, lengths = received.values.detach().float().cpu(), received.lengths
         example = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
@@ -103,7 +103,7 @@ class PublicAttributes(Attack):
         assert base is not None
         assert mechanism is not None
         if isinstance(mechanism, Pooling):
-            return one_each(mechanism.noisy(self._pooled(tokens, mechanism, knowledge), rng))
+            return as_sequences(mechanism.noisy(self._pooled(tokens, mechanism, knowledge), rng))
         cut = 0 if channel == Channel.TOKENS else knowledge.cut
         simulated = mechanism.simulate(base, tokens, cut, rng)
         if simulated is not None:
@@ -113,7 +113,7 @@ class PublicAttributes(Attack):
         return tokens.ids.with_values(embedding(tokens.ids.values.to(base.device), base.embeddings))
 
     def _pooled(self, tokens: Tokens, mechanism: Pooling, knowledge: Knowledge) -> Tensor:
-        """[n, d] what the encoder makes of public texts before noise, which is the same for every ε."""
+        """[n, d] encodings of public texts before noise, which are the same for every ε."""
         base, auxiliary = knowledge.base, knowledge.auxiliary
         assert base is not None
         assert auxiliary is not None

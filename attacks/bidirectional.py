@@ -1,4 +1,4 @@
-"""Reads the text that a language model is tuned on from both directions: what goes up, and its gradient."""
+"""bidirectional: inversion of a language model's training texts from representations and gradients together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from leakboard.attacks.token_gradient import cosines, lengths_of
-from leakboard.bench.attacking import Arrived, inverting
+from leakboard.bench.attacking import ReceivedWords, inversion
 from leakboard.bench.backbones import NO_LABEL, Backbone, Ragged, Tokens, next_tokens, pieces
 from leakboard.bench.contracts import (
     Channel,
@@ -27,49 +27,49 @@ from leakboard.bench.contracts import (
 )
 from leakboard.bench.exchange import Loop
 from leakboard.bench.methods import Attack, Knowledge, Silent, Source, spec_of
-from leakboard.bench.tasks import OWN, PublicText
+from leakboard.bench.tasks import TASK_ITSELF, PublicText
 
 BATCH, PLACES = 16, 256
-"""Texts of a batch, and places of it that are trained on: each has a score for every word."""
+"""Texts per batch, and positions per batch that are trained on; each position has a score for every word."""
 LEARNING_RATE, OF_WEIGHTS, WARMUP = 1e-3, 1e-2, 0.1
-"""Of the linear maps, and of what weighs the directions."""
+"""Learning rates of the linear maps and of the weights of the directions, and the share of warm-up steps."""
 RANK = 8
-"""Of what is added to a public output layer to imitate a secret one."""
+"""Rank of the random change that imitates a secret output layer."""
 GATE = 16
-"""Units of the layer that weighs the directions."""
+"""Units of the layer that weights the directions."""
 START = torch.tensor([1.0, 20.0, 0.5, 0.5])
-"""Weights from which those that suit public text are sought."""
+"""Initial weights of the four terms, which are then fitted on public text."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """Of t places of texts what was received of the word there, and the gradient at the vector before it.
+class Evidence:
+    """For t positions: the received representation of the word, and the gradient at the vector before it.
 
     Attributes:
-        front: [t, d] representations; None where none were sent.
-        g, h: [t, d] the gradient and the vector at which it is taken; 0 where no word is learnt.
+        front: [t, d] representations; None if none were sent.
+        g, h: [t, d] the gradient and the vector at which it is taken; 0 where there is no label.
     """
 
     front: Tensor | None
     g: Tensor
     h: Tensor
 
-    def take(self, places: Tensor | slice) -> Seen:
+    def take(self, places: Tensor | slice) -> Evidence:
         front = None if self.front is None else self.front[places]
-        return Seen(front, self.g[places], self.h[places])
+        return Evidence(front, self.g[places], self.h[places])
 
 
-class Both(nn.Module):
-    """Scores of words from either direction, weighed by how far ahead its best one is in each of them.
+class TwoDirections(nn.Module):
+    """Scores of words from both directions, weighted by the margin of the best word in each.
 
-    Forward, a linear map leads to rows of E, as in `eia-learned`; backward, the word is the row of the public
-    output layer W for which Wᵀp − W_y points where the gradient does, after a linear map of its own, as in
-    `token-gradient`. Beside them stand how likely the public model finds a word behind what it has read of the
-    noisy text, and how frequent it is. Maps and weights are learnt.
+    Forward, a linear map leads to rows of E, as in `eia-learned`. Backward, the word is the row of the public
+    output layer W for which Wᵀp − W_y is aligned with the gradient, after a linear map, as in `token-gradient`.
+    Two more terms are the public model's probability of the word after the noisy text, and the frequency of the
+    word. Maps and weights are learnt.
 
     Args:
         counts: [V] occurrences in public text.
-        start: [d + 1, d] the first map, with its offset in the last row; None where rows of E are received.
+        start: [d + 1, d] initial forward map, with its offset in the last row; None if rows of E are received.
     """
 
     def __init__(self, base: Backbone, counts: Tensor, start: Tensor | None = None) -> None:
@@ -94,8 +94,8 @@ class Both(nn.Module):
             for parameter in self.gate[2].parameters():
                 parameter.zero_()
 
-    def terms(self, seen: Seen) -> Tensor:
-        """[4, t, V] what forward, backward, the language and the frequency say of every word."""
+    def terms(self, seen: Evidence) -> Tensor:
+        """[4, t, V] the forward, backward, language model and frequency scores of every word."""
         told = seen.g.norm(dim=1, keepdim=True) > 0
         back = cosines(self.back(seen.g), seen.h, self.head) * told
         near = torch.zeros_like(back)
@@ -105,15 +105,15 @@ class Both(nn.Module):
         likely = (seen.h @ self.head.T).log_softmax(1)
         return torch.stack([near, back, likely, self.frequent.expand_as(near)])
 
-    def forward(self, seen: Seen) -> Tensor:
+    def forward(self, seen: Evidence) -> Tensor:
         """[t, V] scores of every word."""
         terms = self.terms(seen)
         first, second = terms[:2].topk(2).values.unbind(2)
         weights = (self.weights + self.gate((first - second).T)).exp()
         return torch.einsum("ktv,tk->tv", terms, weights)
 
-    def suited(self, seen: Seen, words: Tensor) -> None:
-        """Sets the weights to those under which words [t] of public text are likeliest, by L-BFGS."""
+    def suited(self, seen: Evidence, words: Tensor) -> None:
+        """Fit the weights by maximum likelihood of words [t] of public text, with L-BFGS."""
         with torch.no_grad():
             terms = self.terms(seen)
         optimiser = torch.optim.LBFGS([self.weights], max_iter=40, line_search_fn="strong_wolfe")
@@ -129,15 +129,15 @@ class Both(nn.Module):
 
 
 class Bidirectional(Attack):
-    """Learns on public text to read words from noisy representations and from gradients at once.
+    """Learn from public text to read words from noisy representations and gradients together.
 
-    The output layer may be a secret of the customer's that began as the public one: the attacker imitates it by
-    the public one and random changes of low rank, sends public text through the mechanism, and takes
-    the gradients that such a layer would return. From either direction it has scores of every word at every place; how much each
-    counts depends on how well the best word explains what came. The first pass over the examples is read.
+    The output layer may be secret, but it started as the public one. The attacker imitates it by the public layer
+    with random changes of low rank, sends public text through the mechanism, and computes the gradients that such
+    a layer would return. Each direction gives scores of every word at every position; their weights depend on how
+    well the best word explains the observation. The first pass over the examples is read.
 
-    Its authors invert what comes forward by a learned network, and then search for the input whose gradients
-    agree; words are read off their gradients here, so that nothing has to be searched.
+    The authors invert representations with a learned network, and then search for an input with the same
+    gradients. Here words are read from their gradients directly, so no search is needed.
     """
 
     name: ClassVar[str] = "bidirectional"
@@ -155,23 +155,23 @@ class Bidirectional(Attack):
     costly: ClassVar[bool] = True
     labels: ClassVar[Literal["classes", "next tokens"]] = "next tokens"
 
-    auxiliary: PublicText = OWN
-    """Public text to learn from: that of the task itself, or of another task, by its name."""
+    auxiliary: PublicText = TASK_ITSELF
+    """Public text to learn from: `own` for that of the task, or the name of another task."""
     sentences: int = Field(1000, ge=2)
-    """Auxiliary texts used at most."""
+    """Maximum number of auxiliary texts."""
     epochs: int = Field(1, ge=1)
-    """Passes over them, each with fresh noise and other output layers."""
+    """Passes over them, each with new noise and new imitated output layers."""
     secrecy: float = Field(0.5, ge=0)
-    """How far an imitated output layer lies from the public one, at most: the norm of what is added over its own."""
+    """Maximum distance of an imitated output layer from the public one, relative to its norm."""
 
     def readable(self, cut: int) -> frozenset[Channel]:
-        """Without gradients there is one direction, which `eia-learned` and `eia-map` read."""
+        """Channels at a cut; without gradients, `eia-learned` and `eia-map` read the representations."""
         return frozenset({Channel.GRADIENTS})
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        arrived = Arrived.of(seen, knowledge, frozenset({Channel.REPRESENTATIONS}))
+        arrived = ReceivedWords.of(seen, knowledge, frozenset({Channel.REPRESENTATIONS}))
         if any(m.part for m in seen.messages if m.channel == Channel.GRADIENTS):
             raise Silent(
                 "several vectors stand for each gradient; `token-gradient` puts them together"
@@ -182,7 +182,7 @@ class Bidirectional(Attack):
         forward = Channel.REPRESENTATIONS in seen.channels
         front = _first(seen, Channel.REPRESENTATIONS).values if forward else None
 
-        def learn(rng: np.random.Generator) -> Both:
+        def learn(rng: np.random.Generator) -> TwoDirections:
             return self._trained(arrived, forward, rng)
 
         specs = spec_of(self).model_dump_json(), spec_of(arrived.mechanism).model_dump_json()
@@ -192,9 +192,9 @@ class Bidirectional(Attack):
         def held(values: NDArray[Any]) -> Tensor:
             return torch.from_numpy(values.copy()).to(both.head.device)
 
-        places = Seen(
+        places = Evidence(
             None if front is None else held(front),
-            *(behind(held(each.values), lengths) for each in (sent, down)),
+            *(shift_right(held(each.values), lengths) for each in (sent, down)),
         )
         text = np.zeros(len(sent.values), np.int64)
         with torch.no_grad():
@@ -207,18 +207,20 @@ class Bidirectional(Attack):
             Guess(Goal.INVERSION, *where, text, sent.lengths, view="train"),
         ]
 
-    def _trained(self, arrived: Arrived, forward: bool, rng: np.random.Generator) -> Both:
+    def _trained(
+        self, arrived: ReceivedWords, forward: bool, rng: np.random.Generator
+    ) -> TwoDirections:
         base, public = arrived.base, arrived.public.tokens
         drawn = torch.from_numpy(rng.permutation(len(public))[: self.sentences])
         tokens = public.take(drawn)
         torch.manual_seed(int(rng.integers(2**31)))
         start = None
         if forward and arrived.cut:
-            start = inverting.least_squares(tokens, base.embeddings, arrived.query, rng)
-        counts = inverting.counted(tokens, len(base.embeddings))
-        both = Both(base, counts, start)
+            start = inversion.least_squares(tokens, base.embeddings, arrived.query, rng)
+        counts = inversion.token_counts(tokens, len(base.embeddings))
+        both = TwoDirections(base, counts, start)
 
-        def imitated(rows: Tensor) -> tuple[Seen, Tensor]:
+        def imitated(rows: Tensor) -> tuple[Evidence, Tensor]:
             batch = tokens.take(rows)
             places = self._imitated(arrived, batch, forward, rng)
             real = (~batch.special).nonzero()[:, 0]
@@ -249,22 +251,24 @@ class Bidirectional(Attack):
 
     @torch.no_grad()
     def _imitated(
-        self, arrived: Arrived, tokens: Tokens, forward: bool, rng: np.random.Generator
-    ) -> Seen:
-        """What would be seen of public tokens, with an output layer drawn for them."""
+        self, arrived: ReceivedWords, tokens: Tokens, forward: bool, rng: np.random.Generator
+    ) -> Evidence:
+        """Observations for public tokens, with a random imitated output layer."""
         base, cut = arrived.base, arrived.cut
         front = arrived.query(tokens, rng)
         h = base.family.hidden(base.model, front, tokens.types, cut)
         g = gradients(h, next_tokens(tokens), base.output_layer(), self.secrecy * rng.random())
         lengths = tokens.lengths
-        return Seen(front.values if forward else None, behind(g, lengths), behind(h, lengths))
+        return Evidence(
+            front.values if forward else None, shift_right(g, lengths), shift_right(h, lengths)
+        )
 
 
 def gradients(h: Tensor, labels: Tensor, head: Tensor, secrecy: float) -> Tensor:
-    """[T, d] W′ᵀ(p′ − y) at vectors h [T, d], 0 where nothing is learnt; W′ [V, d] is `head` and a random change.
+    """[T, d] W′ᵀ(p′ − y) at vectors h [T, d], 0 without a label; W′ [V, d] is `head` plus a random change.
 
     Args:
-        secrecy: its norm over that of `head`.
+        secrecy: norm of the change relative to `head`.
     """
     one, other = (torch.randn(len(side), RANK, device=head.device) for side in (head, head.T))
     change = one @ other.T
@@ -277,8 +281,8 @@ def gradients(h: Tensor, labels: Tensor, head: Tensor, secrecy: float) -> Tensor
     return found
 
 
-def behind(values: Tensor, lengths: Tensor) -> Tensor:
-    """What is said at the place before each; 0 at the first of a text."""
+def shift_right(values: Tensor, lengths: Tensor) -> Tensor:
+    """Values of the preceding position; 0 at the start of a text."""
     moved = values.roll(1, 0)
     moved[Ragged(values, lengths).starts.to(values.device)] = 0
     return moved

@@ -1,4 +1,4 @@
-"""canary-exposure: how likely does the model find a planted secret among all that it could be?"""
+"""canary-exposure: rank of a planted secret among all possible secrets, by the model's likelihood."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from leakboard.bench.attacking import about_canaries, candidates, number_in, printed
-from leakboard.bench.backbones import Backbone, LanguageModel, computing
+from leakboard.bench.attacking import beam_search, canary_guess, candidates, number_in
+from leakboard.bench.backbones import Backbone, LanguageModel, autocast
 from leakboard.bench.contracts import (
     Channel,
     Goal,
@@ -22,22 +22,21 @@ from leakboard.bench.contracts import (
     ThreatModel,
     Transcript,
 )
-from leakboard.bench.exchange import restored
+from leakboard.bench.exchange import restore
 from leakboard.bench.methods import Attack, Knowledge, Source
 from leakboard.bench.tasks import DIGITS, SLOT, TRIES, UNTUNED
 
 PRINTED: tuple[Measure, ...] = ("extraction", "beam extraction")
-"""How secrets are printed here; `extraction` draws them at random, too."""
+"""Measures of printed secrets; `extraction` also samples continuations."""
 _BEFORE = Memory(kept=16)
-"""What a public model says of each sentence, which all cells of a model ask again; 8 MB each."""
+"""Cache of the public model's likelihoods of each sentence, shared by all cells of a model; 8 MB each."""
 
 
 class CanaryExposure(Attack):
-    """Ranks all 10^6 secrets of each sentence by their log-perplexity, exactly.
+    """Rank all 10^6 secrets of each sentence by their log-perplexity, exactly.
 
-    It does so after each epoch of training, and before it: what the public model finds likely already
-    is not remembered. The final model is also asked to continue the sentence, greedily and by beam
-    search: does it print the secret?
+    Ranks are computed after each epoch, and before training, since a secret that the public model finds likely is
+    not memorised. The final model also continues the sentence, by greedy decoding and by beam search.
     """
 
     name: ClassVar[str] = "canary-exposure"
@@ -56,16 +55,16 @@ class CanaryExposure(Attack):
     younger: ClassVar[frozenset[str]] = frozenset({"precision"})
 
     releases: Literal["all", "last"] = "all"
-    """Which releases are read: that of every epoch, or the last one only."""
+    """Which releases are read: every epoch, or the last one."""
     precision: Precision = "float32"
-    """In which the models are asked. bf16 takes a half to a third of the time where the processor has
-    units for it, and blurs the order of candidates about as likely as each other."""
+    """Number format of the models. bf16 takes a half to a third of the time on hardware that supports it, and
+    blurs the order of candidates of similar likelihood."""
 
     @torch.no_grad()
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        with computing(self.precision, knowledge.device):
+        with autocast(self.precision, knowledge.device):
             return self._found(seen, knowledge)
 
     def _found(self, seen: Transcript, knowledge: Knowledge) -> list[Guess]:
@@ -79,21 +78,23 @@ class CanaryExposure(Attack):
         if not rounds:
             return []
         before = np.stack([self._untuned(base, form) for form in forms])
-        found.append(replace(about_canaries(rows, before, "exposure", -1), view=UNTUNED))
+        found.append(replace(canary_guess(rows, before, "exposure", -1), view=UNTUNED))
         for round in rounds if self.releases == "all" else rounds[-1:]:
             vector = torch.tensor(seen.collect(Channel.MODEL, round=round).values[0])
-            restored(network, vector.to(knowledge.device))
+            restore(network, vector.to(knowledge.device))
             every = [self._ranked(network, base, form) for form in forms]
-            found.append(about_canaries(rows, np.stack(every), "exposure", round))
+            found.append(canary_guess(rows, np.stack(every), "exposure", round))
         for measure in PRINTED:
             prints = [self._printed(network, base, form, TRIES[measure]) for form in forms]
-            found.append(about_canaries(rows, np.array(prints), measure, round))
+            found.append(canary_guess(rows, np.array(prints), measure, round))
         return found
 
     def _printed(self, network: LanguageModel, base: Backbone, form: str, beams: int) -> list[int]:
-        """The digits that decoding writes in their place, or −1, by the number of beams."""
+        """The digits that decoding writes at their position, or −1, by number of beams."""
         before = form.split(SLOT)[0].rstrip()
-        texts = printed(network.encoder, network.head, base.tokenizer, before, 2 * DIGITS, beams)
+        texts = beam_search(
+            network.encoder, network.head, base.tokenizer, before, 2 * DIGITS, beams
+        )
         return [number_in(text.strip(), DIGITS) for text in texts]
 
     def _ranked(self, network: LanguageModel, base: Backbone, form: str) -> NDArray[Any]:
@@ -113,7 +114,7 @@ class CanaryExposure(Attack):
 
 
 def _unchanged(network: LanguageModel, base: Backbone, form: str) -> bool:
-    """Whether a released model is the public one: it says the same of every token of a text, to the last bit."""
+    """Whether a released model equals the public one: the logits of a text agree to the last bit."""
     assert base.head is not None
     ids = torch.tensor([base.tokenizer(form)["input_ids"]], device=base.head.device)
     tuned, public = (m(input_ids=ids).last_hidden_state for m in (network.encoder, base.model))

@@ -1,4 +1,4 @@
-"""Reads the label where it was sent."""
+"""clear-label: reads labels that were sent in the clear."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from leakboard.bench.methods import Attack, Knowledge, Source
 
 
 class ClearLabel(Attack):
-    """A vendor that trains on the customer's labels was sent them: it only has to look."""
+    """Read the labels that the customer sent to the vendor for training."""
 
     name: ClassVar[str] = "clear-label"
     source: ClassVar[Source] = Source("Leakboard", "what is sent in the clear")
@@ -21,6 +21,6 @@ class ClearLabel(Attack):
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
         block = seen.collect(Channel.LABELS)
-        # What arrives need not be a class, and a guess has to be one.
+        # Messages need not hold valid classes, but guesses must.
         label = block.values.clip(0, knowledge.classes - 1)
         return [Guess(Goal.LABEL, Channel.LABELS, "train", block.rows, label, view="train")]

@@ -1,4 +1,4 @@
-"""Inversion of text-to-text mechanisms by Bayes' rule, one token at a time."""
+"""eia-bayes: inversion of text-to-text mechanisms by Bayes' rule, one token at a time."""
 
 from __future__ import annotations
 
@@ -11,30 +11,37 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leakboard.bench.attacking import Arrived, Posterior, Reader, Stated, inverting, posterior_bound
+from leakboard.bench.attacking import (
+    Posterior,
+    Reader,
+    ReceivedWords,
+    StatedPosterior,
+    inversion,
+    posterior_bound,
+)
 from leakboard.bench.backbones import Ragged, Tokens
 from leakboard.bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
 from leakboard.bench.defending import Substituting
 from leakboard.bench.methods import Attack, Knowledge, Source, spec_of
-from leakboard.bench.tasks import OWN, PublicText
+from leakboard.bench.tasks import TASK_ITSELF, PublicText
 
 PAIRS, HELD_OUT = 1000, 1500
-"""Public tokens from which a likelihood that is not stated is fitted, five numbers, and on which it is tried."""
+"""Public tokens on which a likelihood of five parameters is fitted, and on which it is validated."""
 SURE = 2.0
-"""Standard errors by which it must be ahead of the nearest neighbour there, to take its place."""
+"""Standard errors by which it must beat the nearest neighbour on validation text to replace it."""
 
 
 class BayesInversion(Attack):
-    """Weighs how frequent a token is against how likely the mechanism makes of it what arrived.
+    """Combine the frequency of each token with its probability of producing the received token.
 
-    It knows what `eia-nn` knows, the mechanism, and how frequent tokens are in public text; nothing of
-    contexts, which `eia-map` reads. How likely that is a mechanism that draws words says itself; for one that
-    takes the nearest to a noisy vector it is fitted. Where it is not clearly ahead of the nearest neighbour on public
-    text that it did not fit, its guess is that of `eia-nn`, as without a mechanism. Customers' words that
-    public text lacks are what it loses; where that is of another domain there are more of them.
+    It uses the mechanism and token frequencies of public text, but no context, which `eia-map` reads. Mechanisms
+    that draw words state the likelihood; for mechanisms that take the nearest neighbour of a noisy vector it is
+    fitted. If it does not clearly beat the nearest neighbour on held-out public text, its guess is that of
+    `eia-nn`, as it is without a mechanism. It misses words that public text lacks, which are more if that is of
+    another domain.
 
-    Beside its success stands the largest one that the guarantee of the mechanism leaves to anybody who
-    knows as much of single tokens.
+    The record also holds the largest success that the mechanism's guarantee permits to any attacker with this
+    knowledge of single tokens.
     """
 
     name: ClassVar[str] = "eia-bayes"
@@ -51,31 +58,31 @@ class BayesInversion(Attack):
 
     version: ClassVar[int] = 3
 
-    auxiliary: PublicText = OWN
-    """Public text to count tokens in: that of the task itself, or of another task, by its name."""
+    auxiliary: PublicText = TASK_ITSELF
+    """Public text in which tokens are counted: `own` for that of the task, or the name of another task."""
 
     def readable(self, cut: int) -> frozenset[Channel]:
-        """Words are replaced only at the embedding cut, or where ids are sent."""
+        """Channels at a cut; words are replaced only at the embedding cut, or where ids are sent."""
         return self.threat.reads if cut == 0 else frozenset({Channel.TOKENS})
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        arrived = Arrived.of(seen, knowledge, self.readable(knowledge.cut))
+        arrived = ReceivedWords.of(seen, knowledge, self.readable(knowledge.cut))
         base, mechanism, public = arrived.base, arrived.mechanism, arrived.public
         embeddings = base.embeddings
         if not arrived.simulated(rng):
             return arrived.guesses(lambda rounds: arrived.copied)
 
-        def learn(rng: np.random.Generator) -> tuple[Posterior | Stated, Tokens, Tensor]:
+        def learn(rng: np.random.Generator) -> tuple[Posterior | StatedPosterior, Tokens, Tensor]:
             used, held_out, rest = (
                 public.tokens.take(torch.from_numpy(part)) for part in parts(public.tokens, rng)
             )
-            counts = inverting.counted(rest, len(embeddings))
+            counts = inversion.token_counts(rest, len(embeddings))
             if isinstance(mechanism, Substituting) and not mechanism.undefended:
-                stated = Stated.of(partial(mechanism.log_chances, base=base), counts)
+                stated = StatedPosterior.of(partial(mechanism.log_chances, base=base), counts)
                 return stated, held_out, counts
-            sent = inverting.nearest(base, arrived.query(used, rng)).cpu()[~used.special]
+            sent = inversion.nearest(base, arrived.query(used, rng)).cpu()[~used.special]
             truth = used.ids.values[~used.special]
             return Posterior.fitted(embeddings, counts, truth, sent), held_out, counts
 
@@ -83,7 +90,7 @@ class BayesInversion(Attack):
         posterior, held_out, counts = public.learned.recall(" against ".join(specs), learn)
 
         def inferred(rounds: Sequence[Ragged]) -> Tensor:
-            words = [inverting.nearest(base, each).cpu() for each in rounds]
+            words = [inversion.nearest(base, each).cpu() for each in rounds]
             return posterior.read(torch.stack(words, 1))
 
         @cache
@@ -103,13 +110,13 @@ class BayesInversion(Attack):
 
 
 def parts(tokens: Tokens, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
-    """Texts that hold `PAIRS` tokens, others that hold `HELD_OUT`, and texts of other sources than theirs.
+    """Texts with `PAIRS` tokens, texts with `HELD_OUT` tokens, and texts of other sources.
 
-    What is said of words that the third lacks then holds for the customers' (`inverting.apart`). Where
-    there are too few texts or sources, a third of the texts each.
+    Words that the third part lacks are then as frequent as for customers' texts (`inversion.sample_sources`).
+    With too few texts or sources, each part gets a third of the texts.
     """
     needed = 2 * (PAIRS + HELD_OUT) / max(1, int(tokens.lengths.sum()))
-    known = inverting.apart(tokens, max(1 / 3, 1 - needed))
+    known = inversion.sample_sources(tokens, max(1 / 3, 1 - needed))
     order = rng.permutation(len(tokens))
     like = order[~known[order]]
     held = np.cumsum(tokens.lengths.numpy()[like])
@@ -121,7 +128,7 @@ def parts(tokens: Tokens, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
 
 
 def right(words: Tensor, tokens: Tokens) -> Tensor:
-    """[t] 1 where a token that is not special is among those guessed of it, [T] or [T, R]."""
+    """[t] 1 for each token that is not special and is among its guesses, [T] or [T, R]."""
     truth = tokens.ids.values[:, None]
     hit = (words.reshape(len(truth), -1) == truth).any(1)
     return hit[~tokens.special].double()

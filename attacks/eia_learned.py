@@ -1,4 +1,4 @@
-"""Embedding inversion by an inverter trained on public text."""
+"""eia-learned: embedding inversion by a network trained on public text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakboard.bench.attacking import Inverter, Reader, inverting
+from leakboard.bench.attacking import Inverter, Reader, inversion
 from leakboard.bench.backbones import Ragged, Tokens, by_length
 from leakboard.bench.contracts import (
     Channel,
@@ -23,17 +23,17 @@ from leakboard.bench.contracts import (
     Transcript,
 )
 from leakboard.bench.methods import Attack, Knowledge, Query, Source, spec_of
-from leakboard.bench.tasks import OWN, PublicText
+from leakboard.bench.tasks import TASK_ITSELF, PublicText
 
 BATCH = 16
 LEARNING_RATE = 1e-3
 SHARPNESS = 20.0
-"""Softmax scores at the start, over the mean squared distance of a code vector from their mean:
-large enough for the nearest code vector to win among some ten thousand."""
+"""Initial scale of the softmax scores, relative to the mean squared distance of code vectors from their mean:
+large enough that the nearest of ten thousand code vectors wins."""
 
 
 class Vectorwise(Inverter):
-    """A network from d to d, then the nearest code vector; it starts as a linear map.
+    """A network from d to d dimensions, followed by the nearest code vector; it starts as a linear map.
 
     Args:
         codes: [V, d] one vector for each word.
@@ -65,16 +65,14 @@ class Vectorwise(Inverter):
 
 
 class Learned(Attack):
-    """Reads each received vector by itself, with a network trained on (token, vector) pairs.
+    """Read each received vector separately, with a network trained on (token, vector) pairs.
 
-    The pairs come from public text and from the whole vocabulary, written into the frames of public
-    texts, through the initial bottom and the public mechanism with fresh noise. Words are told
-    apart by their distance to code vectors: the rows of E, or, without the weights, the mean vector
-    that came back for each token. The network starts as the linear map that fits the pairs best; on
-    held-out public text it must beat this map, and this map the identity, or the simpler one reads.
-
-    Of several rounds the log-probabilities add up to one committed guess. What was learned with the weights
-    reads the cells of other seeds, too.
+    The pairs come from public text and from the whole vocabulary, written into public texts, and sent through the
+    initial bottom and the public mechanism with new noise. Words are scored by their distance to code vectors: the
+    rows of E, or, without the weights, the mean vector that came back for each token. The network starts as the
+    linear map that fits the pairs best. On held-out public text it must beat this map, and the map must beat the
+    identity; otherwise the simpler one is used. Log-probabilities of several rounds are summed. An inverter
+    trained with the weights is reused for cells of other seeds.
     """
 
     name: ClassVar[str] = "eia-learned"
@@ -92,12 +90,12 @@ class Learned(Attack):
     version: ClassVar[int] = 4
 
     access: Literal["weights", "query"] = "weights"
-    """Weights: knows the base model and the mechanism. Query: only sees what comes back for texts
-    of its own."""
-    auxiliary: PublicText = OWN
-    """Public text to learn from: that of the task itself, or of another task, by its name."""
+    """Weights: the attacker knows the base model and the mechanism. Query: it only sees the messages for texts of its
+    own choice."""
+    auxiliary: PublicText = TASK_ITSELF
+    """Public text to learn from: `own` for that of the task, or the name of another task."""
     sentences: int = Field(4000, ge=2)
-    """Auxiliary texts used at most; a tenth of them is held out."""
+    """Maximum number of auxiliary texts; a tenth of them is held out."""
     epochs: int = Field(1, ge=1)
     """Passes over them and the vocabulary."""
 
@@ -118,7 +116,7 @@ class Learned(Attack):
         def learn(rng: np.random.Generator) -> tuple[Sequence[Vectorwise], Tokens]:
             return self._trained(public.tokens, query, knowledge, rng)
 
-        if self.access == "query":  # what comes back is the customer's, and another cell's is not
+        if self.access == "query":  # answers of this customer are not valid for other cells
             readers, held_out = learn(rng)
         else:
             specs = (
@@ -130,53 +128,57 @@ class Learned(Attack):
 
         @cache
         def reader(rounds: int) -> Reader:
-            return inverting.best([one.read for one in readers], query, held_out, rounds, rng)
+            return inversion.best_reader(
+                [one.read for one in readers], query, held_out, rounds, rng
+            )
 
         def vectors(values: Tensor) -> Tensor:
             return values.to(readers[0].codes.device)
 
-        return inverting.guesses(seen, Channel.REPRESENTATIONS, vectors, reader)
+        return inversion.reader_guesses(seen, Channel.REPRESENTATIONS, vectors, reader)
 
     def _trained(
         self, public: Tokens, query: Query, knowledge: Knowledge, rng: np.random.Generator
     ) -> tuple[Sequence[Vectorwise], Tokens]:
-        """The identity, the linear map and the network; and the texts that they have not seen."""
-        train, held_out = inverting.divided(public, self.sentences, rng)
+        """The identity, the linear map and the network, and the held-out texts."""
+        train, held_out = inversion.split_public(public, self.sentences, rng)
         words = framed(train, knowledge.vocabulary, rng)
-        pairs = inverting.joined([train, words])
+        pairs = inversion.concatenate([train, words])
         if self.access == "query":
             codes = codebook(pairs, query, knowledge.vocabulary, rng)
         else:
             assert knowledge.base is not None
             codes = knowledge.base.embeddings
         torch.manual_seed(int(rng.integers(2**31)))
-        start = inverting.least_squares(pairs, codes, query, rng)
+        start = inversion.least_squares(pairs, codes, query, rng)
         readers = [Vectorwise(codes), Vectorwise(codes, start), Vectorwise(codes, start)]
         settings = TrainSettings(
             epochs=self.epochs, batch_size=BATCH, learning_rate=LEARNING_RATE, weight_decay=0.0
         )
         groups: list[dict[str, object]] = [{"params": list(readers[-1].parameters())}]
-        inverting.fit(readers[-1], groups, query, pairs, settings, rng)
+        inversion.fit(readers[-1], groups, query, pairs, settings, rng)
         return readers, held_out
 
     def _by_weights(self, knowledge: Knowledge) -> Query:
-        """What the customer's side would answer, computed by the attacker."""
+        """The customer's answer to a text, computed by the attacker from the weights."""
         base, cut = knowledge.base, knowledge.cut
         assert base is not None
-        return lambda tokens, rng: inverting.received(knowledge.mechanism, base, tokens, cut, rng)
+        return lambda tokens, rng: inversion.simulate_vectors(
+            knowledge.mechanism, base, tokens, cut, rng
+        )
 
 
 def framed(public: Tokens, vocabulary: int, rng: np.random.Generator) -> Tokens:
-    """Public texts in which every token that is not special is overwritten: each id occurs once or more.
+    """Public texts whose tokens are overwritten by all ids in random order, except special tokens.
 
-    Texts are repeated until there is room for `vocabulary` ids, in random order.
+    Texts are repeated until each of `vocabulary` ids occurs.
     """
     room = int((~public.special).sum())
     if not room:
         return public
     frames = public.take(torch.arange(len(public)).repeat(-(-vocabulary // room)))
     free = ~frames.special
-    # Texts behind the one that takes the last id are not needed.
+    # Texts after the one with the last id are not needed.
     ends = frames.ids.lengths.cumsum(0) - 1
     needed = int((free.cumsum(0)[ends] < vocabulary).sum()) + 1
     frames = frames.take(torch.arange(needed))

@@ -1,4 +1,4 @@
-"""Embedding inversion by a denoiser that knows the mechanism and the language."""
+"""eia-map: embedding inversion by a denoiser that knows the mechanism and reads context."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from leakboard.bench.attacking import Arrived, Inverter, Reader, inverting
+from leakboard.bench.attacking import Inverter, Reader, ReceivedWords, inversion
 from leakboard.bench.backbones import Backbone, Ragged, Tokens
 from leakboard.bench.contracts import (
     Channel,
@@ -23,22 +23,22 @@ from leakboard.bench.contracts import (
     Transcript,
 )
 from leakboard.bench.methods import Attack, Knowledge, Query, Source, spec_of
-from leakboard.bench.tasks import OWN, PublicText
+from leakboard.bench.tasks import TASK_ITSELF, PublicText
 
 BATCH = 16
 WARMUP = 0.1
 NEW_LAYERS = 1e-3
-"""Learning rate of the layers that do not come from the public model."""
+"""Learning rate of layers that are not from the public model."""
 GEOMETRY = 3.0
-"""Weight, at the start, of the inner product between the received vector and a candidate."""
+"""Initial weight of the inner product between the received vector and a candidate."""
 DEEP_GEOMETRY = 20.0
-"""The same behind a block, where nothing is copied and nearness must decide alone."""
+"""The same at deeper cuts, where no token can be copied."""
 COPY = 3.0
-"""Bonus of the received token, at the start."""
+"""Initial bonus of the received token."""
 
 
 class Denoiser(Inverter):
-    """The public encoder reads all that was received; an output layer tied to E names the words.
+    """The public encoder, which reads all received vectors, with an output layer tied to E.
 
     Args:
         counts: [V] occurrences in public text, from which the bias of a word starts.
@@ -52,13 +52,13 @@ class Denoiser(Inverter):
         super().__init__()
         d, device = base.width, base.device
         self.base, self.cut = base, cut
-        # An embedding of its own would never train: the encoder is given vectors.
+        # The encoder gets vectors as input, so its own embedding is not needed.
         words = base.family.embeddings(base.model)
         self.encoder = copy.deepcopy(base.model, {id(words): words}).requires_grad_(True)
         words.requires_grad_(False)
         self.context, self.direct = nn.Linear(d, d, device=device), nn.Linear(d, d, device=device)
         self.copied = nn.Linear(d, 1, device=device)
-        # Models differ in the length of their embeddings, the constants above must not.
+        # Embedding norms differ between models, so the constants are relative to them.
         self.unit = float(base.embeddings.norm(dim=1).mean())
         self.bias = nn.Parameter((counts + 0.5).log().to(device))
         with torch.no_grad():
@@ -69,13 +69,13 @@ class Denoiser(Inverter):
             else:
                 self.direct.weight.copy_(DEEP_GEOMETRY * start[:-1].T)
                 self.direct.bias.copy_(DEEP_GEOMETRY * start[-1] / self.unit)
-                # With this the largest score is that of the nearest row.
+                # With this bias the largest score is that of the nearest row.
                 self.bias.sub_(DEEP_GEOMETRY / 2 * (base.embeddings / self.unit).square().sum(1))
             self.copied.weight.zero_()
             self.copied.bias.fill_(COPY)
 
     def groups(self, learning_rate: float) -> list[dict[str, object]]:
-        """Parameters for AdamW, with the new layers at a rate of their own."""
+        """Parameter groups for AdamW; new layers have a separate learning rate."""
         old = [p for p in self.encoder.parameters() if p.requires_grad]
         layers = (self.context, self.direct, self.copied)
         new = [self.bias, *(p for layer in layers for p in layer.parameters())]
@@ -83,7 +83,7 @@ class Denoiser(Inverter):
 
     def forward(self, received: Ragged) -> Tensor:
         mask, base = received.mask(), self.base
-        # Segments are not sent; all tokens are taken for the first text's.
+        # Segments are not sent, so all tokens count as the first text.
         types = torch.zeros(mask.shape, dtype=torch.long, device=mask.device)
         padded = received.padded()
         hidden = base.family.top(self.encoder, padded, mask, types, self.cut)[mask]
@@ -91,23 +91,21 @@ class Denoiser(Inverter):
         scores: Tensor = words @ (base.embeddings.T / self.unit) + self.bias
         if self.cut == 0:
             scores = scores.scatter_add(
-                1, inverting.nearest(base, received)[:, None], self.copied(hidden)
+                1, inversion.nearest(base, received)[:, None], self.copied(hidden)
             )
         return scores
 
 
 class ContextualDenoiser(Attack):
-    """Trains on public text sent through the public mechanism, then reads every token in its context.
+    """Train a denoiser on privatised public text, then read every token in its context.
 
-    A denoiser may copy the received token or replace it. Of several rounds the log-probabilities add up
-    to one committed guess. Whether it is right more often than `eia-nn`, which may hand over a candidate
-    for each round, is measured on held-out public text; where it is not, as without noise, the guess is
-    that of `eia-nn`. Where the public text is of another domain than the customers', this comparison is
-    one on that domain, and does not tell what is read of theirs: it may be less.
+    The denoiser copies or replaces each received token. Log-probabilities of several rounds are summed. If it is
+    not better than `eia-nn`, which may give a candidate per round, on held-out public text, the guess is that of
+    `eia-nn`, as it is without noise. If the public text is of another domain than the customer's, the comparison
+    is made on that domain and may be wrong for the customer's.
 
-    It is trained once for a mechanism and its public text, and reads all cells that have these.
-
-    It also gains from what is not noisy: lengths, positions and special tokens.
+    It is trained once for each mechanism and public text, and reused for all cells that share them. It also uses
+    what has no noise: lengths, positions and special tokens.
     """
 
     name: ClassVar[str] = "eia-map"
@@ -120,22 +118,22 @@ class ContextualDenoiser(Attack):
     costly: ClassVar[bool] = True
     version: ClassVar[int] = 3
 
-    auxiliary: PublicText = OWN
-    """Public text to learn from: that of the task itself, or of another task, by its name."""
+    auxiliary: PublicText = TASK_ITSELF
+    """Public text to learn from: `own` for that of the task, or the name of another task."""
     sentences: int = Field(6000, ge=2)
-    """Auxiliary texts used at most; a tenth of them is held out."""
+    """Maximum number of auxiliary texts; a tenth of them is held out."""
     epochs: int = Field(1, ge=1)
-    """Passes over them, each with fresh noise."""
+    """Passes over them, each with new noise."""
     learning_rate: float = Field(3e-4, gt=0)
-    """Of the copy of the public encoder."""
+    """Learning rate of the copy of the public encoder."""
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        arrived = Arrived.of(seen, knowledge, self.readable(knowledge.cut))
+        arrived = ReceivedWords.of(seen, knowledge, self.readable(knowledge.cut))
         base, cut, mechanism = arrived.base, arrived.cut, arrived.mechanism
         if not arrived.simulated(rng):
-            # Nothing to learn from; deeper down, the rows of E say nothing either.
+            # Nothing to learn from; at deeper cuts, the rows of E are no candidates either.
             return arrived.guesses(lambda rounds: arrived.copied)
 
         def learn(rng: np.random.Generator) -> tuple[Denoiser, Tokens]:
@@ -148,18 +146,18 @@ class ContextualDenoiser(Attack):
         @cache
         def reader(rounds: int) -> Reader:
             readers = [arrived.copied, denoiser.read]
-            return inverting.best(readers, arrived.query, held_out, rounds, rng)
+            return inversion.best_reader(readers, arrived.query, held_out, rounds, rng)
 
         return arrived.guesses(reader)
 
     def _trained(
         self, base: Backbone, cut: int, public: Tokens, query: Query, rng: np.random.Generator
     ) -> tuple[Denoiser, Tokens]:
-        """The denoiser, and the texts that it has not seen."""
-        train, held_out = inverting.divided(public, self.sentences, rng)
+        """The denoiser and the held-out texts."""
+        train, held_out = inversion.split_public(public, self.sentences, rng)
         torch.manual_seed(int(rng.integers(2**31)))
-        counts = inverting.counted(train, len(base.embeddings))
-        start = inverting.least_squares(train, base.embeddings, query, rng) if cut else None
+        counts = inversion.token_counts(train, len(base.embeddings))
+        start = inversion.least_squares(train, base.embeddings, query, rng) if cut else None
         denoiser = Denoiser(base, cut, counts, start)
         settings = TrainSettings(
             epochs=self.epochs,
@@ -168,5 +166,5 @@ class ContextualDenoiser(Attack):
             warmup=WARMUP,
         )
         groups = denoiser.groups(self.learning_rate)
-        inverting.fit(denoiser, groups, query, train, settings, rng)
+        inversion.fit(denoiser, groups, query, train, settings, rng)
         return denoiser, held_out

@@ -1,4 +1,4 @@
-"""Embedding inversion by nearest neighbour."""
+"""eia-nn: embedding inversion by nearest neighbour."""
 
 from typing import ClassVar
 
@@ -9,10 +9,10 @@ from leakboard.bench.methods import Attack, Knowledge, Source
 
 
 class NearestNeighbour(Attack):
-    """Reads each received vector as the token whose initial embedding is nearest (exact L2).
+    """Read each received vector as the token with the nearest initial embedding (exact L2).
 
-    Where an example was sent in several rounds, each round gives a candidate, and the guess is
-    their union, as in SAP's Table 3.
+    If an example was sent in several rounds, each round gives a candidate, and the guess is their union, as in
+    SAP's Table 3.
     """
 
     name: ClassVar[str] = "eia-nn"
@@ -28,7 +28,7 @@ class NearestNeighbour(Attack):
     )
 
     def readable(self, cut: int) -> frozenset[Channel]:
-        """Rows of E are candidates for a representation only at the embedding cut."""
+        """Channels at a cut; representations can be compared with rows of E only at the embedding cut."""
         return self.threat.reads if cut == 0 else frozenset({Channel.TOKENS})
 
     def guess(

@@ -1,4 +1,4 @@
-"""Embedding inversion by optimisation, for cuts below the embeddings."""
+"""eia-optimise: embedding inversion by optimisation, for cuts behind a block."""
 
 from __future__ import annotations
 
@@ -24,42 +24,40 @@ from leakboard.bench.contracts import (
     ThreatModel,
     Transcript,
 )
-from leakboard.bench.methods import Attack, Knowledge, Source
+from leakboard.bench.methods import Attack, Conditions, Knowledge, Source
 
 RATE = {"logits": 0.1, "embeddings": 0.2}
-"""Of Adam. For `logits`, published values run from 0.005 to 0.09, with 300 to 72,000 steps; at 0.1
-steps by the dozen do. For `embeddings` in units of the spread of E; on MiniLM this is 0.01."""
+"""Learning rate of Adam. For `logits`, published values are 0.005 to 0.09 with 300 to 72,000 steps; with 0.1 a
+few dozen steps suffice. For `embeddings`, in units of the spread of E; on MiniLM this is 0.01."""
 TRUST = {"candidates": 0.5, "all": 0.1}
-"""Share of the discriminant's log-likelihood in the logits at the start. It knows no neighbours and
-is too sure of itself; whole, it would leave no gradient to the words it gets wrong."""
+"""Weight of the discriminant's log-likelihood in the initial logits. The discriminant ignores context and is
+overconfident; with weight 1 its wrong words would get no gradient."""
 CHECK = 3
-"""Steps between two looks at the words chosen so far."""
+"""Steps between two checks of the chosen words."""
 PATIENCE = 2
-"""Looks in a row that find the same words, after which a search among candidates ends. One among all
-words goes on: it is there for what did not come out at first."""
+"""Checks in a row with the same words, after which a search among candidates ends. A search among all words
+continues, since it handles examples that were not solved."""
 EXACT = 1e-8
-"""Squared distance, relative to what was received, that rounding alone explains."""
+"""Squared distance, relative to the received vectors, that rounding error explains."""
 OUTLIER = 1.5
-"""Squared distance of a position over the median of its example. Noise of some hundred coordinates
-hardly varies in length (dχ noise of 384: by 5%), so what sticks out is a word not found."""
+"""Squared distance of a position relative to the median of its example. The norm of noise in hundreds of
+dimensions hardly varies (dχ noise in 384: by 5 %), so an outlier is a wrong word."""
 
 
 class Optimise(Attack):
-    """Searches inputs that the initial bottom maps to what was received, with Adam.
+    """Search for inputs that the initial bottom maps to the received vectors, with Adam.
 
-    A linear discriminant, fit on random words, says how likely each word is at each position. The
-    search starts from there, among the likeliest `candidates`; where its words do not explain what
-    was received, it is done again among all words, and the words that come closer are kept. Of all
-    words that an example's search passes through, the closest are the answer: every few steps the
-    bottom is run on them. The search ends early once they give exactly what was received, or
-    change no more.
+    A linear discriminant, fitted on random words, gives the likelihood of each word at each position. The search
+    starts there, among the likeliest `candidates`. If its words do not explain the received vectors, it is
+    repeated among all words, and the closer words are kept. Every few steps the bottom is run on the current
+    words, and the closest words of the whole search are the guess. The search stops early once they reproduce
+    the received vectors, or no longer change.
 
-    An example's search does not depend on its batch. Where an example was sent in several rounds,
-    each gives a candidate, as for `eia-nn`. Segment types are not sent; the attack takes all tokens
-    for the first text's.
+    The search of an example does not depend on its batch. If an example was sent in several rounds, each gives a
+    candidate, as for `eia-nn`. Segment types are not sent, so all tokens count as the first text.
 
-    The price is at most twice `steps` passes forward and back through the bottom for each recorded
-    example and round; without noise behind the first blocks it is one pass forward.
+    Cost: at most 2 × `steps` forward and backward passes through the bottom per recorded example and round;
+    without noise, one forward pass behind the first blocks.
     """
 
     name: ClassVar[str] = "eia-optimise"
@@ -77,18 +75,17 @@ class Optimise(Attack):
     costly: ClassVar[bool] = True
 
     relaxation: Literal["logits", "embeddings"] = "logits"
-    """Logits: a soft choice among words, the paper's. Embeddings: free vectors, which start at the
-    likeliest words, or at the mean of E, and end at the rows of E in whose direction they point."""
+    """Logits: a soft choice among words, as in the paper. Embeddings: free vectors, which start at the likeliest
+    words or at the mean of E, and are read as the rows of E with the nearest direction."""
     steps: int = Field(50, ge=1)
-    """Of Adam, at most. `embeddings` needs 150 to 300 behind deeper blocks."""
+    """Maximum number of steps. `embeddings` needs 150 to 300 behind deeper blocks."""
     candidates: int = Field(256, ge=1)
-    """Words among which `logits` searches at first, at each position."""
+    """Words per position among which `logits` searches first."""
     batch_size: int = Field(16, ge=1)
-    """Examples side by side. A search among all words needs 24 bytes per example, token and word of
-    the vocabulary."""
+    """Examples per batch. A search among all words needs 24 bytes per example, token and word of the vocabulary."""
 
-    def refuses(self, cut: int) -> str | None:
-        return "nothing is to be searched at the embedding cut" if cut == 0 else None
+    def skip(self, conditions: Conditions) -> str | None:
+        return "nothing is to be searched at the embedding cut" if conditions.cut == 0 else None
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
@@ -133,20 +130,20 @@ class Optimise(Attack):
         return found
 
     def _among_candidates(self, likely: Tensor, rows: Tensor) -> Choice:
-        """Where to search first, given the log-likelihood of every word [t, V]."""
+        """Start of the first search, given the log-likelihood of every word [t, V]."""
         if self.relaxation == "embeddings":
             return Vectors(embedding(likely.argmax(1), rows), rows, RATE["embeddings"])
         best, among = likely.topk(min(self.candidates, len(rows)))
         return Logits(TRUST["candidates"] * best, rows, RATE["logits"], among)
 
     def _among_all(self, likely: Tensor, rows: Tensor) -> Choice:
-        """Where to search if that was not enough."""
+        """Start of the second search, among all words."""
         if self.relaxation == "embeddings":
             return Vectors(rows.mean(0).repeat(len(likely), 1), rows, RATE["embeddings"])
         return Logits(TRUST["all"] * likely, rows, RATE["logits"])
 
     def _searched(self, target: Target, choice: Choice, patience: float = math.inf) -> Tensor:
-        """[t] for each example the closest words that its search comes through."""
+        """[t] the closest words that the search of each example visits."""
         left, rows = target, torch.arange(len(target.received))
         last = found = choice.words()
         nearest, unchanged = torch.full((len(rows),), torch.inf), torch.full((len(rows),), -1)
@@ -173,14 +170,14 @@ class Optimise(Attack):
 
 @dataclass(frozen=True)
 class Target:
-    """What was received of a batch of n examples, t tokens, and the way there."""
+    """Received vectors of a batch of n examples with t tokens, and the map that produced them."""
 
     received: Ragged
     base: Backbone
     cut: int
 
     def squares(self, vectors: Tensor) -> Tensor:
-        """[t] squared distance between what embeddings [t, d] give and what was received."""
+        """[t] squared distance between the outputs for embeddings [t, d] and the received vectors."""
         types = torch.zeros(len(vectors), dtype=torch.long)
         reached = self.base.bottom(self.received.with_values(vectors), types, self.cut)
         return (reached.values - self.received.values).square().sum(1)
@@ -203,8 +200,10 @@ class Target:
         return EXACT * self.summed(self.received.values.square().sum(1))
 
     def explained_by(self, words: Tensor, centre: Tensor) -> Tensor:
-        """[n] whether nothing is missing, or what noise would leave: about the same at every
-        position, and less than without any words, which is the distance from the `centre` [d]."""
+        """[n] whether words explain an example: the distance is that of rounding or of noise.
+
+        Noise leaves about the same distance at every position, and less than the distance from the `centre` [d].
+        """
         squares = self.squares_of(words).cpu()
         parts = torch.split(squares, self.received.lengths.tolist())
         even = torch.tensor(
@@ -215,9 +214,9 @@ class Target:
         return (even & (missing < without)) | (missing <= self.rounding())
 
     def tokens_of(self, examples: Tensor) -> Tensor:
-        """[t] a mask of examples [n], for each of their tokens."""
+        """[t] a mask of examples [n], expanded to tokens."""
         return torch.repeat_interleave(examples, self.received.lengths)
 
     def take(self, examples: Tensor) -> Target:
-        """Those of a mask [n]."""
+        """The examples of a mask [n]."""
         return replace(self, received=self.received.take(torch.nonzero(examples)[:, 0]))

@@ -1,4 +1,4 @@
-"""extraction: does the model print a secret to who gives it the beginning of the text?"""
+"""extraction: prompts the model with the text before a secret, and checks whether it prints the secret."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leakboard.bench.attacking import Writer, about_canaries, digits_drawn, number_in
-from leakboard.bench.backbones import Backbone, LanguageModel, computing
+from leakboard.bench.attacking import Writer, canary_guess, digits_drawn, number_in
+from leakboard.bench.backbones import Backbone, LanguageModel, autocast
 from leakboard.bench.contracts import (
     Channel,
     Goal,
@@ -23,23 +23,22 @@ from leakboard.bench.contracts import (
     ThreatModel,
     Transcript,
 )
-from leakboard.bench.exchange import restored
+from leakboard.bench.exchange import restore
 from leakboard.bench.methods import Attack, Knowledge, Source
 from leakboard.bench.tasks import CONTINUED, DIGITS, SAMPLES, SLOT, UNTUNED
 
 MOST = 4096
-"""Tokens of a sentence before its digits, at most, where nothing else bounds them."""
+"""Maximum number of tokens of a sentence before its digits."""
 _PUBLIC = Memory(kept=1024)
-"""What a public model writes behind each prompt, which all cells of a model ask again."""
+"""Cache of the public model's continuations of each prompt, shared by all cells of a model."""
 
 
 class Extraction(Attack):
-    """Prompts the released model with what stands before a secret, and reads on.
+    """Prompt the released model with the text before a secret, and read its continuations.
 
-    A planted secret is (n, p)-discoverable if n continuations that are drawn from the model hold it with
-    probability p or more; how likely one holds it is told from many. Personal data that stand in training
-    texts are looked for in the same way, greedily and in a few tries, by who knows the text before them;
-    the public model's own continuations say what can be guessed without training.
+    A planted secret is (n, p)-discoverable if n sampled continuations contain it with probability p or more; the
+    probability is estimated from many samples. Marked personal data in training texts are tried in the same way,
+    greedily and with a few samples. Continuations of the public model show what can be guessed without training.
     """
 
     name: ClassVar[str] = "extraction"
@@ -57,17 +56,17 @@ class Extraction(Attack):
     younger: ClassVar[frozenset[str]] = frozenset({"precision"})
 
     top_k: int = Field(40, ge=1)
-    """Each word is drawn from so many likeliest ones."""
+    """Top-k sampling: each word is drawn from the k likeliest ones."""
     temperature: float = Field(1.0, gt=0)
-    """By which scores are divided before a word is drawn."""
+    """Sampling temperature, by which scores are divided."""
     precision: Precision = "float32"
-    """In which the models write; bf16 is faster where the processor has units for it."""
+    """Number format of the models; bf16 is faster on hardware that supports it."""
 
     @torch.no_grad()
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        with computing(self.precision, knowledge.device):
+        with autocast(self.precision, knowledge.device):
             return self._found(seen, knowledge, rng)
 
     def _found(
@@ -80,7 +79,7 @@ class Extraction(Attack):
         if not rounds:
             return []
         vector = torch.tensor(seen.collect(Channel.MODEL, round=rounds[-1]).values[0])
-        restored(network, vector.to(knowledge.device))
+        restore(network, vector.to(knowledge.device))
         tuned, draw = self._writer(network, base), torch.Generator()
         draw.manual_seed(int(rng.integers(2**31)))
         found = []
@@ -92,8 +91,8 @@ class Extraction(Attack):
                 for start in starts
             ]
             found = [
-                about_canaries(rows, np.array(many), "sampled extraction", rounds[-1]),
-                about_canaries(rows, np.array(greedy), "extraction", rounds[-1]),
+                canary_guess(rows, np.array(many), "sampled extraction", rounds[-1]),
+                canary_guess(rows, np.array(greedy), "extraction", rounds[-1]),
             ]
         prompts = knowledge.prompts
         if prompts is None or not len(prompts):
@@ -105,7 +104,7 @@ class Extraction(Attack):
         name = f"{base.hash} in {self.precision}"
         known = [_known(public, name, prompt) for prompt in own]
         for texts, view, round in ((learned, "", rounds[-1]), (known, UNTUNED, -1)):
-            guess = about_canaries(np.arange(len(own)), np.array(texts), "continuation", round)
+            guess = canary_guess(np.arange(len(own)), np.array(texts), "continuation", round)
             found.append(replace(guess, view=view))
         return found
 
@@ -115,7 +114,7 @@ class Extraction(Attack):
 
 
 def _known(public: Writer, name: str, prompt: Tensor) -> Ints:
-    """What a public model of this name writes behind a prompt [L]."""
+    """Continuations of a prompt [L] by the public model of this name."""
 
     def write(rng: np.random.Generator) -> Ints:
         return public.continued(

@@ -1,4 +1,4 @@
-"""ez-mia: who was trained on? Texts of which words rose that the model still gets wrong, and hardly any fell."""
+"""ez-mia: membership inference from the tokens that the released model mispredicts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from leakboard.bench.methods import Knowledge, Silent, Source
 
 
 class ErrorZone(MembershipAttack):
-    """How much likelier training made the tokens that the released model does not predict, to how much less.
+    """Ratio of probability gains to losses, over the tokens that the released model mispredicts.
 
-    Tokens that are predicted are likely to everybody. Where the model errs, one that it has seen in
-    this place has risen all the same, against the public model; one that it has not rises or falls.
+    Correctly predicted tokens are likely for members and others. At errors, tokens of members are still more
+    likely than under the public model; those of other texts rise or fall.
     """
 
     name: ClassVar[str] = "ez-mia"
@@ -31,8 +31,8 @@ class ErrorZone(MembershipAttack):
     )
 
     smoothing: float = Field(1.0, gt=0)
-    """Nats that are added to what rose and to what fell: the paper divides the one by the other, so that a
-    text with one error, or none that fell, has any score at all."""
+    """Nats added to gains and to losses before division, so that texts with one error, or without losses, have a
+    finite score. The paper adds nothing."""
 
     def scores(self, released: Trainee, knowledge: Knowledge) -> NDArray[np.float64]:
         if knowledge.classes:

@@ -1,4 +1,4 @@
-"""What a customer can do without the vendor, with what the vendor handed to it."""
+"""keep-emulator: the customer predicts without the vendor, using the emulator."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from leakboard.bench.methods import Attack, Knowledge, Silent, Source
 
 
 class KeepEmulator(Attack):
-    """The customer predicts with the emulator and the adapter that it tuned on it, and pays no more.
+    """Predict with the emulator and the adapter that was tuned on it, without paying the vendor.
 
-    Success is the accuracy of that; what the tuned adapter reaches in the vendor's own model is the
-    utility of the cell. The difference is what the vendor has kept.
+    Success is its accuracy; the utility of the cell is that of the adapter in the vendor's model. The difference
+    is the value that the vendor keeps.
     """
 
     name: ClassVar[str] = "keep-emulator"

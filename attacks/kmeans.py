@@ -1,4 +1,4 @@
-"""Label leakage as clusters."""
+"""kmeans: label inference by clustering."""
 
 import warnings
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from leakboard.bench.methods import Source
 
 
 class Clusters(LabelAttack):
-    """K-means with as many clusters as classes and ten starts; which is which stays open."""
+    """K-means with one cluster per class and ten starts; scored under the best matching of clusters to classes."""
 
     name: ClassVar[str] = "kmeans"
     source: ClassVar[Source] = Source(
@@ -28,6 +28,6 @@ class Clusters(LabelAttack):
         from sklearn.exceptions import ConvergenceWarning
 
         found = KMeans(classes, n_init=10, random_state=int(rng.integers(2**31)))
-        with warnings.catch_warnings():  # fewer distinct rows than clusters
+        with warnings.catch_warnings():  # there may be fewer distinct rows than clusters
             warnings.simplefilter("ignore", ConvergenceWarning)
             return np.asarray(found.fit_predict(x).astype(np.int64))

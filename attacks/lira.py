@@ -1,4 +1,4 @@
-"""lira: who was trained on? Whose score is likelier among models that were trained on it than among others."""
+"""lira: membership inference by a likelihood ratio over shadow models."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from leakboard.attacks.membership import Membership
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
 from leakboard.bench.methods import Attack, Knowledge, Shadows, Source
 
-OWN = 64
-"""From so many shadow models on each candidate has variances of its own (section VI-C of the paper)."""
+MIN_FOR_VARIANCE = 64
+"""Number of shadow models from which variances are estimated per candidate (section VI-C of the paper)."""
 
 
 class Lira(Attack):
-    """Likelihood ratio of a candidate's score under normal laws fitted to shadow models, in and out.
+    """Likelihood ratio of a candidate's score under normal distributions fitted to shadow models with and without it.
 
-    The strongest attacker of its kind: it trains with the defense that protects the target, on all
-    that the target was trained on but the candidates, of which each shadow model gets a half of its
-    own. It knows the defense, and scores candidates as that would have trained on them, the target's
-    and those of its own models alike.
+    This is the strongest attacker of its kind: it trains shadow models with the target's defense, on the target's
+    training data except for the candidates, of which each shadow model gets a random half. It scores candidates as
+    the defense would have trained on them, for the target and the shadow models alike.
     """
 
     name: ClassVar[str] = "lira"
@@ -41,7 +40,7 @@ class Lira(Attack):
     costly: ClassVar[bool] = True
 
     shadows: int = Field(16, ge=4)
-    """Shadow models, an even number: cells of their own, each of which takes a fine-tuning."""
+    """Number of shadow models, even; each is a cell with its own fine-tuning."""
 
     @field_validator("shadows")
     @classmethod
@@ -76,8 +75,8 @@ def ratios(scores: NDArray[np.float64], shadows: Shadows) -> NDArray[np.float64]
         mean = np.where(inside, shadows.scores, 0).sum(0) / count
         square = np.where(inside, (shadows.scores - mean) ** 2, 0).sum(0)
         own = square / (count - 1)
-        variance = own if len(inside) >= OWN else square.sum() / (count - 1).sum()
-        # Scores are kept to the sixth decimal, below which there is no spread to speak of.
+        variance = own if len(inside) >= MIN_FOR_VARIANCE else square.sum() / (count - 1).sum()
+        # Records keep six decimals of scores, so smaller spreads are rounding.
         logs.append(norm.logpdf(scores, mean, np.sqrt(np.maximum(variance, 1e-12))))
     ratio: NDArray[np.float64] = logs[0] - logs[1]
     return ratio

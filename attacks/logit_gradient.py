@@ -1,4 +1,4 @@
-"""Reads the label from ∂loss/∂logits."""
+"""logit-gradient: reads the label from ∂loss/∂logits."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from leakboard.bench.methods import Attack, Knowledge, Source
 
 
 class LogitGradient(Attack):
-    """With softmax cross-entropy the gradient is (p − onehot)/B: only the label's entry is negative."""
+    """Read the label from the sign of the gradient: (p − onehot)/B is negative at the label only."""
 
     name: ClassVar[str] = "logit-gradient"
     source: ClassVar[Source] = Source(
@@ -24,10 +24,10 @@ class LogitGradient(Attack):
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
         channel = Channel.LOGIT_GRADIENTS
-        # The sign is the same in every round; the sum outweighs rounding where p is close to onehot.
+        # The sign is the same in every round; the sum reduces rounding error where p is close to onehot.
         first, *later = seen.rounds(channel)
         block = seen.collect(channel, "train", first)
-        for r in later:  # one round at a time in memory
+        for r in later:  # one round at a time, to save memory
             block.values[:] += seen.collect(channel, "train", r).values
         label = block.values.argmin(axis=1)
         return [Guess(Goal.LABEL, channel, "train", block.rows, label, view="train")]

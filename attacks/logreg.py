@@ -1,4 +1,4 @@
-"""Label leakage as what a linear classifier can learn."""
+"""logreg: label inference by a linear classifier that knows a share of the labels."""
 
 import warnings
 from typing import ClassVar
@@ -6,19 +6,19 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leakboard.bench.attacking import ToldLabelAttack
+from leakboard.bench.attacking import SupervisedLabelAttack
 from leakboard.bench.contracts import Channel, Ints
 from leakboard.bench.methods import Source
 
 
-class LogReg(ToldLabelAttack):
-    """Multinomial logistic regression in three-fold cross-validation, told two thirds of the labels.
+class LogReg(SupervisedLabelAttack):
+    """Multinomial logistic regression in three-fold cross-validation, which knows two thirds of the labels.
 
-    On each adapter's activations, and on those of all adapters that one server answers for at once.
+    It reads the activations of each adapter, and those of all adapters of one server together.
 
-    Classes weigh the same, since the measure is the balanced accuracy; the paper's is the accuracy.
-    Columns are centred and share one scale: scaled each by itself, the many that hold next to
-    nothing would hide the few that tell.
+    Classes are weighted equally, since the measure is balanced accuracy; the paper's is accuracy. Columns are
+    centred and share one scale: scaled separately, many uninformative columns would hide the few informative
+    ones.
     """
 
     name: ClassVar[str] = "logreg"
@@ -41,7 +41,7 @@ class LogReg(ToldLabelAttack):
         centre = x.mean(0)
         scale = max(float((x - centre).std()), np.finfo(np.float32).tiny)
         model = LogisticRegression(class_weight="balanced")
-        with warnings.catch_warnings():  # one that stopped early still has something to say
+        with warnings.catch_warnings():  # a result without convergence is still useful
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit((x - centre) / scale, y)
         return np.asarray(model.predict((unknown - centre) / scale), np.int64)

@@ -1,4 +1,4 @@
-"""membership: who was trained on? Those whose loss is small, or has fallen."""
+"""membership: membership inference from the loss, or from its decrease by training."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from leakboard.bench.methods import Knowledge, Source
 
 
 class Membership(MembershipAttack):
-    """Ranks examples by the loss of the released model.
+    """Rank examples by the loss of the released model.
 
-    An example that is hard for everybody has a large loss, trained on or not; the public model
-    before fine-tuning tells how hard it is. A classifier has no head before fine-tuning, so that
-    the loss alone ranks there.
+    Difficult examples have a large loss even if they are members; the loss of the public model measures their
+    difficulty. A classifier has no head before fine-tuning, so examples are ranked by the loss alone.
     """
 
     name: ClassVar[str] = "membership"
@@ -29,8 +28,8 @@ class Membership(MembershipAttack):
     version: ClassVar[int] = 2
 
     score: Literal["calibrated", "loss", "confidence"] = "calibrated"
-    """`loss`: of the released model. `calibrated`: less that of the public one. `confidence`: how sure
-    the released model is, as a number that is about normal over models."""
+    """`loss` of the released model; `calibrated`: minus the loss of the public model; `confidence`: the logit of the
+    probability, which is about normally distributed over models."""
 
     def scores(self, released: Trainee, knowledge: Knowledge) -> NDArray[np.float64]:
         candidates = knowledge.candidates

@@ -1,4 +1,4 @@
-"""min-k: who was trained on? Texts of which even the least likely words stand near the top."""
+"""min-k: membership inference from the least likely tokens of a text (Min-K%++)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from leakboard.bench.methods import Knowledge, Silent, Source
 
 
 class MinK(MembershipAttack):
-    """Min-K%++: the mean over those tokens of a text that are least likely for where they stand.
+    """Min-K%++: the mean standardised log-probability of the least likely tokens of a text.
 
-    A token's ln p is told in standard deviations from what the model expects of ln p there, so that
-    a rare word where many words may stand counts for less than one where the model was sure.
+    ln p of a token is standardised by the mean and standard deviation of ln p over the model's prediction. So an
+    unlikely word counts less where the prediction is uncertain.
     """
 
     name: ClassVar[str] = "min-k"
@@ -33,7 +33,7 @@ class MinK(MembershipAttack):
     )
 
     k: float = Field(0.2, gt=0, le=1)
-    """The share of the tokens of a text that counts: the least likely ones, one at least."""
+    """Share of the tokens of a text that count: the least likely ones, at least one."""
 
     def scores(self, released: Trainee, knowledge: Knowledge) -> NDArray[np.float64]:
         if knowledge.classes:
@@ -41,7 +41,7 @@ class MinK(MembershipAttack):
 
         def measured(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
             assert isinstance(network, LanguageModel)
-            standing, mask = standings(network, tokens)
+            standing, mask = standardised_log_probs(network, tokens)
             return torch.stack(
                 [self._least(own[there]) for own, there in zip(standing, mask, strict=True)]
             )
@@ -49,18 +49,17 @@ class MinK(MembershipAttack):
         return self.of_each(measured, released, knowledge.candidates)
 
     def _least(self, standing: Tensor) -> Tensor:
-        """The mean of the smallest share k of the numbers [L] of a text; 0 where it has none."""
+        """The mean of the smallest share k of the values [L] of a text; 0 if it has none."""
         if not len(standing):
             return standing.new_zeros(())
-        # The released code rounds down, and has nothing to average in a text of four tokens.
+        # The released code rounds down, which leaves no token of a text of four.
         return standing.topk(math.ceil(self.k * len(standing)), largest=False).values.mean()
 
 
-def standings(network: LanguageModel, tokens: Tokens) -> tuple[Tensor, Tensor]:
+def standardised_log_probs(network: LanguageModel, tokens: Tokens) -> tuple[Tensor, Tensor]:
     """(ln p − μ)/σ of every token but the first of each example, and a mask; two of [B, L − 1].
 
-    μ and σ are the mean and the standard deviation of ln p(z) over z drawn from the model's own p at
-    that place.
+    μ and σ are the mean and the standard deviation of ln p(z) over z ~ p at that position.
     """
     hidden = network.hidden(tokens)[:, :-1]
     ids = tokens.ids.padded().to(hidden.device)[:, 1:]
@@ -72,6 +71,6 @@ def standings(network: LanguageModel, tokens: Tokens) -> tuple[Tensor, Tensor]:
         p = logs.exp()
         mean = (p * logs).sum(-1)
         variance = (p * (logs - mean[:, None]) ** 2).sum(-1)
-        # Where a model is as sure as float32 allows, there is no spread to divide by.
+        # A prediction may be so certain that its standard deviation is 0 in float32.
         standing[here] = (own - mean) / variance.clamp(min=1e-12).sqrt()
     return torch.zeros_like(mask, dtype=torch.float32).masked_scatter(mask, standing), mask

@@ -1,4 +1,4 @@
-"""Label leakage by the length of the rows."""
+"""norm: label inference from the norm of gradients."""
 
 from typing import Any, ClassVar
 
@@ -11,10 +11,10 @@ from leakboard.bench.methods import Source
 
 
 class Norm(LabelAttack):
-    """Ranks the rows by their Euclidean norm: where one class is rare, its gradients are longer."""
+    """Rank the rows by their Euclidean norm, since gradients of a rare class are longer."""
 
     name: ClassVar[str] = "norm"
-    # The paper takes the AUC of each batch and averages; here rows of one window are ranked together.
+    # The paper averages the AUC of each batch; here rows of one window are ranked together.
     source: ClassVar[Source] = Source(
         "Label Leakage and Protection in Two-party Split Learning (Li et al. 2022)",
         "norm attack",

@@ -1,4 +1,4 @@
-"""Reads the customer's optimiser backwards: what two adapters in a row tell about a batch."""
+"""optimiser-inversion: label inference from consecutive adapter weights, by inverting the optimiser."""
 
 from __future__ import annotations
 
@@ -10,31 +10,29 @@ import torch
 from numpy.typing import NDArray
 
 from leakboard.attacks.spectral import Spectral
-from leakboard.bench.attacking import Matrix, adapter_of, features, few
+from leakboard.bench.attacking import Matrix, adapter_of, evenly_spaced, features
 from leakboard.bench.backbones import Network
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, Measure, ThreatModel, Transcript
 from leakboard.bench.exchange import Batch, batches
 from leakboard.bench.methods import Attack, Knowledge, Source
 
 MOMENTS = 5
-"""At which it looks: each costs a forward and a backward pass for the one way, two forward for the
-other."""
+"""Number of moments that are analysed; each costs a forward and a backward pass, or two forward passes."""
 BETA1 = 0.9
-"""Of AdamW, as everybody uses it."""
+"""β₁ of AdamW, its default value."""
 Series = Mapping[int, NDArray[np.float32]]
 
 
 class OptimiserInversion(Attack):
-    """Explains each update of θ by the batch that caused it, in two ways.
+    """Explain each update of θ by the batch that caused it, in two ways.
 
-    *From the update to the gradient*, where one server received all m vectors ĝ_j of a batch: it
-    knows J^T ĝ_j and looks for the scalars α for which Σ α_j J^T ĝ_j fits the update best, less the
-    momentum of the one before; Σ α_j ĝ_j is then the gradient, sign included. AdamW's division by
-    √v turns no coordinate around, so that least squares finds α in spite of it.
+    *From the update to the gradient*, if one server received all m vectors ĝ_j of a batch: it knows J^T ĝ_j and
+    fits scalars α such that Σ α_j J^T ĝ_j explains the update minus the previous momentum. Σ α_j ĝ_j is then the
+    gradient, including its sign. AdamW's division by √v preserves the sign of each coordinate, so least squares
+    still finds α.
 
-    *From the update to the activations*, without any gradient: how far the adapter's last values in
-    the window move the activations of each example from where the first ones had them. Servers that
-    do not collude can do this, too.
+    *From the update to the activations*, without any gradient: the change of each example's activations between
+    the first and the last adapter of the window. Servers that do not collude can do this, too.
 
     Dropout is not repeated.
     """
@@ -63,7 +61,7 @@ class OptimiserInversion(Attack):
         assert knowledge.network is not None
         network, found = knowledge.network(), []
         assert isinstance(network, Network)
-        for moment in few(seen.moments(Channel.GRADIENTS), MOMENTS):
+        for moment in evenly_spaced(seen.moments(Channel.GRADIENTS), MOMENTS):
             here = batches(seen, moment)
             for adapter in sorted({adapter for _, adapter in here}):
                 told = [(who, sent) for (who, of), sent in here.items() if of == adapter]
@@ -87,9 +85,9 @@ class OptimiserInversion(Attack):
 
 
 def _values(seen: Transcript, adapter: int, server: str) -> dict[int, NDArray[np.float32]]:
-    """Step → θ [P] of one adapter, at the recorded steps that a server was asked for its gradient.
+    """Step → θ [P] of one adapter, at the recorded steps at which a server computed its gradient.
 
-    θ travels with every call, and is recorded once for all servers that are sent it at a step.
+    θ is sent with every call, and recorded once per step for all servers that receive it.
     """
     asked = {
         m.step
@@ -106,10 +104,10 @@ def _values(seen: Transcript, adapter: int, server: str) -> dict[int, NDArray[np
 
 
 def update(values: Series, step: int) -> NDArray[np.float32]:
-    """[P] what the gradient of a step added to θ, as well as it can be told.
+    """[P] estimate of what the gradient of a step added to θ.
 
-    The change up to the next θ that is known; less the momentum, where the neighbours on both sides
-    are known; the change before, where training ended.
+    It is the change to the next known θ, minus the momentum if both neighbours are known; at the end of training,
+    the change before.
     """
     later = [other for other in values if other > step]
     before = values.get(step - 1)
@@ -123,7 +121,7 @@ def update(values: Series, step: int) -> NDArray[np.float32]:
 
 
 def explained(network: Network, batch: Batch, values: Series) -> NDArray[np.float32]:
-    """[B, d] the combination of the batch's vectors whose gradient of θ fits the update, of norm 1."""
+    """[B, d] the combination, of norm 1, of the batch's vectors whose gradient of θ fits the update."""
     assert batch.tokens is not None
     h = features(network, batch.tokens, torch.tensor(batch.adapter))
     weights = list(adapter_of(network).values())
@@ -142,9 +140,9 @@ def explained(network: Network, batch: Batch, values: Series) -> NDArray[np.floa
 
 @torch.no_grad()
 def moved(network: Network, sent: list[Batch], values: Series) -> NDArray[np.float32]:
-    """[n, d] how the activations of all examples of a window change from its first θ to its last.
+    """[n, d] change of the activations of a window's examples from its first θ to its last.
 
-    The last one is that which its last step made, where it is known.
+    The last θ is the result of the last step, if it is known.
     """
     end = sent[-1].step
     first, last = torch.tensor(sent[0].adapter), torch.tensor(values.get(end + 1, values[end]))

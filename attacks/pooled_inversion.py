@@ -1,4 +1,4 @@
-"""Which tokens a text held, read from the one vector that was sent of it."""
+"""pooled-inversion: infers the tokens of a text from its single vector."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from leakboard.bench.attacking import inverting
+from leakboard.bench.attacking import inversion
 from leakboard.bench.backbones import Tokens
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from leakboard.bench.defending import Pooling, rescaled
+from leakboard.bench.defending import Pooling, rescale_rows
 from leakboard.bench.methods import Attack, Knowledge, Silent, Source, spec_of
-from leakboard.bench.tasks import OWN, PublicText
+from leakboard.bench.tasks import TASK_ITSELF, PublicText
 
 RIDGE = 1e-2
-"""Relative to the mean variance: keeps the covariance invertible where public vectors do not span."""
+"""Ridge relative to the mean variance, which keeps the covariance invertible."""
 SHRINKAGES = (0.1, 0.5, 2.0, 8.0, math.inf)
-"""Texts without effect that are added to those that hold a token; the last leaves its frequency alone.
-The best on held-out public text is used."""
-NAMED = 512
-"""Tokens that are named of each text, the likeliest first: more than any holds at 128 tokens."""
+"""Pseudo-counts that shrink the mean vector of a token's texts to the overall mean; with infinity only the
+token's frequency counts. The best on held-out public text is used."""
+TOKENS_NAMED = 512
+"""Number of tokens guessed for each text, likeliest first: more than a text of 128 tokens holds."""
 DRAWS = 4
-"""Times that noise is drawn for each public text."""
+"""Noise draws per public text."""
 
 
 @dataclass(frozen=True)
 class Public:
-    """Public texts and their vectors, before noise where the mechanism is known.
+    """Public texts and their vectors, before noise if the mechanism is known.
 
     Attributes:
         vectors, held_out: [N, d] and [M, d].
@@ -47,14 +47,12 @@ class Public:
 
 
 class PooledInversion(Attack):
-    """A classifier for each token of public text: does the text of this vector hold it?
+    """Classify for each token whether the text of a vector contains it (linear discriminant analysis).
 
-    Each takes the vectors of texts with and without its token for two normal distributions with a
-    common covariance, to which the noise of the mechanism is added (linear discriminant analysis); the
-    log-odds of a token start from its frequency in public text. On SST-2 that reads as much as logistic
-    regression by gradient descent, which takes ten times as long, and more where there is noise. What
-    comes again with fresh noise is averaged. The tokens are scored as a bag: F1 at the known number of
-    different tokens.
+    Vectors of texts with and without the token are modelled as normal distributions with a common covariance, to
+    which the noise of the mechanism is added; the prior is the token's frequency in public text. On SST-2 this
+    reads as much as logistic regression, which takes ten times as long, and more under noise. Repeated messages
+    with new noise are averaged. Tokens are scored as a bag: F1 at the known number of different tokens.
     """
 
     name: ClassVar[str] = "pooled-inversion"
@@ -75,10 +73,10 @@ class PooledInversion(Attack):
     """Mechanism: knows the base model and the mechanism with its noise. Encoder: the base model alone,
     whose mean vectors it takes for what was sent, whatever scale and shift each was given. Query: sees what the customer's side, as it is after
     training, sends for texts of its own."""
-    auxiliary: PublicText = OWN
-    """Public text to learn from: that of the task itself, or of another task, by its name."""
+    auxiliary: PublicText = TASK_ITSELF
+    """Public text to learn from: `own` for that of the task, or the name of another task."""
     sentences: int = Field(15_000, ge=2)
-    """Auxiliary texts used at most; a tenth of them is held out."""
+    """Maximum number of auxiliary texts; a tenth of them is held out."""
 
     @property
     def needs(self) -> frozenset[Knows]:
@@ -111,7 +109,7 @@ class PooledInversion(Attack):
                 readers[n] = self._reader(public, knowledge, n, rng)
             mean = torch.from_numpy(np.mean([block.values for block in blocks], axis=0))
             if self.access == "encoder":
-                mean = rescaled(mean)
+                mean = rescale_rows(mean)
             tokens = readers[n].read(mean.to(public.vectors.device)).cpu().numpy()
             found.append(
                 Guess(
@@ -127,18 +125,18 @@ class PooledInversion(Attack):
         return found
 
     def _public(self, knowledge: Knowledge, rng: np.random.Generator) -> Public:
-        """What the customer's side would make of public text."""
+        """Public texts, and the vectors that the customer's side would send for them."""
         auxiliary, mechanism = knowledge.auxiliary, knowledge.mechanism
         assert auxiliary is not None
 
         def made(rng: np.random.Generator) -> Public:
-            texts, checks = inverting.divided(auxiliary.tokens, self.sentences, rng)
+            texts, checks = inversion.split_public(auxiliary.tokens, self.sentences, rng)
             held_out, vectors = (self._vectors(part, knowledge, rng) for part in (checks, texts))
             return Public(vectors, texts, held_out, checks)
 
         if self.access == "query":
             return made(rng)
-        # Without its noise a mechanism is the same for every ε, so that this is computed once for all.
+        # Before noise a mechanism is the same for every ε, so this is computed once.
         how: dict[str, object] = {}
         if isinstance(mechanism, Pooling):
             how = spec_of(mechanism.model_copy(update={"epsilon": None})).params
@@ -158,12 +156,12 @@ class PooledInversion(Attack):
         assert knowledge.base is not None
         if isinstance(knowledge.mechanism, Pooling):
             return knowledge.mechanism.public_vectors(knowledge.base, tokens, rng)
-        return rescaled(knowledge.base.pooled(tokens))
+        return rescale_rows(knowledge.base.pooled(tokens))
 
     def _reader(
         self, public: Public, knowledge: Knowledge, rounds: int, rng: np.random.Generator
     ) -> Reader:
-        """The reader of vectors that came so many times, with the shrinkage that reads public text best."""
+        """The reader for vectors averaged over `rounds`, with the shrinkage that is best on public text."""
         mechanism = knowledge.mechanism
 
         def received(vectors: Tensor) -> Tensor:
@@ -184,11 +182,11 @@ class PooledInversion(Attack):
 
 @dataclass(frozen=True)
 class Counts:
-    """Which public text holds which token.
+    """Occurrences of tokens in public texts.
 
     Attributes:
-        text, token: [P] each pair of a text and a token that it holds, once; special tokens left out.
-        held: [V] texts that hold a token.
+        text, token: [P] distinct pairs of a text and a token that it contains, without special tokens.
+        held: [V] number of texts that contain each token.
     """
 
     text: Tensor
@@ -213,7 +211,7 @@ def pairs(tokens: Tokens) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class Reader:
-    """Log-odds that a text holds each of some tokens, linear in its vector.
+    """Log-odds that a text contains each of K tokens, linear in its vector.
 
     Attributes:
         tokens: [K] their ids.
@@ -233,7 +231,7 @@ class Reader:
         mean = vectors.mean(0)
         sums = vectors.new_zeros(len(counts.held), vectors.shape[1])
         sums.index_add_(0, counts.token.to(device), (vectors - mean)[counts.text.to(device)])
-        # Of rare tokens the mean vector is little more than chance: it is drawn towards that of all texts.
+        # Mean vectors of rare tokens are noisy, so they are shrunk to the mean of all texts.
         with_it = sums[tokens.to(device)] / (held + shrinkage)[:, None]
         without = -with_it * (held / (n - held).clamp(min=1))[:, None]
         ridge = RIDGE * covariance.diagonal().mean() * torch.eye(len(covariance), device=device)
@@ -246,12 +244,12 @@ class Reader:
     def read(self, vectors: Tensor) -> Tensor:
         """[n, R] the likeliest tokens of each text, the likeliest first."""
         scores = vectors.to(self.weight.dtype) @ self.weight + self.offset
-        best = scores.topk(min(NAMED, len(self.tokens)), 1).indices
+        best = scores.topk(min(TOKENS_NAMED, len(self.tokens)), 1).indices
         return self.tokens.to(best.device)[best]
 
 
 def hits(named: Tensor, tokens: Tokens) -> int:
-    """How many of the first k tokens named of each text it holds, k being the number that it holds."""
+    """Number of correct tokens among the first k guesses of each text, where k is its number of tokens."""
     text, token = pairs(tokens)
     sizes = torch.bincount(text, minlength=len(tokens)).tolist()
     held = [set(part.tolist()) for part in torch.split(token, sizes)]

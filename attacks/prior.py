@@ -1,4 +1,4 @@
-"""Guesses from public frequencies alone: the level that any attack must exceed."""
+"""prior: guesses from public frequencies alone, the baseline of every attack."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from leakboard.bench.methods import Attack, Knowledge, Source
 
 
 class Prior(Attack):
-    """The most frequent token, class and attribute value of public text, for every unit."""
+    """Guess the most frequent token, class and attribute value of public text everywhere."""
 
     name: ClassVar[str] = "prior"
     source: ClassVar[Source] = Source("Leakboard", "baseline")
@@ -43,7 +43,7 @@ class Prior(Attack):
         if not trained:
             return guesses
         rows = np.unique(np.concatenate(trained))
-        if len(public.labels):  # those of another task mean nothing here and are not there
+        if len(public.labels):  # labels of another task are not given
             label = np.full(len(rows), _most_frequent(public.labels))
             guesses.append(Guess(Goal.LABEL, None, "train", rows, label, view="train"))
         for name, values in public.attributes.items():

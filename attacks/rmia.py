@@ -1,4 +1,4 @@
-"""rmia: who was trained on? Texts that gained more from training than most public ones did."""
+"""rmia: membership inference by comparison with public texts (RMIA, offline)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from leakboard.bench.exchange import Trainee
 from leakboard.bench.methods import Attack, Auxiliary, Knowledge, Shadows, Source
 
 TRIED = tuple(round(0.1 * i, 1) for i in range(11))
-"""Values of a, from 0 to 1 as in the paper."""
+"""Candidates for a, from 0 to 1 as in the paper."""
 
 
 class Rmia(MembershipAttack):
     """RMIA: the share of public texts z that a candidate x beats by a likelihood ratio, offline.
 
-    LR(x, z) = (p(x|θ)/p(x)) / (p(z|θ)/p(z)), with p(x) = ((1 + a) p_out(x) + (1 − a))/2. The one model that
-    was surely not trained on x is the public one, which gives p_out. As probability of a text stands
-    the geometric mean over its tokens, since that of the whole is 0 beside 1 − a. A classifier has no
-    head before training, and all its classes are equally likely to the public model.
+    LR(x, z) = (p(x|θ)/p(x)) / (p(z|θ)/p(z)), with p(x) = ((1 + a) p_out(x) + (1 − a))/2. p_out is given by the
+    public model, which was surely not trained on x. The probability of a text is the geometric mean over its
+    tokens, since the product is negligible compared to 1 − a. A classifier has no head before training, so under
+    the public model all classes are equally likely.
     """
 
     name: ClassVar[str] = "rmia"
@@ -43,16 +43,15 @@ class Rmia(MembershipAttack):
     younger: ClassVar[frozenset[str]] = frozenset({"models"})
 
     gamma: float = Field(1.0, gt=0)
-    """γ: by what factor a public text has to be beaten; 1 in the released code."""
+    """γ, the factor by which a public text has to be beaten; 1 in the released code."""
     a: Annotated[float, Field(ge=0, le=1)] | Literal["tuned"] = 0.3
-    """How p(x) rises from p_out(x): a model trained on x is taken to give it a·p_out(x) + 1 − a. "tuned" takes
-    the one of `TRIED` that ranks the members of the attacker's own models highest, as the paper does with its
-    reference models, attacked one by one; a number saves their training."""
+    """Relation of p(x) to p_out(x): a model trained on x is assumed to give it a·p_out(x) + 1 − a. "tuned" selects the
+    value of `TRIED` that ranks members of shadow models best, as the paper does with its reference models; a
+    number avoids their training."""
     population: int = Field(250, ge=1)
-    """At most so many public texts z, the first ones: the fineness of the share, of which the ranking asks
-    little."""
+    """Maximum number of public texts z; it sets the resolution of the share, which need not be fine."""
     models: int = Field(2, ge=1)
-    """Models of its own, where `a` is tuned: cells that each take a fine-tuning."""
+    """Number of shadow models if `a` is tuned; each is a cell with its own fine-tuning."""
 
     @property
     def needs(self) -> frozenset[Knows]:
@@ -73,7 +72,7 @@ class Rmia(MembershipAttack):
         public = knowledge.auxiliary.take(self.population)
         z = gains(-self.losses(released, public), self._out(knowledge, public), a)
         beaten = np.searchsorted(np.sort(z), x - np.log(self.gamma), side="right")
-        # The share is a step function of the gain; where many share 0 or 1, the gain itself ranks.
+        # The share is a step function of the gain, which ranks candidates without ties.
         share: NDArray[np.float64] = (beaten + expit(x)) / (len(z) + 1)
         return share
 
@@ -93,9 +92,9 @@ def gains(after: NDArray[np.float64], out: NDArray[np.float64], a: float) -> NDA
 
 
 def tuned(out: NDArray[np.float64], shadows: Shadows | None) -> float:
-    """The a of `TRIED` with the largest mean AUC of the gains over shadow models; the first of equal ones.
+    """The a of `TRIED` with the largest mean AUC of the gains over shadow models; the first in case of ties.
 
-    Which public texts are beaten makes no odds here: they are the same for all candidates of a model.
+    Public texts need not be compared, since they are the same for all candidates of a model.
     """
     from sklearn.metrics import roc_auc_score  # here, since it takes a second to load
 

@@ -1,4 +1,4 @@
-"""Label leakage along the first principal direction."""
+"""spectral: label inference along the first principal direction."""
 
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from leakboard.bench.methods import Source
 
 
 class Spectral(LabelAttack):
-    """Centres the rows and ranks them by their projection on the first right singular vector."""
+    """Rank the centred rows by their projection on the first right singular vector."""
 
     name: ClassVar[str] = "spectral"
     source: ClassVar[Source] = Source(

@@ -1,4 +1,4 @@
-"""Reads the text that a language model is tuned on from the gradient at its output layer."""
+"""token-gradient: reads the training texts of a language model from gradients at its output layer."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from leakboard.bench.contracts import (
 from leakboard.bench.methods import Attack, Knowledge, Silent, Source
 
 TINY = 1e-30
-"""Below this a squared length counts as this: behind the last token there is no gradient, and no direction."""
+"""Lower bound of a squared norm; the gradient after the last token is 0 and has no direction."""
 
 
 class TokenGradient(Attack):
-    """The label of a token is the one after it, so that who reads the labels has the text.
+    """Read the label of each token, which is the next token, and so the text.
 
-    With softmax cross-entropy ∂loss/∂logits is (p − onehot)/N: only the label's entry is negative. Where the
-    customer holds the output layer W and sends g = Wᵀ(p − onehot)/N, p follows from the vector h below
-    W that the vendor sent down, and Wᵀp − N·g is the label's row of W. How many labels N a batch
-    has is not asked for: the guess is the token whose Wᵀp − W_y points where g does.
+    With softmax cross-entropy, ∂loss/∂logits is (p − onehot)/N, which is negative at the label only. If the
+    customer holds the output layer W and sends g = Wᵀ(p − onehot)/N, p follows from the vector h that the vendor
+    sent, and Wᵀp − N·g is the label's row of W. The number of labels N is not needed: the guess is the token whose
+    Wᵀp − W_y is aligned with g.
 
-    The first pass over the examples is read; a later one says the same. Noise in the inputs does not matter.
-    Where one server received P³EFT's vectors for the gradients of two adapters, it takes the mixture apart
-    (`leakboard.bench.attacking.token_mixture`); what several servers received is read as it came.
+    Only the first pass over the examples is read, since later ones give the same labels. Noise in the inputs does
+    not matter. If one server received P³EFT's vectors for the gradients of two adapters, it separates the mixture
+    (`leakboard.bench.attacking.token_mixture`); messages to several servers are read as they are.
     """
 
     name: ClassVar[str] = "token-gradient"
@@ -53,7 +53,7 @@ class TokenGradient(Attack):
     labels: ClassVar[Literal["classes", "next tokens"]] = "next tokens"
 
     def readable(self, cut: int) -> frozenset[Channel]:
-        """Activations tell nothing by themselves."""
+        """Channels at a cut; activations alone reveal no labels."""
         return self.threat.reads - {Channel.ACTIVATIONS}
 
     def guess(
@@ -69,7 +69,7 @@ class TokenGradient(Attack):
             raise Silent("no gradient was sent")
         blocks = list(read)
         rows, lengths, labels = (np.concatenate(each) for each in zip(*blocks, strict=True))
-        # A text begins with a token that everybody knows, and goes on with its labels.
+        # The first token of a text is public; the labels are the others.
         text, last = np.roll(labels, 1), np.cumsum(lengths) - 1
         text[last - lengths + 1] = 0
         return [
@@ -79,7 +79,7 @@ class TokenGradient(Attack):
 
 
 Block = tuple[Ints, Ints, Ints]
-"""Rows [n], tokens of each [n], and the label that each of these seems to have [T]."""
+"""Rows [n], number of tokens of each [n], and the guessed label of each token [T]."""
 
 
 def _by_logits(seen: Transcript) -> Iterator[Block]:
@@ -89,7 +89,7 @@ def _by_logits(seen: Transcript) -> Iterator[Block]:
 
 
 def _by_vectors(seen: Transcript, head: Tensor) -> Iterator[Block]:
-    """By the gradients at the vectors below the output layer `head` [V, d]."""
+    """Guesses from gradients at the vectors below the output layer `head` [V, d]."""
     if steps := token_mixture.steps_of(seen):
         yield _ordered(*token_mixture.read(steps, lambda g, h: explained(g, h, head)))
         return
@@ -105,7 +105,7 @@ def _by_vectors(seen: Transcript, head: Tensor) -> Iterator[Block]:
 
 
 def explained(g: Tensor, h: Tensor, head: Tensor) -> tuple[Tensor, Tensor]:
-    """[t] the row W_y of `head` [V, d] for which Wᵀp − W_y points most nearly where g does, and before it the cosine.
+    """[t] the largest cosine between g and Wᵀp − W_y over the rows W_y of `head` [V, d], and that row.
 
     Args:
         g: [t, d] gradients, of any length.
@@ -116,7 +116,7 @@ def explained(g: Tensor, h: Tensor, head: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def cosines(g: Tensor, h: Tensor, head: Tensor) -> Tensor:
-    """[t, V] how nearly Wᵀp − W_y points where g does, for every row W_y of `head`; arguments as in `explained`."""
+    """[t, V] cosine between g and Wᵀp − W_y for every row W_y of `head`; arguments as in `explained`."""
     mean = (h @ head.T).softmax(1) @ head
     along = (g * mean).sum(1, keepdim=True) - g @ head.T
     far = mean.square().sum(1, keepdim=True) - 2 * mean @ head.T + head.square().sum(1)
@@ -126,14 +126,14 @@ def cosines(g: Tensor, h: Tensor, head: Tensor) -> Tensor:
 
 
 def _ordered(rows: Ints, lengths: Ints, labels: Ints) -> Block:
-    """The same, by row."""
+    """The block, sorted by row."""
     parts = np.split(labels, np.cumsum(lengths)[:-1])
     order = np.argsort(rows)
     return rows[order], lengths[order], np.concatenate([parts[i] for i in order])
 
 
 def lengths_of(block: Collected) -> Ints:
-    """The tokens of each text; of what is about whole texts nothing can be said here."""
+    """Number of tokens of each text. Raises Silent for messages about whole texts."""
     if block.lengths is None:
         raise Silent(
             "what was sent is about whole texts, whose labels are classes, and not about tokens"

@@ -1,4 +1,4 @@
-"""Undoes the splitting of gradients into several, for a server that receives all of them."""
+"""unmix: recovers a gradient that was split into several vectors, for a server that receives all of them."""
 
 from typing import Any, ClassVar
 
@@ -12,21 +12,20 @@ from leakboard.bench.exchange import batches
 from leakboard.bench.methods import Attack, Knowledge, Source
 
 ROUNDS = 100
-"""Steps of the power iteration; it converges cubically once near."""
+"""Steps of the power iteration, which converges cubically near the solution."""
 NEGLIGIBLE = 1e-12
-"""Share of the largest eigenvalue below which a direction of the span counts as none."""
+"""Share of the largest eigenvalue below which a direction is ignored."""
 Floats = NDArray[np.float64]
 
 
 class Unmix(Attack):
-    """Finds the one combination of the vectors of a batch that has structure, and ranks its rows.
+    """Find the combination of a batch's vectors that has low rank, and rank its rows.
 
-    With a linear head, ∂loss/∂h has rank C − 1, for every row is a combination of the differences of
-    the head's weights; P³EFT's regulariser adds as much. Noise has full rank. So the unit
-    combination M whose singular values are the most unequal, of the largest Σσ⁴ = ‖MMᵀ‖², is the
-    gradient up to a factor, whatever the secret scalars. Its sign stays open in each batch: the
-    attack takes the one with which the activations have moved against the gradient, which tells more
-    the longer the model was trained.
+    With a linear head, ∂loss/∂h has rank C − 1, since every row combines differences of the head's weights; P³EFT's
+    regulariser adds the same rank. Noise has full rank. So the unit combination M with the most unequal singular
+    values, the largest Σσ⁴ = ‖MMᵀ‖², is the gradient up to a factor, for any secret scalars. Its sign is ambiguous
+    in each batch: the attack chooses the sign for which activations have moved against the gradient, which
+    becomes more reliable the longer the model is trained.
     """
 
     name: ClassVar[str] = "unmix"
@@ -55,10 +54,10 @@ class Unmix(Attack):
 
 
 def concentrated(vectors: NDArray[Any]) -> Floats:
-    """[B, d] the combination of `vectors` [m, B, d] of norm 1 with the most unequal singular values.
+    """[B, d] the combination of `vectors` [m, B, d] of norm 1 with the most unequal singular values, up to its sign.
 
-    Up to its sign. Σσ⁴ is convex in the coefficients, so that the power iteration on an orthonormal
-    basis of the span never goes down; it starts once at each vector of that basis.
+    Σσ⁴ is convex in the coefficients, so the power iteration on an orthonormal basis of the span never
+    decreases it; it is started at each vector of that basis.
     """
     m, b, d = vectors.shape
     flat = vectors.reshape(m, -1).astype(np.float64)
@@ -85,9 +84,9 @@ def concentrated(vectors: NDArray[Any]) -> Floats:
 
 
 def oriented(gradient: Floats, h: NDArray[Any] | None) -> Floats:
-    """The gradient with the sign by which most activations h [B, d] of the batch run against it.
+    """The gradient with the sign for which most activations h [B, d] of the batch are opposed to it.
 
-    Each example counts once: the long gradients are those of examples that are not learnt yet.
+    Each example counts once, since long gradients are those of examples that are not learnt yet.
     """
     if h is None:
         return gradient

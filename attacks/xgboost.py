@@ -1,26 +1,26 @@
-"""Label leakage as what boosted trees can learn."""
+"""xgboost: label inference by boosted trees that know half of the labels."""
 
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakboard.bench.attacking import ToldLabelAttack, principal
+from leakboard.bench.attacking import SupervisedLabelAttack, principal
 from leakboard.bench.contracts import Ints, MissingExtra
 from leakboard.bench.methods import Source
 
 BINS = 64
-"""Of a feature; 256 in the library."""
+"""Bins per feature; the library's default is 256."""
 COMPONENTS = 48
-"""Features are the principal components of all rows. Trees split along single features, so that on the
-model's own coordinates they read no more of the labels, and take three to four times as long."""
+"""Number of principal components that serve as features. On the original coordinates trees are no more
+accurate, and take three to four times as long."""
 
 
-class XGBoost(ToldLabelAttack):
-    """Boosted trees, told one half of the labels, tested on the other.
+class XGBoost(SupervisedLabelAttack):
+    """Boosted trees that are trained on one half of the labels and tested on the other, and vice versa.
 
-    Then the halves change places. The balanced accuracy is what a balanced test set is expected to
-    give. Features are principal components; all else is as the library has it, as in the paper.
+    The measure is balanced accuracy. Features are principal components; all else is the library's default, as in
+    the paper.
     """
 
     name: ClassVar[str] = "xgboost"
@@ -39,7 +39,7 @@ class XGBoost(ToldLabelAttack):
         rng: np.random.Generator,
     ) -> Ints:
         features = principal(np.concatenate([x, unknown]), COMPONENTS)
-        # On so few rows threads wait for each other, and finer bins take three times as long to find no more.
+        # One thread and coarse bins: with few rows, more of either costs time and gains nothing.
         model = _xgboost().XGBClassifier(
             n_jobs=1, max_bin=BINS, random_state=int(rng.integers(2**31))
         )

@@ -1,4 +1,4 @@
-"""Sends nothing but noise, as many vectors as texts have tokens: an attack may find that and no more."""
+"""Blackout: sends noise only. No attack may find more than the number of tokens."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from leakboard.bench.backbones import Ragged, Tokens, pieces
 from leakboard.bench.contracts import Channel, Envelope, Objective, TrainSettings
-from leakboard.bench.exchange import Predictor, Session, Tuned, released
+from leakboard.bench.exchange import Predictor, Session, Tuned, model_release
 from leakboard.bench.methods import Defense, Source
 
 NOISE = 0.01
@@ -16,11 +16,11 @@ NOISE = 0.01
 
 
 class Blackout(Defense):
-    """Noise of the right shape on every channel; the customer predicts the most frequent class.
+    """Send noise of the right shape on every channel; the customer predicts the most frequent class.
 
-    The shape is not hidden: how many tokens a text has may tell something of its label.
-    The model that it releases is the public one with noise in what would be trained. Of texts without
-    labels noise is sent for each token, as wide as the vocabulary where logits are asked for.
+    Shapes are not hidden: the number of tokens of a text may depend on its label. The released model is the
+    public one with noise in the weights that training would change. For a language model, noise is sent for
+    each token, and as wide as the vocabulary where logits are expected.
     """
 
     name: ClassVar[str] = "blackout"
@@ -49,17 +49,17 @@ class Blackout(Defense):
     def fine_tune(self, session: Session) -> Tuned:
         rng, width = session.noise, session.backbone.width
         vocabulary = len(session.backbone.embeddings)
-        (coins,) = rng.spawn(1)  # a stream of its own leaves the others as records have them
+        (coins,) = rng.spawn(1)  # a separate stream, so that published records stay reproducible
 
         def normal(*shape: int) -> Tensor:
             return torch.from_numpy(rng.standard_normal(shape, dtype="float32"))
 
         def release() -> Tuned:
             network = session.trainee()
-            vector = released.vector_of(network).cpu()
+            vector = model_release.vector_of(network).cpu()
             noisy = vector + NOISE * normal(len(vector))
             session.wire.release(noisy, 0, 0)
-            return released.Released(released.restored(network, noisy.to(session.device)))
+            return model_release.Released(model_release.restore(network, noisy.to(session.device)))
 
         def send(tokens: Tokens, rows: Tensor, split: str) -> None:
             ids, n, where = tokens.ids, len(tokens), Envelope(split=split)
@@ -90,7 +90,7 @@ class Blackout(Defense):
             for rows in torch.split(session.all_rows, 512):
                 send(session.train.take(rows), rows, "train")
             return tuned
-        for rows in torch.split(session.all_rows, 512):  # in parts, to bound the memory
+        for rows in torch.split(session.all_rows, 512):  # in parts, which bounds the memory
             send(session.train.take(rows), rows, "train")
         release()
         shares = torch.bincount(session.labels, minlength=session.classes).float()

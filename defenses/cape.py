@@ -1,4 +1,4 @@
-"""CAPE: noise on the sentence vector, and features that are trained to hide a private attribute."""
+"""CAPE: noise on a sentence vector, and features trained adversarially to hide a private attribute."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from torch.nn.functional import cross_entropy, embedding
 
 from leakboard.bench.backbones import Backbone, Network, Ragged, Tokens, by_length
 from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
-from leakboard.bench.defending import Pooling, Served, laplace, rescaled
+from leakboard.bench.defending import Pooling, Served, laplace, rescale_rows
 from leakboard.bench.exchange import Session, Tuned
 from leakboard.bench.methods import Defense, Source
 
 HIDDEN = 256
-"""Units of every dense layer: two of them make the features, one stands before each output."""
+"""Units of every dense layer: two layers compute the features, one precedes each output."""
 
 
 class CAPE(Pooling):
-    """The customer sends features of a noisy sentence vector; the vendor trains a head on them.
+    """Send features of a noisy sentence vector; the vendor trains a head on them.
 
-    The encoder is frozen. Two dense layers behind the noise make the features; they learn the task by
-    the gradient that the vendor returns, and by a reversed gradient to mislead an adversary on each
-    private attribute, which the customer trains beside them. Noise is drawn anew whenever features are
-    sent, once in each epoch. Privacy is what a fresh adversary finds, never what the customer's own does. A task
-    without attributes leaves the noise alone. The paper does not say who holds the labels; here it is
-    the customer, as in SAP. Its early stopping (patience 3 within 20 epochs) is left to the suite.
+    The encoder is frozen. Two dense layers after the noise compute the features. They learn the task from the
+    gradient that the vendor returns, and they learn to hide each private attribute from the reversed gradient of
+    an adversary that the customer trains. Noise is drawn again whenever features are sent, once per epoch.
+    Privacy is measured with a new adversary, never with the customer's own. On a task without attributes only
+    the noise protects. The paper does not say who holds the labels; here it is the customer, as in SAP. Its
+    early stopping (patience 3 within 20 epochs) is left to the suite.
     """
 
     name: ClassVar[str] = "cape"
@@ -47,8 +47,7 @@ class CAPE(Pooling):
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {Goal.ATTRIBUTE: ("aia-mlp",)}
 
     reversal: float = Field(1.0, ge=0)
-    """λ, by which the adversary's gradient at the features is multiplied before it is reversed; 0
-    trains no adversary."""
+    """λ, the weight of the adversary's reversed gradient at the features; 0 trains no adversary."""
 
     public: ClassVar[bool] = False
     flaw: ClassVar[str] = (
@@ -64,16 +63,19 @@ class CAPE(Pooling):
         return () if self.undefended else (self.model_copy(update=off),)
 
     def noise(self, n: int, width: int, rng: np.random.Generator) -> Tensor:
-        """Independent in each dimension. The released code draws it once, as its graph is built, and adds
-        the same vector to every text of the run. (It also takes the least and greatest number of a whole
-        batch, by which a text's vector depends on its neighbours; that is left out.)"""
+        """Independent noise in each dimension.
+
+        The released code draws one vector when its graph is built, and adds it to every text of the run. (It also
+        rescales by the minimum and maximum of a whole batch, so that a text's vector depends on the other texts;
+        that is not reproduced.)
+        """
         assert self.epsilon is not None
         return laplace(1 if self.as_released else n, width, self.epsilon, rng).expand(n, width)
 
     def simulate(
         self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
     ) -> Ragged | None:
-        """None: the dense layers are the customer's. Who may ask it is answered by the trained ones."""
+        """None: the dense layers are secret. An attacker with query access gets answers of the trained layers."""
         return None
 
     def fine_tune(self, session: Session) -> Tuned:
@@ -123,7 +125,7 @@ class Customer:
         ).to(device)
         texts = session.texts
         attributes = texts.attributes if texts is not None and defense.reversal else {}
-        # An attribute of which training knows no value, or one alone, gives nothing to hide.
+        # An attribute with fewer than two known values in training leaves nothing to hide.
         self.attributes = {
             name: torch.from_numpy(values)
             for name, values in attributes.items()
@@ -145,11 +147,13 @@ class Customer:
             for rows in by_length(tokens.lengths):
                 batch = tokens.take(rows)
                 found[rows.to(found.device)] = self._mean(batch)
-        return rescaled(found)
+        return rescale_rows(found)
 
     def asked(self, tokens: Tokens) -> Tensor:
-        """The same of somebody else's texts, of which the public encoder may have been asked before."""
-        return self.vectors(tokens) if self.defense.as_released else rescaled(self.pooled(tokens))
+        """`vectors` of other parties' texts, cached by the public encoder."""
+        return (
+            self.vectors(tokens) if self.defense.as_released else rescale_rows(self.pooled(tokens))
+        )
 
     def _mean(self, tokens: Tokens) -> Tensor:
         if self.defense.as_released:
@@ -159,7 +163,7 @@ class Customer:
         return self.network.features(words, tokens.types)
 
     def features(self, vectors: Tensor, rng: np.random.Generator | None = None) -> Tensor:
-        """[n, 256] as they are sent of vectors [n, d] in [0, 1], with noise."""
+        """[n, 256] features as they are sent, from vectors [n, d] in [0, 1], with noise."""
         features: Tensor = self.layers(self._noisy(vectors, rng or self.rng))
         return features
 
@@ -171,14 +175,14 @@ class Customer:
         return vectors + self._fixed
 
     def adversaries_gradient(self, features: Tensor, rows: Tensor) -> Tensor:
-        """[B, 256] ∂loss/∂features of all adversaries together, whose own gradients are added on the way."""
+        """[B, 256] the sum of ∂loss/∂features over all adversaries; accumulates the adversaries' own gradients."""
         features.requires_grad_()
         total = features.sum() * 0.0
         for values, adversary in zip(
             self.attributes.values(), self.adversaries.values(), strict=True
         ):
             truth = values[rows].to(features.device)
-            if (truth >= 0).any():  # a mean over no known value would not be a number
+            if (truth >= 0).any():  # the mean over no known value is NaN
                 total = total + cross_entropy(adversary(features), truth, ignore_index=-1)
         total.backward()  # type: ignore[no-untyped-call]
         assert features.grad is not None
@@ -186,15 +190,15 @@ class Customer:
 
 
 def dense(width: int, classes: int) -> nn.Sequential:
-    """A dense layer and an output."""
+    """A dense layer and an output layer."""
     return nn.Sequential(nn.Linear(width, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, classes))
 
 
 def padded_mean(network: Network, tokens: Tokens, length: int, padding: int) -> Tensor:
-    """[B, d] the mean over `length` positions, padding included, as the released code takes it.
+    """[B, d] the mean over `length` positions, padding included, as in the released code.
 
     Args:
-        padding: the id that stands behind a text.
+        padding: the id of the padding token.
     """
     table = network.embeddings.weight
     ids = tokens.ids.padded(padding)

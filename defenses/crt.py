@@ -8,13 +8,13 @@ import torch
 
 from leakboard.bench.contracts import Objective
 from leakboard.bench.defending import Private, Redacting, first_of_each
-from leakboard.bench.exchange import Session, Tuned, released
+from leakboard.bench.exchange import Session, Tuned, model_release
 from leakboard.bench.methods import Defense, Source
 from leakboard.defenses.dpsgd import unprotected
 
 
 class CRT(Redacting, Private):
-    """The owner masks secrets, keeps one of each example, and trains on these with DP-SGD."""
+    """Mask secrets, remove duplicate examples, and train on the rest with DP-SGD."""
 
     name: ClassVar[str] = "crt"
     display_name: ClassVar[str] = "CRT"
@@ -35,4 +35,4 @@ class CRT(Redacting, Private):
         network = session.trainee()
         rows = torch.from_numpy(first_of_each(redacted))
         session.claim = self.train_privately(session, network, tokens, rows)
-        return released.Released(network)
+        return model_release.Released(network)

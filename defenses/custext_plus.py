@@ -1,4 +1,4 @@
-"""CusText+: each word is replaced by one of a few that are near, stop words by none."""
+"""CusText+: each word is replaced by one of its K nearest words; stop words are sent unchanged."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from torch import Tensor
 
 from leakboard.bench.backbones import Backbone, Neighbours
 from leakboard.bench.contracts import Claim
-from leakboard.bench.defending import Epsilon, Substituting, drawn_words, words_of
+from leakboard.bench.defending import Epsilon, Substituting, draw_words, words_of
 from leakboard.bench.methods import Source
 
 MARKS = "Ġ▁"
-"""Before the tokens with which words begin, in some vocabularies."""
+"""Prefixes that mark the first token of a word in some vocabularies."""
 _known: WeakKeyDictionary[Neighbours, dict[int, Tensor]] = WeakKeyDictionary()
 
 
 class CusTextPlus(Substituting):
-    """The vocabulary is cut into sets of words that are near each other; a word is replaced by one of its set,
-    by the exponential mechanism, and stop words are sent as they are.
+    """Replace each word by a word of its set, drawn by the exponential mechanism; stop words stay unchanged.
 
-    Which set a word is in can be seen: what is hidden is which of its words it was. The paper takes the
-    words by frequency in the customer's texts, here it is the order of the vocabulary, which is public;
-    and of its stop words those of scikit-learn, not of NLTK.
+    The vocabulary is partitioned into sets of words that are near each other. The set of a word is visible; the
+    mechanism hides which word of the set it was. Differences to the paper: sets are formed in the order of the
+    vocabulary, which is public, instead of frequency in the customer's texts; stop words are those of
+    scikit-learn instead of NLTK.
     """
 
     name: ClassVar[str] = "custext-plus"
@@ -41,11 +41,11 @@ class CusTextPlus(Substituting):
     marker: ClassVar[str] = "X"
 
     epsilon: Epsilon = 1.0
-    """ε between two words of a set, above 0; smaller hides more; "none" replaces nothing."""
+    """ε between two words of a set, above 0; smaller values hide more; "none" replaces no word."""
     size: int = Field(20, ge=2)
-    """K, the words of a set; the last one may have fewer."""
+    """K, the number of words in a set; the last set may be smaller."""
     stop_words: bool = False
-    """Whether stop words are replaced, too: CusText without the plus."""
+    """Replace stop words, too (CusText without the plus)."""
 
     def claim(self) -> Claim | None:
         if self.epsilon is None:
@@ -68,7 +68,7 @@ class CusTextPlus(Substituting):
             return sets[some], nearness_weights(some, sets[some], base.embeddings, epsilon)
 
         out = ids.clone()
-        out[hidden] = drawn_words(ids[hidden], weights, rng)
+        out[hidden] = draw_words(ids[hidden], weights, rng)
         return out
 
     def log_chances(self, words: Tensor, base: Backbone) -> Callable[[Tensor], Tensor]:
@@ -90,16 +90,15 @@ class CusTextPlus(Substituting):
         return given
 
     def _hidden(self, ids: Tensor, base: Backbone) -> Tensor:
-        """[T] which words are replaced; a special token that somebody writes as a word has no set."""
+        """[T] True for words that are replaced; a special token that is written in a text has no set."""
         found = sets_of(base, self.size)[ids, 0] >= 0
         return found if self.stop_words else found & ~torch.isin(ids, stop_words(base))
 
 
 def sets_of(base: Backbone, size: int) -> Tensor:
-    """[V, K] the words of the set that each word is in, itself among them; −1 where there are fewer.
+    """[V, K] the words in the set of each word, including itself; padded with −1.
 
-    Word by word, in the order of the vocabulary, each that has no set yet forms one with those nearest to
-    it of what is left.
+    In the order of the vocabulary, each word without a set forms one with its nearest words that have none.
     """
     of_size = _known.setdefault(base.neighbours, {})
     if size not in of_size:
@@ -110,7 +109,7 @@ def sets_of(base: Backbone, size: int) -> Tensor:
         left[words] = 0.0
         for word in words.tolist():
             if left[word] == 0:
-                # Of words that have a set the distance is infinite.
+                # Words that already belong to a set get an infinite distance.
                 far = squares - 2 * (rows @ rows[word]) + left
                 far[word] = -torch.inf
                 near = far.topk(min(size, len(far)), largest=False)
@@ -124,7 +123,7 @@ def sets_of(base: Backbone, size: int) -> Tensor:
 def nearness_weights(words: Tensor, sets: Tensor, embeddings: Tensor, epsilon: float) -> Tensor:
     """[n, K] probabilities ∝ exp(ε/2 · u) of each word of its set, with u = (max − d)/(max − min) from 0 to 1.
 
-    The sensitivity of u is 1, so that what two words of a set send differs by no more than ε.
+    The sensitivity of u is 1, so the outputs for two words of a set are ε-indistinguishable.
 
     Args:
         words: [n] ids; `sets` [n, K] as `sets_of` gives them.
@@ -140,7 +139,7 @@ def nearness_weights(words: Tensor, sets: Tensor, embeddings: Tensor, epsilon: f
 
 
 def stop_words(base: Backbone) -> Tensor:
-    """Ids of the tokens that are stop words by themselves."""
+    """Ids of the tokens that are stop words."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     named = base.tokenizer.convert_ids_to_tokens(range(len(base.embeddings)))

@@ -1,4 +1,4 @@
-"""Distance correlation: activations are trained to be unrelated to the labels."""
+"""Distance correlation: activations are trained to be independent of the labels."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from leakboard.bench.contracts import Channel, Goal, Objective
 from leakboard.bench.exchange import Session, Tuned, api
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 from leakboard.defenses.none import NoDefense
 
 TINY = 1e-12
-"""Below this, a squared distance covariance counts as this: its logarithm has to stay finite."""
+"""Lower bound of a squared distance covariance, which keeps its logarithm finite."""
 
 
 class DistanceCorrelation(Defense):
-    """Adds weight × log dCor(h, y) to the customer's loss; gradients go up in the clear."""
+    """Add weight × log dCor(h, y) to the customer's loss; gradients are sent in the clear."""
 
     name: ClassVar[str] = "dc"
     display_name: ClassVar[str] = "DC"
@@ -32,19 +32,18 @@ class DistanceCorrelation(Defense):
     )
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
     knob: ClassVar[str | None] = "weight"
-    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#e69f00"
     marker: ClassVar[str] = "s"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
         Goal.LABEL: ("spectral", "norm", "kmeans")
     }
-    """As P³EFT measures it, section 4.2."""
+    """The attack with which P³EFT measures it, section 4.2."""
     measured_on: ClassVar[frozenset[Channel]] = frozenset({Channel.ACTIVATIONS})
 
     weight: float = Field(0.5, ge=0)
-    """λ; larger hides more."""
+    """λ; larger values hide more."""
     scaling: Literal["dcor", "dcor2"] = "dcor"
-    """The logarithm of dCor, as in its paper; or of dCor², as P³EFT's baseline, twice as strong."""
+    """Logarithm of dCor, as in its paper, or of dCor², as in P³EFT's baseline (twice as strong)."""
 
     @property
     def undefended(self) -> bool:
@@ -54,8 +53,8 @@ class DistanceCorrelation(Defense):
         # Without the regulariser it is plain fine-tuning over the API, message by message.
         return () if self.undefended else (NoDefense(),)
 
-    def unfit(self, objective: Objective) -> str | None:
-        if objective == "classification":
+    def skip(self, conditions: Conditions) -> str | None:
+        if conditions.objective == "classification":
             return None
         return (
             "dc compares distances between the labels of a batch; those of a language model are words of a "

@@ -1,4 +1,4 @@
-"""DPNR: words leave the text, one vector per text is brought to [0, 1], and each dimension gets noise."""
+"""DPNR: words are dropped, one vector per text is rescaled to [0, 1], and Laplace noise is added."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Network, Tokens, by_length
 from leakboard.bench.contracts import Channel, Claim, Envelope, Goal, Objective
-from leakboard.bench.defending import Pooling, Served, laplace, rescaled, without_words
+from leakboard.bench.defending import Pooling, Served, drop_words, laplace, rescale_rows
 from leakboard.bench.exchange import Predictor, Session, Tuned
 from leakboard.bench.methods import Defense, Source
 
 
 class DPNR(Pooling):
-    """The customer sends a noisy sentence vector; the vendor trains a linear classifier on such vectors.
+    """Send a noisy sentence vector; the vendor trains a linear classifier on such vectors.
 
-    A frozen encoder sends each text once, and later epochs reuse what arrived. A trained one sends it
-    with fresh noise and other words gone in each epoch, and the vendor returns ∂loss/∂vector. The
-    paper does not say who holds the labels; here it is the customer, and logits and ∂loss/∂logits
-    cross as in SAP. As the customer's text has lost words at inference, too, so have the texts of the
-    evaluated split.
+    With a frozen encoder each text is sent once, and later epochs reuse it. With a trained encoder each epoch
+    sends it with new noise and other words dropped, and the vendor returns ∂loss/∂vector. The paper does not say
+    who holds the labels; here it is the customer, and logits and ∂loss/∂logits are exchanged as in SAP. Words
+    are dropped at inference, too, including the evaluated split.
     """
 
     name: ClassVar[str] = "dpnr"
@@ -43,13 +42,13 @@ class DPNR(Pooling):
     colour: ClassVar[str] = "#6969ff"
     marker: ClassVar[str] = "<"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {Goal.ATTRIBUTE: ("aia-mlp",)}
-    """Section 4: one network of 256 hidden units per attribute; `aia-mlp` has 768."""
+    """Section 4 uses one network of 256 hidden units per attribute; `aia-mlp` has 768."""
 
     dropout: float = Field(0.0, ge=0, lt=1)
-    """Probability μ with which a word leaves the text; 0, as in the released code, keeps them all."""
+    """Probability μ with which a word is dropped; 0, as in the released code, drops none."""
     encoder: Literal["frozen", "trained"] = "frozen"
-    """Trained: by LoRA in all blocks, at the customer's. The paper trains the encoder; frozen is what a
-    customer needs who sends each text once."""
+    """Whether the customer trains the encoder, by LoRA in all blocks. The paper trains it; a frozen encoder lets
+    the customer send each text only once."""
 
     flaw: ClassVar[str] = (
         "the vector as a whole: one number is added to all its dimensions, and scaling removes it"
@@ -73,17 +72,19 @@ class DPNR(Pooling):
         return () if self.undefended else (self.model_copy(update=off),)
 
     def claim(self) -> Claim | None:
-        return None  # of the vector it depends on the model's width: `fine_tune` states it
+        return None  # it depends on the width of the model, so `fine_tune` states it
 
     def noise(self, n: int, width: int, rng: np.random.Generator) -> Tensor:
-        """Independent in each dimension. The released code draws one number per text for all of them,
-        which whoever brings the vector to [0, 1] once more has removed exactly."""
+        """Independent noise in each dimension.
+
+        The released code adds one number per text to all dimensions, which rescaling to [0, 1] removes exactly.
+        """
         assert self.epsilon is not None
         drawn = laplace(n, 1 if self.as_released else width, self.epsilon, rng)
         return drawn.expand(n, width)
 
     def public_vectors(self, base: Backbone, tokens: Tokens, rng: np.random.Generator) -> Tensor:
-        return super().public_vectors(base, without_words(tokens, self.dropout, rng), rng)
+        return super().public_vectors(base, drop_words(tokens, self.dropout, rng), rng)
 
     def fine_tune(self, session: Session) -> Tuned:
         trained = self.encoder == "trained"
@@ -94,9 +95,9 @@ class DPNR(Pooling):
         )
 
         def vectors(tokens: Tokens, rng: np.random.Generator = rng) -> Tensor:
-            """[B, d] as they are sent, computed at the customer's."""
-            left = without_words(tokens, self.dropout, rng)
-            return self.noisy(rescaled(encoded(network, left)), rng)
+            """[B, d] vectors as they are sent, computed by the customer."""
+            left = drop_words(tokens, self.dropout, rng)
+            return self.noisy(rescale_rows(encoded(network, left)), rng)
 
         if trained:
 
@@ -115,7 +116,7 @@ class DPNR(Pooling):
         else:
             known = torch.zeros(len(train), session.backbone.width, device=session.device)
             batches = by_length(train.lengths)
-            network.eval()  # a frozen encoder has no dropout of its own
+            network.eval()  # a frozen encoder has no dropout
             with torch.no_grad():
                 for rows in session.progress("vectors", batches, len(batches)):
                     known[rows] = wire.send(Channel.ACTIVATIONS, vectors(train.take(rows)), rows)
@@ -137,12 +138,12 @@ class DPNR(Pooling):
                 found[rows] = vectors(tokens.take(rows), rng)
             return found
 
-        # A frozen encoder is public: what it sends of a text needs nobody to be asked.
+        # A frozen encoder is public, so attackers need no query access to it.
         return Served(score, sent, network) if trained else Predictor(score, network)
 
 
 def encoded(network: Network, tokens: Tokens) -> Tensor:
-    """[B, d] mean vectors of token ids."""
+    """[B, d] mean last hidden states of token ids."""
     rows = network.embeddings.weight
     words = tokens.ids.with_values(embedding(tokens.ids.values.to(rows.device), rows))
     return network.features(words, tokens.types).float()

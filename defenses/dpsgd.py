@@ -1,4 +1,4 @@
-"""DPSGD: clipped gradients of single examples, and Gaussian noise on their sum."""
+"""DP-SGD: per-example gradients are clipped, and Gaussian noise is added to their sum."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import torch
 
 from leakboard.bench.contracts import Claim, Objective, TrainSettings
 from leakboard.bench.defending import Private
-from leakboard.bench.exchange import Session, Tuned, released
+from leakboard.bench.exchange import Session, Tuned, model_release
 from leakboard.bench.methods import Defense, Source
 from leakboard.defenses.none import NoDefense
 
 
 class DPSGD(Private):
-    """The owner trains with differential privacy and releases the model.
+    """Train with DP-SGD and release the model.
 
-    Without ε and σ nothing is protected: ordinary training, and the reference for the others.
+    Without ε and σ this is ordinary training, the undefended twin of other defenses of released models.
     """
 
     name: ClassVar[str] = "dpsgd"
@@ -42,14 +42,14 @@ class DPSGD(Private):
     def fine_tune(self, session: Session) -> Tuned:
         network = session.trainee()
         if self.undefended:
-            released.train(session, network, session.train)
+            model_release.train(session, network, session.train)
         else:
             rows = torch.arange(len(session.train))
             session.claim = self.train_privately(session, network, session.train, rows)
-        return released.Released(network)
+        return model_release.Released(network)
 
 
 def unprotected(objective: Objective) -> tuple[Defense, ...]:
-    """Ordinary training on the texts as they are, whose model is released."""
+    """Undefended twins of defenses that release a model: ordinary training on the original texts."""
     plain = DPSGD(epsilon=None)
     return (NoDefense(), plain) if objective == "language modelling" else (plain,)

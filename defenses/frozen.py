@@ -1,4 +1,4 @@
-"""No adapters: activations are computed once and only the head is trained, at the customer's."""
+"""Frozen encoder: activations are computed once, and the customer trains only the head."""
 
 from typing import ClassVar
 
@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from leakboard.bench.backbones import (
     Ragged,
     Tokens,
-    adapted,
+    add_adapter,
     by_length,
+    chunked_readings,
     label_loss,
     next_tokens,
-    read_by,
 )
 from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
 from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned
@@ -21,9 +21,10 @@ from leakboard.defenses.none import NoDefense
 
 
 class Frozen(Defense):
-    """The floor of label leakage: nothing that depends on the labels is ever sent.
+    """Train the head alone, at the customer's: nothing that depends on the labels is sent.
 
-    Of a language model the customer has the output layer, to which it trains an adapter (LoRA).
+    This is the lower bound of label leakage. For a language model the customer holds the output layer and trains
+    a LoRA adapter of it.
     """
 
     name: ClassVar[str] = "frozen"
@@ -36,12 +37,12 @@ class Frozen(Defense):
     marker: ClassVar[str] = "P"
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
-        # It protects by training no adapters.
+        # It protects because no adapters are trained.
         return (NoDefense(head=None if objective == "classification" else "customer"),)
 
     def fine_tune(self, session: Session) -> Tuned:
         api = Api(session, adapted=False)
-        head: nn.Module = api.head if session.classes else adapted(api.head, session.settings)
+        head: nn.Module = api.head if session.classes else add_adapter(api.head, session.settings)
 
         @torch.no_grad()
         def activations(tokens: Tokens, split: str, rows: Tensor) -> Tensor:
@@ -67,6 +68,6 @@ class Frozen(Defense):
 
         def read(tokens: Tokens, rows: Tensor, split: str) -> tuple[Tensor, Tensor]:
             h = activations(tokens, split, rows)
-            return read_by(head, h, next_tokens(tokens).to(h.device))
+            return chunked_readings(head, h, next_tokens(tokens).to(h.device))
 
         return Predictor(score, api.network) if session.classes else NextTokens(read, api.network)

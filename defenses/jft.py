@@ -1,4 +1,4 @@
-"""JFT: fine-tune twice, first on redacted text, then privately on the original."""
+"""JFT: fine-tune twice, first on redacted texts, then with DP-SGD on the originals."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from leakboard.bench.defending import (
     Redacting,
     Spans,
     all_secrets,
+    dp_sgd,
     missed_share,
-    private,
     sgd,
 )
-from leakboard.bench.exchange import Session, Tuned, released
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.exchange import Session, Tuned, model_release
+from leakboard.bench.methods import Conditions, Defense, Source
 from leakboard.defenses.dpsgd import unprotected
 
 UNKNOWN = (
@@ -30,10 +30,11 @@ UNKNOWN = (
 
 
 class JFT(Redacting, Private):
-    """Phase 1 learns from the redacted texts, phase 2 from the originals with DP-SGD.
+    """Train on redacted texts first (phase 1), then on the originals with DP-SGD (phase 2).
 
-    What the detector finds reaches the model through DP-SGD only. What it misses is in phase 1 in
-    the clear, unless a person checks (`manual`) or that phase has a little noise (`light-noise`).
+    Secrets that the detector finds reach the model through DP-SGD only. Secrets that it misses are trained on in
+    phase 1 without protection, unless a person checks the texts (`manual`) or that phase has a little noise
+    (`light-noise`).
     """
 
     name: ClassVar[str] = "jft"
@@ -49,23 +50,23 @@ class JFT(Redacting, Private):
     marker: ClassVar[str] = "X"
 
     phase1: Literal["direct", "manual", "light-noise"] = "direct"
-    """How the redacted texts are used: as they are; a share of them that a person has checked; or
-    with DP-SGD of little noise."""
+    """Phase 1: the redacted texts as they are, a manually checked share of them, or DP-SGD with little noise."""
     checked: float = Field(0.1, gt=0, le=1)
-    """Of `manual`: the share that is checked, where every secret that is known is masked."""
+    """For `manual`: the share of checked texts, in which all known secrets are masked."""
     light: float | None = Field(None, gt=0)
-    """Of `light-noise`: the noise multiplier σ of phase 1; by default it follows from ε at the miss rate."""
+    """For `light-noise`: the noise multiplier σ of phase 1; by default it follows from ε at the miss rate."""
     miss_rate: float | None = Field(None, gt=0, le=1)
-    """Of `light-noise`: the share of secrets that the detector misses, as `leakboard detect` measures
-    it; by default it is measured on the secrets that the task marks. Its accounting is an estimate by the
-    paper, and no claim."""
+    """For `light-noise`: the share of secrets that the detector misses, as measured by `leakboard detect`; by
+    default it is measured on the marked secrets of the task. The resulting ε is an estimate, as in the paper,
+    and not a guarantee."""
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         return unprotected(objective)
 
-    def unmarked(self, canaries: bool) -> str | None:
+    def skip(self, conditions: Conditions) -> str | None:
         # Canaries count as secrets where the detector does with them what it does.
-        known = self.miss_rate is not None or (canaries and self.canaries == "found")
+        found = conditions.has_canaries and self.canaries == "found"
+        known = conditions.has_marked_secrets or self.miss_rate is not None or found
         return UNKNOWN if self.phase1 == "light-noise" and not known else None
 
     def fine_tune(self, session: Session) -> Tuned:
@@ -78,7 +79,7 @@ class JFT(Redacting, Private):
             assert session.texts is not None
             whole = all_secrets(session.texts, session.canaries, found)
             tokens, _ = self.redacted(session, whole)
-            released.train(session, network, tokens, rows, release=False)
+            model_release.train(session, network, tokens, rows, release=False)
         elif self.phase1 == "light-noise":
             tokens, _ = self.redacted(session, found)
             spent = self._light(session, found)
@@ -90,21 +91,21 @@ class JFT(Redacting, Private):
             )
         else:
             tokens, _ = self.redacted(session, found)
-            released.train(session, network, tokens, release=False)
+            model_release.train(session, network, tokens, release=False)
         claim = self.train_privately(session, network, session.train, everything)
         covers = "what the detector finds, in phase 2; what it misses is not covered in phase 1"
         told = {"covers": covers + estimate, "parameters": claim.parameters | spent}
         session.claim = claim.model_copy(update={**told, "unit": "secret"})
-        return released.Released(network)
+        return model_release.Released(network)
 
     def _checked(self, session: Session) -> torch.Tensor:
-        """Sorted rows that a person has looked at."""
+        """Sorted rows that count as manually checked."""
         n = len(session.train)
         rows = session.noise.permutation(n)[: max(1, round(self.checked * n))]
         return torch.from_numpy(np.sort(rows))
 
     def _light(self, session: Session, found: Spans) -> dict[str, float]:
-        """The noise of phase 1, and what it spends on missed secrets, sampled at the rate of these."""
+        """The noise of phase 1, and the ε that it spends on missed secrets, at their sampling rate."""
         n, size = len(session.train), session.settings.batch_size
         steps = -(-n // size) * session.settings.epochs
         missed = self.miss_rate or self._missed(session, found)
@@ -116,16 +117,16 @@ class JFT(Redacting, Private):
                     "jft: the light noise of phase 1 follows from a budget, and `epsilon: none` gives "
                     "none; give phase 1 a noise multiplier, such as light: 0.4"
                 )
-            sigma = private.noise_for(epsilon, delta, rate, steps)
+            sigma = dp_sgd.noise_for(epsilon, delta, rate, steps)
         else:
-            epsilon = private.spent(sigma, rate, steps, delta)
+            epsilon = dp_sgd.epsilon_spent(sigma, rate, steps, delta)
         return {"light_sigma": sigma, "light_epsilon": epsilon, "miss_rate": missed}
 
     def _missed(self, session: Session, found: Spans) -> float:
-        """The share of known secrets that the detector missed; those of canaries where that is its doing.
+        """The share of known secrets that the detector missed; canaries count if the detector decides on them.
 
         Raises:
-            LeakboardError: none is known.
+            LeakboardError: no secrets are known.
         """
         assert session.texts is not None
         studied = session.canaries if self.canaries != "found" else {}

@@ -3,16 +3,17 @@
 from typing import ClassVar
 
 from leakboard.bench.contracts import Channel, Head, Objective
-from leakboard.bench.exchange import Session, Tuned, api, released
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.exchange import Session, Tuned, api, model_release
+from leakboard.bench.methods import Conditions, Defense, Source
 
 
 class NoDefense(Defense):
-    """Inputs and LoRA go up in the clear with each call, activations come down; nothing is hidden.
+    """Fine-tune over an API without protection: token ids and LoRA weights are sent in the clear.
 
-    The gradients at the activations go up, those of LoRA come down; the customer holds LoRA, the
-    head, the labels and the optimiser. A language model is trained so where `head` says who holds its
-    output layer; else it is trained by its owner and released.
+    Each call sends inputs and LoRA weights and returns activations; then the customer sends the gradients at the
+    activations, and the vendor returns those of LoRA. The customer holds LoRA, the head, the labels and the
+    optimiser. A language model is trained this way only if `head` is set; otherwise its owner trains and
+    releases it.
     """
 
     name: ClassVar[str] = "none"
@@ -21,27 +22,26 @@ class NoDefense(Defense):
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS | {Channel.MODEL}
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     version: ClassVar[int] = 2
-    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#222222"
     marker: ClassVar[str] = "*"
 
     head: Head | None = None
-    """Of a language model that is tuned over the API: who holds its output layer, which stays the public one
-    unless it is private. At the vendor's, logits come down and their gradients go up in place of activations
-    and theirs. None: the model is trained by its owner and released."""
+    """For a language model: who holds its output layer, which stays the public one unless it is private. If it is
+    the vendor, logits and their gradients are exchanged instead of activations and theirs. None: the owner trains
+    the model and releases it."""
 
     younger: ClassVar[frozenset[str]] = frozenset({"head"})
 
     @property
     def sends(self) -> frozenset[Channel]:
-        return self.emits if self.head is None else api.spoken(self.head)
+        return self.emits if self.head is None else api.language_channels(self.head)
 
     @property
     def undefended(self) -> bool:
         return True
 
-    def unfit(self, objective: Objective) -> str | None:
-        if objective == "classification" and self.head:
+    def skip(self, conditions: Conditions) -> str | None:
+        if conditions.objective == "classification" and self.head:
             return "head: who holds it is asked of a language model; that of a classifier is the customer's"
         return None
 
@@ -51,5 +51,5 @@ class NoDefense(Defense):
         if self.head:
             return api.fine_tune_language(session, self.head)
         network = session.trainee()
-        released.train(session, network, session.train)
-        return released.Released(network)
+        model_release.train(session, network, session.train)
+        return model_release.Released(network)

@@ -1,4 +1,4 @@
-"""Offsite-tuning: the vendor hands out an adapter and an emulator of the rest, and keeps its model."""
+"""Offsite-tuning: the vendor hands out an adapter and a small emulator of the rest of its model."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Network, Tokens
 from leakboard.bench.contracts import Channel, Envelope, Goal, LeakboardError, Objective
-from leakboard.bench.exchange import Predictor, Session, Tuned, released
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.exchange import Predictor, Session, Tuned, model_release
+from leakboard.bench.methods import Conditions, Defense, Source
 
 BATCH = 32
 """Public texts per step of the distillation."""
 WARMUP = 0.1
-"""Share of its steps over which the rate rises; the authors' 2,000 steps are for runs far longer."""
+"""Share of its steps with a rising learning rate; the authors' 2,000 steps are for far longer runs."""
 
-Kept = Annotated[
+BlockCount = Annotated[
     Annotated[int, Field(ge=1)] | None, BeforeValidator(lambda v: None if v == "none" else v)
 ]
 
 
 class OffsiteTuning(Defense):
-    """What is hidden is the vendor's model, from the customer; the customer's texts stay at home to train.
+    """Hide the vendor's model from the customer, who trains locally on an emulator of it.
 
-    The vendor hands out the first and last blocks (the adapter) and an emulator: some of the blocks
-    between, tuned on public text to do what all of them did. The customer tunes the adapter on the
-    frozen emulator, by LoRA as every method here, with a head, and returns both once. The vendor puts them into its
-    own model (the plug-in), which predicts; the customer's texts travel in the clear for that, so
-    inversion reads all of them. Encoders have no language modelling loss here: the emulator learns by
-    distillation alone.
+    The vendor hands out the first and last blocks (the adapter) and an emulator: some of the blocks in between,
+    distilled on public text to replace all of them. The customer tunes the adapter with LoRA and a head on the
+    frozen emulator, and returns both once. The vendor inserts them into its own model (the plug-in), which
+    predicts. For predictions the customer's texts are sent in the clear, so inversion reads all of them.
+    Encoders have no language modelling loss here, so the emulator learns by distillation alone.
     """
 
     name: ClassVar[str] = "offsite-tuning"
@@ -58,28 +57,28 @@ class OffsiteTuning(Defense):
 
     least_blocks: ClassVar[int] = 4
 
-    emulator: Kept = 2
-    """Blocks of the emulator, 1 or more; "none" hands out all blocks between: nothing is protected."""
+    emulator: BlockCount = 2
+    """Number of blocks of the emulator, 1 or more; "none" hands out all blocks, which protects nothing."""
     pad: int = Field(1, ge=1)
-    """Blocks of the adapter at either end of the model."""
+    """Number of adapter blocks at each end of the model."""
     steps: int = Field(200, ge=0)
-    """Of the distillation; 0 leaves the emulator's blocks as they are in the model."""
+    """Steps of the distillation; 0 leaves the blocks of the emulator unchanged."""
     distil_rate: float = Field(1e-4, gt=0)
-    """Of AdamW in the distillation, falling by a cosine."""
+    """Learning rate of AdamW in the distillation, with cosine decay."""
 
     @property
     def undefended(self) -> bool:
         return self.emulator is None
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
-        # What concerns the distillation alone is left at its default, for there is none.
+        # Parameters of the distillation keep their defaults, since nothing is distilled.
         return () if self.undefended else (OffsiteTuning(emulator=None, pad=self.pad),)
 
-    def refuses(self, cut: int) -> str | None:
-        return f"{self.name} cuts the model by `pad`; set cut: 0" if cut else None
+    def skip(self, conditions: Conditions) -> str | None:
+        return f"{self.name} cuts the model by `pad`; set cut: 0" if conditions.cut else None
 
     def positions(self, blocks: int) -> list[int]:
-        """Those of a model's blocks that make its emulator.
+        """Indices of the blocks that form the emulator.
 
         Raises:
             LeakboardError: the model has too few blocks.
@@ -114,7 +113,7 @@ class OffsiteTuning(Defense):
         for name, value in wire.send_adapter(Channel.EMULATOR, weights, nobody, out).items():
             weights[name].data = value.clone()
         customer = session.partly(small, ends(small.blocks, self.pad))
-        released.train(session, customer, session.train, release=False)
+        model_release.train(session, customer, session.train, release=False)
         tuned = {str(i): parameter for i, parameter in enumerate(customer.trained())}
         returned = wire.send_adapter(Channel.EMULATOR, tuned, nobody)
         vendor = session.partly(whole, ends(whole.blocks, self.pad))
@@ -124,13 +123,13 @@ class OffsiteTuning(Defense):
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
             ids = wire.send(Channel.TOKENS, tokens.ids, rows, Envelope(split=split))
-            logits = released.scores(vendor, tokens.with_ids(ids.values))
+            logits = model_release.scores(vendor, tokens.with_ids(ids.values))
             return wire.send(Channel.LOGITS, logits, rows, Envelope(split=split, sender="vendor"))
 
         return PlugIn(score, vendor, customer)
 
     def _distil(self, session: Session, small: Backbone, between: int) -> None:
-        """Tunes the emulator's blocks on public text: mean squared error at their end, over the mean square."""
+        """Distil the emulator on public text: mean squared error at its output, over the mean square."""
         public, whole, pad = session.public, session.backbone, self.pad
         if public is None or not len(public):
             raise LeakboardError(
@@ -167,7 +166,7 @@ class OffsiteTuning(Defense):
             parameter.requires_grad_(False)
 
     def _entered(self, whole: Backbone, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """What the first block receives [B, L, d], and where there is a token."""
+        """Inputs of the first block [B, L, d], and the mask of tokens."""
         words = embedding(tokens.ids.values.to(whole.device), whole.embeddings)
         ragged = tokens.ids.with_values(words)
         mask = ragged.mask()
@@ -177,24 +176,24 @@ class OffsiteTuning(Defense):
 
 
 class PlugIn(Predictor):
-    """Predicts with the vendor's model and the customer's adapter in it; the customer keeps the emulator."""
+    """Predictor of the vendor's model with the customer's adapter; the customer keeps the emulator."""
 
     def __init__(self, score: Any, vendor: Network, customer: Network) -> None:
         super().__init__(score, vendor, customer)
         self.customer = customer
 
     def alone(self, tokens: Tokens) -> Tensor:
-        own = Predictor(lambda some, rows, split: released.scores(self.customer, some))
+        own = Predictor(lambda some, rows, split: model_release.scores(self.customer, some))
         return own.predict(tokens, "")
 
 
 def ends(blocks: int, pad: int) -> Sequence[int]:
-    """The first and last blocks."""
+    """Indices of the first and last blocks."""
     return [*range(pad), *range(blocks - pad, blocks)]
 
 
 def emulated(whole: Backbone, pad: int, kept: Sequence[int]) -> Backbone:
-    """A copy of a model without those of its blocks between the ends that are not kept."""
+    """A copy of a model in which only the ends and the kept blocks remain."""
     model = copy.deepcopy(whole.model)
     stack = whole.family.stack(model)
     for i in reversed(range(pad, whole.blocks - pad)):

@@ -1,4 +1,4 @@
-"""P³EFT: gradients are sent as noise that cancels, activations as parts of a secret mixture."""
+"""P³EFT: gradients are split into noisy vectors that sum up, activations into adapters that are mixed secretly."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pydantic import Field, ValidationInfo, field_serializer, field_validator
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from leakboard.bench.backbones import Tokens, label_loss, next_tokens, read_by
+from leakboard.bench.backbones import Tokens, chunked_readings, label_loss, next_tokens
 from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
 from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned, api
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 from leakboard.defenses.none import NoDefense
 
 
 class P3EFT(Defense):
-    """Several adapters over the API, mixed with secret weights, trained to hide labels from a probe.
+    """Train several adapters over an API, mixed with secret weights and regularised to hide labels from a probe.
 
-    The vendor sees each adapter's activations, and instead of a gradient several vectors of which
-    each alone is noise: backprop is linear, so the customer adds up the answers. The head reads
+    The vendor sees the activations hᵢ of each adapter. In place of a gradient it gets several vectors, each of
+    which looks like noise; backpropagation is linear, so the customer combines the answers. The head reads
     Σ Wᵢ ∘ hᵢ.
     """
 
@@ -35,41 +35,39 @@ class P3EFT(Defense):
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     knob: ClassVar[str | None] = "weight"
-    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#d55e00"
     marker: ClassVar[str] = "D"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
         Goal.LABEL: ("spectral", "norm", "kmeans")
     }
-    """Section 4.2: the best of the three on activations."""
+    """Section 4.2 reports the best of these three on activations."""
     measured_on: ClassVar[frozenset[Channel]] = frozenset({Channel.ACTIVATIONS})
 
     weight: float = Field(0.1, ge=0)
-    """Of the adversarial regulariser; larger hides more, and 0 leaves the mixture alone. The paper tunes
+    """Weight of the adversarial regulariser; larger values hide more, and 0 leaves only the mixture. The paper tunes
     it for each task. `results/published/p3eft-sst2-weights`: by the paper's attacks 0.3 leaks least at
     nearly full utility with sigma 5, by `activation-drift` none less than another; with sigma 0 it learns
     little at 0.1 already."""
     adapters: int = Field(2, ge=2)
-    """n, how many adapters are mixed."""
+    """n, the number of adapters."""
     vectors: int = Field(2, ge=2)
-    """m, how many vectors stand for one gradient."""
+    """m, the number of vectors that replace one gradient."""
     sigma: float = Field(5.0, ge=0)
     """Standard deviation of ξ in the mixing weights (equation 4); 0 mixes all adapters equally. The
     paper states none; at 5 the adapters hide more than at 1, at the same utility."""
     noise: float = Field(1000.0, gt=0)
-    """Least variance of each vector, in units of the gradient's own; the paper's experiment."""
+    """Minimum variance of each vector, relative to that of the gradient, as in the paper's experiment."""
     servers: Literal["one", "per-vector", "per-adapter", "per-call"] = "one"
-    """How many adversaries there are; those that collude are one. `one` sees everything. `per-vector`:
-    the vectors of a gradient go to different servers, of which each knows all adapters, and the first
-    computes all activations. `per-adapter`: each server sees tokens, activations and gradients of its
-    adapter alone, but all vectors of these. `per-call`: both at once. What is `per-vector` here, records
-    call `separate`, as they always did."""
+    """Number of servers that do not collude. `one` sees everything. `per-vector`: the vectors of a gradient go to
+    different servers, each of which knows all adapters; the first computes all activations. `per-adapter`: each
+    server sees tokens, activations and all gradient vectors of one adapter. `per-call`: both. Records store
+    `per-vector` as `separate`."""
     alternating: bool = False
-    """No server answers two consecutive steps: two sets of them take turns (section 3.2, against who
-    would read the optimiser's steps backwards)."""
+    """Two sets of servers take turns, so that no server answers two consecutive steps (section 3.2, against
+    inversion of the optimiser)."""
     backprop: Literal["calls", "combined"] = "calls"
-    """Calls the API for each vector; or, quicker, computes the answers' sum once, which is the same
-    since backprop is linear. What each server sees and all costs but time are the same."""
+    """Call the API for each vector, or compute the sum of the answers once, which is faster and equivalent, since
+    backpropagation is linear. The transcript and all costs except time are the same."""
 
     younger: ClassVar[frozenset[str]] = frozenset({"alternating"})
 
@@ -89,10 +87,12 @@ class P3EFT(Defense):
 
     @field_serializer("servers")
     def _as_recorded(self, value: str) -> str:
-        return "separate" if value == "per-vector" else value  # the keys of records depend on it
+        return (
+            "separate" if value == "per-vector" else value
+        )  # keys of published records depend on it
 
     def server(self, step: int, adapter: int, vector: int = 0) -> str:
-        """The server that answers the call for a vector of an adapter's gradient at a step."""
+        """Name of the server that answers the call for one vector of an adapter's gradient at a step."""
         number = {
             "one": "",
             "per-vector": f"{vector}",
@@ -103,11 +103,11 @@ class P3EFT(Defense):
         return (f"server-{number}" if number else "vendor") + turn
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
-        # One adapter, whole gradients and no regulariser are plain fine-tuning over the API.
+        # One adapter, unsplit gradients and no regulariser are plain fine-tuning over the API.
         return (NoDefense(head=None if objective == "classification" else "customer"),)
 
-    def unfit(self, objective: Objective) -> str | None:
-        if objective == "classification" or not self.weight:
+    def skip(self, conditions: Conditions) -> str | None:
+        if conditions.objective == "classification" or not self.weight:
             return None
         return (
             "weight: its regulariser fits a probe to a batch in which every class occurs, and no batch holds "
@@ -125,7 +125,7 @@ class P3EFT(Defense):
         def calls(
             tokens: Tokens, rows: Tensor, split: str, epoch: int, dropout: Tensor | None
         ) -> list[Call]:
-            """One for each adapter; where its vectors go to several servers, the first answers."""
+            """One call per adapter; if its vectors go to several servers, the first server answers."""
             where = Envelope(epoch, split)
             return [
                 Call(
@@ -173,7 +173,7 @@ class P3EFT(Defense):
 
         def read(tokens: Tokens, rows: Tensor, split: str) -> tuple[Tensor, Tensor]:
             h = answered(tokens, rows, split)
-            return read_by(head, h, next_tokens(tokens).to(h.device))
+            return chunked_readings(head, h, next_tokens(tokens).to(h.device))
 
         network = client.network
         return Predictor(score, network) if session.classes else NextTokens(read, network)
@@ -200,10 +200,10 @@ def obfuscated(
 ) -> tuple[list[Tensor], list[float]]:
     """m vectors [B, d] and secret scalars α with Σ αⱼ ĝⱼ = `gradient`.
 
-    The paper fixes no more than this. Here m − 1 vectors are Gaussian noise, and the last one is
-    what is missing. Scalars are ± uniform on [1, 2]; noise of 4 × `noise` times the gradient's
-    variance then leaves at least `noise` times that variance in the last one, too. The order is
-    drawn anew, so that no server knows that it gets the last one.
+    The paper specifies only this sum. Here m − 1 vectors are Gaussian noise, and the last one is the
+    remainder. Scalars are ± uniform on [1, 2]; noise of 4 × `noise` times the gradient's variance then leaves
+    at least `noise` times that variance in the last one, too. The order is random, so that no server knows
+    whether it gets the last one.
     """
     alphas = [float(a) for a in rng.uniform(1, 2, m) * rng.choice([-1.0, 1.0], m)]
     scale = 2 * noise**0.5 * float(gradient.square().mean().sqrt())
@@ -216,10 +216,10 @@ def obfuscated(
 
 
 def adversarial(h: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of a probe, fitted to `h` [B, d] as it is, against the wrong labels.
+    """Cross-entropy of a probe fitted to `h` [B, d], against the wrong labels.
 
-    The probe is a logistic regression with scikit-learn's default L2 penalty. Cross-entropy on the
-    negated scores is, for two classes, that against the other label. Every class has to occur.
+    The probe is a logistic regression with scikit-learn's default L2 penalty. For two classes, cross-entropy of
+    the negated scores is that against the other label. Every class has to occur.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -227,6 +227,6 @@ def adversarial(h: Tensor, labels: Tensor) -> Tensor:
     weight = torch.from_numpy(np.atleast_2d(probe.coef_)).to(h)
     bias = torch.from_numpy(np.atleast_1d(probe.intercept_)).to(h)
     scores = linear(h, weight, bias)
-    if scores.shape[1] == 1:  # of two classes scikit-learn scores the second
+    if scores.shape[1] == 1:  # for two classes scikit-learn returns the score of the second
         scores = torch.cat([torch.zeros_like(scores), scores], 1)
     return cross_entropy(-scores, labels)

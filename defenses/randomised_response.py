@@ -1,4 +1,4 @@
-"""Randomised labels: the customer trains on labels that lie now and then."""
+"""Randomised response: the customer trains on labels that are flipped at random."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from leakboard.defenses.none import NoDefense
 
 
 class RandomisedResponse(Defense):
-    """Each label is replaced by each wrong class with probability 1/(e^ε + C − 1), once per run.
+    """Replace each label by each wrong class with probability 1/(e^ε + C − 1), once per run.
 
-    Training is that of `none`, on these labels.
+    Training on these labels is that of `none`.
     """
 
     name: ClassVar[str] = "randomised-response"
@@ -37,7 +37,7 @@ class RandomisedResponse(Defense):
     marker: ClassVar[str] = "v"
 
     epsilon: float = Field(2.0, gt=0)
-    """ε of label differential privacy; smaller flips more labels."""
+    """ε of label differential privacy; smaller values flip more labels."""
 
     def claim(self) -> Claim | None:
         return Claim(
@@ -48,7 +48,7 @@ class RandomisedResponse(Defense):
         )
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
-        # With the labels as they are it is plain fine-tuning over the API.
+        # With unchanged labels it is plain fine-tuning over the API.
         return (NoDefense(),)
 
     def fine_tune(self, session: Session) -> Tuned:

@@ -1,4 +1,4 @@
-"""RAPT: the customer sends privatised text, the vendor tunes a prompt and learns to undo noise on plain words."""
+"""RAPT: the customer sends privatised text; the vendor tunes a prompt and reconstructs noisy public tokens."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from leakboard.bench.exchange import Predictor, Session, Tuned
 from leakboard.bench.methods import Defense, Source
 
 LENGTHS = {"prompt": 150, "prefix": 10}
-"""Vectors in front of a text, as in the paper."""
+"""Number of vectors in front of a text, as in the paper."""
 
 
 class RAPT(Defense):
-    """Tokens are replaced by noisy neighbours, sent once as ids, with the labels in the clear.
+    """Replace tokens by noisy neighbours, sent once as ids, with the labels in the clear.
 
-    In front of each text stand the same m plain tokens k, which are privatised with it, anew for every
-    example. The vendor holds a frozen model and trains what stands in front of a text, the task's head and
-    a head that tells from the outputs at k which tokens these were. Who sees k learns nothing about a
-    text: it is public, and its noise is its own.
+    The same m plain tokens k precede each text and are privatised with it, again for every example. The vendor
+    holds a frozen model; it trains the prompt, the head of the task, and a head that reconstructs k from the
+    outputs at these tokens. k reveals nothing about a text: it is public, and its noise is independent.
     """
 
     name: ClassVar[str] = "rapt"
@@ -49,31 +48,31 @@ class RAPT(Defense):
         Goal.INVERSION: ("eia-nn",),
         Goal.ATTRIBUTE: ("aia-mlp",),
     }
-    """Appendix A.3: the nearest neighbour, and a network of 768 on the mean of what was received."""
+    """Appendix A.3: the nearest neighbour, and a network of 768 units on the mean of the received vectors."""
 
     eta: Eta = 75.0
-    """Privacy parameter η of dχ-privacy, above 0; smaller hides more; "none" sends the text as it is."""
+    """Privacy parameter η of dχ-privacy, above 0; smaller values hide more; "none" sends the original text."""
     kind: Literal["prefix", "prompt"] = "prefix"
-    """A prefix is keys and values in each block, a prompt word embeddings; both are in the paper."""
+    """A prefix consists of keys and values in each block, a prompt of word embeddings; the paper has both."""
     length: int | None = Field(None, ge=1)
-    """How many of them; None for the paper's, 10 of a prefix and 150 of a prompt."""
+    """Number of these vectors; None for the paper's: 10 for a prefix, 150 for a prompt."""
     rate: float | None = Field(None, gt=0)
-    """Learning rate of all that it trains; None for that of training. What suits LoRA is too small for
-    what stands in front of a text; at the paper's 6e-5 a small model hardly moves."""
+    """Learning rate of all trained parts; None for that of the suite. A rate for LoRA is too small for a prompt;
+    at the paper's 6e-5 a small model hardly changes."""
     reconstruction: bool = True
-    """Without it nothing stands in front but prompt or prefix: plain tuning on privatised text."""
+    """Whether plain tokens are reconstructed; without this it is prompt tuning on privatised text."""
     plain: int = Field(40, ge=1)
     """m, the length of k."""
     contents: int = Field(0, ge=0)
-    """Which draw of k; the paper finds that it does not matter (its Table 5)."""
+    """Number of the draw of k; the paper finds that it does not matter (its Table 5)."""
     sequences: int = Field(1, ge=1)
-    """From how many such k that of each example is drawn (its Figure 4a)."""
+    """Number of sequences k from which that of each example is drawn (its Figure 4a)."""
     says: str = ""
-    """What k says, again and again up to its length, in the place of a random draw."""
+    """Text of k, repeated up to its length, instead of a random draw."""
     width: int = Field(96, ge=1)
-    """c, between the two layers of the reconstruction head."""
+    """c, the width between the two layers of the reconstruction head."""
     targets: int = Field(7630, ge=1)
-    """|T|, among how many tokens the head tells apart, those of k with them; at most the vocabulary."""
+    """|T|, the number of tokens that the head tells apart, including those of k; at most the vocabulary."""
 
     def claim(self) -> Claim | None:
         if self.eta is None:
@@ -88,7 +87,7 @@ class RAPT(Defense):
     def simulate(
         self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
     ) -> Ragged | None:
-        """The words that stand for `tokens`; plain tokens are not among them, whose noise is their own."""
+        """The privatised `tokens`, without plain tokens, whose noise is independent."""
         ids = self._privatised(base, tokens.ids.values, tokens.special, rng)
         return tokens.ids.with_values(embedding(ids.to(base.device), base.embeddings))
 
@@ -141,7 +140,7 @@ class RAPT(Defense):
         return Predictor(score, vendor)
 
     def _plain_tokens(self, base: Backbone, n: int, seed: int) -> Plain:
-        """k and the vocabulary of its head, of which everybody knows how they are drawn."""
+        """k and the vocabulary of its head, both drawn by a public rule."""
         rng = np.random.default_rng([seed, self.contents])
         special = set(base.special_ids)
         words = np.array([i for i in range(len(base.embeddings)) if i not in special])
@@ -167,14 +166,14 @@ class RAPT(Defense):
     def _sent(
         self, session: Session, tokens: Tokens, rows: Tensor, split: str, plain: Tensor
     ) -> Received:
-        """What arrives of some texts and of the plain tokens [B, m] in front of each.
+        """Send texts and the plain tokens [B, m] in front of each, and return what arrives.
 
-        They cross as two messages, so that an attack reads the text alone; the vendor joins them.
+        They are sent as two messages, so that an attack reads the text alone; the vendor joins them.
         """
         base, rng, ids = session.backbone, session.noise, tokens.ids
         text = ids.with_values(self._privatised(base, ids.values, tokens.special, rng))
         text = session.wire.send(Channel.TOKENS, text, rows, Envelope(split=split))
-        # Before which token they go: behind what the tokeniser puts first.
+        # Plain tokens are inserted behind the special tokens at the start of a text.
         lead = tokens.special[ids.starts].long()
         if not self.reconstruction:
             return Received(text, tokens.types, text.with_values(torch.zeros_like(tokens.special)))
@@ -188,7 +187,7 @@ class RAPT(Defense):
 
 @dataclass(frozen=True)
 class Plain:
-    """Plain tokens, public to both.
+    """Plain tokens, known to both parties.
 
     Attributes:
         sequences: [S, m] token ids.
@@ -233,7 +232,7 @@ class Received:
 
 
 def joined(plain: Ragged, text: Ragged, types: Tensor, lead: Tensor) -> Received:
-    """Each text with its plain tokens, as many everywhere, behind the first `lead` [B] of its own."""
+    """Insert the plain tokens, equally many everywhere, behind the first `lead` [B] tokens of each text."""
     lengths = plain.lengths + text.lengths
     first = lengths.cumsum(0) - lengths + lead
     inside = torch.zeros(int(lengths.sum()), dtype=torch.bool)
@@ -245,7 +244,7 @@ def joined(plain: Ragged, text: Ragged, types: Tensor, lead: Tensor) -> Received
 
 
 class Vendor(nn.Module):
-    """A frozen model with something in front, a head for the task, and one that tells plain tokens."""
+    """A frozen model with a prompt or prefix, a head for the task, and one that reconstructs plain tokens."""
 
     def __init__(self, defense: RAPT, session: Session, public: Plain) -> None:
         super().__init__()
@@ -253,7 +252,7 @@ class Vendor(nn.Module):
         self.prompted = Prompted(session.network(adapted=False), defense.kind, length)
         self.rebuild: nn.Module | None = None
         if defense.reconstruction:
-            # Two linear layers and nothing between them.
+            # Two linear layers without an activation function between them.
             inner = nn.Linear(session.backbone.width, defense.width, bias=False)
             outer = nn.Linear(defense.width, len(public.vocabulary), bias=False)
             self.rebuild = nn.Sequential(inner, outer).to(session.device)
@@ -277,6 +276,6 @@ class Vendor(nn.Module):
         return self.prompted.network.head(features.float())  # type: ignore[no-any-return]
 
     def rebuilt(self, plain: Tensor) -> Tensor:
-        """Scores [B·m, |T|] of the tokens that may have stood there."""
+        """Scores [B·m, |T|] of the original plain tokens."""
         assert self.rebuild is not None
         return self.rebuild(plain.float())  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Redacted fine-tuning: what a detector takes for a secret is masked before training."""
+"""Redacted fine-tuning: secrets that a detector finds are masked before training."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import ClassVar
 
 from leakboard.bench.contracts import Objective
 from leakboard.bench.defending import Redacting
-from leakboard.bench.exchange import Session, Tuned, released
+from leakboard.bench.exchange import Session, Tuned, model_release
 from leakboard.bench.methods import Defense, Source
 from leakboard.defenses.dpsgd import unprotected
 
 
 class Redacted(Redacting):
-    """The owner masks secrets, trains on what is left, and releases the model.
+    """Mask secrets, train on the redacted texts, and release the model.
 
-    A secret that the detector misses is trained on like everything else.
+    Secrets that the detector misses are trained on without protection.
     """
 
     name: ClassVar[str] = "redacted"
@@ -35,5 +35,5 @@ class Redacted(Redacting):
     def fine_tune(self, session: Session) -> Tuned:
         tokens, _ = self.redacted(session, self.found(session))
         network = session.trainee()
-        released.train(session, network, tokens)
-        return released.Released(network)
+        model_release.train(session, network, tokens)
+        return model_release.Released(network)

@@ -1,4 +1,4 @@
-"""SanText+: rare words are replaced by others that are near, frequent ones now and then."""
+"""SanText+: rare words are always replaced by words near them, frequent words with a small probability."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from leakboard.bench.defending import (
     Epsilon,
     Substituting,
     distances,
-    drawn_words,
+    draw_words,
     exponential_weights,
     words_of,
 )
@@ -26,11 +26,10 @@ from leakboard.bench.methods import Source
 
 
 class SanTextPlus(Substituting):
-    """A sensitive word is replaced by a sensitive one that is drawn by its distance, another one is so with
-    probability `p`, and else sent as it is.
+    """Replace each sensitive word by a sensitive word drawn by distance, and other words with probability `p`.
 
-    Sensitive are rare words. The paper counts in the customer's own texts, so that which words these are
-    would itself tell of them; here the order of the tokeniser's vocabulary says it, which is public.
+    Sensitive words are the rare ones. The paper counts words in the customer's texts, so that the list itself
+    reveals something of them; here the order of the tokeniser's vocabulary decides, which is public.
     """
 
     name: ClassVar[str] = "santext-plus"
@@ -44,12 +43,12 @@ class SanTextPlus(Substituting):
     marker: ClassVar[str] = "P"
 
     epsilon: Epsilon = 15.0
-    """ε of the distance of two sensitive words, above 0; smaller hides more; "none" replaces nothing."""
+    """ε per unit of distance, above 0; smaller values hide more; "none" replaces no word."""
     sensitive: float = Field(0.9, gt=0, le=1)
-    """w, the share of the vocabulary that is sensitive, the rarest words; 1 is SanText without the plus. The
+    """w, the share of the vocabulary that is sensitive (the rarest words); 1 is SanText without the plus. The
     paper has 0.9, the default of the released code is 0.5."""
     p: float = Field(0.3, gt=0, le=1)
-    """Probability with which a word that is not sensitive is replaced, too; by default of the code 0.2."""
+    """Probability of replacing a word that is not sensitive; 0.2 is the default of the released code."""
 
     def claim(self) -> Claim | None:
         if self.epsilon is None:
@@ -81,7 +80,7 @@ class SanTextPlus(Substituting):
             return rare, exponential_weights(some, rare, base.embeddings, epsilon)
 
         out = ids.clone()
-        out[hidden] = drawn_words(ids[hidden], weights, rng)
+        out[hidden] = draw_words(ids[hidden], weights, rng)
         return out
 
     def log_chances(self, words: Tensor, base: Backbone) -> Callable[[Tensor], Tensor]:

@@ -1,4 +1,4 @@
-"""SAP: split the model after any block, privatise what crosses the cut."""
+"""SAP: split the model after any block, and privatise the vectors that are sent."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Neighbours, Network, Ragged, Tokens
 from leakboard.bench.contracts import Channel, Claim, Envelope, Goal, Head, Objective
-from leakboard.bench.defending import Eta, dx_noise, fit_once_sent, predictor, privatise_tokens
+from leakboard.bench.defending import Eta, dx_noise, fit_on_sent, predictor, privatise_tokens
 from leakboard.bench.exchange import OutputLayer, Session, Tuned, api
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 
 
 class SAP(Defense):
-    """The customer sends noisy vectors, not text.
+    """Send noisy vectors instead of text.
 
-    At the embedding cut each token is replaced by a noisy neighbour, whose word embedding is sent.
-    Behind block k the noise is added to the hidden states, and nothing is replaced. The vendor
-    trains LoRA and the head; its logits go to the customer, who returns ∂loss/∂logits. A language model
-    has the public output layer for a head, which stays as it is, and the customer's labels are the tokens
-    of the text itself, not of what was sent.
+    At the embedding cut each token is replaced by a noisy neighbour, whose word embedding is sent. Behind block k
+    the noise is added to the hidden states, and no token is replaced. The vendor trains LoRA and the head; it
+    sends logits to the customer, who returns ∂loss/∂logits. The head of a language model is the public output
+    layer, which stays unchanged; labels are the tokens of the original text.
     """
 
     name: ClassVar[str] = "sap"
@@ -47,7 +46,6 @@ class SAP(Defense):
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     knob: ClassVar[str | None] = "eta"
     switch: ClassVar[str | None] = "eta"
-    stacks: ClassVar[bool] = True
     colour: ClassVar[str] = "#0072b2"
     marker: ClassVar[str] = "o"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
@@ -57,29 +55,29 @@ class SAP(Defense):
     """Section 5.1: the nearest neighbour at the embedding cut, optimisation behind a block."""
 
     eta: Eta = 75.0
-    """Privacy parameter η of dχ-privacy, above 0; smaller hides more; "none" sends without noise."""
+    """Privacy parameter η of dχ-privacy, above 0; smaller values hide more; "none" sends without noise."""
     bottom: Literal["frozen", "trainable"] = "frozen"
-    """Frozen: representations are sent once. Trainable: with fresh noise each time a batch is sent.
-    The paper trains the word embeddings at the embedding cut and does not say what it would train
-    deeper; here it is these and LoRA in the blocks of the bottom, as LoRA is what trains the top."""
+    """Frozen: representations are sent once. Trainable: each batch is sent with new noise. The paper trains the
+    word embeddings at the embedding cut and does not say what it would train at deeper cuts; here it is the word
+    embeddings and LoRA in the bottom blocks."""
     bottom_learning_rate: float = Field(1e-5, gt=0)
-    """Of the word embeddings of a trainable bottom; its LoRA trains at the rate of the top. The paper
-    states none; at LoRA's rate the embeddings would leave the neighbourhood of their initial
-    values, whereas the paper says that they change slightly."""
+    """Learning rate of the word embeddings of a trainable bottom; its LoRA has the rate of the top. The paper
+    states none; at LoRA's rate the embeddings would move far from their initial values, whereas the paper says
+    that they change slightly."""
 
     head: Head = "vendor"
-    """Who holds the output layer of a language model. At the customer's, the vendor sends the vectors below it
-    and is returned their gradients; a private one is tuned there, too, by LoRA of its own. The paper, on
-    classifiers, has it at the vendor's."""
+    """Who holds the output layer of a language model. If it is the customer, the vendor sends the vectors below it
+    and receives their gradients; `private` also tunes it with LoRA. In the paper, on classifiers, the vendor holds
+    the head."""
 
     younger: ClassVar[frozenset[str]] = frozenset({"head"})
 
     @property
     def sends(self) -> frozenset[Channel]:
-        return self.emits if self.head == "vendor" else api.spoken(self.head, self.emits)
+        return self.emits if self.head == "vendor" else api.language_channels(self.head, self.emits)
 
-    def unfit(self, objective: Objective) -> str | None:
-        if objective == "classification":
+    def skip(self, conditions: Conditions) -> str | None:
+        if conditions.objective == "classification":
             told = "head: who holds it is asked of a language model; that of a classifier is the vendor's"
             return told if self.head != "vendor" else None
         if self.bottom == "trainable":
@@ -102,13 +100,13 @@ class SAP(Defense):
         )
 
     def in_clear(self, session: Session) -> Tensor:
-        """[V] True for token ids that are sent as they are."""
+        """[V] True for token ids that are sent without noise."""
         return torch.zeros(len(session.backbone.embeddings), dtype=torch.bool)
 
     def simulate(
         self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
     ) -> Ragged | None:
-        """What the initial bottom would send. Which tokens go in the clear is the customer's secret."""
+        """The output of the initial bottom with noise; which tokens are sent without noise is secret."""
         rows, secret = base.embeddings, torch.zeros(len(base.embeddings), dtype=torch.bool)
         bottom = partial(base.bottom, cut=cut)
         neighbours = None if cut else base.neighbours
@@ -124,13 +122,13 @@ class SAP(Defense):
         clear: Tensor,
         rng: np.random.Generator,
     ) -> Ragged:
-        """The mechanism: what is sent of `tokens`.
+        """Apply the mechanism to `tokens`.
 
         Args:
             rows: [V, d] word embeddings.
             bottom: word embeddings [T, d] and segments [T] → representations at the cut.
-            neighbours: of `rows`, at the embedding cut; None deeper down, where nothing is replaced.
-            clear: [V] True for token ids that are sent as they are.
+            neighbours: of `rows`, at the embedding cut; None at deeper cuts, where no token is replaced.
+            clear: [V] True for token ids that are sent without noise.
         """
         ids = tokens.ids.values.clone()
         if neighbours and self.eta is not None:
@@ -151,7 +149,7 @@ class SAP(Defense):
         output = OutputLayer.held(session, network.head, self.head)
 
         def neighbours() -> Neighbours | None:
-            """Of the word embeddings as they are now; deeper down nothing is replaced."""
+            """Neighbours of the current word embeddings; None at deeper cuts, where no token is replaced."""
             if session.cut > 0:
                 return None
             if not trainable:
@@ -159,21 +157,21 @@ class SAP(Defense):
             return Neighbours(network.embeddings.weight, session.device)
 
         def bottom(tokens: Tokens, neighbours: Neighbours | None) -> Ragged:
-            """Privatised representations, computed at the customer's."""
+            """Privatised representations, computed by the customer."""
             rows = network.embeddings.weight
             return self._privatised(tokens, rows, network.bottom, neighbours, clear, session.noise)
 
         if trainable:
             self._fit_with_bottom(session, network, lambda tokens: bottom(tokens, neighbours()))
         else:
-            fit_once_sent(session, network, output, lambda tokens: bottom(tokens, neighbours()))
+            fit_on_sent(session, network, output, lambda tokens: bottom(tokens, neighbours()))
         final = neighbours()
         return predictor(session, network, output, lambda tokens: bottom(tokens, final))
 
     def _fit_with_bottom(
         self, session: Session, network: Network, bottom: Callable[[Tokens], Ragged]
     ) -> None:
-        """Trains bottom and top together: the vendor returns the gradient at the cut."""
+        """Train bottom and top together; the vendor returns the gradient at the cut."""
         wire = session.wire
         embeddings = network.embeddings.weight
         lora_and_head = network.trained()

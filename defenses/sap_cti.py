@@ -1,4 +1,4 @@
-"""SAP-CTI: SAP that sends the tokens which contribute most to the task without noise."""
+"""SAP-CTI: SAP in which the tokens that contribute most to the task are sent without noise."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from torch import Tensor
 
 from leakboard.bench.contracts import Ints, Objective
 from leakboard.bench.exchange import Session
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 from leakboard.defenses.sap import SAP
 
 SMOOTHING = 1.0
-"""Added to every count of a token that occurs at all; the paper does not say what it does with
-tokens that a class never uses, for which equation 5 divides by zero."""
+"""Added to the counts of every token that occurs; the paper does not say how it treats tokens that a class
+never uses, for which equation 5 divides by zero."""
 
 
 class SAPCTI(SAP):
-    """Contributing tokens: the top k of each class by utility importance, k as large as `share` allows."""
+    """Send contributing tokens without noise: the top k of each class by utility importance, k limited by `share`."""
 
     name: ClassVar[str] = "sap-cti"
     display_name: ClassVar[str] = "SAP-CTI"
@@ -34,17 +34,17 @@ class SAPCTI(SAP):
     marker: ClassVar[str] = "s"
 
     share: float = Field(0.01, ge=0, le=1)
-    """Largest share of all training tokens (occurrences) that may be sent without noise."""
+    """The largest share of all training tokens (occurrences) that may be sent without noise."""
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
-        # Without noise nothing is gained by sending tokens in the clear: SAP sends the same.
+        # Without noise, SAP sends the same messages.
         own = super().twins(objective)
         plain = SAP(eta=None, bottom=self.bottom, bottom_learning_rate=self.bottom_learning_rate)
         return (*own, plain) if own else ()
 
-    def refuses(self, cut: int) -> str | None:
-        if cut == 0:
-            return None
+    def skip(self, conditions: Conditions) -> str | None:
+        if conditions.cut == 0:
+            return super().skip(conditions)
         return "its authors define contributing tokens for the embedding cut only"
 
     def in_clear(self, session: Session) -> Tensor:
@@ -65,10 +65,10 @@ def contributing(counts: Ints, share: float) -> np.ndarray[tuple[int], np.dtype[
     seen = counts[:, occurs]
     smooth = seen + SMOOTHING
     log_p = np.log(smooth / smooth.sum(1, keepdims=True))
-    # Rounded, since the last digits would decide between tokens of equal importance.
+    # Rounded, so that floating-point error does not decide between tokens of equal importance.
     importance = (len(log_p) * log_p - log_p.sum(0)).round(9)
     ranks = np.argsort(np.argsort(-importance, axis=1, kind="stable"), axis=1)
-    # A token is in from the k at which its first class takes it; occurrences then only add up.
+    # A token is included from the smallest k at which some class selects it, so occurrences only grow with k.
     first = ranks.min(0)
     taken = np.cumsum(np.bincount(first, weights=seen.sum(0), minlength=seen.shape[1]))
     k = int(np.searchsorted(taken, share * seen.sum(), side="right"))

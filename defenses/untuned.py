@@ -1,4 +1,4 @@
-"""No fine-tuning at all: what everybody has already."""
+"""Untuned: the public model without any fine-tuning."""
 
 from typing import ClassVar
 
@@ -6,16 +6,16 @@ import torch
 
 from leakboard.bench.backbones import Tokens
 from leakboard.bench.contracts import Channel, Objective, TrainSettings
-from leakboard.bench.exchange import Predictor, Session, Tuned, released
+from leakboard.bench.exchange import Predictor, Session, Tuned, model_release
 from leakboard.bench.methods import Defense, Source
 
 
 class Untuned(Defense):
-    """The public model before any tuning: what a defense has to beat, or it buys no utility.
+    """Use the public model without tuning: the utility that every defense has to exceed.
 
-    A language model predicts as it comes. A classifier has no head before it is tuned; it answers with the most
-    frequent class of the training examples. What is released is the public model with fresh adapters and
-    a fresh head, which know nothing of any text: what an attack finds there was there before.
+    A language model predicts unchanged. A classifier has no head before tuning, so it predicts the most frequent
+    class of the training examples. The released model is the public one with untrained adapters and an untrained
+    head, so attacks on it find only what the public model contains.
     """
 
     name: ClassVar[str] = "untuned"
@@ -32,9 +32,9 @@ class Untuned(Defense):
 
     def fine_tune(self, session: Session) -> Tuned:
         network = session.trainee()
-        session.wire.release(released.vector_of(network), 0, 0)
+        session.wire.release(model_release.vector_of(network), 0, 0)
         if not session.classes:
-            return released.Released(network)
+            return model_release.Released(network)
         shares = torch.bincount(session.labels, minlength=session.classes).float()
 
         def score(tokens: Tokens, rows: torch.Tensor, split: str) -> torch.Tensor:

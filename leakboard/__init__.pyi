@@ -45,9 +45,10 @@ from .bench.exchange import Session as Session
 from .bench.exchange import Trainee as Trainee
 from .bench.exchange import Tuned as Tuned
 from .bench.exchange import Wire as Wire
-from .bench.foreign import Recorder as Recorder
+from .bench.external import Recorder as Recorder
 from .bench.methods import Attack as Attack
 from .bench.methods import Auxiliary as Auxiliary
+from .bench.methods import Conditions as Conditions
 from .bench.methods import Defense as Defense
 from .bench.methods import Knowledge as Knowledge
 from .bench.methods import Labelled as Labelled
@@ -57,10 +58,10 @@ from .bench.methods import Silent as Silent
 from .bench.methods import Source as Source
 from .bench.running import Engine as Engine
 from .bench.suites import Suite as Suite
-from .bench.tasks import OwnTask as OwnTask
 from .bench.tasks import Span as Span
 from .bench.tasks import Split as Split
 from .bench.tasks import Task as Task
+from .bench.tasks import UserTask as UserTask
 from .bench.tuning import Tuning as Tuning
 from .leaderboards.findings import Finding as Finding
 from .leaderboards.report import report as report

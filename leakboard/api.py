@@ -66,12 +66,12 @@ def run(
     from leakboard.bench.records import Store
     from leakboard.bench.running import (
         Engine,
-        Tracked,
+        TrackingReporter,
         check_tracker,
-        console_of,
         make_plan,
-        notes,
-        shown_on,
+        plan_notes,
+        progress_console,
+        reporter_on,
     )
     from leakboard.bench.suites import load_suite
     from leakboard.leaderboards.results import LOCAL, Results
@@ -82,14 +82,14 @@ def run(
     given = {"task": task, "model": model, "seeds": seeds, "limit": limit, "evaluate": evaluate}
     loaded = load_suite(suite).override(**given)
     folder = path_of("out", out) or LOCAL / loaded.name
-    kept, console = path_of("transcripts", transcripts), console_of(progress)
+    kept, console = path_of("transcripts", transcripts), progress_console(progress)
     with console.status("loading data and models") if console else nullcontext():
         plan = engine.part(make_plan(loaded, path_of("data", data), device_of(device)))
     if console:
-        for note in notes(plan):
+        for note in plan_notes(plan):
             console.print(note, highlight=False, markup=False)
-    with shown_on(console, len(plan.cells)) as reporter:
-        told = reporter if log_to is None else Tracked(reporter, log_to, loaded.name)
+    with reporter_on(console, len(plan.cells)) as reporter:
+        told = reporter if log_to is None else TrackingReporter(reporter, log_to, loaded.name)
         records = engine.run(plan, Store(folder), told, path_of("data", data), kept)
     return Results.of(records, loaded.name, loaded, [folder])
 
@@ -120,20 +120,20 @@ def tune(
         LeakboardError: whatever is wrong with an argument; or the suite reports on what is selected on.
     """
     from leakboard.bench.backbones import device_of
-    from leakboard.bench.running import Engine, console_of
+    from leakboard.bench.running import Engine, progress_console
     from leakboard.bench.suites import load_suite
-    from leakboard.bench.tuning import check_place, kept
+    from leakboard.bench.tuning import check_file, write_tuned_suite
     from leakboard.bench.tuning import tune as chosen
     from leakboard.leaderboards.results import LOCAL
 
     engine = workers if isinstance(workers, Engine) else Engine(workers)
-    loaded, console = load_suite(suite).override(**instead), console_of(progress)
+    loaded, console = load_suite(suite).override(**instead), progress_console(progress)
     target, folder = path_of("to", to), path_of("out", out) or LOCAL / f"{loaded.name}-trials"
     if target is not None:
-        check_place(loaded, target)
+        check_file(loaded, target)
     found = chosen(loaded, folder, console, path_of("data", data), device_of(device), engine)
     if target is not None:
-        kept(found, target, folder)
+        write_tuned_suite(found, target, folder)
     return found
 
 

@@ -25,13 +25,13 @@ from model_folders import tiny_folder
 from submitted import RECORDS, raw
 
 from leakboard.bench.backbones.loading import load_backbone
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.exchange.transcripts import write_transcript
-from leakboard.bench.foreign.audit import Request, attack_folder
+from leakboard.bench.external.audit import Request, attack_folder
 from leakboard.bench.running.plan import make_plan
-from leakboard.bench.submissions.verifying import verify
+from leakboard.bench.submissions.verification import verify
 from leakboard.bench.suites.suite import load_suite
 
 FULL = os.environ.get("LEAKBOARD_FUZZ") == "full"

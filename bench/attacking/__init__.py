@@ -1,7 +1,7 @@
-"""What several attacks share: inverters, relaxations, label readers, exact ranks of secrets.
+"""Code shared by several attacks: inverters, relaxations, label matrices, exact ranks of secrets.
 
-A transcript and the attacker's knowledge come in, never the truth.
-Out go readings from which an attack makes its guesses.
+Input: a transcript and the attacker's knowledge, never the truth.
+Output: features and predictions from which attacks make guesses.
 """
 
 import lazy_loader

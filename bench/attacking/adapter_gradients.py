@@ -1,7 +1,7 @@
-"""What the vendor can work out while it serves a call: the gradient of the adapter for each example.
+"""Per-example gradients of the adapter, which a vendor can compute from the messages of a call.
 
-It is asked for the gradient of θ of a whole batch, but has all that it takes to compute that of each
-example by itself: token ids, θ and the gradients at the activations.
+The customer asks for the gradient of θ over a batch. The vendor has token ids, θ and the gradients at the
+activations, from which it can compute the gradient of each example.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from leakboard.bench.attacking.label_leakage import few
+from leakboard.bench.attacking.label_leakage import evenly_spaced
 from leakboard.bench.backbones import Network, Ragged
 from leakboard.bench.contracts import Channel, Message, Transcript
 from leakboard.bench.exchange import Batch, batches
@@ -40,7 +40,7 @@ def with_adapter_gradients(seen: Transcript, network: Network) -> Transcript:
     found: list[Message] = []
     if not seen.channels >= {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS}:
         return seen
-    for moment in few(seen.moments(Channel.GRADIENTS), MOMENTS):
+    for moment in evenly_spaced(seen.moments(Channel.GRADIENTS), MOMENTS):
         for (recipient, _), whole in batches(seen, moment).items():
             before = accumulate((len(batch.rows) for batch in whole), initial=0)
             sent = [batch for batch, rows in zip(whole, before, strict=False) if rows < ROWS]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leakboard.bench.attacking.prefix_tree import MEMORY, Tree, Walk
-from leakboard.bench.backbones import chunks, opening
+from leakboard.bench.backbones import bos_prefix, chunks
 from leakboard.bench.contracts import Channel, Goal, Guess, LeakboardError, Measure
 
 SLAB = 50_000
@@ -58,7 +58,7 @@ def expected_unseen(n: int) -> float:
     return math.log2(n) - math.lgamma(n + 1) / (n * math.log(2))
 
 
-def spelled(number: int, digits: int) -> str:
+def digits_of(number: int, digits: int) -> str:
     """The digits of a candidate, leading zeros kept."""
     return f"{number:0{digits}d}"
 
@@ -69,14 +69,14 @@ def number_in(text: str, digits: int) -> int:
     return int(start) if len(start) == digits and start.isdecimal() else -1
 
 
-def about_canaries(rows: NDArray[Any], values: NDArray[Any], measure: Measure, round: int) -> Guess:
+def canary_guess(rows: NDArray[Any], values: NDArray[Any], measure: Measure, round: int) -> Guess:
     """What is guessed of planted secrets, from the model that a round released."""
     where = (Goal.MEMORISATION, Channel.MODEL, "train")
     return Guess(*where, rows, values, measure=measure, round=round)
 
 
 @torch.no_grad()
-def printed(
+def beam_search(
     model: Any, head: Tensor, tokenizer: Any, prefix: str, n_tokens: int, beams: int = 1
 ) -> list[str]:
     """What the model goes on to write after `prefix`: the ends of a beam search, likely ones first.
@@ -87,7 +87,7 @@ def printed(
         beams: how many texts are kept at each token; one is greedy decoding.
     """
     start = tokenizer(prefix)["input_ids"]
-    start = [*opening(tokenizer, start), *start]
+    start = [*bos_prefix(tokenizer, start), *start]
     ids = torch.tensor([start], device=head.device)
     told = torch.zeros(1, device=head.device)
     for _ in range(n_tokens):
@@ -142,10 +142,10 @@ def token_ids(tokenizer: Any, form: str, digits: int) -> NDArray[np.int32]:
 
     def encode(texts: Sequence[str], special: bool = True) -> list[list[int]]:
         given = tokenizer(list(texts), add_special_tokens=special)["input_ids"]
-        return [[*opening(tokenizer, ids), *ids] for ids in given] if special else list(given)
+        return [[*bos_prefix(tokenizer, ids), *ids] for ids in given] if special else list(given)
 
     def text(number: int) -> str:
-        return before + spelled(number, digits) + after
+        return before + digits_of(number, digits) + after
 
     alike = [text(figure * (10**digits - 1) // 9) for figure in range(10)]  # 000…, 111…, …
     unknown = tokenizer.unk_token_id

@@ -1,4 +1,4 @@
-"""Which words may stand behind a vector at a cut: a linear discriminant, fit without any text."""
+"""Linear discriminant from vectors at a cut to words, fitted on random words."""
 
 from __future__ import annotations
 

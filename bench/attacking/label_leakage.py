@@ -1,4 +1,4 @@
-"""What label attacks share: which matrices there are to look at, one row per example."""
+"""Code shared by label attacks: matrices of messages with one row per example."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Matrix:
         )
 
 
-def few(moments: Sequence[int], n: int) -> list[int]:
+def evenly_spaced(moments: Sequence[int], n: int) -> list[int]:
     """The first, the last, and some between: n of them, or all where there are fewer."""
     places = np.linspace(0, len(moments) - 1, n).round().astype(int)
     return [moments[place] for place in dict.fromkeys(places)] if moments else []
@@ -101,7 +101,7 @@ def matrices(
     """
     for channel in channels:
         moments = seen.moments(channel)
-        for moment in few(moments, at_most or len(moments)):
+        for moment in evenly_spaced(moments, at_most or len(moments)):
             for recipient, part in seen.parts(channel, moment):
                 found = seen.collect(channel, "train", None, part, moment, recipient)
                 yield Matrix(channel, moment, 0, part, recipient, found.rows, _means(found))
@@ -111,7 +111,7 @@ def matrices(
                 yield Matrix(channel, None, round, part, recipient, found.rows, _means(found))
 
 
-def together(found: Iterable[Matrix]) -> Iterator[Matrix]:
+def concatenate_parts(found: Iterable[Matrix]) -> Iterator[Matrix]:
     """What one recipient saw of the same rows in several parts, side by side: [n, parts × d]."""
 
     def place(matrix: Matrix) -> tuple[str, int, int, str]:
@@ -174,7 +174,7 @@ class LabelAttack(Attack):
         ]
 
 
-class ToldLabelAttack(LabelAttack):
+class SupervisedLabelAttack(LabelAttack):
     """One that learns from the labels of other folds: pessimistic, since it is given labels."""
 
     threat: ClassVar[ThreatModel] = ThreatModel(
@@ -210,7 +210,7 @@ class ToldLabelAttack(LabelAttack):
         assert knowledge.labels is not None
         found = []
         whole = list(matrices(seen, self.at_most))
-        for matrix in (*whole, *together(m for m in whole if m.channel in self.joins)):
+        for matrix in (*whole, *concatenate_parts(m for m in whole if m.channel in self.joins)):
             labels = knowledge.labels[matrix.rows]
             hidden = labels < 0
             names, y = np.unique(labels[~hidden], return_inverse=True)

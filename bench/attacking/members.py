@@ -1,4 +1,4 @@
-"""What attacks on membership share: the released model, and the candidates as it would have seen them."""
+"""Code shared by membership attacks: losses of candidates under the released model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from leakboard.bench.backbones import Tokens, by_length
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
-from leakboard.bench.exchange import Trainee, losses, restored, vector_of
+from leakboard.bench.exchange import Trainee, losses, restore, vector_of
 from leakboard.bench.methods import Attack, Auxiliary, Knowledge
 
 Measured = Callable[[Trainee, Tokens, Tensor], Tensor]
@@ -57,7 +57,7 @@ class MembershipAttack(Attack):
             return []
         last = rounds[-1]
         vector = torch.tensor(seen.collect(Channel.MODEL, round=last).values[0])
-        values = self.scores(restored(knowledge.network(), vector), knowledge)
+        values = self.scores(restore(knowledge.network(), vector), knowledge)
         rows = np.arange(len(values))
         about = (Goal.MEMBERSHIP, Channel.MODEL, "train", rows, values)
         return [Guess(*about, measure="membership", round=last)]

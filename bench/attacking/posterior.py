@@ -1,4 +1,4 @@
-"""What a token was, from the one that stands for it: Bayes' rule for text-to-text mechanisms."""
+"""Posterior of original tokens given replaced tokens, for text-to-text mechanisms."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Posterior:
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedPosterior:
     """log p(x | y₁ … y_R) = log p(x) + Σ log p(y_r | x), where the mechanism states p(y | x) itself.
 
     Attributes:
@@ -152,7 +152,9 @@ class Stated:
     known: Tensor
 
     @classmethod
-    def of(cls, chances: Callable[[Tensor], Callable[[Tensor], Tensor]], counts: Tensor) -> Stated:
+    def of(
+        cls, chances: Callable[[Tensor], Callable[[Tensor], Tensor]], counts: Tensor
+    ) -> StatedPosterior:
         """With the prior from [V] occurrences in public text."""
         prior = (counts + SMOOTHING).double()
         return cls(chances, (prior / prior.sum()).log(), counts.nonzero()[:, 0])

@@ -1,4 +1,4 @@
-"""The log-probability of many texts that begin alike: each node of their prefix tree is computed once."""
+"""Log-probabilities of many texts with common prefixes, by one pass through their prefix tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leakboard.bench.backbones import computed_in, shortened
+from leakboard.bench.backbones import cast_weight, compute_dtype
 from leakboard.bench.contracts import Ints, LeakboardError
 
 MEMORY = 64 * 2**20
@@ -98,7 +98,7 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Past:
+class KeyValues:
     """Keys and values of rows [r, H, t + w, d] of w siblings behind t shared ancestors, by layer.
 
     Attributes:
@@ -111,8 +111,10 @@ class Past:
     column: Tensor
 
     @staticmethod
-    def of(cache: Any, shared: int, row: Tensor, column: Tensor) -> Past:
-        return Past([(layer.keys, layer.values) for layer in cache.layers], shared, row, column)
+    def of(cache: Any, shared: int, row: Tensor, column: Tensor) -> KeyValues:
+        return KeyValues(
+            [(layer.keys, layer.values) for layer in cache.layers], shared, row, column
+        )
 
     @property
     def bytes_per_token(self) -> int:
@@ -158,7 +160,7 @@ class Walk:
         hidden, last = out.last_hidden_state[0], len(self.stem) - 1
         told = self.surprise(hidden[:-1], np.arange(last), np.array(self.stem[1:], dtype=np.int64))
         only = torch.zeros(1, dtype=torch.long, device=stem.device)
-        past = Past.of(out.past_key_values, last, only, only)
+        past = KeyValues.of(out.past_key_values, last, only, only)
         nodes = np.arange(len(self.levels[0].tokens))
         self.visit(0, nodes, np.zeros_like(nodes), np.array([told.sum()]), hidden[-1:], past)
         return self.found
@@ -170,7 +172,7 @@ class Walk:
         owner: Ints,
         costs: NDArray[np.float64],
         hidden: Tensor,
-        past: Past,
+        past: KeyValues,
     ) -> None:
         """Scores nodes of one level and all that is below them.
 
@@ -236,7 +238,7 @@ class Walk:
             past_key_values=cache,
             use_cache=True,
         )
-        past = Past.of(out.past_key_values, shared, row, column)
+        past = KeyValues.of(out.past_key_values, shared, row, column)
         counts = level.children[nodes]
         owner = np.repeat(np.arange(len(nodes)), counts)
         skipped = level.first[nodes] - (counts.cumsum() - counts)
@@ -256,9 +258,9 @@ class Walk:
     def _scored(self, hidden: Tensor, owner: Ints, tokens: Ints) -> tuple[Tensor, Tensor]:
         """[n] ln of the sum of what all words score at the places of tokens, and what these do."""
         own, token = (torch.as_tensor(each, device=hidden.device) for each in (owner, tokens))
-        dtype = computed_in(hidden)
+        dtype = compute_dtype(hidden)
         with torch.autocast(hidden.device.type, enabled=False):
-            scores = hidden.to(dtype) @ shortened(self.head, dtype).T
+            scores = hidden.to(dtype) @ cast_weight(self.head, dtype).T
             full = torch.promote_types(dtype, torch.float32)
             total = torch.cat([some.to(full).logsumexp(1) for some in torch.split(scores, PIECE)])[
                 own

@@ -1,4 +1,4 @@
-"""Words as something that can be optimised: soft choices among words, and free vectors."""
+"""Continuous relaxations of words for optimisation: soft choices among words, and free vectors."""
 
 from __future__ import annotations
 

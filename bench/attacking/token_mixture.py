@@ -1,4 +1,4 @@
-"""Gradients of a language model that went up as noise which cancels, put together by the server that saw it all.
+"""Reconstruction of P³EFT's split gradients of a language model by a server that receives all vectors.
 
 P³EFT sends m vectors in place of each gradient g_i of n adapters, whose span holds it, and mixes
 h′ = Σ Wᵢ ∘ hᵢ with secret weights. But noise is far longer than what it hides, so that the shortest
@@ -83,7 +83,7 @@ def _step(own: dict[tuple[Channel, int], Message], m: int) -> Step:
 def read(steps: list[Step], aligned: Aligned) -> tuple[Ints, Ints, Ints]:
     """Rows [n], tokens of each [n], and the label that each of these seems to have [T]."""
     longest = max(steps, key=lambda step: step.g.shape[1])
-    _, _, weight = longest.mixed(_found(longest, aligned))
+    _, _, weight = longest.mixed(_best_ratio(longest, aligned))
     labels = []
     for step in steps:
         g, h, _ = step.mixed(step.ratio(weight))
@@ -96,7 +96,7 @@ def read(steps: list[Step], aligned: Aligned) -> tuple[Ints, Ints, Ints]:
     return rows, lengths, np.concatenate(labels)
 
 
-def _found(step: Step, aligned: Aligned) -> float:
+def _best_ratio(step: Step, aligned: Aligned) -> float:
     """The ratio at which the output layer explains most."""
 
     def explained(ratio: float) -> float:

@@ -1,7 +1,7 @@
 """Real pretrained models, cut after any block into a customer's bottom and a vendor's top.
 
-A name comes in: an embedded model, a folder with safetensors, or a hub id; one file for each family.
-Out go a `Backbone`, which nobody changes, its trainable copies (`Network`, `LanguageModel`), and tokens.
+Input: the name of an embedded model, a folder with safetensors, or a hub id. Each architecture family is one file.
+Output: an immutable `Backbone`, its trainable copies (`Network`, `LanguageModel`), and tokens.
 """
 
 import lazy_loader

@@ -10,15 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from leakboard.bench.backbones.batches import by_length
 from leakboard.bench.backbones.family import Family
 from leakboard.bench.backbones.neighbours import Neighbours
-from leakboard.bench.backbones.ragged import Ragged, Tokens
+from leakboard.bench.backbones.ragged import Ragged, Tokens, by_length
 from leakboard.bench.contracts import LeakboardError, Memory
 
 
-def opening(tokenizer: Any, ids: Sequence[int]) -> list[int]:
-    """What stands before a text of a language model: BOS, where its tokeniser has one and left it out."""
+def bos_prefix(tokenizer: Any, ids: Sequence[int]) -> list[int]:
+    """Ids to prepend to a text of a language model: BOS, if its tokeniser has one and did not add it."""
     first = tokenizer.bos_token_id
     return [] if first is None or list(ids[:1]) == [first] else [first]
 
@@ -50,7 +49,7 @@ class Backbone:
         """The `head` of a causal language model, [V, d].
 
         Raises:
-            LeakboardError: it is none.
+            LeakboardError: the model is not a causal language model.
         """
         if self.head is None:
             raise LeakboardError(
@@ -151,7 +150,7 @@ class Backbone:
     def _open(self, out: Any, max_length: int) -> None:
         """Puts BOS in front of every row of the tokeniser's output that does not begin with it."""
         for row, ids in enumerate(out["input_ids"]):
-            for first in opening(self.tokenizer, ids) if ids else ():
+            for first in bos_prefix(self.tokenizer, ids) if ids else ():
                 front = {"input_ids": first, "special_tokens_mask": 1, "token_type_ids": 0}
                 for key in out.keys() & front.keys():
                     out[key][row] = [front[key], *out[key][row]][:max_length]

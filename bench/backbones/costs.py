@@ -1,4 +1,4 @@
-"""What the bottom of a cut model asks of the customer."""
+"""Cost of the bottom model for the customer."""
 
 from __future__ import annotations
 

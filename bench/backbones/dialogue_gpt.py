@@ -1,8 +1,7 @@
-"""The embedded causal language model `dialogue-gpt`: a small GPT-2 that is trained here, once.
+"""The embedded causal language model `dialogue-gpt`: a small GPT-2 that is trained at first use.
 
-It has read the public half of the task `dialogues` and nothing else, so that of the secrets of the
-other half it knows none. The trained model lies in the user's cache folder under a hash of its
-recipe and of its texts.
+It is trained on the public half of the task `dialogues` only, so it knows no secrets of the other half. The trained
+model is stored in the user's cache folder under a hash of its recipe and texts.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from leakboard.bench.backbones.batches import length_bucketed
 from leakboard.bench.backbones.device import one_thread
-from leakboard.bench.backbones.kept import kept
+from leakboard.bench.backbones.model_cache import cached_folder
+from leakboard.bench.backbones.ragged import length_bucketed
 from leakboard.bench.tasks import GENERATORS
 
 BEGIN = "<|endoftext|>"
@@ -35,7 +34,7 @@ class Recipe:
     """All that decides the model but its texts."""
 
     version: int = 1
-    """To be raised when the code below changes what comes out."""
+    """Increment when a change of the code changes the trained model."""
     layers: int = 4
     width: int = 128
     heads: int = 4
@@ -64,14 +63,14 @@ def folder(recipe: Recipe | None = None) -> Path:
     name = f"dialogue-gpt-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
     def make(into: Path) -> None:
-        model, tokenizer = trained(recipe, texts)
+        model, tokenizer = train(recipe, texts)
         model.save_pretrained(into)
         tokenizer.save_pretrained(into)
 
-    return kept("dialogue-gpt", name, make)
+    return cached_folder("dialogue-gpt", name, make)
 
 
-def trained(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
+def train(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
     """The model, with its output layer, and its tokeniser; the random state is left as it was."""
     from rich.console import Console
     from rich.progress import track

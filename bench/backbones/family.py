@@ -1,4 +1,4 @@
-"""What the harness must know about an architecture in order to cut it after any of its blocks."""
+"""Interface of an architecture family, by which models can be cut after any block."""
 
 from __future__ import annotations
 

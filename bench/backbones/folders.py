@@ -1,7 +1,7 @@
-"""Folders with a pretrained model: the files that decide a result, their hash, and nothing beside them.
+"""Folders of pretrained models: the files that affect results, and their hash.
 
-Weights come from safetensors alone. What is loaded is loaded from a folder of links to the files
-that were hashed, so that nothing else in a folder can have a say, whatever its files name.
+Weights are read from safetensors only. Models are loaded from a folder of links to the hashed files, so that no other
+file can affect the result.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from leakboard.bench.contracts import LeakboardError, plain
 
@@ -29,7 +31,7 @@ DECISIVE = (
     "merges.txt",
     "*.model",
 )
-"""Files that decide a result besides the weights; a README beside them does not."""
+"""Files that affect results in addition to the weights."""
 MOST_JSON = 64 * 2**20
 """Bytes of the index or of the configuration."""
 ATTENTION = (None, "eager", "sdpa")
@@ -38,7 +40,7 @@ ATTENTION = (None, "eager", "sdpa")
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """A folder whose files were looked through.
+    """A checked folder of a model.
 
     Attributes:
         name: what the user calls the model, for messages.
@@ -89,21 +91,21 @@ class ModelFolder:
 
 
 def model_files(name: str, folder: Path) -> ModelFolder:
-    """Looks through the folder of a model and hashes what decides a result.
+    """Check the folder of a model, and hash the files that affect results.
 
     Raises:
         LeakboardError: no safetensors, an adapter, an index that leads elsewhere, or something that is
             no file; or `minilm` with other weights than the published ones.
     """
     try:
-        return _looked_through(name, folder)
+        return _scan_folder(name, folder)
     except OSError as error:
         raise LeakboardError(
             f"model '{name}': {error.filename or folder} cannot be read ({error.strerror or error})"
         ) from error
 
 
-def _looked_through(name: str, folder: Path) -> ModelFolder:
+def _scan_folder(name: str, folder: Path) -> ModelFolder:
     for path in sorted([*folder.glob("adapter_config.json"), *folder.glob("adapter_model.*")]):
         raise LeakboardError(
             f"model '{name}': {path} is an adapter, which is not loaded. Merge it into the weights "
@@ -194,3 +196,21 @@ def _json(name: str, path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise LeakboardError(f"model '{name}': {path} is not a JSON object")
     return found
+
+
+SPARE = 2**24
+"""Numbers that a model may hold beyond those of its files: an output layer, tables of positions."""
+
+
+def too_large(config: Any, loader: Any, numbers: int) -> int | None:
+    """Number of parameters of a configuration, if far more than its files hold; else None.
+
+    Args:
+        loader: the class of transformers that builds it.
+        numbers: in the files.
+    """
+    with torch.device("meta"):  # shapes alone, without memory
+        # An automatic class builds by another name than the model's own.
+        empty = getattr(loader, "from_config", loader)(config)
+    asked = sum(each.numel() for each in [*empty.parameters(), *empty.buffers()])
+    return asked if asked > 2 * numbers + SPARE else None

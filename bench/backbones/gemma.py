@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from leakboard.bench.backbones import quantised
-from leakboard.bench.backbones.kept import kept
+from leakboard.bench.backbones.model_cache import cached_folder
 from leakboard.bench.contracts import LeakboardError, MissingExtra
 
 NAME = "gemma"
@@ -28,7 +28,7 @@ def folder() -> Path:
         MissingExtra: its package, or gguf, is not installed.
         LeakboardError: the file is not the published one, or the cache folder cannot be written.
     """
-    return kept(NAME, f"{NAME}-{SHA256[:16]}-{quantised.VERSION}", _make)
+    return cached_folder(NAME, f"{NAME}-{SHA256[:16]}-{quantised.VERSION}", _make)
 
 
 def _make(into: Path) -> None:
@@ -41,14 +41,14 @@ def _make(into: Path) -> None:
         try:
             file = Path(package.assemble(Path(unpacked) / f"{NAME}{quantised.SUFFIX}"))
         except (ValueError, FileNotFoundError, ImportError) as error:
-            raise LeakboardError(f"model '{NAME}': {error}. {_again()}") from error
+            raise LeakboardError(f"model '{NAME}': {error}. {_reinstall_advice()}") from error
         found = quantised.checksum(file)
         if found != SHA256:
             raise LeakboardError(
-                f"model '{NAME}': the checksum of its file is {found}, expected {SHA256}. {_again()}"
+                f"model '{NAME}': the checksum of its file is {found}, expected {SHA256}. {_reinstall_advice()}"
             )
-        quantised.dequantised(file, NAME, into)
+        quantised.dequantise(file, NAME, into)
 
 
-def _again() -> str:
+def _reinstall_advice() -> str:
     return "Install it again: pip install --force-reinstall 'leakboard[gemma]'"

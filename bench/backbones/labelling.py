@@ -1,7 +1,7 @@
-"""Labels of a language model: what each token is followed by, and the loss of that, chunk by chunk.
+"""Next-token labels of a language model and their loss, computed in chunks.
 
-A table of scores has a row for each token and a column for each word; vocabularies have up to 262,144.
-So nobody here holds more of it at once than `CHUNK`.
+Logits have one row per token and one column per word, and vocabularies have up to 262,144 words. So at most `CHUNK`
+bytes of logits are in memory at once.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def readings(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     return lost, scores.argmax(1)
 
 
-def read_by(head: nn.Module, h: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def chunked_readings(head: nn.Module, h: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The `readings` of scores head(h), part by part."""
     lost, best = zip(*(readings(head(x), y) for x, y in _split(head, h, labels)), strict=True)
     return torch.cat(lost), torch.cat(best)

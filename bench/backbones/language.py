@@ -1,4 +1,4 @@
-"""Language models: trained on texts, judged by how well they predict the tokens that are no secret."""
+"""Trainable causal language models, and their loss per token."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 
 from leakboard.bench.backbones import lora, next_token
-from leakboard.bench.backbones.backbone import Backbone, opening
-from leakboard.bench.backbones.batches import by_length
+from leakboard.bench.backbones.backbone import Backbone, bos_prefix
 from leakboard.bench.backbones.labelling import NO_LABEL, next_tokens
-from leakboard.bench.backbones.ragged import Ragged, Tokens
+from leakboard.bench.backbones.ragged import Ragged, Tokens, by_length
 from leakboard.bench.contracts import TrainSettings
 from leakboard.bench.tasks import Span
 
@@ -108,12 +107,12 @@ def offsets(backbone: Backbone, texts: Sequence[str], length: int) -> list[NDArr
         list(texts), truncation=True, max_length=length, return_offsets_mapping=True
     )
     return [
-        np.array([(0, 0)] * len(opening(backbone.tokenizer, ids)) + own, np.int64)[:length]
+        np.array([(0, 0)] * len(bos_prefix(backbone.tokenizer, ids)) + own, np.int64)[:length]
         for own, ids in zip(out["offset_mapping"], out["input_ids"], strict=True)
     ]
 
 
-def covered(where: NDArray[np.int64], spans: Sequence[Span]) -> NDArray[np.bool_]:
+def covered_tokens(where: NDArray[np.int64], spans: Sequence[Span]) -> NDArray[np.bool_]:
     """[L] whether a token has a character in one of the spans."""
     found = np.zeros(len(where), bool)
     for span in spans:

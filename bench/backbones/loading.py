@@ -1,4 +1,4 @@
-"""Pretrained models, read from safetensors only, and cut into a bottom and a top part."""
+"""Loading of pretrained models from safetensors."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from leakboard.bench.backbones.backbone import Backbone
 from leakboard.bench.backbones.embedded import EMBEDDED
 from leakboard.bench.backbones.families import family_of
 from leakboard.bench.backbones.family import Family
-from leakboard.bench.backbones.folders import ModelFolder, model_files
-from leakboard.bench.backbones.short import cast_once
-from leakboard.bench.backbones.sizes import too_large
+from leakboard.bench.backbones.folders import ModelFolder, model_files, too_large
+from leakboard.bench.backbones.precision import cache_casts
 from leakboard.bench.contracts import LeakboardError, MissingExtra, did_you_mean, place, plain
 
 
@@ -43,7 +42,7 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
         hashed = files.hash
         model, tokenizer, family = _read(files)
     model.eval().requires_grad_(False).to(device)
-    cast_once(model)
+    cache_casts(model)
     output = model.get_output_embeddings()
     head = None if output is None else output.weight.detach()
     if place(name, "model").exists():
@@ -127,12 +126,12 @@ def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
                 f"model '{files.name}': {files.folder} could not be read "
                 f"({type(error).__name__}: {told})"
             ) from error
-    model = _whole(files, model, found["missing_keys"])
+    model = _checked_weights(files, model, found["missing_keys"])
     return model, tokenizer, family
 
 
 def _matches(name: str, tokenizer: Any, model: Any) -> None:
-    """Raises LeakboardError where the tokeniser makes tokens of texts that the model has no vectors for."""
+    """Raise LeakboardError if the tokeniser has tokens without an embedding in the model."""
     rows = len(model.get_input_embeddings().weight)
     special = set(tokenizer.all_special_ids)  # such as Gemma's, which stands for a picture
     beyond = [word for word, i in tokenizer.get_vocab().items() if i >= rows and i not in special]
@@ -145,7 +144,7 @@ def _matches(name: str, tokenizer: Any, model: Any) -> None:
 
 
 def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
-    """Refuses a configuration of a far larger model than the weights are of, before it is built."""
+    """Raise LeakboardError if a configuration describes a far larger model than the weights, before building it."""
     from safetensors import safe_open
 
     tensors = numbers = 0
@@ -167,8 +166,8 @@ def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
         )
 
 
-def _whole(files: ModelFolder, model: Any, missing: Iterable[str]) -> Any:
-    """The model without the parts that its files do not hold, which would be random.
+def _checked_weights(files: ModelFolder, model: Any, missing: Iterable[str]) -> Any:
+    """Check that the files hold all parts of the model that are used, which would otherwise be random.
 
     A language model may be saved without its output layer and an encoder without the pooler, which
     nothing here reads. All other parts must be there.

@@ -25,7 +25,7 @@ def inject(blocks: nn.ModuleList, family: Family, settings: TrainSettings) -> No
     inject_adapter_in_model(config, blocks)
 
 
-def adapted(linear: nn.Linear, settings: TrainSettings) -> nn.Module:
+def add_adapter(linear: nn.Linear, settings: TrainSettings) -> nn.Module:
     """A linear layer with an adapter of its own; the layer itself stays as it is."""
     from peft import LoraConfig, inject_adapter_in_model
 

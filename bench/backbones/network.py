@@ -1,10 +1,9 @@
-"""A copy of a backbone that can be trained, with a head that classifies texts, or each token by the next."""
+"""Trainable copy of a backbone with a classification head or a next-token head."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -13,13 +12,6 @@ from leakboard.bench.backbones import lora
 from leakboard.bench.backbones.backbone import Backbone
 from leakboard.bench.backbones.ragged import Ragged
 from leakboard.bench.contracts import TrainSettings
-
-
-class Seat(Protocol):
-    """A network's place among others over the same backbone, with which it shares passes."""
-
-    def features(self, network: Network, h: Ragged, types: Tensor) -> Tensor | None:
-        """What `Network.features` returns, or None where the network had better compute it itself."""
 
 
 class Network(nn.Module):
@@ -36,7 +28,6 @@ class Network(nn.Module):
 
     Attributes:
         per_token: whether it predicts the next token; `features` are then those of each.
-        seat: where the network shares its passes with others; None where it is by itself.
 
     Raises:
         LeakboardError: the backbone predicts no tokens, and there are no classes.
@@ -62,7 +53,6 @@ class Network(nn.Module):
             chosen = stack[adapted] if isinstance(adapted, slice) else [stack[i] for i in adapted]
             lora.inject(nn.ModuleList(chosen), self.family, settings)
         self.head = head
-        self.seat: Seat | None = None
         self.to(backbone.device)
 
     @property
@@ -85,8 +75,7 @@ class Network(nn.Module):
         """
         if self.per_token:
             return self.family.hidden(self.encoder, h, types, self.cut)
-        shared = None if self.seat is None else self.seat.features(self, h, types)
-        return self.family.pooled(self.encoder, h, types, self.cut) if shared is None else shared
+        return self.family.pooled(self.encoder, h, types, self.cut)
 
     def forward(self, h: Ragged, types: Tensor) -> Tensor:
         """Class scores [B, C] in float32; autocast ends before the head, which is all trained."""

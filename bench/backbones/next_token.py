@@ -1,4 +1,4 @@
-"""Scores of next tokens over a long vocabulary: some tokens at a time, and never all of them times all words."""
+"""Next-token losses over large vocabularies, computed in chunks of tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from leakboard.bench.backbones.short import shortened
+from leakboard.bench.backbones.precision import cast_weight
 
 CHUNK = 2**28
 """Bytes of float32 scores that are held at once; of Gemma's 262,144 words those at 256 places."""
@@ -23,15 +23,15 @@ def fits(places: int, head: Tensor) -> bool:
 def chunks(hidden: Tensor, head: Tensor) -> Iterator[tuple[slice, Tensor]]:
     """Of places [T, d] in order, some at a time: which, and their scores [t, V] in float32."""
     step = max(1, CHUNK // (4 * len(head)))
-    dtype = computed_in(hidden)
-    head = shortened(head, dtype)
+    dtype = compute_dtype(hidden)
+    head = cast_weight(head, dtype)
     with torch.autocast(hidden.device.type, enabled=False):
         for at in range(0, len(hidden), step):
             here = slice(at, at + step)
             yield here, linear(hidden[here].to(dtype), head).float()
 
 
-def computed_in(hidden: Tensor) -> torch.dtype:
+def compute_dtype(hidden: Tensor) -> torch.dtype:
     """What matrices are multiplied in here: what autocast asks for, or as they are."""
     device = hidden.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
@@ -59,7 +59,7 @@ class _Losses(torch.autograd.Function):
         hits = torch.empty_like(ids, dtype=torch.bool)
         ctx.again = ctx.needs_input_grad[1]
         slopes = torch.empty_like(hidden) if ctx.needs_input_grad[0] and not ctx.again else None
-        words = shortened(head, computed_in(hidden))
+        words = cast_weight(head, compute_dtype(hidden))
         for here, scores in chunks(hidden, words):
             # As few looks at a table of places times words as there can be: they cost what products do.
             told, most = scores.gather(1, ids[here, None]), scores.amax(1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Models in one quantised file (GGUF): dequantised once, and read from safetensors ever after."""
+"""Models in a quantised GGUF file, which are dequantised to safetensors at first use."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from typing import Any
 
 import torch
 
-from leakboard.bench.backbones.folders import CONFIG
-from leakboard.bench.backbones.kept import kept
-from leakboard.bench.backbones.sizes import too_large
+from leakboard.bench.backbones.folders import CONFIG, too_large
+from leakboard.bench.backbones.model_cache import cached_folder
 from leakboard.bench.contracts import LeakboardError, MissingExtra, plain
 
 SUFFIX = ".gguf"
 ARCHITECTURES = ("gemma3", "llama", "qwen2", "qwen3")
 """What GGUF calls the causal architectures that can be cut here."""
 VERSION = 1
-"""To be raised when the code below changes what comes out."""
+"""Increment when a change of the code changes the dequantised model."""
 
 
 def folder(file: Path, model: str) -> Path:
@@ -43,8 +42,8 @@ def folder(file: Path, model: str) -> Path:
             f"from GGUF here; supported: {', '.join(ARCHITECTURES)}. Give the folder or the hub id of the "
             "model in safetensors"
         )
-    return kept(
-        model, f"{file.stem}-{digest[:16]}-{VERSION}", lambda into: dequantised(file, model, into)
+    return cached_folder(
+        model, f"{file.stem}-{digest[:16]}-{VERSION}", lambda into: dequantise(file, model, into)
     )
 
 
@@ -75,7 +74,7 @@ def _architecture(file: Path, model: str) -> str:
     return str(field.contents())
 
 
-def dequantised(file: Path, model: str, into: Path) -> None:
+def dequantise(file: Path, model: str, into: Path) -> None:
     """Writes weights, configuration and tokeniser of a file as a folder of safetensors."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import transformers

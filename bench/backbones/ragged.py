@@ -1,4 +1,4 @@
-"""Sequences of different lengths in one flat tensor: nothing is padded until a batch is."""
+"""Sequences of different lengths in one flat tensor, and batches of similar lengths."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -111,3 +112,28 @@ class Tokens:
     def with_ids(self, ids: Tensor) -> Tokens:
         """The same shape with other token ids [T]."""
         return Tokens(self.ids.with_values(ids), self.types, self.special)
+
+
+POOL = 50
+"""Batches per pool: examples are sorted by length within a pool, which saves most of the padding
+and still mixes the data."""
+
+
+def length_bucketed(lengths: Tensor, size: int, rng: np.random.Generator) -> list[Tensor]:
+    """Batches of rows of similar length, in random order; every row occurs once.
+
+    Args:
+        lengths: [n] tokens per example.
+    """
+    order = rng.permutation(len(lengths))
+    batches = []
+    for at in range(0, len(order), POOL * size):
+        pool = order[at : at + POOL * size]
+        pool = pool[np.argsort(lengths.numpy()[pool], kind="stable")]
+        batches += [torch.from_numpy(pool[i : i + size]) for i in range(0, len(pool), size)]
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def by_length(lengths: Tensor, size: int = 128) -> list[Tensor]:
+    """Batches for inference: rows sorted by length."""
+    return list(torch.split(torch.argsort(lengths, stable=True), size))

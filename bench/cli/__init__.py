@@ -1,7 +1,8 @@
-"""The command `leakboard`: what there is, running, attacking, reading, checking, submitting.
+"""The command `leakboard`: list, plan and run suites; attack transcripts; read, share and verify records.
 
-Words come in, and each command hands them to the public API or to a room.
-Out go tables, bars and errors in a sentence; the exit code is 0, 1 where something failed, 2 for an error.
+Each command parses its arguments and calls the public API or a package of `bench`.
+It prints tables, progress bars, and errors of one sentence. The exit code is 0 on success, 1 where a cell or a
+check failed, and 2 for an error that the user can fix.
 """
 
 # In the order in which --help shows their commands.

@@ -1,6 +1,6 @@
-"""The application, what its commands share, and how it ends.
+"""The typer application, the options that several commands share, and error handling.
 
-Heavy modules are imported inside the commands, so that --help is quick.
+Heavy modules are imported inside the commands, so that --help stays quick.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 PUBLISHED = Path("results/published")
 LONGEST = 4096
-"""Characters of a word of the command line; no path has more."""
+"""The most characters of a command-line argument; no path is longer."""
 INTERRUPTED = 130
 """The exit code that typer makes of Ctrl-C."""
 console = Console(markup=False, emoji=False)
-"""What a user or a stranger named is printed as it is; see `styled` for our own words."""
+"""Prints text as it is, without markup, since names may come from users; see `styled` for markup."""
 complaints = Console(stderr=True, markup=False, emoji=False)
 app = typer.Typer(
     no_args_is_help=True,
@@ -46,9 +46,7 @@ SuiteName = Annotated[
 ]
 Source = Annotated[
     str,
-    typer.Argument(
-        metavar="SUITE|DIR", help="A suite that was run, or a folder that holds records."
-    ),
+    typer.Argument(metavar="SUITE|DIR", help="A suite that was run, or a folder of records."),
 ]
 Tasks = Annotated[
     list[str] | None, typer.Option("--task", help="Run these tasks instead of the suite's.")
@@ -64,7 +62,7 @@ Data = Annotated[
     typer.Option(
         "--data",
         envvar="LEAKBOARD_DATA",
-        help="Folder of datasets, one folder each with train.tsv, dev.tsv, test.tsv.",
+        help="Folder of datasets: one subfolder each, with train.tsv, dev.tsv and test.tsv.",
     ),
 ]
 Device = Annotated[
@@ -77,16 +75,16 @@ SeedList = Annotated[
     str | None, typer.Option("--seeds", help="Seeds instead of the suite's, as in 0,1,2.")
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", help="At most so many examples of each split.")
+    int | None, typer.Option("--limit", help="Use at most this many examples of each split.")
 ]
 Evaluate = Annotated[
     str | None,
-    typer.Option(help="The split on which utility is reported, instead of the suite's."),
+    typer.Option(help="Report utility on this split instead of the suite's."),
 ]
-Deciding = typer.Option(
+AttackOption = typer.Option(
     "--attack",
     metavar="paper|strongest|NAME",
-    help="The attack that decides: those of the defense's authors, the strongest, or one by name.",
+    help="The attack to report: `paper` for those of the defense's authors, `strongest`, or a name.",
 )
 Goals = typer.Option(
     "--goal",
@@ -102,10 +100,10 @@ Out = Annotated[
 
 
 def main() -> None:
-    """Runs the command line; an error that the user can mend ends it with code 2."""
+    """Run the command line. An error that the user can fix ends it with exit code 2."""
     try:
         for word in sys.argv[1:]:
-            _sensible(word)
+            _check_word(word)
         code = app(standalone_mode=False) or 0
         if code == INTERRUPTED:
             complaints.print(
@@ -126,15 +124,15 @@ def main() -> None:
         raise
 
 
-def _sensible(word: str) -> None:
-    """Raises LeakboardError where a word of the command line is no text, or longer than any path."""
+def _check_word(word: str) -> None:
+    """Raise LeakboardError for an argument that is not text, or longer than any path."""
     try:
         word.encode()
     except UnicodeEncodeError as error:
-        raise LeakboardError(f"'{plain(word, 80)}' is not UTF-8; rename it") from error
+        raise LeakboardError(f"'{plain(word, 80)}' is not UTF-8 text; rename it") from error
     if len(word) > LONGEST or "\0" in word:
         raise LeakboardError(
-            f"'{plain(word, 80)}' is no name: longer than {LONGEST}, or with a NUL"
+            f"'{plain(word, 80)}' is not a valid argument: longer than {LONGEST} characters, or with a NUL"
         )
 
 
@@ -153,7 +151,7 @@ def _root(
 
 
 def results_of(*sources: str) -> Results:
-    """The records of suites that were run, or of folders, or the published ones; what is damaged is complained about."""
+    """Records of suites that were run, of folders, or the published ones. Damaged files are reported on stderr."""
     import leakboard
 
     found = leakboard.load(*sources) if sources else leakboard.published()
@@ -163,14 +161,14 @@ def results_of(*sources: str) -> Results:
 
 
 def styled(markup: str) -> Text:
-    """Our own words with their styles; what stands in them from elsewhere has to be `escaped`."""
+    """Text with markup. Text from outside the program must be `escaped` before it is inserted."""
     from rich.text import Text
 
     return Text.from_markup(markup, emoji=False)
 
 
 def escaped(text: Any) -> str:
-    """Text from elsewhere inside of `styled`: no markup, and nothing that a terminal would obey."""
+    """Text from outside the program for use in `styled`, without markup and terminal control codes."""
     from rich.markup import escape
 
     shown = "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in str(text))
@@ -178,10 +176,10 @@ def escaped(text: Any) -> str:
 
 
 def numbers(text: str | None) -> list[int] | None:
-    """Whole numbers as --seeds has them.
+    """Parse the whole numbers of --seeds.
 
     Raises:
-        LeakboardError: something else.
+        LeakboardError: the text is not a list of whole numbers.
     """
     if text is None:
         return None

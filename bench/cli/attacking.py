@@ -1,4 +1,4 @@
-"""Commands that attack and measure what is not a suite's: transcripts of others, detectors of secrets."""
+"""Commands that work without a suite: attack a recorded transcript, report on it, measure secret detectors."""
 
 from __future__ import annotations
 
@@ -11,47 +11,52 @@ from leakboard.bench.cli.app import Data, Device, Limit, app, console
 from leakboard.bench.contracts import LeakboardError
 
 Attribute = Annotated[
-    list[str] | None, typer.Option(help="A column of the truth with a private attribute.")
+    list[str] | None, typer.Option(help="A column of --truth with a private attribute.")
 ]
 AuxiliaryText = Annotated[
-    str | None, typer.Option(help="A task whose public text the attacks may know.")
+    str | None, typer.Option(help="A task whose public texts the attacks may use.")
 ]
 
 
 @app.command()
 def attack(
     folder: Annotated[
-        Path, typer.Argument(help="A transcript; results/README.md says how to write one.")
+        Path, typer.Argument(help="Folder of a transcript; results/README.md describes the format.")
     ],
     model: Annotated[
         str,
-        typer.Option(help="The public model it came from: an embedded one, a folder, a hub id."),
+        typer.Option(
+            help="The public model that was fine-tuned: an embedded one, a folder, or a hub id."
+        ),
     ],
     attacks: Annotated[
         list[str] | None,
         typer.Option(
             "--attack",
-            help="Only these, written as in a suite; without it, all but the costly ones.",
+            help="Run only this attack, written as in a suite (default: all but the costly ones).",
         ),
     ] = None,
     truth: Annotated[
         Path | None,
         typer.Option(
-            help="Score the guesses by this .csv, .tsv or .parquet: a line per example, in the order "
-            "of the transcript's rows, with columns text, label, split."
+            help="Score the guesses against this .csv, .tsv or .parquet file: one line per example, in the order "
+            "of the transcript's rows, with the columns text, label and split."
         ),
     ] = None,
     attribute: Attribute = None,
     auxiliary: AuxiliaryText = None,
     defense: Annotated[
-        str | None, typer.Option(help="The mechanism, for attacks that know it: 'sap: {eta: 75}'.")
+        str | None,
+        typer.Option(help="The defense, for attacks that know its mechanism: 'sap: {eta: 75}'."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write scores or guesses here, as JSON.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write scores or guesses to this JSON file.")
+    ] = None,
     data: Data = None,
     device: Device = "auto",
-    seed: Annotated[int, typer.Option(help="Of the attacks.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the attacks.", min=0)] = 0,
 ) -> None:
-    """Attack what a system of your own has sent, recorded as a folder, without that system.
+    """Attack a transcript that was recorded around a system of your own. The system itself is not needed.
 
     Example: leakboard attack sent/ --model minilm --truth train.csv --auxiliary sst2
     """
@@ -60,7 +65,7 @@ def attack(
     if truth is None and out is None:
         raise LeakboardError("give --truth FILE to score the guesses, or --out FILE to keep them")
     if attribute and truth is None:
-        raise LeakboardError("--attribute names a column of the truth: give --truth FILE, too")
+        raise LeakboardError("--attribute names a column of --truth: give --truth FILE, too")
     found = leakboard.attack(
         folder,
         model,
@@ -89,31 +94,33 @@ def report(
         str,
         typer.Argument(
             metavar="SUITE|DIR|TRANSCRIPT|JSON",
-            help="Records, a transcript's folder (then --model and --truth), or what `attack --out` wrote.",
+            help="Records, the folder of a transcript (with --model and --truth), or a file of `attack --out`.",
         ),
     ],
-    to: Annotated[Path, typer.Option(help="The .html file.")] = Path("report.html"),
+    to: Annotated[Path, typer.Option(help="The .html file to write.")] = Path("report.html"),
     task: Annotated[
-        str | None, typer.Option(help="Compare the settings of this one, instead of the largest.")
+        str | None,
+        typer.Option(help="Compare defenses on this task (default: the one with most records)."),
     ] = None,
     budget: Annotated[
         float, typer.Option(help="Points of utility that protection may cost.")
     ] = 3.0,
     model: Annotated[
-        str | None, typer.Option(help="Of a transcript: the public model it came from.")
+        str | None, typer.Option(help="For a transcript: the public model that was fine-tuned.")
     ] = None,
     truth: Annotated[
-        Path | None, typer.Option(help="Of a transcript: what was sent, as for `attack`.")
+        Path | None,
+        typer.Option(help="For a transcript: the true texts and labels, as in `attack`."),
     ] = None,
     attribute: Attribute = None,
     auxiliary: AuxiliaryText = None,
     data: Data = None,
     device: Device = "auto",
 ) -> None:
-    """Write two pages for somebody who decides, as one HTML file that needs nothing else.
+    """Write a report of two pages for decision makers, as one self-contained HTML file.
 
-    They say what your provider can read, what helps within the budget, and what to do next. A browser prints them as
-    PDF. Of a transcript they show what your own system sends; what helps comes from the published records.
+    It says what the provider can read, what helps within the budget, and what to do next. Print it as PDF from a browser.
+    For a transcript, leakage is that of your own system; defenses come from the published records.
 
     Examples: leakboard report results/published/matrix --task sst2
 
@@ -135,7 +142,7 @@ def report(
     elif "data" in attacked:  # it may come from the environment
         del attacked["data"]
     written = leakboard.report(source, to, task=task, max_cost=budget, **attacked)
-    console.print(f"written to {written}; a browser prints it as PDF", highlight=False)
+    console.print(f"written to {written}; print it as PDF from a browser", highlight=False)
 
 
 @app.command()
@@ -144,27 +151,27 @@ def detect(
         list[str],
         typer.Argument(
             metavar="DATA...",
-            help="presidio_synth, wnut17, a task, or a .tsv, .csv or .parquet file with a column "
-            "text and, where secrets are marked, spans.",
+            help="presidio_synth, wnut17, a task, or a .tsv, .csv or .parquet file with a column `text` "
+            "and, if secrets are marked, a column `spans`.",
         ),
     ],
     detector: Annotated[
         str | None,
         typer.Option(
-            help="exact, patterns, presidio, or by spaCy: low-entity, high-entity, low-contextual, "
-            "high-contextual. Without it, all side by side."
+            help="exact, patterns, presidio, or a level of spaCy annotations: low-entity, high-entity, "
+            "low-contextual, high-contextual (default: compare all)."
         ),
     ] = None,
     spacy: Annotated[
-        str, typer.Option(help="An installed spaCy pipeline, or the folder of one.")
+        str, typer.Option(help="An installed spaCy pipeline, or the folder of a pipeline.")
     ] = "en_core_web_sm",
     split: Annotated[
-        str | None, typer.Option(help="Of the data (default: dev; all of a file).")
+        str | None, typer.Option(help="The split to use (default: dev, or all of a file).")
     ] = None,
     limit: Limit = None,
     data: Data = None,
 ) -> None:
-    """Measure secret detectors: what they find of marked secrets, and how much they mask.
+    """Measure secret detectors: the share of marked secrets that they find, and how much text they mask.
 
     `results/README.md` explains the measures. Example: leakboard detect presidio_synth wnut17
     --data ~/datasets

@@ -1,4 +1,4 @@
-"""What `leakboard list` and `leakboard plan` show."""
+"""Output of `leakboard list` and `leakboard plan`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from leakboard.bench.backbones import EMBEDDED
 from leakboard.bench.contracts import LeakboardError, Record, did_you_mean
 from leakboard.bench.methods import Method, registry
 from leakboard.bench.records import Corrupt, Store
-from leakboard.bench.running import Plan, Planned, lacking, notes
+from leakboard.bench.running import Plan, PlannedCell, missing_pairings, plan_notes
 from leakboard.bench.suites import load_suite, suite_names
 from leakboard.bench.tasks import listing
 
 
-def known() -> dict[str, dict[str, str]]:
-    """Of each kind of thing the names, and what there is to say; the first line says it in short."""
+def catalogue() -> dict[str, dict[str, str]]:
+    """Names and descriptions by kind (defenses, attacks, …). The first line of a description is its summary."""
     defenses = {
         name: _about(defense, f"sends: {_words(defense.emits)}")
         for name, defense in registry.defenses().items()
@@ -66,25 +66,25 @@ def known() -> dict[str, dict[str, str]]:
 
 
 def names() -> Iterator[RenderableType]:
-    """All names by kind, and how to read more."""
+    """All names by kind, and the commands that describe them."""
     table = _table("kind", "names")
-    for kind, texts in known().items():
+    for kind, texts in catalogue().items():
         table.add_row(f"{kind} ({len(texts)})", ", ".join(texts))
     yield table
     yield Text(
-        "leakboard list defenses: a line for each; list attacks label: all about those of labels"
+        "leakboard list defenses: one line for each; leakboard list attacks label: all details of label attacks"
     )
 
 
-def of_kind(kind: str, text: str | None = None) -> Table:
-    """A line for each thing of a kind; or, with a text, all there is to say of those whose name holds it.
+def kind_table(kind: str, text: str | None = None) -> Table:
+    """One line for each entry of a kind; with `text`, all details of the entries whose name contains it.
 
-    Where no name does, of those of which it is said.
+    If no name contains the text, entries whose description contains it are shown.
 
     Raises:
-        LeakboardError: there is no such kind, or nothing of the kind holds the text.
+        LeakboardError: the kind is unknown, or no entry contains the text.
     """
-    kinds = known()
+    kinds = catalogue()
     if kind not in kinds:
         raise LeakboardError(f"list: no kind '{kind}'. {did_you_mean(kind, kinds)}")
     every = kinds[kind]
@@ -98,17 +98,19 @@ def of_kind(kind: str, text: str | None = None) -> Table:
     named = [name for name in every if asked in name.lower()]
     found = named or [name for name, told in every.items() if asked in told.lower()]
     if not found:
-        raise LeakboardError(f"list {kind}: nothing holds '{text}'. {did_you_mean(text, every)}")
+        raise LeakboardError(
+            f"list {kind}: no entry contains '{text}'. {did_you_mean(text, every)}"
+        )
     return _cards({name: every[name] for name in found})
 
 
 def plan(planned: Plan, store: Store, like: Sequence[Record] = ()) -> Iterator[RenderableType]:
-    """The cells with their state, each reason why something does not fit, a count, and how long it will take.
+    """The cells with their state, the reasons why pairs are skipped, a count, and the expected duration.
 
-    Nothing is written: a damaged record stays where it is.
+    Nothing is written, and damaged records are not moved.
 
     Args:
-        like: records that say how long cells take, beside those of the store.
+        like: further records from which durations are estimated.
 
     Raises:
         LeakboardError: a record was written by a later version.
@@ -122,12 +124,12 @@ def plan(planned: Plan, store: Store, like: Sequence[Record] = ()) -> Iterator[R
         kind, state = _state(cell, store)
         kinds.append(kind)
         where = (cell.cell.task, f"{cell.cell.model}, cut {cell.cell.cut}", str(cell.cell.seed))
-        attacks = 0 if cell.refused else sum(bool(p.goals) for p in cell.pairings)
+        attacks = 0 if cell.skip_reason else sum(bool(p.goals) for p in cell.pairings)
         row = (*where, cell.named, str(attacks), state)
         table.add_row(*map(Text, row), style="" if kind == "to run" else "dim")
     yield table
     yield Text(f"attacks: {', '.join(map(str, planned.suite.attacks)) or 'none'}")
-    yield from map(Text, notes(planned))
+    yield from map(Text, plan_notes(planned))
     for reason, (attacked, defenses) in _reasons(planned.cells).items():
         yield Text(f"skipped: {', '.join(attacked)} on {', '.join(defenses)}: {reason}", "dim")
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("done", "skipped", "to run"))
@@ -137,8 +139,8 @@ def plan(planned: Plan, store: Store, like: Sequence[Record] = ()) -> Iterator[R
         yield Text(duration(missing, [*store.read_all(), *like]))
 
 
-def duration(cells: Sequence[Planned], records: Iterable[Record]) -> str:
-    """How long cells will take one after another, by records of such cells: of the same method, task and model,
+def duration(cells: Sequence[PlannedCell], records: Iterable[Record]) -> str:
+    """Expected duration of cells that run one after another, from records of the same method, task and model, or
     else of the same task and model."""
     by: dict[tuple[str, ...], list[float]] = {}
     for record in records:
@@ -153,12 +155,12 @@ def duration(cells: Sequence[Planned], records: Iterable[Record]) -> str:
         if of:
             seconds.append(median(of))
     if not seconds:
-        return "how long it takes is not known: no such cell was run before; `run` tells after the first parts"
-    told = f"about {spoken(fmean(seconds) * len(cells))} in one process"
-    return f"{told}, as such cells took, here or on another machine"
+        return "the duration is not known, since no such cell was run before; `run` estimates it after the first steps"
+    told = f"about {format_duration(fmean(seconds) * len(cells))} in one process"
+    return f"{told}, estimated from earlier runs, perhaps on another machine"
 
 
-def spoken(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """'50 s', '12 min' or '3 h 20 min'."""
     if seconds < 90:
         return f"{seconds:.0f} s"
@@ -166,9 +168,9 @@ def spoken(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-def _state(cell: Planned, store: Store) -> tuple[str, str]:
-    """Whether a cell is done, skipped or to run, and in words how it stands."""
-    if cell.refused:
+def _state(cell: PlannedCell, store: Store) -> tuple[str, str]:
+    """State of a cell (done, skipped or to run), and its description."""
+    if cell.skip_reason:
         return "skipped", "skipped"
     try:
         record = store.read(cell.cell.key)
@@ -176,7 +178,7 @@ def _state(cell: Planned, store: Store) -> tuple[str, str]:
         return "to run", f"damaged ({error}), to run again"
     if record is None:
         return "to run", "to run"
-    left = lacking(cell, record)
+    left = missing_pairings(cell, record)
     if not left:
         return "done", "done" if record.status == "ok" else f"done: {record.status}"
     if record.status != "ok":
@@ -184,8 +186,8 @@ def _state(cell: Planned, store: Store) -> tuple[str, str]:
     return "to run", f"to complete: {', '.join(str(p.attack) for p in left)}"
 
 
-def _reasons(cells: Iterable[Planned]) -> dict[str, tuple[list[str], list[str]]]:
-    """Reason → the attacks that it keeps from running and the defenses on which it does."""
+def _reasons(cells: Iterable[PlannedCell]) -> dict[str, tuple[list[str], list[str]]]:
+    """By reason: the attacks that are skipped for it, and the defenses on which they are."""
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
 
     def note(reason: str, attack: str, defense: str) -> None:
@@ -193,11 +195,11 @@ def _reasons(cells: Iterable[Planned]) -> dict[str, tuple[list[str], list[str]]]
         attacks[attack] = defenses[defense] = None
 
     for cell in cells:
-        if cell.refused:
-            note(cell.refused, "all attacks", cell.defense.name)
+        if cell.skip_reason:
+            note(cell.skip_reason, "all attacks", cell.defense.name)
             continue
         for pairing in cell.pairings:
-            for goal, reason in sorted(pairing.refused.items()):
+            for goal, reason in sorted(pairing.skip_reasons.items()):
                 note(reason, f"{pairing.attack.name} ({goal})", cell.defense.name)
     return {
         reason: (list(attacks), list(defenses)) for reason, (attacks, defenses) in found.items()
@@ -205,7 +207,7 @@ def _reasons(cells: Iterable[Planned]) -> dict[str, tuple[list[str], list[str]]]
 
 
 def _about(method: type[Method], *lines: str) -> str:
-    """What a method does, the lines given, its parameters with their defaults, and its source."""
+    """Description of a method: its summary, the given lines, its parameters with defaults, and its source."""
     paragraph = " ".join((method.__doc__ or "").strip().split("\n\n")[0].split())
     sentence = re.split(r"(?<=[.!?]) (?=[A-Z])", paragraph)[0]
     parameters = [_parameter(name, field) for name, field in method.model_fields.items()]
@@ -228,7 +230,7 @@ def _parameter(name: str, field: FieldInfo) -> str:
 
 
 def _cards(texts: Mapping[str, str]) -> Table:
-    """A name and what there is to say about it; the first line stands out."""
+    """A table of names and descriptions; all lines of a description but the first are dimmed."""
     table = _table("name", "")
     for name, text in texts.items():
         first, *rest = text.split("\n")

@@ -1,4 +1,4 @@
-"""Commands for who writes a method of his own."""
+"""Commands for authors of a new method: check it, or write a skeleton."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def check(
         str, typer.Argument(metavar="NAME|FILE", help="A registered method, or path/to/file.py.")
     ],
 ) -> None:
-    """Check that one defense or attack keeps the rules of the house, on a tiny model.
+    """Check that a defense or an attack keeps the rules for methods, on a tiny model.
 
     Example: leakboard check sap
     """
@@ -34,7 +34,7 @@ Name = Annotated[str, typer.Argument(help="Lower case, words joined by '-', as i
 Where = Annotated[
     Path | None,
     typer.Option(
-        "--to", help="Write both files here (default: defenses/ or attacks/, and tests/)."
+        "--to", help="Write both files to this folder (default: defenses/ or attacks/, and tests/)."
     ),
 ]
 

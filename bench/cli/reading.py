@@ -1,4 +1,4 @@
-"""Commands that read records: tables, exports, figures, boards and the site."""
+"""Commands that read records: tables, exports, figures, leaderboards, findings and the site."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import typer
 
 from leakboard.bench.cli.app import (
     PUBLISHED,
+    AttackOption,
     Budget,
-    Deciding,
     Goals,
     Source,
     app,
@@ -31,12 +31,13 @@ FORMS = ("table", "json", "markdown")
 def show(
     source: Source,
     attacks: Annotated[
-        bool, typer.Option("--attacks", help="Every attack, and why others did not run.")
+        bool, typer.Option("--attacks", help="Show every attack, and why others did not run.")
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="With --attacks: also the baselines that read nothing.")
+        bool,
+        typer.Option("--all", help="With --attacks: show the baselines that read nothing, too."),
     ] = False,
-    attack: Annotated[str, Deciding] = "strongest",
+    attack: Annotated[str, AttackOption] = "strongest",
 ) -> None:
     """Show the records of a suite: per setting its utility and cost, and per goal its leakage.
 
@@ -59,7 +60,7 @@ def export(
     source: Source,
     file: Annotated[Path, typer.Argument(help="Ends in .csv, .parquet or .json.")],
 ) -> None:
-    """Write the records of a suite as one table, a row per cell and attack.
+    """Write the records of a suite as one table, with one row per cell and attack.
 
     `results/README.md` explains the columns. Example: leakboard export smoke smoke.csv
     """
@@ -74,14 +75,14 @@ def plot(
         list[str],
         typer.Argument(
             metavar="[KIND] SUITE",
-            help="A kind of figure (without it tradeoff), then a suite or a folder of records.",
+            help="A kind of figure (default: tradeoff), then a suite or a folder of records.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "--to", help="Folder of the pictures.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "--to", help="Folder of the figures.")] = Path(
         "plots"
     ),
     goal: Annotated[str | None, Goals] = None,
-    attack: Annotated[str, Deciding] = "strongest",
+    attack: Annotated[str, AttackOption] = "strongest",
     against: Annotated[
         str | None,
         typer.Option(
@@ -131,7 +132,7 @@ def board(
     goal: Annotated[str | None, Goals] = None,
     task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
     budget: Budget = 3.0,
-    attack: Annotated[str, Deciding] = "strongest",
+    attack: Annotated[str, AttackOption] = "strongest",
     papers: Annotated[
         bool, typer.Option("--papers", help="Instead: what papers print, and our measurements.")
     ] = False,

@@ -1,4 +1,4 @@
-"""Commands that run suites: what there is, what would run, and running it."""
+"""Commands that list, plan and run suites."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def list_(
     ] = None,
     text: Annotated[
         str | None,
-        typer.Argument(metavar="TEXT", help="Part of a name, or of what is said of it."),
+        typer.Argument(metavar="TEXT", help="Part of a name or of a description."),
     ] = None,
 ) -> None:
-    """Show defenses, attacks, tasks, models and suites; of those that hold a text all there is to say.
+    """List defenses, attacks, tasks, models and suites; with TEXT, all details of the entries that contain it.
 
     Examples: leakboard list
 
@@ -52,7 +52,7 @@ def list_(
     """
     from leakboard.bench.cli import listing
 
-    for part in listing.names() if kind is None else [listing.of_kind(kind, text)]:
+    for part in listing.names() if kind is None else [listing.kind_table(kind, text)]:
         console.print(part)
 
 
@@ -67,7 +67,7 @@ def plan(
     evaluate: Evaluate = None,
     out: Out = None,
 ) -> None:
-    """Show the cells of a suite, the pairs that do not fit and why, what is already done, and how long it takes.
+    """Show the cells of a suite, which are done, why pairs are skipped, and how long the run will take.
 
     Example: leakboard plan smoke
     """
@@ -110,18 +110,20 @@ def run(
     out: Out = None,
     transcripts: Annotated[
         Path | None,
-        typer.Option(help="Keep the transcript of each cell that is run here, for `attack`."),
+        typer.Option(help="Write the transcript of each cell to this folder, for `attack`."),
     ] = None,
     record: Annotated[
         str | None,
         typer.Option(
             metavar="KEY",
-            help="Instead of a suite: exactly the cell of this record in results/, with its attacks.",
+            help="Instead of a suite: run the cell of this record in results/ again, with its attacks.",
         ),
     ] = None,
     workers: Annotated[
         int,
-        typer.Option(min=1, help="Processes that run cells at once; they share the processors."),
+        typer.Option(
+            min=1, help="Number of processes that run cells in parallel; they share the processors."
+        ),
     ] = 1,
     ray: Annotated[
         str | None,
@@ -130,31 +132,25 @@ def run(
     gpu_memory: Annotated[
         float | None,
         typer.Option(
-            metavar="GIB", help="With --ray: what a cell takes of a GPU, which it shares."
+            metavar="GIB", help="With --ray: GPU memory of one cell, so that cells share a GPU."
         ),
     ] = None,
     shard: Annotated[
         str | None,
-        typer.Option(metavar="I/N", help="Only part I of N of the cells, as for a job array."),
+        typer.Option(metavar="I/N", help="Run only part I of N of the cells, as in a job array."),
     ] = None,
     attempts: Annotated[
-        int, typer.Option(min=1, help="Tries for a cell at which its process dies.")
+        int, typer.Option(min=1, help="How often a cell is tried if its process dies.")
     ] = 2,
-    stack: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="K", help="Up to K cells over one model at once, in joint passes."
-        ),
-    ] = 1,
     log_to: Annotated[
         str | None,
         typer.Option(
             metavar="mlflow[:ADDRESS]",
-            help="Log settings, curves and artefacts of each cell there (or by MLFLOW_TRACKING_URI).",
+            help="Log settings, curves and artefacts of each cell to MLflow (or set MLFLOW_TRACKING_URI).",
         ),
     ] = None,
 ) -> None:
-    """Run what is missing of a suite. Interrupt it at will; the same command goes on.
+    """Run the missing cells of a suite. You can interrupt it; the same command continues.
 
     Examples: leakboard run smoke
 
@@ -170,17 +166,17 @@ def run(
     from leakboard.bench.running import Engine
     from leakboard.leaderboards.terminal import ending
 
-    engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts, stack)
+    engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts)
 
     if (suite is None) == (record is None):
         raise LeakboardError("give a SUITE, or --record KEY, and not both")
     if record is not None:
         if task or seeds or limit is not None or evaluate or log_to or len(model or []) > 1:
             raise LeakboardError(
-                "--record runs one cell as it was: --task, --seeds, --limit, --evaluate and --log-to do not go with it, "
-                "and --model says only where its model lies"
+                "--record runs one cell as it was: it cannot be combined with --task, --seeds, --limit, --evaluate and "
+                "--log-to, and --model only names the folder of its model"
             )
-        _again(record, model[0] if model else None, data, device, out, transcripts)
+        _rerun(record, model[0] if model else None, data, device, out, transcripts)
         return
     results = leakboard.run(
         str(suite),
@@ -197,10 +193,12 @@ def run(
         progress=console,
         log_to=log_to,
     )
-    _ended(results.records, results.folders[0], "" if out else str(suite), ending(results.table))
+    _print_summary(
+        results.records, results.folders[0], "" if out else str(suite), ending(results.table)
+    )
 
 
-def _again(
+def _rerun(
     key: str,
     model: str | None,
     data: Path | None,
@@ -208,28 +206,30 @@ def _again(
     out: Path | None,
     transcripts: Path | None,
 ) -> None:
-    """Runs the cell of a record once more, and tells whether the two agree."""
+    """Run the cell of a record once more, and print whether the two records agree."""
     from leakboard.bench.backbones import device_of
-    from leakboard.bench.records import Store, compared, find
-    from leakboard.bench.running import Live, Runner, plan_again
+    from leakboard.bench.records import Store, compare_runs, find
+    from leakboard.bench.running import Live, Runner, plan_reproduction
     from leakboard.leaderboards.results import LOCAL
 
     before = find(key, [PUBLISHED, LOCAL])
     with console.status("loading data and models"):
-        planned = plan_again(before, data, device_of(device), model)
+        planned = plan_reproduction(before, data, device_of(device), model)
     store = Store(out or LOCAL / planned.suite.name)
     with Live(console, len(planned.cells)) as live:
         records = Runner(planned, store, live, transcripts).run()
-    told = compared(before, records[0])[1]
-    _ended(records, store.folder, "" if out else planned.suite.name, [told])
+    told = compare_runs(before, records[0])[1]
+    _print_summary(records, store.folder, "" if out else planned.suite.name, [told])
 
 
-def _ended(records: Sequence[Record], folder: Path, name: str, shown: Sequence[str]) -> None:
-    """What stands below a run; it ends with code 1 where something broke.
+def _print_summary(
+    records: Sequence[Record], folder: Path, name: str, shown: Sequence[str]
+) -> None:
+    """Print the summary of a run. Exits with code 1 if a cell or an attack failed.
 
     Args:
-        name: by which the commands that read find the folder; '' where they do not.
-        shown: what came out.
+        name: suite under which other commands find the folder; '' if they do not.
+        shown: lines of the summary.
     """
     from leakboard.leaderboards.tables import count
 

@@ -1,4 +1,4 @@
-"""Commands that keep records, compare them with later ones, and share them."""
+"""Commands that compare, archive and share records."""
 
 from __future__ import annotations
 
@@ -27,19 +27,18 @@ Sources = Annotated[
 def diff(
     old: Annotated[str, typer.Argument(help=f"Records: {SOURCE}.")],
     new: Annotated[
-        str | None, typer.Argument(help="The same (default: the published records).")
+        str | None,
+        typer.Argument(help="Records to compare with, as OLD (default: the published records)."),
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table, csv or json.")] = "table",
     clear: Annotated[
         bool,
-        typer.Option(
-            "--clear", help="Of changed numbers only those whose interval excludes no change."
-        ),
+        typer.Option("--clear", help="Show only changes whose confidence interval excludes zero."),
     ] = False,
 ) -> None:
-    """Show what changed from some records to others, and why: setting by setting, with intervals.
+    """Show what changed between two sets of records, and why: setting by setting, with intervals.
 
-    Why: another version of the method, other data, model or training, more seeds, another attacker, other code.
+    Reasons are: version of the method, data, model, training, number of seeds, attack, or code.
 
     Examples: leakboard diff leakboard-v0.1.0-records.parquet results/published
 
@@ -69,13 +68,14 @@ def snapshot(
     enter: Annotated[
         bool,
         typer.Option(
-            "--enter", help="In a checkout: also give the published records the next data version."
+            "--enter",
+            help="In a checkout: also enter the published records as the next data version.",
         ),
     ] = False,
 ) -> None:
-    """Write records into one file, byte for byte, to keep and to compare with: `load` and `diff` read it.
+    """Archive records in one file, byte for byte. `load` and `diff` read it.
 
-    A release has one of the published records. Example: leakboard snapshot before.parquet smoke
+    Every release has such a file of the published records. Example: leakboard snapshot before.parquet smoke
     """
     import leakboard
     from leakboard.leaderboards.results import enter as entered
@@ -92,10 +92,12 @@ def snapshot(
 
 @app.command()
 def push(
-    to: Annotated[str, typer.Argument(metavar="hf://OWNER/NAME", help="Made where there is none.")],
+    to: Annotated[
+        str, typer.Argument(metavar="hf://OWNER/NAME", help="Created if it does not exist.")
+    ],
     sources: Sources = None,
 ) -> None:
-    """Put records into a dataset repository of the Hugging Face hub; log in by `hf auth login` before.
+    """Upload records to a dataset repository of the Hugging Face hub. Log in with `hf auth login` first.
 
     `show`, `export`, `plot`, `board`, `findings`, `report` and `diff` take hf://OWNER/NAME, too. Example: leakboard push
     hf://me/leakboard-records smoke

@@ -1,4 +1,4 @@
-"""Commands for records from outside: packing one's own, and checking those of others."""
+"""Commands that pack records for submission, and verify submissions of others."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def submit(
         typer.Argument(metavar="SUITE|DIR...", help="Suites that were run, or folders of records."),
     ],
     to: Annotated[
-        Path | None, typer.Option("--to", help="The file to write; METHOD.zip without it.")
+        Path | None, typer.Option("--to", help="The file to write (default: METHOD.zip).")
     ] = None,
     method: Annotated[
-        str | None, typer.Option(help="What is submitted; the suite without it.")
+        str | None, typer.Option(help="Name of the submitted method (default: the suite).")
     ] = None,
-    link: Annotated[str, typer.Option(help="Where more is said about it: https://…")] = "",
-    note: Annotated[str, typer.Option(help="A line about it.")] = "",
+    link: Annotated[str, typer.Option(help="Link to a description of the method: https://…")] = "",
+    note: Annotated[str, typer.Option(help="One line about the method.")] = "",
 ) -> None:
-    """Pack the records of suites into one file that others can verify.
+    """Pack the records of suites into one file, which others can verify.
 
-    It is checked as `verify` does it, but for running cells again. Example: leakboard submit
+    Runs all checks of `verify` except for running cells again. Example: leakboard submit
     my-suite --method "My noise" --link https://example.org/paper
     """
     from leakboard.bench.submissions import Report, examine, gather, pack
@@ -67,58 +67,63 @@ def verify(
         Path,
         typer.Argument(
             metavar="FILE|DIR",
-            help="What `submit` wrote, or a folder into which one was accepted.",
+            help="A file of `submit`, or the folder of an accepted submission.",
         ),
     ],
     rerun: Annotated[
-        str, typer.Option(metavar="N|none", help="How many cells are run again.")
+        str, typer.Option(metavar="N|none", help="Number of cells to run again.")
     ] = "1",
     seed: Annotated[
         int | None,
         typer.Option(
-            help="Draws these cells, together with the records; other ones each time without it.",
+            help="Seed by which these cells are drawn, together with the records (default: a new one each time).",
             min=0,
         ),
     ] = None,
     minutes: Annotated[
         float,
-        typer.Option(help="For each cell that is run again; then it counts as not run.", min=0),
+        typer.Option(
+            help="Time limit of each cell; a cell that exceeds it counts as not run.", min=0
+        ),
     ] = 60.0,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Then put its records into results/published/METHOD.")
+        bool,
+        typer.Option(
+            "--accept", help="If it passes, copy its records to results/published/METHOD."
+        ),
     ] = False,
     without_rerun: Annotated[
         bool,
         typer.Option(
             "--accept-without-rerun",
-            help="Take it for accepted though no defended cell was run again; what --accept writes "
+            help="Accept it even if no defended cell was run again; the manifest that --accept writes "
             "says so.",
         ),
     ] = False,
     model: Annotated[
-        str | None, typer.Option(help="Where the model of these cells lies, if not embedded.")
+        str | None, typer.Option(help="Folder of the model of these cells, if it is not embedded.")
     ] = None,
     data: Data = None,
     device: Device = "auto",
 ) -> None:
-    """Check a submission: the file, each record, its scores from the raw guesses, a cell run again.
+    """Verify a submission: check the file and each record, recompute scores, and run cells again.
 
-    Ends with code 0 where it is accepted, and 1 where it is not: something was wrong, or no defended
-    cell could be run again. Nothing in it is trusted, followed or written, unless it is accepted.
+    Exits with code 0 if it is accepted, and 1 if not: a check failed, or no defended cell could be run
+    again. Nothing in the file is trusted or executed, and nothing is written unless it is accepted.
     Example: leakboard verify my-noise.zip --data DIR
     """
     from leakboard.bench.backbones import device_of
     from leakboard.bench.running import Live
-    from leakboard.bench.submissions import Again, Here, Verified
+    from leakboard.bench.submissions import LocalResources, Reruns, Verified
     from leakboard.bench.submissions import verify as verified
 
     if rerun != "none" and not (rerun.isascii() and rerun.isdigit() and len(rerun) < 10):
         raise LeakboardError(f"--rerun: expected a number of cells or none, got '{rerun}'")
     count = 0 if rerun == "none" else int(rerun)
     drawn = secrets.randbelow(2**63) if seed is None else seed
-    here = Here(data, model, device_of(device))
+    here = LocalResources(data, model, device_of(device))
     with Live(console, count) as live:
-        report = verified(file, Again(count, drawn, live, here, minutes) if count else None, here)
+        report = verified(file, Reruns(count, drawn, live, here, minutes) if count else None, here)
     verdict = _verdict(report, without_rerun)
     for part in report.parts(verdict):
         console.print(part)
@@ -137,13 +142,13 @@ def _verdict(report: Report, without_rerun: bool) -> str:
     if without_rerun:
         return "accepted, though no defended cell was run again"
     return (
-        "not accepted: nothing wrong was found, but no defended cell was run again. "
-        "--accept-without-rerun takes it all the same, and says so in the manifest"
+        "not accepted: no check failed, but no defended cell was run again. "
+        "--accept-without-rerun accepts it nevertheless, and notes that in the manifest"
     )
 
 
 def unpack(submission: Submission, verified: Verified, root: Path) -> Path:
-    """Writes an accepted submission into a new folder, whole or not at all, and returns it.
+    """Write an accepted submission to a new folder, completely or not at all, and return the folder.
 
     Raises:
         LeakboardError: the folder exists, or cannot be written.

@@ -1,4 +1,4 @@
-"""The command that chooses how each row of a suite is trained."""
+"""The command `tune`, which chooses training settings for each row of a suite."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def tune(
     suite: SuiteName,
     to: Annotated[
         Path,
-        typer.Option("-o", "--to", help="The .yaml file of the suite with what was chosen."),
+        typer.Option(
+            "-o", "--to", help="The .yaml file to write: the suite with the chosen settings."
+        ),
     ],
     task: Tasks = None,
     model: Models = None,
@@ -46,20 +48,22 @@ def tune(
         Path | None,
         typer.Option(
             "--out",
-            help="Folder of the records of the trials (default: results/local/NAME-trials).",
+            help="Folder for the records of the trials (default: results/local/NAME-trials).",
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that run trials at once.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Number of processes that run trials in parallel.")
+    ] = 1,
 ) -> None:
-    """Choose how each row of a suite is trained, so that every defense is compared at its best.
+    """Choose the training settings of each row of a suite, so that every defense is compared at its best.
 
-    What works without noise does not work with it: learning rate, batch and epochs, and whether LoRA or a
-    head alone is trained, are chosen for each row by the same budget. A fifth of the training split is held out
-    for that; what the suite reports on is not looked at. The better half of the trials goes on to one
-    more seed, until one is left. What a row sets itself stays: `train: {tune: lora}` keeps it at LoRA.
+    Settings that work without noise often fail with it. So learning rate, batch size, epochs, and LoRA or head
+    alone are chosen for each row, with the same budget. Settings are compared on a fifth of the training split
+    that is held out, never on the split that the suite reports. After each round the better half of the trials
+    gets one more seed. What a row sets itself is kept: `train: {tune: lora}` fixes LoRA.
 
-    All of it costs at most four times what training costs in the suite. Interrupt it at will; the same
-    command goes on. Then run the suite that it wrote; its records name the trials.
+    Tuning costs at most four times the training of the suite. You can interrupt it; the same command continues.
+    Then run the suite that it wrote; its records name the trials.
 
     Examples: leakboard tune matrix -o tuned.yaml --data ~/datasets --task sst2
 
@@ -86,7 +90,7 @@ def tune(
     console.print(_table(found))
     for note in found.notes:
         complaints.print(note, style="yellow")
-    console.print(f"The suite with these choices: {to}. Run it with leakboard run {to}")
+    console.print(f"Wrote the suite with these settings to {to}. Run it with: leakboard run {to}")
 
 
 def _table(found: Tuning) -> Table:
@@ -97,7 +101,7 @@ def _table(found: Tuning) -> Table:
         "trained by",
         "utility",
         "trials",
-        title="chosen on held-out training examples",
+        title="Settings chosen on held-out training examples",
         title_justify="left",
     )
     for choice in found.choices:

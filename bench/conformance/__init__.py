@@ -1,7 +1,7 @@
-"""The rules that a method keeps, examined on one small cell, and skeletons of new methods.
+"""Conformance checks for methods, on one small cell, and skeletons of new methods.
 
-A defense or an attack comes in: a class, a name, or a file.
-Out goes a report with every rule, and what to do about the broken ones.
+Input: a defense or an attack, as a class, a name, or a file.
+Output: a report on every rule, with advice for broken ones.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Rules that an attack keeps."""
+"""Conformance rules for attacks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from leakboard.bench.backbones import Backbone
-from leakboard.bench.conformance.rules import Broken, Rules, Unfit, rule
+from leakboard.bench.conformance.rules import Broken, NotApplicable, Rules, rule
 from leakboard.bench.conformance.trial import (
     EXAMPLES,
     Trial,
-    alike,
-    copied,
+    copy_transcript,
     fingerprint,
+    same_messages,
     undefended,
 )
 from leakboard.bench.contracts import (
@@ -40,11 +40,11 @@ embedded encoder has some.
 
 
 @dataclass
-class Scene:
-    """An undefended cell that was trained, and what the attack makes of it.
+class UndefendedCell:
+    """A trained undefended cell, and the guesses of the attack about it.
 
     Attributes:
-        sent: the transcript, which no attack is given: each gets a copy.
+        sent: the transcript; attacks get copies of it.
     """
 
     trial: Trial
@@ -56,11 +56,11 @@ class Scene:
 
     @cached_property
     def seen(self) -> Transcript:
-        return copied(self.sent)
+        return copy_transcript(self.sent)
 
     @cached_property
     def backbone(self) -> Backbone:
-        return self.trial.scene().backbone
+        return self.trial.context().backbone
 
     @cached_property
     def guesses(self) -> list[Guess] | None:
@@ -76,16 +76,16 @@ class Scene:
     ) -> list[Guess] | None:
         """What the attack guesses, shown some channels only or told everything; None on an error."""
         try:
-            return self.trial.guesses(copied(self.sent, visible), told_all)
+            return self.trial.guesses(copy_transcript(self.sent, visible), told_all)
         except Exception:
             return None
 
     def agrees(self, guesses: list[Guess] | None) -> bool:
-        return None not in (guesses, self.guesses) and alike(guesses, self.guesses)
+        return None not in (guesses, self.guesses) and same_messages(guesses, self.guesses)
 
 
 class AttackRules(Rules[Attack]):
-    """An attack is let loose on one undefended cell per channel that it reads, and on noise."""
+    """Rules for attacks, checked on one undefended cell per channel that the attack reads, and on noise."""
 
     def stages(
         self,
@@ -93,7 +93,7 @@ class AttackRules(Rules[Attack]):
         examples: int = EXAMPLES,
         epochs: int = 1,
         plain: bool = False,
-    ) -> Iterator[Scene]:
+    ) -> Iterator[UndefendedCell]:
         """Undefended cells on which the attack has something to read, each trained when it is asked for."""
         reads = self.method.threat.reads
         left, why = set(reads), "no undefended defense sends what it reads"
@@ -105,34 +105,34 @@ class AttackRules(Rules[Attack]):
                 defense, [self.method], model or self.model, examples, epochs, plain=plain
             )
             (pairing,) = trial.planned.pairings
-            reasons = [*pairing.refused.values()] if not pairing.goals else []
-            if trial.planned.refused or reasons:
-                why = "; ".join(filter(None, [trial.planned.refused, *reasons]))
+            reasons = [*pairing.skip_reasons.values()] if not pairing.goals else []
+            if trial.planned.skip_reason or reasons:
+                why = "; ".join(filter(None, [trial.planned.skip_reason, *reasons]))
                 continue
             sent = trial.train().transcript
             if not reads or left & sent.channels:
                 left -= sent.channels
                 found = True
-                yield Scene(trial, sent)
+                yield UndefendedCell(trial, sent)
         if not found:
-            raise Unfit(why)
+            raise NotApplicable(why)
 
     @cached_property
-    def scenes(self) -> list[Scene]:
+    def scenes(self) -> list[UndefendedCell]:
         return list(self.stages())
 
     @cached_property
-    def working(self) -> list[Scene]:
+    def working(self) -> list[UndefendedCell]:
         """The scenes, where the attack guesses without an error."""
         if any(_failures(scene.leaks) for scene in self.scenes):
-            raise Unfit("it does not return guesses that can be scored")
+            raise NotApplicable("it does not return guesses that can be scored")
         return self.scenes
 
     @cached_property
-    def steady(self) -> list[Scene]:
+    def steady(self) -> list[UndefendedCell]:
         """The scenes, where two runs can be compared."""
         if not all(scene.steady for scene in self.working):
-            raise Unfit("its guesses change from run to run")
+            raise NotApplicable("its guesses change from run to run")
         return self.working
 
     @rule("declares its threat model")
@@ -157,7 +157,7 @@ class AttackRules(Rules[Attack]):
         leaks = [leak for scene in self.scenes for leak in scene.leaks if leak.success]
         if not leaks:
             reasons = {leak.reason for scene in self.scenes for leak in scene.leaks}
-            raise Unfit("; ".join(sorted(reasons)))
+            raise NotApplicable("; ".join(sorted(reasons)))
         return ", ".join(str(scene.trial.planned.defense) for scene in self.scenes)
 
     @rule("guesses the same again with the same seed")
@@ -172,7 +172,7 @@ class AttackRules(Rules[Attack]):
     def spares_the_transcript(self) -> None:
         for scene in self.scenes:
             tried = any("read-only" in reason for reason in _failures(scene.leaks))
-            if tried or not alike(scene.seen.messages, scene.sent.messages):
+            if tried or not same_messages(scene.seen.messages, scene.sent.messages):
                 raise Broken("other attacks read the same arrays; copy what is to be changed")
 
     @rule("leaves the public model as it was")
@@ -197,9 +197,9 @@ class AttackRules(Rules[Attack]):
         for scene in self.scenes:
             informed = scene.guess(told_all=True)
             if informed is None:
-                raise Unfit("it does not return guesses")
+                raise NotApplicable("it does not return guesses")
             if scene.guesses is not None and not scene.steady:
-                raise Unfit("its guesses change from run to run")
+                raise NotApplicable("its guesses change from run to run")
             if not scene.agrees(informed):
                 raise Broken(
                     "told more than it declares it guesses something else, or only then works; "
@@ -209,7 +209,7 @@ class AttackRules(Rules[Attack]):
     @rule("beats chance where nothing is protected")
     def beats_chance(self) -> str | None:
         if not self.method.threat.reads:
-            raise Unfit("it reads nothing: a baseline")
+            raise NotApplicable("it reads nothing: a baseline")
         leaks = _scored(self.working)
         # What a model remembers is looked for where it was made to remember: there is no better place.
         memory = self.method.threat.goals <= {Goal.MEMORISATION, Goal.MEMBERSHIP}
@@ -228,9 +228,9 @@ class AttackRules(Rules[Attack]):
         goals = {leak.goal for leak in leaks}
         best = {goal: max(map(_margin, (k for k in leaks if k.goal == goal))) for goal in goals}
         if not leaks:
-            raise Unfit("this task gives it nothing to guess")
+            raise NotApplicable("this task gives it nothing to guess")
         if min(best.values()) > 0:
-            raise Unfit(
+            raise NotApplicable(
                 f"it beats chance, but the lower end of its advantage is below {NEEDED} "
                 f"on {self.model}; run a suite with an undefended cell on a real model"
             )
@@ -255,9 +255,11 @@ class AttackRules(Rules[Attack]):
         blackout = registry.defense("blackout")()
         trial = Trial.of(blackout, [self.method], self.model, seed=seed)
         if not trial.planned.pairings[0].goals:
-            raise Unfit("; ".join(sorted(set(trial.planned.pairings[0].refused.values()))))
+            raise NotApplicable(
+                "; ".join(sorted(set(trial.planned.pairings[0].skip_reasons.values())))
+            )
         sent = trial.train().transcript
-        leaks = _scored([Scene(trial, sent)])
+        leaks = _scored([UndefendedCell(trial, sent)])
         return {(k.goal, k.view, k.attribute or "") for k in leaks if _margin(k) > 0}
 
 
@@ -266,7 +268,7 @@ def _failures(leaks: Sequence[Leak]) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-def _scored(scenes: Sequence[Scene]) -> list[Leak]:
+def _scored(scenes: Sequence[UndefendedCell]) -> list[Leak]:
     return [leak for scene in scenes for leak in scene.leaks if leak.success]
 
 

@@ -1,6 +1,6 @@
-"""Whether a method keeps the rules of the house.
+"""Check of a method against the conformance rules.
 
-The whole test of a method, also in a package outside this tree:
+This is the complete test of a method, also in external packages:
 
     import leakboard
 
@@ -103,7 +103,7 @@ def check_method(method: str | Path | type[Method] | Method) -> Report:
         LeakboardError: no such method or file, or something else.
         MissingExtra: it needs an optional part that is not installed.
     """
-    found = _named(str(method)) if isinstance(method, str | Path) else method
+    found = _find_method(str(method)) if isinstance(method, str | Path) else method
     cls = found if isinstance(found, type) else type(found)
     if issubclass(cls, Defense):
         return check_defense(cast(type[Defense], found))
@@ -115,7 +115,7 @@ def check_method(method: str | Path | type[Method] | Method) -> Report:
     )
 
 
-def _named(name_or_file: str) -> type[Method]:
+def _find_method(name_or_file: str) -> type[Method]:
     known: dict[str, type[Method]] = {**registry.attacks(), **registry.defenses()}
     if re.search(r"\.py(:\w+)?$", name_or_file):
         return registry.load_method(name_or_file)

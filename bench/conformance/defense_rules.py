@@ -1,4 +1,4 @@
-"""Rules that a defense keeps."""
+"""Conformance rules for defenses."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from functools import cached_property
 
 import torch
 
-from leakboard.bench.conformance.rules import Broken, Rules, Unfit, rule
-from leakboard.bench.conformance.trial import Trained, Trial, alike, fingerprint, variants
+from leakboard.bench.conformance.rules import Broken, NotApplicable, Rules, rule
+from leakboard.bench.conformance.trial import Trained, Trial, fingerprint, same_messages, variants
 from leakboard.bench.contracts import Channel, Record, known_from
 from leakboard.bench.methods import Defense, registry
 
@@ -16,14 +16,16 @@ TOLERANCE = 1e-3
 
 
 class DefenseRules(Rules[Defense]):
-    """A defense is trained three times: twice the same way, and once with other noise."""
+    """Rules for defenses, checked on three trainings: two identical ones, and one with other noise."""
 
     @cached_property
     def trial(self) -> Trial:
         attacks = [attack() for attack in registry.attacks().values()]
         trial = Trial.of(self.method, attacks, self.model)
-        if trial.planned.refused:
-            raise Unfit(f"it refuses every cut of {self.model}: {trial.planned.refused}")
+        if trial.planned.skip_reason:
+            raise NotApplicable(
+                f"it refuses every cut of {self.model}: {trial.planned.skip_reason}"
+            )
         return trial
 
     @cached_property
@@ -37,7 +39,7 @@ class DefenseRules(Rules[Defense]):
         try:
             return trial.train()
         except Exception as error:
-            raise Unfit("it does not fine-tune to the end") from error
+            raise NotApplicable("it does not fine-tune to the end") from error
 
     @rule("declares the channels on which it sends")
     def declares_channels(self) -> None:
@@ -78,16 +80,18 @@ class DefenseRules(Rules[Defense]):
         others = variants(self.method)
         while (silent := self.method.sends - used) and (other := next(others, None)):
             trial = Trial.of(other, (), self.model)
-            if not trial.planned.refused:
+            if not trial.planned.skip_reason:
                 used |= trial.train().transcript.channels
         if silent:
-            raise Unfit(f"nothing was sent on {', '.join(sorted(silent))} with these parameters")
+            raise NotApplicable(
+                f"nothing was sent on {', '.join(sorted(silent))} with these parameters"
+            )
 
     @rule("learns and predicts from what arrives over the wire, and from nothing beside it")
     def uses_what_arrives(self) -> str:
         trained = self.trained
         if (trained.scores == trained.scores[:1]).all():
-            raise Unfit("it predicts the same for every example, whatever arrives")
+            raise NotApplicable("it predicts the same for every example, whatever arrives")
         sent = [message for message in trained.transcript.messages if message.sender == "customer"]
         learnt = {message.channel for message in sent if message.split == "train"}
         asked = {message.channel for message in sent if message.split != "train"}
@@ -150,7 +154,9 @@ class DefenseRules(Rules[Defense]):
         order = torch.arange(len(dev)).flip(0)
         once, again = tuned.predict(dev, "dev"), tuned.predict(dev, "dev")
         if not torch.allclose(once, again, atol=TOLERANCE):
-            raise Unfit("its predictions are noisy: the same examples get other scores each time")
+            raise NotApplicable(
+                "its predictions are noisy: the same examples get other scores each time"
+            )
         if not torch.allclose(tuned.predict(dev.take(order), "dev"), once[order], atol=TOLERANCE):
             raise Broken(
                 "an example's score depends on its place or its neighbours; predict in evaluation "
@@ -170,7 +176,7 @@ class DefenseRules(Rules[Defense]):
         if not _same(self.trained, self.trial.train(other_noise=True)):
             return None
         if self.method.claim() is None:
-            raise Unfit("it claims no noise and draws none")
+            raise NotApplicable("it claims no noise and draws none")
         raise Broken(
             "it makes a claim, and yet another seed of the mechanism changes nothing; "
             "draw noise from `session.noise`"
@@ -187,7 +193,7 @@ class DefenseRules(Rules[Defense]):
     @rule("can be attacked by every attack that fits")
     def can_be_attacked(self) -> str:
         if self.record.status != "ok":
-            raise Unfit("it does not fine-tune to the end")
+            raise NotApplicable("it does not fine-tune to the end")
         broken = [leak for leak in self.record.leaks if leak.status not in ("ok", "skipped")]
         if broken:
             told = [f"{leak.attack.name}: {leak.status}, {leak.reason}" for leak in broken]
@@ -200,4 +206,4 @@ class DefenseRules(Rules[Defense]):
 
 def _same(one: Trained, other: Trained) -> bool:
     same = torch.allclose(one.scores, other.scores, rtol=0, atol=0, equal_nan=True)
-    return same and alike(one.transcript.messages, other.transcript.messages)
+    return same and same_messages(one.transcript.messages, other.transcript.messages)

@@ -1,4 +1,4 @@
-"""Rules that every method keeps, and how rules are examined."""
+"""Conformance rules for all methods, and their evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from leakboard.bench.contracts import LeakboardError, MissingExtra
 from leakboard.bench.methods import Method, Source
-from leakboard.bench.running import told
+from leakboard.bench.running import error_line
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 """Valid names of methods."""
@@ -36,7 +36,7 @@ class Broken(LeakboardError):
     """The rule is not kept; the message says what to do."""
 
 
-class Unfit(Exception):
+class NotApplicable(Exception):
     """The rule cannot be examined on this method; the message says why."""
 
 
@@ -75,7 +75,7 @@ class Rules(Generic[M]):
         try:
             return self.cls()
         except (ValidationError, TypeError):
-            raise Unfit("the class cannot be instantiated without parameters") from None
+            raise NotApplicable("the class cannot be instantiated without parameters") from None
 
     def examine(self) -> tuple[Result, ...]:
         """Examines rule by rule, in the order in which they are written.
@@ -96,10 +96,10 @@ class Rules(Generic[M]):
             return Result(text, "passed", examine() or "")
         except MissingExtra:
             raise
-        except Unfit as reason:
+        except NotApplicable as reason:
             return Result(text, "not applicable", str(reason))
         except (Exception, SystemExit) as error:  # a library under a method may call exit()
-            return Result(text, "failed", told(error))
+            return Result(text, "failed", error_line(error))
 
     @rule("has a name of lower-case words joined by '-'")
     def has_name(self) -> None:

@@ -1,4 +1,4 @@
-"""Working skeletons of new methods, to be changed into what they shall become."""
+"""Generator of working skeletons for new methods."""
 
 from __future__ import annotations
 

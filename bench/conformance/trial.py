@@ -1,4 +1,4 @@
-"""One small cell with every part in the open, so that a method can be examined at work."""
+"""One small cell on which methods are checked, with access to all of its parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from leakboard.bench.backbones import Backbone, Ragged, load_backbone
-from leakboard.bench.conformance.plain_texts import plain_texts
 from leakboard.bench.contracts import (
     Channel,
     Envelope,
@@ -32,23 +31,23 @@ from leakboard.bench.contracts import (
     TrainSettings,
     Transcript,
 )
-from leakboard.bench.exchange import PLAIN, Payload, Released, Tuned, Wire, restored
+from leakboard.bench.exchange import PLAIN, Payload, Released, Tuned, Wire, restore
 from leakboard.bench.methods import Attack, Defense, Method, Silent, registry
 from leakboard.bench.running import (
+    CellContext,
     Inputs,
-    Planned,
-    Scene,
-    asked,
+    PlannedCell,
     attack_all,
+    attack_guesses,
+    encode_public,
     knowledge_for,
     make_plan,
-    public_of,
     run_cell,
+    with_derived_channels,
     with_shadows,
-    worked_out,
 )
 from leakboard.bench.suites import Suite
-from leakboard.bench.tasks import Task
+from leakboard.bench.tasks import Split, Task, UserTask, load_task
 
 EXAMPLES = 96
 """Of each split, and two thirds of them recorded: enough for every path of the code."""
@@ -61,7 +60,7 @@ CANARIES = Plant(canaries=("my id is {digits}",), copies=(40,), each=8, unseen=2
 M = TypeVar("M", bound=Method)
 
 
-class Deafened(Wire):
+class ZeroedWire(Wire):
     """Every channel is open, and on one of them zeros arrive instead of what was sent."""
 
     deaf: Channel | None = None
@@ -99,7 +98,7 @@ class Trained:
         backbone: the public model that the defense was given.
     """
 
-    wire: Deafened
+    wire: ZeroedWire
     tuned: Tuned
     scores: torch.Tensor
     transcript: Transcript
@@ -110,13 +109,13 @@ class Trained:
 class Trial:
     """One cell on a slice of `reviews`, or of plainer texts. Each call works on a copy of the public model of its own."""
 
-    planned: Planned
+    planned: PlannedCell
     inputs: Inputs
     backbone: Backbone
 
-    def scene(self) -> Scene:
+    def context(self) -> CellContext:
         backbone = replace(self.backbone, model=copy.deepcopy(self.backbone.model))
-        return Scene(self.planned, self.inputs, backbone)
+        return CellContext(self.planned, self.inputs, backbone)
 
     @classmethod
     def of(
@@ -173,23 +172,23 @@ class Trial:
             )
             plan = make_plan(suite, twins=False)
         targets = [p for p in plan.cells if p.cell.shadow is None]
-        cells = [p for p in targets if not p.refused] or targets
+        cells = [p for p in targets if not p.skip_reason] or targets
         suited = [p for p in cells if any(pairing.goals for pairing in p.pairings)]
         planned = (suited or cells)[0]
         loaded = with_public(plan.tasks[planned.cell.data_hash], PUBLIC * examples)
-        public = public_of(planned.cell, loaded, backbone, plan.public)
+        public = encode_public(planned.cell, loaded, backbone, plan.public)
         inputs = Inputs.of(planned.cell, loaded, backbone, public)
         trained = {}
         for p in plan.cells:
             if p.cell.shadow is not None and p.cell.cut == planned.cell.cut:
                 own = inputs.with_coins(p.cell, loaded)
-                trained[p.cell.key] = run_cell(Scene(p, own, backbone))
+                trained[p.cell.key] = run_cell(CellContext(p, own, backbone))
         planned, _ = with_shadows(planned, trained.get)
         return cls(planned, inputs, backbone)
 
     def record(self) -> Record:
         """What the runner makes of the cell."""
-        return run_cell(self.scene())
+        return run_cell(self.context())
 
     def train(self, other_noise: bool = False, deaf: Channel | None = None) -> Trained:
         """Fine-tunes and predicts. The wire takes every channel, declared or not.
@@ -198,31 +197,31 @@ class Trial:
             other_noise: another seed for the mechanism, and for nothing else.
             deaf: a channel on which zeros arrive while it trains.
         """
-        scene = self.scene()
-        wire = Deafened(frozenset(Channel), self.inputs.recorded)
-        other = replace(scene.seeds, mechanism=scene.seeds.mechanism + other_noise)
+        context = self.context()
+        wire = ZeroedWire(frozenset(Channel), self.inputs.recorded)
+        other = replace(context.seeds, mechanism=context.seeds.mechanism + other_noise)
         wire.deaf = deaf
-        tuned = self.planned.defense.fine_tune(scene.session(wire, other))
+        tuned = self.planned.defense.fine_tune(context.session(wire, other))
         wire.deaf = None
         scores = torch.zeros(0, 0)
-        if scene.classes:
-            evaluated = scene.cell.evaluate
+        if context.classes:
+            evaluated = context.cell.evaluate
             scores = tuned.predict(self.inputs.tokens[evaluated], evaluated)
-        seen = worked_out(scene, wire.transcript())
-        return Trained(wire, tuned, scores, seen, scene.backbone)
+        seen = with_derived_channels(context, wire.transcript())
+        return Trained(wire, tuned, scores, seen, context.backbone)
 
     def handed_out(self, trained: Trained) -> torch.Tensor:
         """[n, C] scores of the last model that was released."""
-        scene = self.scene()
-        network = scene.session(Deafened(frozenset(Channel), {})).trainee()
+        context = self.context()
+        network = context.session(ZeroedWire(frozenset(Channel), {})).trainee()
         released = [m for m in trained.transcript.messages if m.channel == Channel.MODEL]
-        network = restored(network, torch.from_numpy(released[-1].values[0].copy()))
-        evaluated = scene.cell.evaluate
+        network = restore(network, torch.from_numpy(released[-1].values[0].copy()))
+        evaluated = context.cell.evaluate
         return Released(network).predict(self.inputs.tokens[evaluated], evaluated)
 
     def attacked(self, seen: Transcript, backbone: Backbone) -> list[Leak]:
         """The scored guesses of the attacks."""
-        return attack_all(Scene(self.planned, self.inputs, backbone), seen)
+        return attack_all(CellContext(self.planned, self.inputs, backbone), seen)
 
     def guesses(self, seen: Transcript, told_all: bool = False) -> list[Guess]:
         """What the first attack guesses.
@@ -230,15 +229,15 @@ class Trial:
         Args:
             told_all: with all knowledge there is, also what its threat model does not grant.
         """
-        pairing, scene = self.planned.pairings[0], self.scene()
+        pairing, context = self.planned.pairings[0], self.context()
         knows = frozenset(Knows) if told_all else pairing.attack.needs
-        knowledge = knowledge_for(pairing, scene, knows)
+        knowledge = knowledge_for(pairing, context, knows)
         labels = self.inputs.task.splits["train"].labels
         if told_all:
             knowledge = replace(knowledge, labels=labels)
-        rng = np.random.default_rng(scene.seeds.attack)
+        rng = np.random.default_rng(context.seeds.attack)
         try:
-            return asked(pairing.attack, seen, knowledge, rng, labels)
+            return attack_guesses(pairing.attack, seen, knowledge, rng, labels)
         except Silent:  # an answer, too, and the same one each time
             return []
 
@@ -286,7 +285,9 @@ def fingerprint(backbone: Backbone) -> str:
     return digest.hexdigest()
 
 
-def copied(seen: Transcript, visible: frozenset[Channel] = frozenset(Channel)) -> Transcript:
+def copy_transcript(
+    seen: Transcript, visible: frozenset[Channel] = frozenset(Channel)
+) -> Transcript:
     """A transcript of its own memory, read-only, with zeros on the channels that are not visible."""
 
     def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -303,10 +304,37 @@ def copied(seen: Transcript, visible: frozenset[Channel] = frozenset(Channel)) -
     return Transcript(tuple(map(one, seen.messages)), dict(seen.dropped))
 
 
-def alike(one: Any, other: Any) -> bool:
+def same_messages(one: Any, other: Any) -> bool:
     """Whether two sequences of messages or of guesses say the same."""
     return len(one) == len(other) and all(
         np.array_equal(a, b, equal_nan=True) if isinstance(a, np.ndarray) else a == b
         for first, second in zip(one, other, strict=True)
         for a, b in zip(vars(first).values(), vars(second).values(), strict=True)
     )
+
+
+WORDS = {
+    "label": ("bad", "good"),
+    "gender": ("she", "he"),
+    "age_band": ("young", "adult", "old"),
+}
+REVIEW_WORDS = 5
+"""Words of a review: short texts are quick, and what is said plainly is a large part of them."""
+
+
+def plain_texts(folder: Path) -> UserTask:
+    """Writes `reviews` cut short, each after a word for its label and one for each attribute, into a folder."""
+    task = load_task("reviews")
+    for name in ("train", "dev"):
+        lines = ["\t".join(["text", *WORDS]), *_lines(task.splits[name])]
+        (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", "utf-8")
+    return UserTask(name="plain-reviews", path=folder, attributes=tuple(task.attributes))
+
+
+def _lines(split: Split) -> list[str]:
+    values = {"label": split.labels, **split.attributes}
+    told = zip(*([WORDS[name][value] for value in values[name]] for name in WORDS), strict=True)
+    return [
+        "\t".join([" ".join([*words, *text.split()[:REVIEW_WORDS]]), *words])
+        for text, words in zip(split.texts, told, strict=True)
+    ]

@@ -1,4 +1,4 @@
-"""The worst case of DP-SGD: does it keep what it claims there, and would an audit notice if it did not?
+"""Worst-case audit of the DP-SGD implementation, with and without deliberate faults.
 
     python -m leakboard.bench.conformance.worst_case
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from leakboard.bench.defending import PrivateGradients, private
+from leakboard.bench.defending import PrivateGradients, dp_sgd
 from leakboard.bench.scoring import one_run
 
 Fault = Literal["intact", "noise halved", "clipping skipped", "batches in order"]
@@ -99,7 +99,7 @@ class Trial:
 
     def _batches(self, fault: Fault, rng: np.random.Generator) -> Sequence[Tensor]:
         if fault != "batches in order":
-            return private.poisson_batches(self.canaries, self.rate, self.steps, rng)
+            return dp_sgd.poisson_batches(self.canaries, self.rate, self.steps, rng)
         parts = torch.split(torch.arange(self.canaries), self._size)
         return [parts[step % self._round] for step in range(self.steps)]
 
@@ -136,18 +136,18 @@ class Audit:
 def _claimed(trial: Trial) -> tuple[float, tuple[tuple[float, float], ...]]:
     """The noise that the claim asks for, and all that it then promises."""
     how = (trial.rate, trial.steps)
-    sigma = private.noise_for(trial.epsilon, trial.delta, *how)
-    return sigma, private.profile(trial.epsilon, trial.delta, sigma, *how)
+    sigma = dp_sgd.noise_for(trial.epsilon, trial.delta, *how)
+    return sigma, dp_sgd.profile(trial.epsilon, trial.delta, sigma, *how)
 
 
 SAMPLED = Trial()
-WHOLE = Trial(rate=1.0, steps=4)
+FULL_BATCH = Trial(rate=1.0, steps=4)
 """Every canary is in every batch: nothing but the noise protects it, which is seen best there."""
 
 
 def main() -> None:
     """Prints what the audit says of DP-SGD as it is, and of each fault."""
-    for trial, faults in ((WHOLE, get_args(Fault)[:3]), (SAMPLED, get_args(Fault))):
+    for trial, faults in ((FULL_BATCH, get_args(Fault)[:3]), (SAMPLED, get_args(Fault))):
         print(f"{trial.steps} batches, each canary in each with probability {trial.rate:g}")
         for fault in faults:
             print(trial.audited(fault))

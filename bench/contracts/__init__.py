@@ -1,7 +1,7 @@
-"""The nouns that every part is written against: channels, threat models, transcripts, guesses, cells, records.
+"""Data types that all other rooms share: channels, threat models, transcripts, guesses, cells, records.
 
-Nothing comes in: this room imports no other one, and no torch, so that listing things stays quick.
-Out go frozen data types, the seeds of a cell (one for each axis) and the errors that a user can mend.
+This room imports no other room and no torch, so that listing methods is quick. It provides frozen data types, the
+seeds of a cell (one for each axis) and the errors that a user can correct.
 """
 
 import lazy_loader

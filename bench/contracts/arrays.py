@@ -1,4 +1,4 @@
-"""Arrays as the contracts name them, and the one way by which ids, rows and labels become such."""
+"""Conversion of ids, rows, labels and numbers to NumPy arrays, with checks."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from numpy.typing import NDArray
 from leakboard.bench.contracts.errors import LeakboardError
 
 Ints = NDArray[np.int64]
-HALVES = ("torch.bfloat16", "torch.float16", "float16")
-"""Types that float32 holds without loss; numpy knows no bfloat16."""
+HALF_TYPES = ("torch.bfloat16", "torch.float16", "float16")
+"""Half-precision types, which become float32; NumPy has no bfloat16."""
 
 
 def as_ints(
     value: Any, name: str, *, dims: int = 1, length: int | None = None, least: int | None = None
 ) -> Ints:
-    """Whole numbers as int64, from a list, an array of any integer type, or a torch tensor anywhere.
+    """Converts a list, an array of any integer type, or a torch tensor on any device to int64.
 
-    What is such an array already comes back as it is.
+    An int64 array is returned without a copy.
 
     Args:
-        name: of the argument, for messages.
-        length: of the first dimension, where only one will do.
-        least: the smallest number allowed.
+        name: of the argument, for error messages.
+        dims: required number of dimensions.
+        length: required length of the first dimension, if any.
+        least: smallest allowed number, if any.
 
     Raises:
-        LeakboardError: floats, truth values, other dimensions, another length, or smaller numbers.
+        LeakboardError: floats or booleans, wrong dimensions or length, or a number that is too small.
     """
     array, given = _plain(value), form(value)
     sizes = ["n" if length is None else str(length), *("…" for _ in range(dims - 1))]
@@ -47,7 +48,7 @@ def as_ints(
 
 
 def as_numbers(value: Any, name: str) -> NDArray[Any]:
-    """Numbers as an array: whole ones as int64, half precision as float32; from what `as_ints` takes.
+    """Converts numbers to an array: integers to int64, half precision to float32; input as for `as_ints`.
 
     Raises:
         LeakboardError: text, objects, or lists of different lengths.
@@ -59,7 +60,7 @@ def as_numbers(value: Any, name: str) -> NDArray[Any]:
 
 
 def form(value: Any) -> str:
-    """Type and shape of whatever was given, for messages."""
+    """Type and shape of a value, for error messages."""
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.dtype} {list(value.shape)}"
     array = _plain(value)
@@ -69,9 +70,9 @@ def form(value: Any) -> str:
 
 
 def _plain(value: Any) -> NDArray[Any] | None:
-    """As numpy holds it; None where it holds it as text or objects only."""
-    half = str(getattr(value, "dtype", "")) in HALVES
-    if hasattr(value, "detach"):  # a tensor; torch need not be there for anything else
+    """The value as a NumPy array; None if it contains text or objects."""
+    half = str(getattr(value, "dtype", "")) in HALF_TYPES
+    if hasattr(value, "detach"):  # a tensor; torch is not imported for other values
         value = value.detach().cpu()
         array = (value.float() if half else value).numpy()
     else:

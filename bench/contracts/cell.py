@@ -1,17 +1,140 @@
-"""A cell: everything that decides the outcome of one fine-tuning."""
+"""A cell: the settings, methods and seeds that decide the outcome of one fine-tuning."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+import reprlib
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from leakboard.bench.contracts.parts import Part
-from leakboard.bench.contracts.settings import Plant, Recording, TrainSettings
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+
+class Part(BaseModel):
+    """Base of all stored data types: immutable, without unknown keys or NaN."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+def _known(value: Any) -> Any:
+    if value in PRECISIONS:
+        return value
+    # All spellings of bfloat16 contain the number 16.
+    near = "bf16" if "16" in str(value) else "float32"
+    raise ValueError(
+        f"must be 'float32' or 'bf16', got {reprlib.repr(value)}. Did you mean '{near}'?"
+    )
+
+
+PRECISIONS = ("float32", "bf16")
+Precision = Annotated[Literal["float32", "bf16"], BeforeValidator(_known)]
+
+
+class TrainSettings(Part):
+    """Settings of fine-tuning, from the suite or from one of its rows."""
+
+    epochs: int = Field(2, ge=1)
+    batch_size: int = Field(32, ge=1)
+    learning_rate: float = Field(1e-3, gt=0)
+    weight_decay: float = Field(0.01, ge=0)
+    warmup: float = Field(0.0, ge=0, lt=1)
+    """Share of the steps over which the learning rate rises before it falls linearly to zero."""
+    max_grad_norm: float = Field(1.0, gt=0)
+    lora_rank: int = Field(8, ge=1)
+    lora_alpha: float = Field(16.0, gt=0)
+    max_length: int = Field(128, ge=4)
+    """Tokens per example, including special tokens; longer texts are truncated."""
+    tune: Literal["lora", "full", "head"] = "lora"
+    """Trained parameters of a released model: LoRA (and the head of a classifier), all parameters, or only
+    the head of a classifier, on features that are computed once, without dropout."""
+    precision: Precision = "float32"
+    """Number format of the model during fine-tuning and API calls; bf16 is bfloat16 by autocast, on a CPU and on
+    a GPU. Trained parameters, the optimiser, losses, messages, noise, and attacks without a precision of their
+    own stay in float32. So does P³EFT, because its split gradients would not add up in bfloat16."""
+
+
+class Recording(Part):
+    """The part of the transcript that is recorded for the attacks; all bytes are counted in any case."""
+
+    examples: int = Field(1000, ge=1)
+    """Examples of each split whose messages are recorded, the same in every round."""
+    megabytes: int = Field(2048, ge=1)
+    """Largest size of a transcript; messages beyond it are dropped and the record is flagged. Only the first 256
+    megabytes are held in memory."""
+
+
+class Plant(Part):
+    """Canaries and audit coins in the training texts, to measure what the model memorises."""
+
+    canaries: tuple[str, ...] = ()
+    """Sentences in which {digits} stands for a secret of six random digits: 'My ID is {digits}.'"""
+    copies: tuple[int, ...] = (1, 10, 100)
+    """Repetitions of a canary; there are `each` canaries of every sentence and number of repetitions. A suite
+    trains a separate model for each number, which may be 0."""
+    each: int = Field(1, ge=1)
+    unseen: int = Field(100, ge=0)
+    """Secrets of each sentence that are drawn but not planted, as a baseline."""
+    audit: int = Field(0, ge=0)
+    """Training examples that a fair coin includes in or excludes from training."""
+    candidates: Literal["natural", "strange"] = "natural"
+    """Examples for the coins of `audit`. `natural`: training examples of the task. `strange`: additional canaries,
+    which are short texts of words that do not occur in the task, with random labels if it has labels."""
+    per_author: int | None = Field(None, ge=1)
+    """Largest number of training examples per author; the coins of `audit` then include or exclude authors. A guarantee
+    for single examples holds for authors, weakened by this factor. Needs a task with authors, such as synthpai."""
+
+    @property
+    def planting(self) -> bool:
+        """True if canaries are planted in the texts."""
+        return bool(self.canaries) and any(self.copies)
+
+    @field_validator("canaries", "copies", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return value if isinstance(value, list | tuple) else (value,)
+
+    @field_validator("canaries")
+    @classmethod
+    def _has_a_place(cls, forms: tuple[str, ...]) -> tuple[str, ...]:
+        for form in forms:
+            if form.count("{digits}") != 1:
+                raise ValueError(
+                    f"'{form}' must contain {{digits}} once, in the place of the secret"
+                )
+        return forms
+
+    @field_validator("copies")
+    @classmethod
+    def _counts(cls, copies: tuple[int, ...]) -> tuple[int, ...]:
+        if min(copies, default=-1) < 0:
+            raise ValueError("must be at least one number, of 0 or more")
+        if len(set(copies)) < len(copies):
+            raise ValueError(f"must be different numbers, not {list(copies)}")
+        return copies
+
+    @model_validator(mode="after")
+    def _has_coins(self) -> Plant:
+        if self.candidates == "strange" and (not self.audit or self.per_author is not None):
+            raise ValueError(
+                "candidates: strange needs `audit`, the number of candidates, and excludes `per_author`"
+            )
+        return self
+
+
+Objective = Literal["classification", "language modelling"]
+Head = Literal["vendor", "customer", "private"]
+"""Holder of the output layer of a language model that is fine-tuned over the wire: the vendor or the customer holds the
+public layer, which is frozen; a private layer is tuned by the customer and not sent."""
 
 
 class MethodSpec(Part):
-    """A method with all its parameters, defaults included."""
+    """A method with all its parameters, including defaults."""
 
     name: str
     params: dict[str, Any] = {}
@@ -25,7 +148,7 @@ class Cell(Part):
     data_hash: str
     """Content of all splits, before `limit`."""
     limit: int | None
-    """At most so many examples of each split, drawn with the data seed."""
+    """Largest number of examples of each split, drawn with the data seed."""
     evaluate: str
     """The split on which utility is measured."""
     model: str
@@ -37,12 +160,12 @@ class Cell(Part):
     seed: int
     plant: Plant | None = None
     shadow: int | None = None
-    """The number of a model that an attacker trains like this one, on coins and seeds of its own."""
+    """Number of a shadow model, which an attacker trains like this one with other coins and seeds."""
 
     @property
     def key(self) -> str:
         content = self.model_dump(mode="json")
-        # Younger than the first records, whose keys must not change.
+        # These fields were added later; keys of earlier records must not change.
         if self.plant is None:
             del content["plant"]
         else:
@@ -58,11 +181,93 @@ class Cell(Part):
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a JSON value in canonical form."""
+    """SHA-256 of a JSON value in canonical form, in hexadecimal."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def changed_fields(recorded: Part, current: Part, prefix: str = "") -> Iterator[str]:
+    """One line for each field of which a record and this installation hold different values.
+
+    Args:
+        prefix: of the names of the fields; nested fields are named by their path.
+    """
+    yield from _changed(recorded.model_dump(mode="json"), current.model_dump(mode="json"), prefix)
+
+
+def _changed(recorded: Mapping[str, Any], current: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    for name in dict.fromkeys([*recorded, *current]):
+        old, new = recorded.get(name), current.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _changed(old, new, f"{prefix}{name}.")
+        elif old != new:
+            yield f"{prefix}{name}: {old} in the record, {new} here"
+
+
 def attack_id(spec: MethodSpec) -> str:
-    """Tells two attacks apart: name, version and parameters."""
+    """Hash of the name, version and parameters of an attack."""
     return digest(spec.model_dump(mode="json"))
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Independent seeds, one for each axis, derived from the seed of a cell.
+
+    The seed of a cell is public. The customer's secrets therefore also depend on a secret of the user who runs
+    the cell: the same secret repeats a run, and nobody can derive them without it.
+
+    Attributes:
+        data: the examples that are drawn under a limit, and those that are recorded.
+        initialisation: initial values of adapters and head.
+        order: order of the batches, and dropout.
+        planting: secret; digits of canaries and coins of audits.
+        mechanism: secret; noise, mixing weights and batches of the defense.
+        attack: all draws of an attack.
+    """
+
+    data: int
+    initialisation: int
+    order: int
+    planting: int
+    mechanism: int
+    attack: int
+
+    @classmethod
+    def of(cls, seed: int, shadow: int | None = None, secret: str = "") -> Seeds:
+        """Seeds of a cell, or of a shadow model of it, which shares only the data seed.
+
+        Args:
+            secret: of the user; "" derives all seeds from the public seed, as in records without a
+                fingerprint of a secret.
+        """
+        own = "" if shadow is None else f" of shadow {shadow}"
+        mechanism = "mechanism" + own
+        return cls(
+            data=_derive(seed, "data"),
+            initialisation=_derive(seed, "initialisation" + own),
+            order=_derive(seed, "order" + own),
+            planting=_hidden(secret, seed, "planting") if secret else _derive(seed, "data"),
+            mechanism=_hidden(secret, seed, mechanism) if secret else _derive(seed, mechanism),
+            attack=_derive(seed, "attack" + own),
+        )
+
+
+def fingerprint(secret: str) -> str | None:
+    """Hash that identifies a secret in a record without revealing it; None for ""."""
+    if not secret:
+        return None
+    return hashlib.blake2b(secret.encode(), digest_size=8, person=b"fingerprint").hexdigest()
+
+
+def _derive(seed: int, axis: str) -> int:
+    # The axis enters by its name, so that a new axis does not change the others.
+    sequence = np.random.SeedSequence([seed, zlib.crc32(axis.encode())])
+    return int(sequence.generate_state(1, np.uint32)[0])
+
+
+def _hidden(secret: str, seed: int, axis: str) -> int:
+    """A seed of 128 bits, too many for a vendor to try."""
+    key = hashlib.sha256(secret.encode()).digest()
+    return int.from_bytes(
+        hashlib.blake2b(f"{axis} of {seed}".encode(), key=key, digest_size=16).digest()
+    )

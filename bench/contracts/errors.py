@@ -5,11 +5,11 @@ from difflib import get_close_matches
 
 
 class LeakboardError(Exception):
-    """Something the user can mend; the message says where, what was expected and what to do."""
+    """An error that the user can correct; the message says where, what was expected and what to do."""
 
 
 class MissingExtra(LeakboardError):
-    """A part of an optional extra is not installed."""
+    """A package of an optional extra is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(
@@ -18,11 +18,11 @@ class MissingExtra(LeakboardError):
 
 
 MOST_NAMES = 1000
-"""Among which the nearest is looked for; among the labels of a large table it would take minutes."""
+"""Largest number of names that are searched for the nearest; a search in a large table would take minutes."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A sentence that names the nearest valid name, or all of them where none is near."""
+    """A sentence with the nearest valid name, or with all names if none is near."""
     names = sorted(known)
     if len(names) > MOST_NAMES:
         return f"{len(names):,} are known."

@@ -1,4 +1,4 @@
-"""What comes from outside: paths, text and JSON, bounded before anything is made of them."""
+"""Checks of untrusted input: paths, text and JSON."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from typing import Any
 
 from leakboard.bench.contracts.errors import LeakboardError
 
-DEEPEST, LONGEST_TEXT = 12, 10_000
+MAX_DEPTH, LONGEST_TEXT = 12, 10_000
 MOST_PARTS = 200_000
-"""Lists and objects in one JSON text: each takes many times the memory of its two brackets."""
+"""Largest number of lists and objects in one JSON text; each needs much more memory than its two brackets."""
 JOINERS = {"\u200c", "\u200d"}
-"""Invisible, and part of how some languages and emoji are spelled."""
+"""Invisible characters that some languages and emoji need."""
 
 
 class Refused(Exception):
-    """Something from outside that is not what it has to be; the message says why."""
+    """Untrusted input was rejected; the message says why."""
 
 
 def plain(text: object, most: int = 300) -> str:
-    """Foreign text for a terminal: no control characters, and an end."""
+    """Untrusted text for a terminal: control characters escaped, and truncated to `most` characters."""
     shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in str(text)[: most + 1])
     return shown if len(shown) <= most else f"{shown[:most]}…"
 
 
 def visible(text: str) -> str:
-    """The text itself, if it is one line that shows all it holds.
+    """Returns a text if it is one line without invisible characters.
 
     Raises:
-        ValueError: a control character, a line break, or a character that hides or turns others.
+        ValueError: it contains a control character, a line break, or a character that hides or reorders others.
     """
     for c in text:
         if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp") and c not in JOINERS:
@@ -42,14 +42,14 @@ def visible(text: str) -> str:
 
 
 def place(given: str | Path, what: str = "") -> Path:
-    """A path as a user gives it, with `~` for a home folder; nothing need be there.
+    """Expands `~` in a path of the user, which need not exist.
 
     Args:
-        what: the option or file that names it, for messages.
+        what: the option or file that contains the path, for error messages.
 
     Raises:
-        LeakboardError: no file system has such a path, it cannot be reached, it begins with the home of
-            nobody, or is a link to nothing.
+        LeakboardError: the path is invalid or not accessible, begins with the home of an unknown user, or is
+            a broken link.
     """
     head = f"{what}: " if what else ""
     path = Path(given)
@@ -78,10 +78,10 @@ def place(given: str | Path, what: str = "") -> Path:
 
 
 def path_of(name: str, value: str | Path | None) -> Path | None:
-    """An argument that may be a path, as one.
+    """Converts an argument to a path; None stays None.
 
     Raises:
-        LeakboardError: it is something else; the message has its name.
+        LeakboardError: the argument is neither text nor a path; the message names it.
     """
     if value is not None and not isinstance(value, str | Path):
         raise LeakboardError(f"{name}: expected a path, got {type(value).__name__} {value!r:.60}")
@@ -89,15 +89,15 @@ def path_of(name: str, value: str | Path | None) -> Path | None:
 
 
 def parsed(raw: bytes, what: str, parts: int = MOST_PARTS) -> Any:
-    """JSON from a stranger as a value that every part of this program can hold.
+    """Parses untrusted JSON within bounds.
 
     Args:
-        what: what it is, for messages.
-        parts: so many lists and objects it may hold.
+        what: name of the text, for error messages.
+        parts: largest number of lists and objects.
 
     Raises:
-        Refused: not JSON, a key that stands twice, nested deeply, many parts, numbers that are no
-            finite number or have more than 64 bits, long texts, or characters that do not show.
+        Refused: invalid JSON, a duplicate key, deep nesting, too many parts, numbers that are not finite or
+            have more than 64 bits, long texts, or invisible characters.
     """
     try:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=_once)
@@ -110,8 +110,8 @@ def parsed(raw: bytes, what: str, parts: int = MOST_PARTS) -> Any:
         for at in inside[-1]:
             if isinstance(at, dict | list):
                 seen += 1
-                if len(inside) > DEEPEST:
-                    raise Refused(f"{what} is nested more than {DEEPEST} levels deep")
+                if len(inside) > MAX_DEPTH:
+                    raise Refused(f"{what} is nested more than {MAX_DEPTH} levels deep")
                 if seen > parts:
                     raise Refused(f"{what} holds more than {parts:,} lists and objects")
                 inside.append(chain(at, at.values()) if isinstance(at, dict) else iter(at))

@@ -1,21 +1,135 @@
-"""The schema of a record: everything that is kept of one cell. `results/README.md` explains each field."""
+"""The schema of a record: everything that is stored about one cell. `results/README.md` explains each field."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from leakboard.bench.contracts.cell import Cell, attack_id
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.claim import Claim
-from leakboard.bench.contracts.estimates import Estimate
-from leakboard.bench.contracts.leak import Leak, Status
-from leakboard.bench.contracts.parts import Part
+from pydantic import model_validator
+
+from leakboard.bench.contracts.cell import Cell, MethodSpec, Part, attack_id
+from leakboard.bench.contracts.threat import Channel, Claim, Goal
+
+
+class Estimate(Part):
+    """A measured number with its uncertainty."""
+
+    value: float
+    low: float
+    """Lower end of the 95 % interval."""
+    high: float
+    n: int
+    """Independent units behind the interval: examples, never tokens."""
+    chance: float
+    """What guessing without any observation reaches."""
+
+
+class Point(Part):
+    """Success of an attack at one moment of training, in the part where it is highest."""
+
+    step: int
+    """First step of the window; −1 for messages outside of training."""
+    part: int
+    """Number of the adapter, of its gradient, or of the pair of adapters; −1 for all adapters at once."""
+    recipient: str
+    success: Estimate
+
+
+Status = Literal["ok", "skipped", "failed", "diverged", "out-of-memory"]
+
+
+class Leak(Part):
+    """Result of one attack on one view of the transcript, or the reason why there is none."""
+
+    attack: MethodSpec
+    status: Status
+    reason: str = ""
+    goal: Goal
+    view: str = ""
+    attribute: str | None = None
+    channel: Channel | None = None
+    metric: str = ""
+    success: Estimate | None = None
+    floor: Estimate | None = None
+    """The success of the same attack on activations of the untrained model, which no defense can change.
+    For personal data that a model prints: the success on the public model. None if neither applies, in older
+    records, and for attacks that read only changes."""
+    step: int | None = None
+    """Step of training, if the attack reads one moment only."""
+    ceiling: float = 1.0
+    """The largest success there is: 1, or 19.93 bits of exposure."""
+    bound: float | None = None
+    """Largest `success` that the guarantee of the mechanism allows an attacker with this knowledge, if the attack
+    computes it; None in older records, too."""
+    epsilon: float | None = None
+    """Lower bound on ε from guesses about membership: the model is not ε-private for a smaller ε (95 %)."""
+    epsilon_ceiling: float | None = None
+    """Largest `epsilon` that guesses about so many examples could prove, if all were correct. None in older records,
+    too; `leakboard.bench.scoring.provable` computes it for these."""
+    curve: list[Point] = []
+    """Success at each moment, if there are several; only for the worst view."""
+    undefined: int = 0
+    """Moments that are left out because a class was missing."""
+    units: int = 0
+    """Number of scored guesses: tokens for inversion, otherwise examples."""
+    told: list[int] = []
+    """Number of labelled examples that the attacker was given, by value of the attribute."""
+    seconds: float = 0.0
+    raw: dict[str, list[int]] = {}
+    """Numbers per example from which `success` can be computed again."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_written_before(cls, given: Any) -> Any:
+        """Removes the field `certificate` of earlier versions, which is now derived."""
+        if isinstance(given, dict) and "certificate" in given:
+            return {name: value for name, value in given.items() if name != "certificate"}
+        return given
+
+    @property
+    def ep(self) -> Estimate | None:
+        """Empirical privacy, 1 − success / ceiling. It belongs to one attack: another one may find more."""
+        s, most = self.success, self.ceiling
+        if s is None:
+            return None
+        value, low, high, chance = (1 - x / most for x in (s.value, s.high, s.low, s.chance))
+        return Estimate(value=value, low=low, high=high, n=s.n, chance=chance)
+
+    @property
+    def level(self) -> float | None:
+        """Chance, or the floor where that is higher."""
+        if self.success is None:
+            return None
+        return max(self.success.chance, self.floor.value if self.floor else 0.0)
+
+    @property
+    def above(self) -> float | None:
+        """(success − level) / (ceiling − level): the advantage over the level, what training leaked."""
+        s, level, most = self.success, self.level, self.ceiling
+        return (
+            None
+            if s is None or level is None or level >= most
+            else (s.value - level) / (most - level)
+        )
+
+    @property
+    def advantage(self) -> float | None:
+        """(success − chance) / (ceiling − chance): 0 at chance, 1 where everything is found, below 0 for
+        worse than guessing."""
+        s, most = self.success, self.ceiling
+        return None if s is None or s.chance >= most else (s.value - s.chance) / (most - s.chance)
+
+
+def name_of(leak: Leak) -> str:
+    """Attack, goal and view of a leak, for messages."""
+    parts = (leak.attack.name, leak.goal, leak.attribute, leak.channel, leak.view, leak.metric)
+    return " ".join(str(part) for part in parts if part)
+
 
 SCHEMA = 1
 
 
 class Projection(Part):
-    """First two principal components of what one recipient saw at one moment of training."""
+    """First two principal components of the vectors that one recipient saw at one moment of training."""
 
     channel: Channel
     step: int
@@ -24,24 +138,24 @@ class Projection(Part):
     points: list[list[int]]
     """Two whole numbers per example, from −1000 to 1000."""
     truth: list[int]
-    """The label of each."""
+    """Label of each example."""
 
 
 class BottomCost(Part):
-    """What the part of the model below the cut asks of the customer, whatever the machine."""
+    """Cost of the customer's part of the model, independent of the machine."""
 
     parameters: int
-    """Those on which the representation depends."""
+    """Number of parameters on which the representation depends."""
     tokens: int
     """Mean length of a training example, to which `flops` and `megabytes` refer."""
     flops: int
-    """Floating-point operations of one pass forward of one example; a product and a sum are two."""
+    """Floating-point operations of the forward pass of one example; a product and a sum count as two."""
     megabytes: float
     """Its parameters and the representations of one batch, in MB (10^6 bytes)."""
 
 
 class Cost(Part):
-    """What the cell cost. Seconds and memory depend on the machine, the rest does not."""
+    """Cost of a cell. Seconds and memory depend on the machine; the other fields do not."""
 
     bytes_up: int
     """Customer to vendor."""
@@ -49,28 +163,28 @@ class Cost(Part):
     """Vendor to customer."""
     trained_parameters: int
     calls: int | None = None
-    """Of the vendor's API, while fine-tuning; none where there is no such API."""
+    """Calls of the vendor's API during fine-tuning; None without an API."""
     client_seconds: float | None = None
-    """What the customer computed besides these calls."""
+    """Seconds that the customer computed in addition to these calls."""
     skipped_batches: int = 0
-    """Batches in which the defense could not do its part, since a class was missing."""
+    """Batches that the defense skipped because a class was missing."""
     train_seconds: float
     attack_seconds: float
     recompute_seconds: float | None = None
-    """Of these, what it took to compute anew the activations of every text that a server was sent; once
-    per cell, for all attacks. None where no attack read them."""
+    """Part of `attack_seconds` that recomputed the activations of all texts sent to a server, once for all attacks.
+    None if no attack reads them."""
     total_seconds: float
     peak_megabytes: float
     epoch_bytes_up: float | None = None
-    """Customer to vendor while fine-tuning, per epoch; what is sent once is spread over all epochs."""
+    """Customer to vendor during fine-tuning, per epoch; messages sent once are spread over all epochs."""
     epoch_bytes_down: float | None = None
-    """Vendor to customer while fine-tuning, per epoch."""
+    """Vendor to customer during fine-tuning, per epoch."""
     bottom: BottomCost | None = None
-    """Of the customer's part of the model; none where the customer sends tokens and holds none."""
+    """Cost of the customer's part of the model; None if the customer sends tokens and has no part of it."""
 
 
 class Provenance(Part):
-    """Where and with what the record was made."""
+    """Software and hardware with which the record was made."""
 
     created: str
     leakboard: str
@@ -80,20 +194,18 @@ class Provenance(Part):
     packages: dict[str, str]
     device: str
     precision: str = ""
-    """Of records from before the cell said it (`train.precision`): the number format. On a GPU that was
-    bfloat16 by autocast, whatever the cell. Empty in later ones."""
+    """Number format, in records from before `train.precision`: on a GPU bfloat16 by autocast. Empty in later records."""
     threads: int
     workers: int = 1
-    """How many cells ran at once on the machine; with more than one, seconds compare with nothing."""
+    """Cells that ran at once on the machine; if more than one, seconds cannot be compared."""
     stacked: int = 1
-    """How many cells shared a pass through the model, at most; with more than one, numbers agree with
-    those of the cell by itself to the rounding of float32 sums."""
+    """Cells that shared one pass through the model; above 1 only in older records."""
     platform: str
     trials: tuple[str, ...] = ()
-    """Keys of the records of all trials by which the settings of training were chosen, on held-out training
-    examples; those of the chosen one first. Empty where nothing was chosen, and in older records."""
+    """Keys of the records of all trials that chose the settings of training on held-out training examples, the
+    chosen trial first. Empty without such a choice, and in older records."""
     secret: str | None = None
-    """Fingerprint of what the customer's secrets were drawn from; None: from the cell's seed alone."""
+    """Fingerprint of the secret behind the customer's secrets; None if they depend only on the seed of the cell."""
 
 
 class Record(Part):
@@ -105,16 +217,16 @@ class Record(Part):
     status: Status
     reason: str = ""
     undefended: bool = False
-    """The protection was off: attacks have to work here."""
+    """True if the protection was off, so that attacks should succeed."""
     utility_metric: str = "accuracy"
     utility: Estimate | None = None
     measures: dict[str, Estimate] = {}
     """Further measures of utility, such as perplexities; lower may be better."""
     predictions: dict[str, list[int]] = {}
-    """Per example of the evaluated split its predicted and its true class; of language modelling the
-    tokens that were predicted and how many there are, secrets left out."""
+    """Predicted and true class of each example of the evaluated split; for language modelling, the number of correctly
+    predicted tokens and of all tokens, without secrets."""
     loss: list[float] = []
-    """Training loss at about 20 moments, each the mean since the one before."""
+    """Training loss at about 20 moments, each the mean since the previous moment."""
     leaks: list[Leak] = []
     projections: list[Projection] = []
     claim: Claim | None = None
@@ -123,7 +235,7 @@ class Record(Part):
     provenance: Provenance
 
     def outcome(self) -> dict[str, Any]:
-        """The record without what varies between two runs of one cell: times, memory, provenance."""
+        """The record without fields that vary between runs of one cell: times, memory, provenance."""
         kept = self.model_dump(mode="json", exclude={"provenance"})
         for leak in kept["leaks"]:
             del leak["seconds"]
@@ -136,7 +248,7 @@ class Record(Part):
         return kept
 
     def merged(self, earlier: Self) -> Self:
-        """This record with the leaks of an earlier one that it did not compute again."""
+        """This record, with the leaks of an earlier record that it did not compute again."""
         mine = {attack_id(leak.attack) for leak in self.leaks}
         rest = [leak for leak in earlier.leaks if attack_id(leak.attack) not in mine]
         return self.model_copy(update={"leaks": [*rest, *self.leaks]})

@@ -1,7 +1,7 @@
-"""What several defenses share: mechanisms of noise, private training, redaction, detectors of secrets.
+"""Code shared by several defenses: noise mechanisms, DP-SGD, redaction, secret detectors.
 
-A session and a defense's parameters come in.
-Out go noisy vectors, models trained with DP-SGD, and texts without what a detector found.
+Input: a session and the parameters of a defense.
+Output: noisy vectors, models trained with DP-SGD, and redacted texts.
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
-"""Secret detectors: from texts to the spans that must not be learned, and texts without them.
+"""Secret detectors, which find spans that must not be learned, and masking of these spans.
 
-They are the policy functions of selective differential privacy (Shi et al. 2022, Just Fine-tune
-Twice): what a detector finds is masked or protected, what it misses is not.
+They are the policy functions of selective differential privacy (Shi et al. 2022, Just Fine-tune Twice): spans that a
+detector finds are masked or protected, missed spans are not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
-from leakboard.bench.defending import levels, patterns, presidio
+from leakboard.bench.defending import patterns, policy_levels, presidio
 from leakboard.bench.tasks import Span, check_spans
 
 MASK = "<MASK>"
@@ -26,7 +26,7 @@ EXACT, PATTERNS, PRESIDIO = "exact", "patterns", "presidio"
 DETECTORS = {
     EXACT: "the secrets that the task marks",
     PATTERNS: "e-mail, phone, URL, IP, card, date, money, numbers and ids, by regular expressions",
-    **{name: level.description for name, level in levels.LEVELS.items()},
+    **{name: level.description for name, level in policy_levels.LEVELS.items()},
     PRESIDIO: "personal data by Presidio: patterns with checksums and words around them, and named entities",
 }
 
@@ -60,7 +60,7 @@ class Detector(BaseModel):
 
     name: DetectorName = EXACT
     """exact, patterns, low-entity, high-entity, low-contextual, high-contextual or presidio."""
-    spacy: str = levels.PIPELINE
+    spacy: str = policy_levels.PIPELINE
     """The installed spaCy pipeline, or the folder of one, that the last five ask."""
     misses: float = Field(0.0, ge=0, le=1)
     """Each found span is dropped with this probability, to study what an imperfect detector costs."""
@@ -88,14 +88,16 @@ class Detector(BaseModel):
                     f"Take another one: {', '.join(name for name in DETECTORS if name != EXACT)}"
                 )
             check_spans(texts, known, "marked secrets")
-            found = [apart(spans) for spans in known]
+            found = [merge_overlaps(spans) for spans in known]
         elif self.name == PATTERNS:
             found = [patterns.find(text) for text in texts]
         elif self.name == PRESIDIO:
-            found = [apart(spans) for spans in presidio.find(texts, self.spacy)]
+            found = [merge_overlaps(spans) for spans in presidio.find(texts, self.spacy)]
         else:
-            level = levels.LEVELS[self.name]
-            found = [apart(spans) for spans in levels.find(texts, level, self.spacy)]
+            level = policy_levels.LEVELS[self.name]
+            found = [
+                merge_overlaps(spans) for spans in policy_levels.find(texts, level, self.spacy)
+            ]
         return self._thinned(found, rng)
 
     def _thinned(self, found: list[tuple[Span, ...]], rng: np.random.Generator | None) -> Detected:
@@ -111,7 +113,7 @@ class Detector(BaseModel):
         return Detected(kept, dropped)
 
 
-def apart(spans: Iterable[Span]) -> tuple[Span, ...]:
+def merge_overlaps(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The spans in order; those that overlap become one, of the kind of the first."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end)):
@@ -123,7 +125,7 @@ def apart(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(merged)
 
 
-def runs(text: str, spans: Sequence[Span]) -> list[tuple[int, int]]:
+def mask_runs(text: str, spans: Sequence[Span]) -> list[tuple[int, int]]:
     """Start and end of each mask: spans with nothing but white space between them share one.
 
     Args:
@@ -138,10 +140,10 @@ def runs(text: str, spans: Sequence[Span]) -> list[tuple[int, int]]:
     return found
 
 
-def masked(text: str, spans: Sequence[Span], mask: str = MASK) -> str:
+def mask_text(text: str, spans: Sequence[Span], mask: str = MASK) -> str:
     """The text with one `mask` for each run of consecutive spans (see `runs`)."""
     parts, at = [], 0
-    for start, end in runs(text, spans):
+    for start, end in mask_runs(text, spans):
         parts += [text[at:start], mask]
         at = end
     return "".join([*parts, text[at:]])

@@ -84,7 +84,7 @@ def distances(words: Tensor, among: Tensor, embeddings: Tensor) -> Tensor:
     return far.masked_fill(words[:, None] == among, 0.0)
 
 
-def drawn_words(
+def draw_words(
     ids: Tensor, weights: Callable[[Tensor], tuple[Tensor, Tensor]], rng: np.random.Generator
 ) -> Tensor:
     """[T] for each word one that is drawn for it, independently of all others.

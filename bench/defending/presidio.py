@@ -1,4 +1,4 @@
-"""Personal data as Presidio finds it: patterns with checksums and words around them, and entities of a spaCy pipeline."""
+"""Secret detector based on Presidio: patterns with checksums and context words, and named entities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from leakboard.bench.contracts import MissingExtra
-from leakboard.bench.defending import levels
+from leakboard.bench.defending import policy_levels
 from leakboard.bench.tasks import Span
 
 LANGUAGE = "en"
@@ -24,7 +24,9 @@ def find(texts: Sequence[str], pipeline: str) -> Iterator[list[Span]]:
         import presidio_analyzer  # noqa: F401
     except ImportError as error:
         raise MissingExtra("Presidio", "presidio") from error
-    for found in _engine(levels.entities_of(pipeline)).analyze_iterator(texts, language=LANGUAGE):
+    for found in _engine(policy_levels.entities_of(pipeline)).analyze_iterator(
+        texts, language=LANGUAGE
+    ):
         yield [Span(one.start, one.end, one.entity_type.lower()) for one in found]
 
 

@@ -1,4 +1,4 @@
-"""What defenses that train with DP-SGD share: the budget, the loop and the claim."""
+"""Code shared by defenses that train with DP-SGD: budget, training loop and claim."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from torch import Tensor
 
 from leakboard.bench.backbones import Tokens, by_length
 from leakboard.bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
-from leakboard.bench.defending import private
+from leakboard.bench.defending import dp_sgd
 from leakboard.bench.defending.mechanisms import Epsilon
-from leakboard.bench.exchange import Session, Trainee, released
+from leakboard.bench.exchange import Session, Trainee, model_release
 from leakboard.bench.methods import Defense
 
 AT_ONCE = 256
 """Examples whose gradients are held at once; a batch may be all of the training set."""
-HELD = 2**31
+FORWARD_BYTES = 2**31
 """Bytes that passes forward keep at once for the passes back, about: of a large model fewer examples pass."""
-KEPT = 100
+BYTES_PER_STATE = 100
 """Bytes of these for each number of a hidden state, in each block: what stands between it and the next, too."""
-ALIKE = 8
+CPU_PASS_SIZE = 8
 """Examples, the nearest in length, that pass at once on a CPU. A batch of DP-SGD is drawn whatever the
 lengths, and on SST-2 two thirds of it are padding, which costs a CPU more than to start another pass."""
 
-OF_LORA = ((3.0, 2, 8), (10.0, 2, 8), (3.0, 4, 8), (10.0, 4, 1), (3.0, 4, 1), (10.0, 1, 8))
-OF_ALL_WEIGHTS = ((1.0, 2, 4), (3.0, 2, 4), (1.0, 4, 4), (3.0, 4, 4), (1.0, 4, 1), (3.0, 4, 1))
+LORA_TRIALS = ((3.0, 2, 8), (10.0, 2, 8), (3.0, 4, 8), (10.0, 4, 1), (3.0, 4, 1), (10.0, 1, 8))
+FULL_TRIALS = ((1.0, 2, 4), (3.0, 2, 4), (1.0, 4, 4), (3.0, 4, 4), (1.0, 4, 1), (3.0, 4, 1))
 """What is tried in place of a suite's settings: times its rate, times its epochs, and into how many batches the
 examples are divided. The more weights there are, the more noise meets their gradients, and the less rate they bear."""
 
@@ -76,7 +76,7 @@ class Private(Defense):
                 "epochs": long * epochs,
                 "batch_size": max(settings.batch_size, n // part),
             }
-            for up, long, part in (OF_ALL_WEIGHTS if full else OF_LORA)
+            for up, long, part in (FULL_TRIALS if full else LORA_TRIALS)
         ]
         return [*(whole if classes else ()), *batches]
 
@@ -110,17 +110,17 @@ class Private(Defense):
         size, epochs = settings.batch_size, settings.epochs
         rate, steps = min(1.0, size / n), math.ceil(n / size) * epochs
         delta = self.delta or 0.1 / n
-        private.check(self.epsilon or 1.0, delta, n)
+        dp_sgd.check_claim(self.epsilon or 1.0, delta, n)
         epsilon, sigma = self.epsilon, self.sigma
         if epsilon is None:
             assert sigma is not None
-            epsilon = private.spent(sigma, rate, steps, delta)
+            epsilon = dp_sgd.epsilon_spent(sigma, rate, steps, delta)
         told = {"epsilon": epsilon, "delta": delta}
         profile: tuple[tuple[float, float], ...] = ()
         if whole:
-            sigma = sigma or private.noise_for(epsilon, delta, rate, steps)
+            sigma = sigma or dp_sgd.noise_for(epsilon, delta, rate, steps)
             told |= {"sigma": sigma, "rate": rate, "steps": steps, "clip": self.clip}
-            profile = private.profile(epsilon, delta, sigma, rate, steps)
+            profile = dp_sgd.profile(epsilon, delta, sigma, rate, steps)
         return Claim(
             guarantee="(ε, δ)-differential privacy of single training examples, by Opacus's PRV accountant",
             parameters=told,
@@ -143,14 +143,14 @@ def sgd(
     n, size = len(rows), min(session.settings.batch_size, len(rows))
     steps = math.ceil(n / size)
     drawn = [
-        [rows[batch] for batch in private.poisson_batches(n, size / n, steps, session.noise)]
+        [rows[batch] for batch in dp_sgd.poisson_batches(n, size / n, steps, session.noise)]
         for _ in range(session.settings.epochs)
     ]
     network.train()
     hooked = session.settings.tune != "full"
-    each = released.losses_of(session, network, tokens, session.labels)
-    pieces = _at_once(session, tokens) if hooked else 1
-    with private.PrivateGradients(network, clip, sigma, size, session.noise, hooked) as gradients:
+    each = model_release.losses_of(session, network, tokens, session.labels)
+    pieces = _pass_size(session, tokens) if hooked else 1
+    with dp_sgd.PrivateGradients(network, clip, sigma, size, session.noise, hooked) as gradients:
 
         def step(batch: Tensor) -> float:
             total = 0.0
@@ -163,17 +163,17 @@ def sgd(
             gradients.release()
             return total / max(1, len(batch))
 
-        released.fit(session, network, step, tokens.lengths, drawn, release)
+        model_release.fit(session, network, step, tokens.lengths, drawn, release)
 
 
-def _at_once(session: Session, tokens: Tokens) -> int:
+def _pass_size(session: Session, tokens: Tokens) -> int:
     """How many examples pass through the model at once."""
     if session.settings.tune == "head":
         return AT_ONCE
     backbone, longest = session.backbone, int(tokens.lengths.max())
-    each = KEPT * backbone.blocks * backbone.width * longest
-    most = ALIKE if backbone.device == "cpu" else AT_ONCE
-    return min(most, max(1, HELD // each))
+    each = BYTES_PER_STATE * backbone.blocks * backbone.width * longest
+    most = CPU_PASS_SIZE if backbone.device == "cpu" else AT_ONCE
+    return min(most, max(1, FORWARD_BYTES // each))
 
 
 def passes(batch: Tensor, lengths: Tensor, size: int) -> list[Tensor]:

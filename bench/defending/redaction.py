@@ -1,4 +1,4 @@
-"""What defenses that redact share: which detector, what becomes of canaries, and the redacted texts."""
+"""Code shared by defenses that redact texts: detector settings, canaries, and redacted texts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pydantic import Field
 
 from leakboard.bench.backbones import Backbone, Tokens
 from leakboard.bench.contracts import Channel, Goal, Objective
-from leakboard.bench.defending.detectors import EXACT, MASK, Detector, DetectorName, masked
-from leakboard.bench.defending.levels import PIPELINE
+from leakboard.bench.defending.detectors import EXACT, MASK, Detector, DetectorName, mask_text
+from leakboard.bench.defending.policy_levels import PIPELINE
 from leakboard.bench.exchange import Session
 from leakboard.bench.methods import Defense
 from leakboard.bench.tasks import Span, Split
@@ -127,7 +127,7 @@ def first_of_each(split: Split) -> np.ndarray:
 def _without(texts: Sequence[str], spans: Spans, backbone: Backbone) -> tuple[str, ...]:
     # A tokeniser with a mask of its own spells ours in pieces.
     mask = backbone.tokenizer.mask_token or MASK
-    return tuple(masked(text, own, mask) for text, own in zip(texts, spans, strict=True))
+    return tuple(mask_text(text, own, mask) for text, own in zip(texts, spans, strict=True))
 
 
 def _overlap(one: Span, other: Span) -> bool:

@@ -1,4 +1,4 @@
-"""Split fine-tuning behind a bottom that is not trained: what the vendor receives once, trains on, and answers."""
+"""Split fine-tuning with a frozen bottom: each example is sent once, and the vendor trains on it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Sends = Callable[[Tokens], Ragged]
 """What the customer makes of texts: vectors [T, d] at the cut."""
 
 
-def fit_once_sent(session: Session, network: Network, output: OutputLayer, sends: Sends) -> None:
+def fit_on_sent(session: Session, network: Network, output: OutputLayer, sends: Sends) -> None:
     """Each training example is sent once; the vendor trains on what it keeps of them, all epochs long.
 
     Args:
         output: by which a language model is trained; a classifier's is the head of the network.
     """
-    received, top = sent_once(session, network, sends), _top(session, network)
+    received, top = send_once(session, network, sends), _top(session, network)
 
     def step(rows: Tensor, epoch: int) -> float:
         with session.autocast():
@@ -36,7 +36,7 @@ def fit_once_sent(session: Session, network: Network, output: OutputLayer, sends
     session.fit(step, {"params": [*network.trained(), *private]})
 
 
-def sent_once(session: Session, network: Network, sends: Sends) -> Ragged:
+def send_once(session: Session, network: Network, sends: Sends) -> Ragged:
     """What the vendor receives of all training examples and keeps."""
     train, parts = session.train, []
     # Behind a block, batches of similar length bound padding and memory.

@@ -1,7 +1,7 @@
-"""The trust boundary: a session of fine-tuning, and the wire that counts and records what crosses it.
+"""The trust boundary: the session in which a defense fine-tunes, and the wire that counts and records its messages.
 
-A backbone, the customer's examples and settings come in, and a defense that trains with them.
-Out goes a `Transcript`, in memory or as a folder: what was not sent here was not seen.
+Input: a backbone, the customer's examples, settings, and a defense that trains with them. Output: a `Transcript`, in
+memory or as a folder; nothing else crosses the boundary.
 """
 
 import lazy_loader

@@ -1,5 +1,5 @@
 from . import api as api
-from . import released as released
+from . import model_release as model_release
 from .api import CHANNELS as CHANNELS
 from .api import Api as Api
 from .calls import Batch as Batch
@@ -10,13 +10,13 @@ from .manifest import MANIFEST as MANIFEST
 from .manifest import Manifest as Manifest
 from .manifest import Missing as Missing
 from .manifest import PublicModel as PublicModel
+from .model_release import Released as Released
+from .model_release import Trainee as Trainee
+from .model_release import confidences as confidences
+from .model_release import losses as losses
+from .model_release import restore as restore
+from .model_release import vector_of as vector_of
 from .predictor import Predictor as Predictor
-from .released import Released as Released
-from .released import Trainee as Trainee
-from .released import confidences as confidences
-from .released import losses as losses
-from .released import restored as restored
-from .released import vector_of as vector_of
 from .server import Call as Call
 from .server import Server as Server
 from .session import Session as Session
@@ -24,7 +24,7 @@ from .training import Diverged as Diverged
 from .training import Loop as Loop
 from .transcripts import read_transcript as read_transcript
 from .transcripts import write_transcript as write_transcript
-from .tuned import Tuned as Tuned
+from .tuned_model import Tuned as Tuned
 from .wire import MEMORY as MEMORY
 from .wire import PLAIN as PLAIN
 from .wire import Payload as Payload

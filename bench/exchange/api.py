@@ -1,6 +1,6 @@
-"""Fine-tuning over an API: the vendor answers single calls, the customer holds what is trained.
+"""Fine-tuning over an API: the vendor answers single calls, and the customer holds all trained parameters.
 
-The customer keeps the adapters θ, the head, the labels and the optimiser. P³EFT, section 3.1.
+The customer has the adapters θ, the head, the labels and the optimiser (P³EFT, section 3.1).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from leakboard.bench.exchange.language import NextTokens, OutputLayer
 from leakboard.bench.exchange.predictor import Predictor
 from leakboard.bench.exchange.server import Adapter, Call, Server
 from leakboard.bench.exchange.session import Session
-from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.tuned_model import Tuned
 
 CHANNELS = frozenset(
     {
@@ -33,23 +33,28 @@ CHANNELS = frozenset(
         Channel.ADAPTER_GRADIENTS,
     }
 )
-"""What crosses the wire when one fine-tunes over the API."""
+"""Channels of fine-tuning over the API."""
 AT_VENDOR = frozenset({Channel.LOGITS, Channel.LOGIT_GRADIENTS})
 AT_CUSTOMER = frozenset({Channel.ACTIVATIONS, Channel.GRADIENTS})
-"""What is said about the output layer of a language model, by who holds it."""
+"""Channels about the output layer of a language model, by who holds the layer."""
 
 
-def spoken(at: Head, channels: frozenset[Channel] = CHANNELS) -> frozenset[Channel]:
-    """Channels on which a language model is tuned whose output layer is there, and what is below it as they say."""
+def language_channels(at: Head, channels: frozenset[Channel] = CHANNELS) -> frozenset[Channel]:
+    """Channels of tuning a language model, given who holds its output layer.
+
+    Args:
+        channels: those about the rest of the model.
+    """
     return channels - AT_VENDOR - AT_CUSTOMER | (AT_VENDOR if at == "vendor" else AT_CUSTOMER)
 
 
 class Api:
     """The customer's side of the API; every call crosses the wire.
 
-    A call's recipient is the server that is asked: what one name saw, one adversary saw.
+    The recipient of a call is the server that answers it; each name of a server is one adversary.
 
     Args:
+        adapted: with LoRA; without, only the head is trained.
         keep: see `Server`.
     """
 
@@ -64,9 +69,9 @@ class Api:
         self._asked: deque[tuple[Call, Call]] = deque(maxlen=keep)
 
     def adapter(self, number: int = 0) -> dict[str, nn.Parameter]:
-        """A fresh adapter; the same one at every call and for every defense.
+        """A new adapter with the same initial values for every defense.
 
-        All have B = 0 and so no effect yet; another number has another draw of A.
+        B is 0, so it has no effect yet; each number has its own draw of A.
         """
         heads = {id(parameter) for parameter in self.head.parameters()}
         found = {
@@ -84,14 +89,14 @@ class Api:
         return found
 
     def dropout(self) -> Tensor:
-        """What a pass with dropout is to draw from; give it to all calls of one step."""
+        """State of the generator for a pass with dropout; give it to all calls of one step."""
         return random_state(self._session.device)
 
     def forward(self, call: Call) -> Tensor:
-        """The activations of the call's rows, as a leaf of the customer's graph.
+        """Activations of the rows of a call, as a leaf of the customer's graph.
 
         Returns:
-            [B, d]; of language modelling [T, d], one for each of their tokens.
+            [B, d]; for language modelling [T, d], one vector per token.
         """
         h = self.passed(call)
         back = replace(call.where, sender="vendor")
@@ -100,7 +105,7 @@ class Api:
         )
 
     def passed(self, call: Call) -> Tensor:
-        """The same activations where the vendor goes on with them itself."""
+        """The same activations, not sent to the customer, because the vendor continues with them."""
         asked = self._sent(call)
         if torch.is_grad_enabled():
             self._asked.append((call, asked))
@@ -110,20 +115,18 @@ class Api:
         return h
 
     def _crossed(self, channel: Channel, values: Tensor, call: Call, where: Envelope) -> Tensor:
-        """What arrives of vectors about a call."""
+        """Sends vectors about a call and returns what arrives."""
         wire = self._session.wire
         if self.network.per_token:
             return wire.send(channel, call.tokens.ids.with_values(values), call.rows, where).values
         return wire.send(channel, values, call.rows, where)
 
     def _sent(self, call: Call) -> Call:
-        """The call as the server gets it."""
+        """Sends a call and returns it as the server receives it."""
         wire, where, tokens = self._session.wire, call.where, call.tokens
         if self._about is not tokens:
             self._about, self._told = tokens, {}
-        if (
-            where.recipient in self._told
-        ):  # the same ids once more: they count, but tell nothing new
+        if where.recipient in self._told:  # repeated ids count, but reveal nothing new
             wire.repeat(tokens.ids)
         else:
             ids = wire.send(Channel.TOKENS, tokens.ids, call.rows, where)
@@ -141,22 +144,23 @@ class Api:
         recipients: Sequence[str] | None = None,
         once: bool = False,
     ) -> dict[str, Tensor]:
-        """Σ wⱼ g_θ(ĝⱼ): a call for each of m `gradients`, shaped like the activations, the answers weighted.
+        """Σ wⱼ g_θ(ĝⱼ): one backward call for each of m gradients, with the weighted sum of the answers.
 
-        Those of adapter i are the parts i·m to i·m + m − 1.
+        The gradients of adapter i are the parts i·m to i·m + m − 1.
 
         Args:
-            recipients: the server of each; by default that of the pass forward.
-            once: compute the answer to Σ wⱼ ĝⱼ alone, which is the same since g_θ is linear in ĝ.
-                All calls are counted and recorded as they would have been made.
+            gradients: each of the shape of the activations.
+            recipients: the server of each call; by default that of the forward pass.
+            once: compute only the answer to Σ wⱼ ĝⱼ, which is equal because g_θ is linear in ĝ. All calls
+                are counted and recorded all the same.
 
         Raises:
-            LeakboardError: several gradients in less than float32, in which the answers do not add up.
+            LeakboardError: several gradients in a precision below float32, in which the answers do not add up.
         """
         if len(gradients) > 1 and not call.exact and self._session.settings.precision != "float32":
             raise LeakboardError(
-                "a gradient split into several vectors needs calls in float32, in which their answers "
-                "add up: ask with `Call(..., exact=True)`, or train with `precision: float32`"
+                "a gradient that is split into several vectors needs calls in float32, in which the answers "
+                "add up: use `Call(..., exact=True)`, or train with `precision: float32`"
             )
         session, wire, where = self._session, self._session.wire, call.where
         arrived = []
@@ -180,7 +184,7 @@ class Api:
         return total
 
     def answered(self, call: Call, gradient: Tensor) -> dict[str, Tensor]:
-        """g_θ of a `gradient` [T, d] at the activations that the vendor has already."""
+        """g_θ of a `gradient` [T, d] at activations that the vendor already has."""
         ids, adapter = call.tokens.ids, call.adapter.values()
         self._session.wire.repeat(ids, *adapter)
         return self._returned(call, self._answered(call, gradient))
@@ -191,7 +195,7 @@ class Api:
 
     def _answered(self, call: Call, gradient: Any) -> Adapter:
         started = time.perf_counter()
-        # A pass that is long past is asked for with what the customer has.
+        # The server no longer remembers an old pass, so it repeats the pass from the customer's call.
         there = next((there for here, there in self._asked if here is call), call)
         found = self._server.backward(there, gradient)
         self._session.served(time.perf_counter() - started)
@@ -199,22 +203,22 @@ class Api:
 
 
 Objective = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""The customer's loss: (activations [B, d], scores [B, C], labels [B]) → a scalar."""
+"""The customer's loss: function (activations [B, d], scores [B, C], labels [B]) → scalar."""
 
 
 def cross_entropy_loss(h: Tensor, scores: Tensor, labels: Tensor) -> Tensor:
-    """The loss of the task alone."""
+    """The loss of the task, without a regulariser."""
     return cross_entropy(scores, labels)
 
 
 def fine_tune(
     session: Session, objective: Objective = cross_entropy_loss, labels: Tensor | None = None
 ) -> Tuned:
-    """Trains one adapter and the head over the API, every gradient in the clear.
+    """Trains one adapter and the head over the API and sends every gradient in the clear.
 
     Args:
-        objective: what the customer minimises.
-        labels: [n] to train on instead of the session's.
+        objective: the loss that the customer minimises.
+        labels: [n] labels to train on; by default those of the session.
     """
     api = Api(session)
     adapter, head = api.adapter(), api.head
@@ -241,7 +245,7 @@ def fine_tune(
 
 
 def fine_tune_language(session: Session, at: Head) -> Tuned:
-    """Trains one adapter of a language model over the API, every gradient in the clear.
+    """Trains one adapter of a language model over the API and sends every gradient in the clear.
 
     Args:
         at: who holds the output layer.

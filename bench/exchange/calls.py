@@ -1,4 +1,4 @@
-"""The backward calls of training, put together from the messages: what belongs to one batch."""
+"""Groups the messages of a transcript into the batches of training."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from leakboard.bench.contracts import Channel, Ints, Message, Transcript
 
 @dataclass(frozen=True)
 class Batch:
-    """What one recipient was sent of one batch and one adapter.
+    """Messages to one recipient about one batch and one adapter.
 
     Attributes:
-        rows: [B] of `train`.
-        parts: [m] of the gradients.
+        rows: [B] rows of the split `train`.
+        parts: [m] parts of the gradients.
         vectors: [m, B, d] all gradients that this recipient received.
-        activations: [B, d], or None where none were recorded.
-        tokens: the ids of the batch, which come with each call.
+        activations: [B, d]; None if not recorded.
+        tokens: ids of the batch, which come with each call.
         adapter: [P] θ, which comes with each call.
     """
 
@@ -33,9 +33,9 @@ class Batch:
 
 
 def batches(seen: Transcript, moment: int) -> dict[tuple[str, int], list[Batch]]:
-    """Recipient and adapter → its batches at a moment of training, in the order of the steps.
+    """Batches at a moment of training by (recipient, adapter), in the order of the steps.
 
-    Where a batch's gradient goes up as m vectors, those of adapter i are the parts i·m to i·m + m − 1.
+    If a gradient is sent as m vectors, those of adapter i are the parts i·m to i·m + m − 1.
     """
     here = [m for m in seen.messages if (m.split, m.moment) == ("train", moment)]
     by: dict[tuple[Channel, int, int], Message] = {}

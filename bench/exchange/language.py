@@ -1,8 +1,8 @@
-"""A language model over the wire: the label of each token is the one after it.
+"""Fine-tuning of a language model over the wire: the label of each token is the next token.
 
-The output layer stands at one of the parties and is the public one, or the customer's own, which starts as that.
-At the vendor's, scores of the whole vocabulary come down and their gradients go up; at the customer's, vectors
-come down and theirs go up.
+One party holds the output layer, which is the public one or a copy that the customer tunes. If the vendor holds it,
+scores of the whole vocabulary go to the customer and their gradients return; if the customer holds it, hidden vectors
+and their gradients are exchanged.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from leakboard.bench.backbones import (
     NO_LABEL,
     Ragged,
     Tokens,
-    adapted,
+    add_adapter,
     by_length,
+    chunked_readings,
     label_loss,
     next_tokens,
     pieces,
-    read_by,
     readings,
 )
 from leakboard.bench.contracts import Channel, Envelope, Head
 from leakboard.bench.exchange.session import Session
-from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.tuned_model import Tuned
 
 BATCH = 32
-"""Texts that are predicted together."""
+"""Texts that are predicted in one batch."""
 Read = Callable[[Tokens, Tensor, str], tuple[Tensor, Tensor]]
-"""Some texts, their rows, their split → `readings` of the token after each of theirs, [T] each."""
+"""Function (texts, rows, split) → `readings` of the next token of each token, [T] each."""
 
 
 @dataclass(frozen=True)
 class OutputLayer:
-    """The exchange about what stands below the output layer, from the vendor's vectors on.
+    """The exchange of messages about the output layer.
 
     Attributes:
-        layer: the public output layer, or what the customer makes of it.
-        at: who holds it.
+        layer: the public output layer, or the copy that the customer tunes.
+        at: the party that holds it.
     """
 
     session: Session
@@ -51,20 +51,20 @@ class OutputLayer:
 
     @classmethod
     def held(cls, session: Session, layer: nn.Linear, at: Head) -> OutputLayer:
-        """One that begins as the public `layer`; a private one has an adapter (LoRA), which nobody else has."""
-        return cls(session, adapted(layer, session.settings) if at == "private" else layer, at)
+        """Starts with the public `layer`; a private one gets a LoRA adapter that only the customer has."""
+        return cls(session, add_adapter(layer, session.settings) if at == "private" else layer, at)
 
     @property
     def trained(self) -> list[nn.Parameter]:
         return [p for p in self.layer.parameters() if p.requires_grad]
 
     def learnt(self, h: Tensor, rows: Tensor, epoch: int) -> tuple[Tensor, float]:
-        """∂loss/∂h [T, d] as the vendor has it, and the customer's loss; all that is needed for it is sent.
+        """Exchanges the messages of one backward pass; returns the vendor's ∂loss/∂h [T, d] and the loss.
 
-        What is `trained` of the layer gets its gradients.
+        Trained parameters of the layer receive their gradients.
 
         Args:
-            h: [T, d] of all tokens of the training examples `rows`, at the vendor's.
+            h: [T, d] the vendor's vectors of all tokens of the training examples `rows`.
         """
         session, up = self.session, Envelope(epoch)
         lengths, labels = session.train.lengths[rows], session.truth(rows)
@@ -89,10 +89,12 @@ class OutputLayer:
         return below.grad, total
 
     def read(self, h: Tensor, tokens: Tokens, rows: Tensor, split: str) -> tuple[Tensor, Tensor]:
-        """What the customer makes of the vendor's vectors [T, d] of some texts; see `Read`."""
+        """`Read` of some texts, from the vendor's vectors [T, d]."""
         labels = next_tokens(tokens).to(h.device)
         if self.at != "vendor":
-            return read_by(self.layer, self._came_down(h, tokens.lengths, rows, split), labels)
+            return chunked_readings(
+                self.layer, self._came_down(h, tokens.lengths, rows, split), labels
+            )
         found = []
         for examples, at in pieces(tokens.lengths, len(self.session.backbone.embeddings)):
             own = tokens.lengths[examples]
@@ -115,7 +117,7 @@ class OutputLayer:
 
 
 class NextTokens(Tuned):
-    """A language model that is tuned and asked over the wire, in evaluation mode."""
+    """A language model that is tuned and used over the wire, in evaluation mode."""
 
     def __init__(self, read: Read, *networks: nn.Module) -> None:
         self.read = read
@@ -123,7 +125,7 @@ class NextTokens(Tuned):
             network.eval()
 
     def predict(self, tokens: Tokens, split: str) -> Tensor:
-        raise TypeError("a language model is judged by its tokens")
+        raise TypeError("a language model predicts tokens, not classes")
 
     @torch.inference_mode()
     def next_words(self, tokens: Tokens, rows: Tensor, split: str) -> Tensor:
@@ -138,7 +140,7 @@ class NextTokens(Tuned):
             lost, best = self.read(own, rows, split)
             hits = best.cpu() == next_tokens(own)
             both = torch.stack([lost.float().cpu(), hits.float()], 1)
-            # What is said behind a token is about the next one, and of the first nothing is said.
+            # The prediction at a token is about the next one; the first token is not predicted.
             parts.append(Ragged(both.roll(1, 0), own.lengths))
         whole = Ragged.joined(parts).take(torch.cat(batches).argsort())
         return whole.with_values(whole.values[:, 0]), whole.with_values(whole.values[:, 1] > 0)

@@ -1,4 +1,4 @@
-"""A tuned model as its customer uses it."""
+"""Classifiers as their customer uses them, in batches."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from leakboard.bench.backbones import Tokens, by_length
-from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.tuned_model import Tuned
 
 
 class Predictor(Tuned):
-    """A predictor that runs in batches of similar length, in evaluation mode.
+    """A classifier that runs in batches of similar length, in evaluation mode.
 
     Args:
-        score: class scores [B, C] of some examples: (tokens, rows, split) → scores.
+        score: function (tokens, rows, split) → class scores [B, C].
         networks: set to evaluation mode.
     """
 

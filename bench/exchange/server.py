@@ -16,7 +16,7 @@ from leakboard.bench.contracts import Envelope
 from leakboard.bench.exchange.wire import PLAIN
 
 Adapter = Mapping[str, Tensor]
-"""The trainable parameters θ of one adapter, by their names in the model."""
+"""The trainable parameters θ of one adapter, by name in the model."""
 
 
 class Features(nn.Module):
@@ -34,15 +34,14 @@ class Features(nn.Module):
 
 @dataclass(frozen=True)
 class Call:
-    """What a customer asks of a server: the pass forward, and those backward through it.
+    """A request of a customer to a server: a forward pass, and backward passes through it.
 
     Attributes:
-        rows: [B] the examples of `tokens`.
-        where: its `part` says which adapter it is.
-        dropout: state of the random generator from which dropout draws, a part of x; None for a
-            pass without dropout.
-        exact: in float32 whatever the precision, forward and backward. Where several vectors stand for
-            one gradient, noise cancels in the sum of their answers; that of bfloat16 does not.
+        rows: [B] rows of the examples `tokens`.
+        where: its `part` is the number of the adapter.
+        dropout: state of the random generator for dropout; None for a pass without dropout.
+        exact: in float32 whatever the precision. If several vectors add up to one gradient, their noise
+            cancels in the sum of the answers, but bfloat16 rounding does not.
     """
 
     tokens: Tokens
@@ -54,7 +53,7 @@ class Call:
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """Tells whether parameters of the adapter have changed in place since."""
+        """Versions of the adapter's parameters, which change when a parameter is modified in place."""
         return tuple(value._version for value in self.adapter.values())
 
 
@@ -62,9 +61,9 @@ class Server:
     """The vendor's model as two stateless, deterministic calls.
 
     Args:
-        network: its LoRA parameters only say where an adapter goes; their values are not used.
-        keep: how many forward passes to remember. A backward call for one of these saves the pass;
-            the answer is the same without.
+        network: its LoRA layers are the places for adapters; their values are not used.
+        keep: forward passes to remember, which saves repeating them for a backward call. The answers are the
+            same without.
     """
 
     def __init__(self, network: Network, autocast: torch.autocast, keep: int = 1) -> None:

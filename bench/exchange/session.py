@@ -1,4 +1,4 @@
-"""What a defense is given to fine-tune with."""
+"""The session: everything that a defense needs to fine-tune."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from leakboard.bench.backbones import (
     LanguageModel,
     Neighbours,
     Network,
-    Seat,
     Tokens,
-    computing,
+    autocast,
     next_tokens,
 )
 from leakboard.bench.contracts import Channel, Claim, Envelope, Progress, Seeds, TrainSettings
@@ -35,14 +34,13 @@ class Session:
     Attributes:
         train: tokenised training examples; `labels` [n] belongs to them. Both are the customer's.
         loss: the loss curve, filled by `fit`.
-        calls: of the API that training made; `server_seconds` is what the vendor took for them, and
-            `fit_seconds` what all of `fit` took.
-        skipped_batches: in which a defense could not do its part, since a class was missing.
-        texts: of the training examples, with what was planted in them.
-        canaries: where a planted secret stands: row of `train` → its characters.
-        claim: the formal guarantee, where it depends on the data and the settings.
-        seat: where the vendor's passes are made together with those of other sessions.
-        public: texts that both parties have; None where the task has none.
+        calls: API calls during training; `server_seconds` is the vendor's time for them, `fit_seconds` the
+            total time of `fit`.
+        skipped_batches: batches that a defense skipped because a class was missing.
+        texts: the training texts, canaries included.
+        canaries: characters of each planted secret, by row of `train`.
+        claim: the formal guarantee, if it depends on the data and the settings.
+        public: texts that both parties have; None if the task has none.
     """
 
     train: Tokens
@@ -63,7 +61,6 @@ class Session:
     texts: Split | None = None
     canaries: Mapping[int, Span] = field(default_factory=dict)
     claim: Claim | None = None
-    seat: Seat | None = None
     public: Tokens | None = None
     _fitting: bool = False
 
@@ -77,7 +74,7 @@ class Session:
 
     @cached_property
     def noise(self) -> np.random.Generator:
-        """The stream from which a mechanism draws, and nothing else does."""
+        """Random stream of the mechanism; nothing else draws from it."""
         return np.random.default_rng(self.seeds.mechanism)
 
     @property
@@ -86,29 +83,27 @@ class Session:
         return self.backbone.neighbours
 
     def partly(self, backbone: Backbone, blocks: Sequence[int]) -> Network:
-        """A fresh trainable copy of a backbone with LoRA in some blocks; initial values as in `network`."""
+        """A new trainable copy of a backbone with LoRA in some blocks; initial values as in `network`."""
         torch.manual_seed(self.seeds.initialisation)
         return Network(backbone, 0, self.classes, self.settings, blocks).train()
 
     def network(self, adapted: bool = True, cut: int = 0, bottom: bool = False) -> Network:
-        """A fresh trainable copy of the backbone; the same initial values for every defense.
+        """A new trainable copy of the backbone, with the same initial values for every defense.
 
         Args:
-            adapted: with LoRA in the blocks of the top; without, only the head trains.
-            cut: the session's cut where the customer holds a bottom; 0 where the vendor gets
+            adapted: with LoRA in the blocks of the top; without, only the head is trained.
+            cut: the session's cut if the customer holds a bottom; 0 if the vendor receives
                 tokens and holds the whole model.
             bottom: with LoRA in the blocks below the cut, too.
         """
         torch.manual_seed(self.seeds.initialisation)
         blocks = slice(0 if bottom else cut, None if adapted else 0)
-        network = Network(self.backbone, cut, self.classes, self.settings, blocks)
-        network.seat = self.seat
-        return network.train()
+        return Network(self.backbone, cut, self.classes, self.settings, blocks).train()
 
     def trainee(self) -> Network | LanguageModel:
-        """What an owner trains and releases: a classifier, or on texts without labels a language model.
+        """The model that an owner trains and releases: a classifier, or a language model without labels.
 
-        The same initial values for every defense.
+        It has the same initial values for every defense.
         """
         if self.classes:
             return self.network()
@@ -116,8 +111,8 @@ class Session:
         return LanguageModel(self.backbone, self.settings).train()
 
     def autocast(self) -> torch.autocast:
-        """In it a model computes in the precision of the settings; a pass back does as its forward did."""
-        return computing(self.settings.precision, self.device)
+        """Context in which a model computes in the precision of the settings; backward passes follow suit."""
+        return autocast(self.settings.precision, self.device)
 
     def fit(
         self,
@@ -129,7 +124,8 @@ class Session:
         """Runs the fine-tuning loop; `step(rows, epoch)` does a backward pass and returns the loss.
 
         Args:
-            lengths: of what it trains on, where that is not `train`.
+            groups: AdamW parameter groups.
+            lengths: lengths of the training examples, if these are not `train`.
             drawn: see `Loop.fit`.
         """
         self.trained_parameters = sum(
@@ -150,18 +146,18 @@ class Session:
         self.fit_seconds += time.perf_counter() - started
 
     def truth(self, rows: Tensor) -> Tensor:
-        """[B] the labels of training examples; of language modelling [T] the `next_tokens` of theirs."""
+        """[B] labels of training examples; for language modelling [T] their `next_tokens`."""
         found = self.labels[rows] if self.classes else next_tokens(self.train.take(rows))
         return found.to(self.device)
 
     def has_classes(self, labels: Tensor, least: int) -> bool:
-        """Whether so many classes occur in a batch; what needs them is skipped where not, and counted."""
+        """True if at least so many classes occur in a batch; otherwise counts it as skipped."""
         enough = int((labels.bincount() > 0).sum()) >= least
         self.skipped_batches += not enough
         return enough
 
     def served(self, seconds: float) -> None:
-        """Counts a call of the API and what the vendor took for it, while fine-tuning."""
+        """Counts an API call and the vendor's time for it, while fine-tuning."""
         if self._fitting:
             self.calls += 1
             self.server_seconds += seconds

@@ -1,4 +1,4 @@
-"""The one fine-tuning loop, and the batches it runs over."""
+"""The fine-tuning loop that all defenses share, and its batches."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from leakboard.bench.backbones import length_bucketed
 from leakboard.bench.contracts import Progress, TrainSettings, quietly
 
 MOMENTS = 20
-"""How many points of the loss curve a record keeps, and how many windows of training are recorded in
-full."""
+"""Points of the loss curve in a record, and windows of training that are recorded in full."""
 
 
 WINDOW_ROWS = 256
-"""Examples in such a window, where training is long enough."""
+"""Examples in such a window, if training is long enough."""
 
 
 WINDOW = 20
@@ -27,7 +26,7 @@ WINDOW = 20
 
 
 DIVERGED = 5.0
-"""Training counts as diverged when the averaged loss exceeds so many times that of guessing."""
+"""Training counts as diverged when the averaged loss exceeds so many times the loss of guessing."""
 
 
 class Diverged(Exception):
@@ -35,9 +34,9 @@ class Diverged(Exception):
 
 
 def windows(epochs: Sequence[Sequence[Tensor]]) -> dict[int, int]:
-    """Step → moment, for the steps of about 20 short windows, the first and the last one included.
+    """Moment of each step in about 20 short windows of training, including the first and the last step.
 
-    Windows do not overlap, and none runs over the end of an epoch, so that no row occurs twice.
+    Windows do not overlap and do not cross the end of an epoch, so no row occurs twice in one.
 
     Args:
         epochs: batches of rows.
@@ -55,25 +54,25 @@ def windows(epochs: Sequence[Sequence[Tensor]]) -> dict[int, int]:
     return found
 
 
-def unheard(step: int, moment: int | None) -> None:
-    """For a loop in which nobody has to be told of the steps."""
+def ignore_step(step: int, moment: int | None) -> None:
+    """Does nothing; the default callback of `Loop`."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """How one fine-tunes: AdamW with a linear schedule.
+    """Fine-tuning by AdamW with a linear schedule.
 
     Attributes:
         seed: of the order of batches and of dropout.
-        classes: of the predictions; the loss of guessing is their logarithm.
-        at: called before each step, with its number and the moment to which it belongs, if any.
+        classes: number of classes; the loss of guessing is its logarithm.
+        at: called before each step with its number and its moment, or None.
     """
 
     settings: TrainSettings
     seed: int
     classes: int
     progress: Progress = quietly
-    at: Callable[[int, int | None], None] = unheard
+    at: Callable[[int, int | None], None] = ignore_step
 
     def fit(
         self,

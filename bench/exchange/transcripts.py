@@ -1,7 +1,7 @@
-"""Transcripts as folders: what one system sent, so that it can be attacked where that system is not.
+"""Reading and writing transcript folders, so that a recorded system can be attacked elsewhere.
 
-A folder holds `manifest.json` and the messages in files of safetensors. Message number i has the
-tensors `i.rows`, `i.values` and, where examples differ in length, `i.lengths`; see `Message`.
+A folder contains `manifest.json` and the messages in safetensors files. Message number i has the tensors `i.rows`,
+`i.values` and, if examples differ in length, `i.lengths`; see `Message`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from leakboard.bench.exchange.manifest import (
     PublicModel,
     Sent,
 )
-from leakboard.bench.exchange.wellformed import as_arrays, check
+from leakboard.bench.exchange.validation import as_arrays, check
 
 FILE_BYTES = 2**26
-"""Messages are gathered in files of about this size: so much memory does writing take."""
+"""Approximate size of a file of messages, and so the memory that writing needs."""
 PIECE = 2**22
-"""Values that are looked at together."""
+"""Values that are checked in one piece."""
 MOST_BYTES = 2**27
-"""Of a manifest."""
+"""Largest manifest that is read."""
 NOTHING = Missing()
 
 
@@ -56,20 +56,19 @@ def write_transcript(
     train: TrainSettings | None = None,
     missing: Missing = NOTHING,
 ) -> Manifest:
-    """Writes a transcript into a new folder; the manifest comes last and makes it whole.
+    """Writes a transcript into a new folder; the manifest is written last and completes it.
 
     Args:
-        transcript: its arrays may be NumPy's of any type that loses nothing, lists, or tensors.
-        backbone: the public model that what was sent comes from.
-        classes: the labels of the task: how many, 0 for language modelling, or their names in the order of the
-            logits.
-        missing: what was seen and is not in `transcript`.
+        transcript: its arrays may be lists, tensors, or NumPy arrays of any type that converts without loss.
+        backbone: the public model behind the transcript.
+        classes: number of classes, 0 for language modelling; or their names in the order of the logits.
+        missing: what was seen but is not in `transcript`.
 
     Raises:
-        LeakboardError: the folder holds a transcript, cannot be written, or a message is malformed.
+        LeakboardError: the folder already has a transcript or is not writable, or a message is malformed.
     """
     if (folder / MANIFEST).exists():
-        raise LeakboardError(f"{folder}: already holds a transcript; choose another folder")
+        raise LeakboardError(f"{folder}: already contains a transcript; choose another folder")
     model = backbone if isinstance(backbone, PublicModel) else PublicModel.of(backbone)
     if isinstance(backbone, Backbone):
         backbone.check_cut(cut)
@@ -79,9 +78,9 @@ def write_transcript(
     files: dict[str, int] = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, numbered in _gathered(transcript.messages):
+        for name, numbered in _files(transcript.messages):
             files[name] = _save(folder / name, numbered)
-            sent += [_described(message, name) for _, message in numbered]
+            sent += [_without_arrays(message, name) for _, message in numbered]
         manifest = Manifest(
             model=model.name,
             model_hash=model.hash,
@@ -103,30 +102,30 @@ def write_transcript(
             f"{folder}: the transcript could not be written ({error.strerror or error})"
         ) from error
     except ValidationError as error:
-        raise LeakboardError(f"{folder}: {_first(error)}") from error
+        raise LeakboardError(f"{folder}: {_first_error(error)}") from error
     return manifest
 
 
 def read_transcript(folder: Path, backbone: Backbone | None = None) -> tuple[Manifest, Transcript]:
-    """The transcript of a folder, whose values stay on disk until they are read.
+    """Reads the transcript of a folder; values stay on disk until they are used.
 
     Args:
-        backbone: the model that it must be about. Where the folder names none by its hash, only the
-            vocabulary and the width of what was sent must fit.
+        backbone: the expected model. If the manifest has no hash of a model, only the vocabulary and the
+            width must match.
 
     Raises:
-        LeakboardError: not a transcript, of a later version, damaged, malformed, or of another model.
+        LeakboardError: no transcript, a later format, damaged, malformed, or of another model.
     """
     folder = place(folder)
     manifest = _manifest(folder)
     for name, size in manifest.files.items():
         path = folder / name
         if Path(name).name != name or not path.is_file():
-            raise LeakboardError(f"{path}: the manifest names this file, and it is not there")
+            raise LeakboardError(f"{path}: the manifest names this file, but it does not exist")
         if path.stat().st_size != size:
             raise LeakboardError(
                 f"{path}: has {path.stat().st_size} bytes, the manifest says {size}. "
-                "It was cut short or changed; copy it again"
+                "It was truncated or changed; copy it again"
             )
     if backbone is not None:
         _same_model(manifest, backbone, f"{folder / MANIFEST}")
@@ -144,12 +143,12 @@ def read_transcript(folder: Path, backbone: Backbone | None = None) -> tuple[Man
 
 
 def _check_finite(folder: Path, manifest: Manifest) -> None:
-    """Reads all values once, piece by piece, and lets go of them."""
+    """Checks all values, piece by piece so that memory holds one piece at a time."""
     from safetensors import safe_open
 
     for name in manifest.files:
         with safe_open(folder / name, "numpy") as file:
-            for tensor in file.keys():  # noqa: SIM118, it is no mapping
+            for tensor in file.keys():  # noqa: SIM118 (not a mapping)
                 values = file.get_slice(tensor)
                 shape = values.get_shape()
                 if values.get_dtype() != "F32" or not shape:
@@ -167,8 +166,8 @@ def _numbers(splits: Mapping[str, int]) -> str:
     return ", ".join(f"{n} of {split}" for split, n in list(splits.items())[:10]) or "none"
 
 
-def _gathered(messages: Iterable[Message]) -> Iterator[tuple[str, list[tuple[int, Message]]]]:
-    """File names, each with the numbered messages that go there."""
+def _files(messages: Iterable[Message]) -> Iterator[tuple[str, list[tuple[int, Message]]]]:
+    """File names, each with its numbered messages."""
     here: list[tuple[int, Message]] = []
     files = size = 0
     for i, message in enumerate(messages):
@@ -195,7 +194,7 @@ def _save(path: Path, numbered: Iterable[tuple[int, Message]]) -> int:
     return path.stat().st_size
 
 
-def _described(message: Message, file: str) -> Sent:
+def _without_arrays(message: Message, file: str) -> Sent:
     return Sent(
         **{name: getattr(message, name) for name in Sent.model_fields if name in vars(message)},
         examples=len(message.rows),
@@ -230,7 +229,7 @@ def _manifest(folder: Path) -> Manifest:
     try:
         return Manifest.model_validate(content)
     except ValidationError as error:
-        raise LeakboardError(f"{path}: {_first(error)}") from error
+        raise LeakboardError(f"{path}: {_first_error(error)}") from error
 
 
 def _messages(folder: Path, manifest: Manifest) -> Iterator[Message]:
@@ -251,10 +250,10 @@ def _messages(folder: Path, manifest: Manifest) -> Iterator[Message]:
             raise LeakboardError(f"{folder / sent.file}: message {i}: {error}") from error
         for array in found.values():
             array.setflags(write=False)
-        told = f"{sent.dtype} {sent.shape} of {sent.examples} examples"
-        if (has := f"{form(found['values'])} of {len(found['rows'])} examples") != told:
+        expected = f"{sent.dtype} {sent.shape} of {sent.examples} examples"
+        if (has := f"{form(found['values'])} of {len(found['rows'])} examples") != expected:
             raise LeakboardError(
-                f"{folder / sent.file}: message {i}: {has}, the manifest says {told}"
+                f"{folder / sent.file}: message {i}: {has}, the manifest says {expected}"
             )
         where = sent.model_dump(exclude={"examples", "ragged", "shape", "dtype", "file"})
         yield Message(**where, **found)
@@ -278,6 +277,6 @@ def _same_model(manifest: Manifest, backbone: Backbone, where: str) -> None:
     backbone.check_cut(manifest.cut)
 
 
-def _first(error: ValidationError) -> str:
+def _first_error(error: ValidationError) -> str:
     first = error.errors()[0]
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -1,4 +1,4 @@
-"""The trust boundary. What is sent here is counted and recorded; what is not sent was not seen."""
+"""The trust boundary: everything that is sent over the wire is counted and recorded; the vendor sees nothing else."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ AT_MOMENTS = frozenset(
         Channel.PARAMETERS,
     }
 )
-"""Channels of which every row is kept at some moments of training. Vectors of single tokens are left
-out, whatever the channel: there are many, and what they tell of a label their means over the recorded rows tell."""
+"""Channels of which every row is recorded at some moments of training. Vectors per token are not: there are many, and
+their means over the recorded rows reveal as much about a label."""
 MEMORY = 2**28
-"""Bytes of a transcript that stay in memory; the rest lies on disk and is mapped. An attack reads the
-same numbers either way, so this decides no result and is no part of a cell."""
+"""Bytes of a transcript that stay in memory; the remainder is mapped from disk. It changes no result, so it is not
+part of a cell."""
 
 
 class Wire:
     """Carries messages between customer and vendor.
 
     Args:
-        emits: the channels that the defense declares; any other one is refused.
-        recorded: per split the rows whose messages are kept; every byte is counted all the same.
-        budget: bytes that the recording may take, in memory and on disk; what exceeds it is dropped.
-        memory: bytes of these that may stay in memory.
+        emits: channels that the defense declares; sending on another one is an error.
+        recorded: by split, the rows whose messages are recorded; the bytes of all rows are counted.
+        budget: largest size of the recording in bytes, in memory and on disk; messages beyond it are dropped.
+        memory: bytes of the recording that may stay in memory.
     """
 
     def __init__(
@@ -71,17 +71,17 @@ class Wire:
         self._step, self._moment = -1, None  # type: tuple[int, int | None]
 
     def at(self, step: int, moment: int | None) -> None:
-        """Says where in training the next messages are sent; (−1, None) outside of it."""
+        """Sets the step and moment of training of the next messages; (−1, None) outside of training."""
         self._step, self._moment = step, moment
 
     def send(
         self, channel: Channel, payload: Payload, rows: Tensor, where: Envelope = PLAIN
     ) -> Payload:
-        """Sends one message and returns what arrives: the same numbers, cut from the sender's graph.
+        """Sends one message and returns what arrives: the same numbers, detached from the sender's graph.
 
         Args:
             payload: [n, …] one row per example, or a `Ragged` with n sequences.
-            rows: [n] which examples of the split the payload is about.
+            rows: [n] rows of the split that the payload is about.
 
         Raises:
             LeakboardError: the defense does not declare this channel, or the shapes disagree.
@@ -98,11 +98,10 @@ class Wire:
     def send_adapter(
         self, channel: Channel, adapter: Mapping[str, Tensor], rows: Tensor, where: Envelope = PLAIN
     ) -> dict[str, Tensor]:
-        """Sends parameters, or their gradients, as one vector that belongs to all `rows` together.
+        """Sends parameters, or their gradients, as one vector for all `rows`.
 
-        Recorded at the moments of training only, and gradients not even there: whoever sees the
-        call can compute them. An emulator's weights are recorded where they come back: the vendor
-        knows what it handed out.
+        Parameters are recorded only at the moments of training. Gradients are not recorded, because whoever
+        sees the call can compute them. The weights of an emulator are recorded when the customer returns them.
         """
         self._check(channel)
         arrived = {name: value.detach() for name, value in adapter.items()}
@@ -116,7 +115,7 @@ class Wire:
         return arrived
 
     def release(self, vector: Tensor, round: int, step: int) -> None:
-        """Hands out the model: what was trained of it, [P], after the epoch `round` and `step` steps."""
+        """Releases the trained parameters [P] of the model after epoch `round` and `step` steps."""
         self._check(Channel.MODEL)
         self._count(_size(vector), "customer")
         before, self._step = self._step, step
@@ -126,7 +125,7 @@ class Wire:
         self._step = before
 
     def repeat(self, *payloads: Tensor | Ragged) -> None:
-        """Counts what the customer sends once more; it tells nothing new and is not recorded."""
+        """Counts payloads that the customer sends again; they reveal nothing new and are not recorded."""
         self._count(sum(map(_size, payloads)), "customer")
 
     def _check(self, channel: Channel) -> None:
@@ -147,14 +146,14 @@ class Wire:
     ) -> None:
         per_token = isinstance(payload, Ragged) and payload.values.ndim > 1
         if per_token and channel == Channel.LOGITS:
-            return  # the vendor's own words, and as many numbers as a vocabulary has for each token
+            return  # sent by the vendor, and as large as the vocabulary for each token
         kept = torch.isin(rows, self._kept.get(where.split, rows[:0])).nonzero()[:, 0]
         if len(kept):
-            self._keep(channel, *_taken(payload, kept), rows[kept], where)
+            self._keep(channel, *_rows_of(payload, kept), rows[kept], where)
         at_moment = self._moment is not None and where.split == "train" and not per_token
         if at_moment and channel in AT_MOMENTS:
             every = torch.arange(len(rows))
-            self._keep(channel, *_taken(payload, every), rows, where, self._moment)
+            self._keep(channel, *_rows_of(payload, every), rows, where, self._moment)
 
     def _keep(
         self,
@@ -165,7 +164,7 @@ class Wire:
         where: Envelope,
         moment: int | None = None,
     ) -> None:
-        """Records one message: what is kept may not change any more."""
+        """Records one message as read-only copies."""
         array = values.float() if values.is_floating_point() else values
         size = array.numel() * array.element_size()
         if size > self._left:
@@ -199,7 +198,7 @@ class Wire:
         )
 
     def transcript(self) -> Transcript:
-        """All that was recorded so far."""
+        """The transcript so far."""
         messages = list(self._messages)
         if self._spill:
             for i, values in zip(self._spilled, self._spill.arrays(), strict=True):
@@ -207,7 +206,7 @@ class Wire:
         return Transcript(tuple(messages), dict(self._dropped))
 
 
-def _taken(payload: Tensor | Ragged, rows: Tensor) -> tuple[Tensor, Tensor | None]:
+def _rows_of(payload: Tensor | Ragged, rows: Tensor) -> tuple[Tensor, Tensor | None]:
     """Values and lengths of some rows of a payload."""
     if isinstance(payload, Ragged):
         chosen = payload.take(rows)
@@ -216,7 +215,7 @@ def _taken(payload: Tensor | Ragged, rows: Tensor) -> tuple[Tensor, Tensor | Non
 
 
 def _size(payload: Tensor | Ragged) -> int:
-    """Bytes; the lengths of sequences travel too, as 32-bit integers."""
+    """Size in bytes; the lengths of sequences are sent as 32-bit integers."""
     if isinstance(payload, Ragged):
         return _size(payload.values) + 4 * len(payload)
     return payload.numel() * payload.element_size()

@@ -1,7 +1,7 @@
-"""What a defense and an attack are, what an attack may know, and the registry that finds them by name.
+"""Base classes of defenses and attacks, the knowledge of attacks, and the registry that finds methods by name.
 
-Classes come in: from `defenses/` and `attacks/`, from installed plug-ins, or from a single file.
-Out go configured methods; whoever adds one edits nothing here.
+The registry reads classes from `defenses/` and `attacks/`, from installed plug-ins, or from a single file. A
+new method needs no change here.
 """
 
 import lazy_loader

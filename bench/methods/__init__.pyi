@@ -8,6 +8,7 @@ from .knowledge import Knowledge as Knowledge
 from .knowledge import Labelled as Labelled
 from .knowledge import Query as Query
 from .knowledge import Shadows as Shadows
+from .method import Conditions as Conditions
 from .method import Method as Method
 from .method import Source as Source
 from .method import spec_of as spec_of

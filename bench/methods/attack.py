@@ -1,4 +1,4 @@
-"""What an attack is."""
+"""The base class of attacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leakboard.bench.methods.method import Method
 
 
 class Silent(Exception):
-    """Raised by an attack that finds nothing to guess from; its words are the reason on the record."""
+    """Raised by an attack that finds nothing to guess from; its message is the reason in the record."""
 
 
 class Attack(Method, ABC):
@@ -24,44 +24,43 @@ class Attack(Method, ABC):
 
     threat: ClassVar[ThreatModel]
     folds: ClassVar[int] = 0
-    """Where it knows labels: it is asked once per fold of the training examples, told the labels of
-    the others, and guesses about the rows of that fold."""
+    """For an attack that knows labels: number of folds of the training examples. It runs once per fold, with the
+    labels of the other folds, and guesses about the rows of that fold."""
     costly: ClassVar[bool] = False
-    """True where it takes a large part of the time of a cell: a suite then has to name it, since
-    `attacks: all` leaves it out."""
+    """True if it takes a large part of the time of a cell; `attacks: all` excludes it, so a suite must name it."""
 
     labels: ClassVar[Literal["classes", "next tokens"]] = "classes"
-    """What the labels are that it guesses, or guesses by: those of a task, or the text itself, of which a
-    language model learns each token as the label of the one before."""
+    """Labels that it guesses or uses: the classes of a task, or the tokens of a text, where a language model learns each
+    token as the label of the previous one."""
     idle_in_clear: ClassVar[bool] = False
-    """True where it works for what a message with the token ids says by itself: it is then not tried on
-    a defense that sends these as they are."""
+    """True if it guesses only what token ids reveal directly; it is skipped for a defense that sends the token ids."""
 
     @property
     def needs(self) -> frozenset[Knows]:
-        """Those of `threat.knows` that it needs with these parameters; nothing else is granted."""
+        """The part of `threat.knows` that it needs with these parameters; it is granted nothing else."""
         return self.threat.knows
 
     @property
     def shadowed(self) -> tuple[int, Attack] | None:
-        """How many models like the target the attacker trains itself, and the attack by which it
-        measures each; an attack that does so knows `Knows.SHADOWS`. None for one that does not."""
+        """Number of shadow models that the attacker trains, and the attack that measures each of them.
+
+        Such an attack declares `Knows.SHADOWS`. None for an attack without shadow models.
+        """
         return None
 
     @abstractmethod
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        """Guesses from the transcript alone; the first guess is the headline one.
+        """Guesses from the transcript and the granted knowledge; the first guess is the main result.
+
+        Args:
+            rng: source of all random draws.
 
         Raises:
-            Silent: the transcript holds nothing that this attack could read, and why.
+            Silent: the transcript contains nothing that this attack could read; the message says why.
         """
 
     def readable(self, cut: int) -> frozenset[Channel]:
-        """Those channels of its threat model that tell it something at this cut."""
+        """Channels of its threat model from which it can guess something at this cut."""
         return self.threat.reads
-
-    def refuses(self, cut: int) -> str | None:
-        """Why the attack cannot run at this cut, or None."""
-        return None

@@ -1,4 +1,4 @@
-"""What a defense is."""
+"""The base class of defenses."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ HEADS: Sequence[Mapping[str, Any]] = [
     for epochs in (10, 30)
     for rate in (1e-2, 3e-3, 3e-2)
 ]
-"""What is tried where a head alone is trained: its passes cost next to nothing."""
+"""Trials for training only a head, which costs very little."""
 
 
 class Defense(Method, ABC):
-    """A way to fine-tune that protects something of the customer's.
+    """A way to fine-tune that protects data of the customer.
 
     A subclass sets `name`, `source` and `emits`, declares its parameters as fields and writes `fine_tune`.
     """
@@ -36,66 +36,64 @@ class Defense(Method, ABC):
     emits: ClassVar[frozenset[Channel]]
     """Channels that cross the trust boundary; sending on another one is an error."""
     knob: ClassVar[str | None] = None
-    """The parameter that trades utility for privacy; plots label points with it."""
+    """Parameter that trades utility for privacy; plots label points with it."""
     switch: ClassVar[str | None] = None
-    """The parameter by which alone the protection is off, where it is None."""
+    """Parameter that switches the protection off when it is None."""
     colour: ClassVar[str] = ""
     marker: ClassVar[str] = "o"
     protects: ClassVar[frozenset[Goal]] = frozenset()
-    """The goals of attackers against which it is made, besides those of `measured_by`."""
+    """Goals of attackers against which it is designed, in addition to those of `measured_by`."""
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = MappingProxyType({})
-    """The attacks by which its authors measure it; of several, the one that applies at the cut."""
+    """Attacks by which its authors measure it; of several, the one that applies at the cut."""
     measured_on: ClassVar[frozenset[Channel]] = frozenset()
-    """The channels on which those attacks count; empty for whatever they read."""
+    """Channels on which these attacks count; empty for all channels that they read."""
 
     least_blocks: ClassVar[int] = 1
-    """Of a model, for what it cuts out of it."""
+    """Smallest number of blocks of a model that it can train."""
     hides_tokens: ClassVar[bool] = False
-    """Whether the token ids that it sends, if any, are others than those of the texts."""
+    """True if it sends other token ids than those of the texts."""
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification"})
-    """What it can train a model for."""
-    stacks: ClassVar[bool] = False
-    """Whether passes of its network may be made together with those of other cells: nothing then hooks
-    into its blocks, and all that trains there is LoRA. Such cells gain by `run --stack`."""
+    """Objectives for which it can train a model."""
     circumstances: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that say what befalls the defense, not what its user chooses: boards take the worst."""
+    """Parameters that its user does not choose, such as whether its detector finds canaries; boards
+    use the worst value."""
 
     @abstractmethod
     def fine_tune(self, session: Session) -> Tuned:
-        """Trains on `session.train`; all that the vendor learns goes through `session.wire`."""
+        """Trains on `session.train`; everything that the vendor receives must be sent by `session.wire`."""
 
     @property
     def sends(self) -> frozenset[Channel]:
-        """The channels on which it sends with these parameters, where they are others than `emits`."""
+        """Channels on which it sends with these parameters; by default `emits`."""
         return self.emits
 
     @property
     def undefended(self) -> bool:
-        """True where these parameters switch the protection off: attacks are certified on such cells."""
+        """True if these parameters switch the protection off; attacks are certified on such cells."""
         return self.switch is not None and getattr(self, self.switch) is None
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
-        """This defense with its protection off, and what else sends the same as that.
+        """This defense with its protection off, followed by other defenses that send the same.
 
-        That an attack fails here says something only where it works on one of them. A suite without any
-        gets the first. Where the protection is off already, or nothing switches it off, there is none.
+        An attack that fails on this defense counts only if it works on one of its twins. A plan adds the first
+        twin to a suite without any. A defense has no twin if its protection is off or cannot be switched off.
         """
         if self.switch is None or self.undefended:
             return ()
         return (self.model_copy(update={self.switch: None}),)
 
     def tried(self, settings: TrainSettings, n: int, classes: int) -> Sequence[Mapping[str, Any]]:
-        """Settings of training that `leakboard tune` tries in place of some, what works most often first.
+        """Settings of training that `leakboard tune` tries instead of `settings`, most promising first.
 
-        They are compared by utility on held-out training examples, so nothing belongs here that trades
-        utility for privacy; that is what parameters are for.
+        They are compared by utility on held-out training examples. A setting that trades utility for privacy
+        must be a parameter instead.
 
         Args:
-            n: training examples.
-            classes: 0 for language modelling.
+            n: number of training examples.
+            classes: number of classes; 0 for language modelling.
 
         Returns:
-            For each trial what it changes; nothing where there is nothing to train.
+            The changes of each trial; empty if there is nothing to train.
         """
         if settings.tune == "head":
             return HEADS
@@ -108,54 +106,32 @@ class Defense(Method, ABC):
         return None
 
     def promises(self, n: int, settings: TrainSettings, whole: bool = True) -> Claim | None:
-        """The guarantee that training on so many examples will come with, where that is known before.
+        """The guarantee for training on n examples, if it is known before training.
 
         Args:
-            whole: with its profile, which may take an accountant seconds.
+            whole: include the profile, which may take seconds.
         """
         return self.claim()
 
     def as_trained(self, base: Backbone, split: Split) -> Split | None:
-        """Examples as training would see them, as far as who knows the mechanism can tell.
+        """Examples as the mechanism changes them before training, as an attacker can compute them.
 
-        An attacker asks it of texts that it holds. What is drawn in a run, such as what a detector is
-        made to miss, and what a person corrects by hand have no part in it.
+        An attacker applies it to texts that it has. Random draws of a run and manual corrections are left out.
 
         Returns:
-            None where training sees examples as they are.
-        """
-        return None
-
-    def refuses(self, cut: int) -> str | None:
-        """Why the defense cannot run at this cut, or None."""
-        return None
-
-    def unfit(self, objective: Objective) -> str | None:
-        """Why the defense cannot train for an objective with these parameters, or None.
-
-        For an objective that is none of its `objectives` a plan says so by itself, where nothing is said here.
-        """
-        return None
-
-    def unmarked(self, canaries: bool) -> str | None:
-        """Why the defense cannot train on texts whose secrets nobody marks, or None.
-
-        Args:
-            canaries: whether such stand among them.
+            None if training uses examples unchanged.
         """
         return None
 
     def simulate(
         self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
     ) -> Ragged | None:
-        """What the vendor would receive for public `tokens`: the mechanism as an attacker's tool.
+        """Vectors that the vendor would receive for public `tokens`: the mechanism as an attacker can simulate it.
 
-        It uses what the vendor knows: the initial weights and the public parameters, with noise
-        from `rng`; what is secret in a run, such as what its texts decide, has no part in it.
+        It uses only the initial weights, the public parameters and noise from `rng`, and no secret of a run.
 
         Returns:
-            Vectors [T, d] at the cut, or rows of E where tokens are sent; one vector per text, as
-            sequences of length 1, where that is what is sent; None where there is no mechanism to
-            simulate.
+            Vectors [T, d] at the cut, or embeddings if tokens are sent; one vector per text, as sequences of
+            length 1, if the defense sends pooled vectors; None without a mechanism.
         """
         return None

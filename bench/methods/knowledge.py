@@ -1,4 +1,4 @@
-"""What an attack may use besides the transcript."""
+"""Knowledge that an attack may use in addition to the transcript."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 class Auxiliary:
     """Public text, disjoint from every other split of the task.
 
-    It is of the customer's kind, with its labels and attributes; or, where the attack's parameter
-    `auxiliary` names another task, of that one's kind and without labels.
+    It comes from the task itself, with labels and attributes; or, if the attack's parameter `auxiliary` names
+    another task, from that task and without labels.
     """
 
     tokens: Tokens
     labels: Ints
     attributes: dict[str, Ints] = field(default_factory=dict)
     learned: Memory = field(default_factory=Memory, compare=False, repr=False)
-    """By whom it is known, under the same model."""
+    """Cache of what attackers with this text learned from it under the same model."""
     masked: Tokens | None = None
-    """The same examples as the mechanism would have trained on them (`Defense.as_trained`). None where
-    that is as they are, and for who does not know the mechanism."""
+    """The same examples as changed by the mechanism before training (`Defense.as_trained`). None if it does not change
+    them, and for an attack that does not know the mechanism."""
 
     def take(self, n: int) -> Auxiliary:
-        """The first n examples, with all that is known of them; what was learned of all of them stays behind."""
-        import torch  # here, since it takes a second to load
+        """The first n examples, with an empty cache `learned`."""
+        import torch  # imported here because it takes a second
 
         rows = torch.arange(min(n, len(self.tokens)))
         return Auxiliary(
@@ -52,15 +52,15 @@ Query = Callable[["Tokens", np.random.Generator], "Ragged"]
 
 @dataclass(frozen=True)
 class Labelled:
-    """What the customers' own attributes are for a share of the recorded training examples.
+    """The private attributes of a share of the recorded training examples.
 
-    These rows are not scored: an attack is measured by what it finds out, not by what it was told.
+    These rows are not scored, because the attack does not have to guess them.
 
     Attributes:
         rows: [m] sorted rows of the split `train`.
-        attributes: per private attribute [m] indices of its values; −1 where unknown. Attributes
-            of which nothing is left to find out are not there.
-        values: per private attribute the number of its values, of which some may not occur.
+        attributes: by private attribute, [m] indices of its values; −1 if unknown. Attributes with no
+            other known value are left out.
+        values: number of values by private attribute; some may not occur.
     """
 
     rows: Ints
@@ -70,11 +70,11 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Held:
-    """What the customer predicts by itself, with what the vendor handed to it.
+    """Predictions that the customer makes itself, with the weights that the vendor gave it.
 
     Attributes:
-        rows: [n] the recorded examples of `split`.
-        predicted: [n] their classes.
+        rows: [n] recorded examples of `split`.
+        predicted: [n] their predicted classes.
     """
 
     split: str
@@ -84,12 +84,12 @@ class Held:
 
 @dataclass(frozen=True)
 class Shadows:
-    """What an attacker measured of models of its own, which it trained like the target.
+    """Measurements of shadow models, which the attacker trained like the target.
 
     Attributes:
-        scores: [S, n] of every candidate under each of S models, by the attack's measure.
-        members: [S, n] whether that model was trained on that candidate: half of them were, each on
-            its own half, by coins that have nothing to do with the target's.
+        scores: [S, n] score of every candidate under each of S models, by the attack's measure.
+        members: [S, n] True if the model was trained on the candidate; each model was trained on a random half,
+            independently of the target.
     """
 
     scores: NDArray[np.float64]
@@ -98,7 +98,7 @@ class Shadows:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What an attack may use besides the transcript; fields it did not declare are None."""
+    """Knowledge that an attack may use in addition to the transcript; fields that it did not declare are None."""
 
     classes: int
     device: str
@@ -107,25 +107,25 @@ class Knowledge:
     base: Backbone | None = None
     """The public model with its initial weights."""
     network: Callable[[], Trainee] | None = None
-    """With the base weights: makes the vendor's or the released model, with room for what is trained."""
+    """Creates the vendor's or the released model from the base weights, with untrained adapters."""
     mechanism: Defense | None = None
     """The defense with its public parameters."""
     auxiliary: Auxiliary | None = None
     labels: Ints | None = None
-    """[N] labels of all examples of `train`, −1 for those of the fold that is to be guessed."""
+    """[N] labels of all examples of `train`; −1 for the fold that the attack guesses."""
     labelled: Labelled | None = None
-    """A share of the customers' attributes; the attack's parameter `labelled` says how large."""
+    """Attributes of a share of the examples, of the size of the attack's parameter `labelled`."""
     query: Query | None = None
-    """Answers with the vectors [T, d] that would be received for public tokens, with fresh noise."""
+    """Function from public tokens to the vectors [T, d] that the vendor would receive, with new noise."""
     vocabulary: int = 0
-    """How many token ids there are; the tokeniser is public."""
+    """Number of token ids; the tokeniser is public."""
     canaries: tuple[str, ...] = ()
-    """Sentences with a place for {digits} that may have been trained on with some digits there."""
+    """Sentences with a place for {digits}, of which the training texts contain some with digits."""
     candidates: Auxiliary | None = None
-    """Examples of which each may have been trained on or not."""
+    """Examples that may or may not be training examples."""
     prompts: Tokens | None = None
-    """Beginnings of training texts, each up to personal data that stand in it; None where nobody marked any."""
+    """Beginnings of training texts, up to the personal data in them; None if no personal data are marked."""
     held: Held | None = None
-    """Where the customer holds something that predicts."""
+    """Predictions of the customer's own part of the model, if it can predict."""
     shadows: Shadows | None = None
-    """Of models that the attacker trained itself, as many as `Attack.shadowed` says."""
+    """Measurements of the shadow models that `Attack.shadowed` requests."""

@@ -1,6 +1,6 @@
-"""Finds defenses and attacks: in the project's two folders, in plug-ins, in a single file.
+"""The registry of defenses and attacks: from the project's two folders, from plug-ins, or from a single file.
 
-A method needs no line here. A file in `defenses/` or `attacks/` is enough; a package outside the
+A method needs no registration. A file in `defenses/` or `attacks/` is enough; a package outside the
 tree names its class under the entry-point group `leakboard.defenses` or `leakboard.attacks`.
 """
 
@@ -102,8 +102,8 @@ def _collect(package: str, base: type[Method]) -> dict[str, type[Any]]:
         # One class may be found twice, through the tree and as a plug-in; that is no clash.
         if found.setdefault(cls.name, cls) is not cls:
             raise LeakboardError(
-                f"two {package} are named '{cls.name}': {_stands(found[cls.name])} and "
-                f"{_stands(cls)}. Rename one of them."
+                f"two {package} are named '{cls.name}': {_location(found[cls.name])} and "
+                f"{_location(cls)}. Rename one of them."
             )
     return dict(sorted(found.items()))
 
@@ -170,23 +170,23 @@ def _entry(point: EntryPoint) -> str:
     return f"entry point '{point.name} = {point.value}' in the group {point.group}{package}"
 
 
-def _stands(cls: type[Method]) -> str:
+def _location(cls: type[Method]) -> str:
     module = sys.modules.get(cls.__module__)
     return f"{cls.__qualname__} ({getattr(module, '__file__', cls.__module__)})"
 
 
 def _pick(kind: str, name: str, known: Mapping[str, type[Any]]) -> type[Any]:
     if name not in known:
-        raise LeakboardError(f"unknown {kind} '{name}'. {instead(name, known)}")
+        raise LeakboardError(f"unknown {kind} '{name}'. {name_hint(name, known)}")
     return known[name]
 
 
-def now(name: str, known: Mapping[str, type[M]]) -> type[M] | None:
-    """The method of that name, or of which it was the name before."""
+def find(name: str, known: Mapping[str, type[M]]) -> type[M] | None:
+    """The method with this name or former name, or None."""
     return known.get(name) or next((cls for cls in known.values() if name in cls.formerly), None)
 
 
-def instead(name: str, known: Mapping[str, type[Method]]) -> str:
-    """What to write for a name that no method has: what it is called now, or the nearest names."""
-    method = now(name, known)
+def name_hint(name: str, known: Mapping[str, type[Method]]) -> str:
+    """Hint for an unknown name of a method: its new name, or the nearest names."""
+    method = find(name, known)
     return f"It is called '{method.name}' now" if method else did_you_mean(name, known)

@@ -1,7 +1,7 @@
-"""Records on disk: written whole or not at all, with their origin, and compared with each other.
+"""Records on disk: atomic writing, locks, provenance, versions, and comparison of two runs.
 
-A `Record` comes in, or a folder of them.
-Out go checked records, and whether two runs of one cell agree.
+Input: a `Record`, or a folder of records.
+Output: verified records, and whether two runs of one cell agree.
 """
 
 import lazy_loader

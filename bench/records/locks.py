@@ -1,6 +1,6 @@
-"""One writer per cell: locks of the operating system, which end with the process that holds them.
+"""Locks of the operating system, so that each cell has one writer. They end with their process.
 
-They need a file system whose locks hold between all machines that write there: a local one, or NFS 4.
+They need a file system with locks across all writing machines: a local one, or NFS 4.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 from leakboard.bench.contracts import LeakboardError
 
 LOCKS = ".locks"
-"""Folder of the lock files, inside that of the records. They are empty and may stay."""
+"""Subfolder of the lock files in a folder of records. They are empty and may stay."""
 TAKES = """
 import sys
 from filelock import FileLock, Timeout
@@ -30,11 +30,11 @@ REFUSED = 7
 
 
 @contextmanager
-def claimed(folder: Path, key: str) -> Iterator[bool]:
-    """Whether this process has the cell for itself, until the block ends; it never waits.
+def lock_cell(folder: Path, key: str) -> Iterator[bool]:
+    """Try to lock a cell until the block ends, without waiting; yields whether this process has the lock.
 
     Raises:
-        LeakboardError: the folder cannot be written, or its file system knows no locks.
+        LeakboardError: the folder cannot be written, or its file system does not support locks.
     """
     lock = _lock(folder, key)
     try:
@@ -54,38 +54,38 @@ def claimed(folder: Path, key: str) -> Iterator[bool]:
 
 
 def check_locks(folder: Path) -> None:
-    """Makes sure that another process is kept out.
+    """Check that locks exclude other processes.
 
     Raises:
-        LeakboardError: it is not; two workers there would lose records.
+        LeakboardError: they do not, so two workers could overwrite each other's records.
     """
     _check(folder.resolve())
 
 
 @cache
 def _check(folder: Path) -> None:
-    with claimed(folder, "check") as mine:
-        if not mine:  # another process holds it, as it should be possible
+    with lock_cell(folder, "check") as mine:
+        if not mine:  # another process holds the lock, so locks work
             return
         path = str(_lock(folder, "check").lock_file)
         other = subprocess.run([sys.executable, "-c", TAKES, path], check=False)
         if other.returncode != REFUSED:
             raise LeakboardError(
-                f"{folder}: its file system does not keep two processes apart, so that records could "
-                "be lost. Choose another folder with --out, on a disk of this machine or on NFS 4"
+                f"{folder}: locks of its file system do not exclude other processes, so records could be "
+                "lost. Choose another folder with --out, on a disk of this machine or on NFS 4"
             )
 
 
 def has_locks(folder: Path) -> bool:
-    """Whether a run has begun there, as seen from this machine."""
+    """Whether a run has started in the folder."""
     return (folder / LOCKS).is_dir()
 
 
 def locks_of(folder: Path) -> Path:
-    """The folder of the locks, made if need be.
+    """The folder of the locks, created if missing.
 
     Raises:
-        LeakboardError: it cannot be made.
+        LeakboardError: it cannot be created.
     """
     place = folder / LOCKS
     try:
@@ -98,5 +98,5 @@ def locks_of(folder: Path) -> Path:
 
 
 def _lock(folder: Path, key: str) -> FileLock:
-    # An object for each claim, so that a claim within a claim is refused here, too.
+    # A separate object for each lock, so that nested locks in one process are refused, too.
     return FileLock(locks_of(folder) / f"{key}.lock", thread_local=False, is_singleton=False)

@@ -1,4 +1,4 @@
-"""Where and with what a record is made."""
+"""Provenance of records: machine, device, package versions and commit."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from leakboard.bench import __version__
 from leakboard.bench.contracts import Provenance
 
 PACKAGES = ("torch", "transformers", "peft", "numpy", "faiss-cpu", "faiss-gpu-cu12", "scipy")
-"""Those whose version can change a number."""
+"""Packages whose version may change results."""
 
 
 def provenance(
     device: str,
     workers: int = 1,
     secret: str | None = None,
-    stacked: int = 1,
     trials: tuple[str, ...] = (),
 ) -> Provenance:
     """Describes this process, its packages and its device, now.
@@ -31,7 +30,6 @@ def provenance(
     Args:
         workers: how many cells run at once on the machine.
         secret: fingerprint of what the customer's secrets are drawn from.
-        stacked: how many cells shared a pass, at most.
         trials: keys of those by which the settings of training were chosen.
     """
     on_gpu = device.startswith("cuda")
@@ -46,7 +44,6 @@ def provenance(
         device=torch.cuda.get_device_name(device) if on_gpu else "cpu",
         threads=torch.get_num_threads(),
         workers=workers,
-        stacked=stacked,
         platform=f"{platform.system()} {platform.machine()}",
         trials=trials,
         secret=secret,
@@ -54,7 +51,7 @@ def provenance(
 
 
 def peak_megabytes(device: str) -> float:
-    """Peak memory of the device where it is a GPU, else of this process since its start."""
+    """Peak memory of a GPU, or of this process since its start, in megabytes."""
     if device.startswith("cuda"):
         return torch.cuda.max_memory_allocated(device) / 1e6
     # Linux counts in KiB, macOS in bytes.

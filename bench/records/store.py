@@ -1,10 +1,12 @@
-"""Records on disk: one JSON file per cell, written whole or not at all."""
+"""Storage of records: one JSON file per cell, written atomically."""
 
 from __future__ import annotations
 
 import gc
 import json
 import os
+import stat
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,14 +18,14 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from leakboard.bench.contracts import SCHEMA, LeakboardError, Record, did_you_mean, digest
-from leakboard.bench.records.locks import claimed, locks_of
+from leakboard.bench.records.locks import lock_cell, locks_of
 
 MANIFEST = "submission.json"
-"""Beside records that came from outside: who sent them. It is no record."""
+"""File next to submitted records that describes the submission; it is no record."""
 
 
 class Corrupt(Exception):
-    """A file that is not a whole and unchanged record; the message says why."""
+    """A file is not a complete, unchanged record; the message gives the reason."""
 
 
 @dataclass
@@ -41,7 +43,7 @@ class Store:
         return self.folder / f"{key}.json"
 
     def write(self, record: Record) -> Path:
-        """Writes a record in one step: after a kill at any moment there is the old file or the new.
+        """Write a record atomically: if the process is killed, the old or the new file remains.
 
         Raises:
             LeakboardError: the disk is full or the folder cannot be written.
@@ -66,28 +68,28 @@ class Store:
 
     @contextmanager
     def claim(self, key: str) -> Iterator[bool]:
-        """Whether this process alone may write the cell's record, until the block ends.
+        """Lock a cell until the block ends; yields whether this process may write its record.
 
-        What a killed process left behind of it is swept.
+        Temporary files of killed processes are removed.
 
         Raises:
             LeakboardError: see `claimed`.
         """
-        with claimed(self.folder, key) as mine:
+        with lock_cell(self.folder, key) as mine:
             if mine:
                 for left in self.folder.glob(f"{key}.*.tmp"):
                     left.unlink(missing_ok=True)
             yield mine
 
     def written(self, key: str) -> float:
-        """When the cell's record was last written, by the clock of its disk; 0 where there is none."""
+        """Time at which the cell's record was written, by the clock of its disk; 0 if there is none."""
         try:
             return self.path(key).stat().st_mtime
         except FileNotFoundError:
             return 0.0
 
     def now(self) -> float:
-        """The clock of the disk, by which `written` tells the time."""
+        """Current time by the clock of the disk, as in `written`."""
         mark = locks_of(self.folder) / f"{uuid4().hex}.now"
         try:
             mark.touch()
@@ -96,7 +98,7 @@ class Store:
             mark.unlink(missing_ok=True)
 
     def read(self, key: str) -> Record | None:
-        """The record of a cell, or None where there is none.
+        """The record of a cell, or None.
 
         Raises:
             Corrupt: the file is damaged.
@@ -118,7 +120,7 @@ class Store:
             raise LeakboardError(f"{path}: {error}. Restore the file") from error
 
     def read_all(self) -> list[Record]:
-        """All readable records, ordered by file name; `problems` says what is damaged."""
+        """All readable records, ordered by file name; damaged files are listed in `problems`."""
         self.problems = []
         records = []
         with collector_paused():
@@ -132,7 +134,7 @@ class Store:
         return records
 
     def set_aside(self, key: str) -> Path:
-        """Moves a damaged file into `corrupt/`, where nobody reads it, and returns its new place."""
+        """Move a damaged file to `corrupt/`, which is not read, and return its new path."""
         place = self.folder / "corrupt" / f"{key}.json"
         place.parent.mkdir(exist_ok=True)
         return self.path(key).replace(place)
@@ -154,7 +156,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def to_text(record: Record) -> str:
-    """JSON with one top-level key per line: compact, and still readable in a diff."""
+    """JSON with one top-level key per line, which is compact and readable in a diff."""
     content = record.model_dump(mode="json")
     content["sha256"] = digest(content)
     lines = [f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in content.items()]
@@ -162,19 +164,19 @@ def to_text(record: Record) -> str:
 
 
 def from_text(path: Path) -> Record:
-    """Reads and checks one record file; see `Store.read`."""
+    """Read and verify one record file; see `Store.read`."""
     return from_bytes(path.read_bytes(), path.stem, str(path))
 
 
 def from_bytes(raw: bytes, name: str, where: str) -> Record:
-    """Checks the content of a record file.
+    """Parse and verify the content of a record file.
 
     Args:
         name: of the file, without its suffix.
         where: for messages.
 
     Raises:
-        Corrupt: it is no whole and unchanged record.
+        Corrupt: it is no complete, unchanged record.
         LeakboardError: it was written by a later version.
     """
     try:
@@ -207,10 +209,10 @@ def from_bytes(raw: bytes, name: str, where: str) -> Record:
 
 
 def find(key: str, roots: Sequence[Path]) -> Record:
-    """The record of that key in the folders of records inside the roots, the first that has it.
+    """The record with this key in the first folder of the roots that has it.
 
     Raises:
-        LeakboardError: there is none, or its file is damaged.
+        LeakboardError: no folder has it, or its file is damaged.
     """
     known = {path.stem: path for root in roots[::-1] for path in sorted(root.glob("*/*.json"))}
     if key not in known:
@@ -219,3 +221,21 @@ def find(key: str, roots: Sequence[Path]) -> Record:
         advice = did_you_mean(key, near) if len(near) < 20 else ""
         raise LeakboardError(f"--record: no record '{key}' in {places}. {advice}".strip())
     return Store(known[key].parent).require(key)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary file that replaces `path` when the block ends; after an error the old file stays.
+
+    A new file is readable by everybody; an existing one keeps its permissions.
+    """
+    place = Path(os.path.realpath(path))  # a link stays one
+    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    os.close(handle)
+    try:
+        yield Path(name)
+        os.chmod(name, stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o644)
+        os.replace(name, place)
+    except BaseException:
+        os.unlink(name)
+        raise

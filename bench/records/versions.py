@@ -1,6 +1,6 @@
-"""Numbered and dated versions of the published records, by which a reader tells from which data a number is.
+"""Numbered and dated versions of the published records.
 
-A version is a digest of each folder of records; `versions.json` has them all, and a release adds one.
+A version consists of a digest for each folder of records. `versions.json` lists all versions; a release adds one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from leakboard.bench.contracts import LeakboardError, digest
-from leakboard.bench.records.replacing import replacing
+from leakboard.bench.records.store import replacing
 
 VERSIONS = Path(__file__).with_name("versions.json")
 RULES = 2
@@ -28,11 +28,11 @@ RULE_SENTENCES = {
 
 @dataclass(frozen=True)
 class DataVersion:
-    """Which version of the published records some records are.
+    """The version of the published records to which some records belong.
 
     Attributes:
-        number, day: of the version; `day` as 2026-11-22.
-        changed: folders that are not as they were in it, or were not there.
+        number, day: of the version; `day` as in 2026-11-22.
+        changed: folders that were changed or added since then.
         rules: number of the rules by which its release read records, see `RULE_SENTENCES`.
     """
 
@@ -61,7 +61,7 @@ class DataVersion:
 
 
 def folder_print(folder: Path) -> str:
-    """A digest of a folder of records: of the names and the bytes of its files."""
+    """Digest of the names and contents of the files in a folder of records."""
     files = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.json")
     }
@@ -69,15 +69,15 @@ def folder_print(folder: Path) -> str:
 
 
 def print_of(files: Mapping[str, str]) -> str:
-    """The same of the names and the SHA-256 of the files."""
+    """Digest of a folder from the names and the SHA-256 of its files."""
     return digest(sorted(files.items()))
 
 
 def data_version(prints: Mapping[str, str]) -> DataVersion | None:
-    """The version to which most of some folders belong, the newest of those; None where none does.
+    """The newest version that matches most of these folders; None if none matches.
 
     Args:
-        prints: of each folder by its name, see `folder_print`.
+        prints: digest of each folder by name, see `folder_print`.
     """
     best: DataVersion | None = None
     for version in _versions():
@@ -90,7 +90,7 @@ def data_version(prints: Mapping[str, str]) -> DataVersion | None:
 
 
 def enter_version(prints: Mapping[str, str], release: str, day: date) -> DataVersion:
-    """Adds a version of these folders, read by today's rules, for a release.
+    """Add a version of these folders, read by today's rules, for a release.
 
     Raises:
         LeakboardError: the newest version has the same folders and rules already.

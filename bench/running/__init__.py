@@ -1,7 +1,7 @@
-"""From a suite to records: the plan, its cells, what attacks are granted, and the runner that resumes.
+"""Runs a suite: the plan, its cells, the knowledge of attacks, and runners that resume.
 
-A `Suite` comes in, and a store that may hold some of its records already.
-Out goes a record for every cell, also where a defense or an attack failed.
+Input: a `Suite`, and a store that may already contain some of its records. Output: a record for every cell, even if
+its defense or an attack failed.
 """
 
 import lazy_loader

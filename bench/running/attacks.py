@@ -1,4 +1,4 @@
-"""Attacks let loose on a transcript. They see it and their knowledge; the truth stays here."""
+"""Runs attacks on a transcript. They receive it and their knowledge; the truth stays in this module."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from leakboard.bench.contracts import (
     Leak,
     Memory,
     MissingExtra,
+    Status,
     Transcript,
     digest,
 )
 from leakboard.bench.exchange import Diverged
 from leakboard.bench.methods import Attack, Knowledge, Labelled, Silent, spec_of
-from leakboard.bench.running.failures import failed, isolated, out_of_memory, told
+from leakboard.bench.running.cell_context import CellContext
+from leakboard.bench.running.failures import error_line, is_out_of_memory, run_isolated
 from leakboard.bench.running.grants import knowledge_for
 from leakboard.bench.running.pairing import Pairing
-from leakboard.bench.running.scene import Scene
 from leakboard.bench.scoring import (
     Truth,
     score,
@@ -40,15 +41,15 @@ from leakboard.bench.scoring import (
     score_over_training,
 )
 
-TOGETHER = {Goal.MEMORISATION: score_canaries, Goal.MEMBERSHIP: score_members}
-"""How guesses are scored that are no class, beside those about labels."""
-BY_MEASURE = {"continuation": score_continuations}
-"""And those that are of a kind of their own."""
+SCORERS_BY_GOAL = {Goal.MEMORISATION: score_canaries, Goal.MEMBERSHIP: score_members}
+"""Scorers of guesses that are not classes; all other guesses are scored over training."""
+SCORERS_BY_MEASURE = {"continuation": score_continuations}
+"""Scorers of single measures; they take precedence."""
 
 
-FLOORS: WeakKeyDictionary[type[Attack], Memory] = WeakKeyDictionary()
-"""What each attack reads of labels from the untrained model: cells of one seed attack the same batches."""
-ALONE = ("accuracy", "bag")
+_FLOORS: WeakKeyDictionary[type[Attack], Memory] = WeakKeyDictionary()
+"""Floors of each attack by what they depend on, since cells of one seed attack the same batches."""
+SCORED_SINGLY = ("accuracy", "bag")
 """Measures of guesses that are scored one at a time."""
 
 
@@ -59,80 +60,84 @@ TRUNCATED = (
 
 
 @dataclass(frozen=True)
-class Untrained:
-    """What would have been seen of the same texts at the same moments under the untrained model.
+class UntrainedTranscript:
+    """The transcript that the untrained model would have produced from the same texts at the same moments.
 
     Attributes:
-        name: of the model, the labels of `train` and all of what would have been seen.
+        name: hash of the model, the labels of `train` and the transcript.
     """
 
     seen: Transcript
     name: str
 
     @classmethod
-    def of(cls, seen: Transcript, labels: Ints, model: str) -> Untrained:
+    def of(cls, seen: Transcript, labels: Ints, model: str) -> UntrainedTranscript:
         before, content = before_training(seen), hashlib.sha256(model.encode() + labels.tobytes())
         for m in before.messages:
             where = (m.channel, m.round, m.part, m.recipient, m.step, m.moment, m.values.shape)
             content.update(repr(where).encode() + m.rows.tobytes() + m.values.tobytes())
         return cls(before, content.hexdigest())
 
-    def only(self, channels: frozenset[Channel]) -> Untrained:
+    def only(self, channels: frozenset[Channel]) -> UntrainedTranscript:
         return replace(self, seen=self.seen.only(channels))
 
 
-def attack_all(scene: Scene, seen: Transcript, claim: Claim | None = None) -> list[Leak]:
-    """Lets every paired attack loose on a transcript and scores what it guesses.
+def attack_all(context: CellContext, seen: Transcript, claim: Claim | None = None) -> list[Leak]:
+    """Runs every paired attack on a transcript and scores its guesses.
 
     Args:
-        claim: of the defense, if it makes any.
+        claim: the formal guarantee of the defense, if it has one.
     """
-    inputs, pairings = scene.inputs, scene.planned.pairings
+    inputs, pairings = context.inputs, context.planned.pairings
     answers = inputs.prompts.answers if inputs.prompts else None
     truth = Truth(
         *(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted, claim, answers),
         prompted=not inputs.task.labels,
     )
-    before = Untrained.of(seen, _labels(truth), scene.cell.model_hash)
+    before = UntrainedTranscript.of(seen, _labels(truth), context.cell.model_hash)
     leaks: list[Leak] = []
-    for pairing in scene.progress("attacking", pairings, len(pairings)):
+    for pairing in context.progress("attacking", pairings, len(pairings)):
         reads = pairing.attack.threat.reads or set(Channel)
         if reads & seen.dropped.keys():
-            leaks += failed(pairing, "skipped", TRUNCATED.format(seen.dropped_bytes / 1e6))
+            leaks += pairing.failed_leaks("skipped", TRUNCATED.format(seen.dropped_bytes / 1e6))
         elif pairing.goals:
             read = pairing.attack.threat.reads
-            leaks += _attack(pairing, scene, (seen.only(read), before.only(read)), truth)
-        leaks += pairing.skipped()
+            leaks += _attack(pairing, context, (seen.only(read), before.only(read)), truth)
+        leaks += pairing.skipped_leaks()
     return leaks
 
 
 def _attack(
-    pairing: Pairing, scene: Scene, read: tuple[Transcript, Untrained], truth: Truth
+    pairing: Pairing,
+    context: CellContext,
+    read: tuple[Transcript, UntrainedTranscript],
+    truth: Truth,
 ) -> list[Leak]:
-    """What one attack finds.
+    """Leaks of one attack, for each goal that it can pursue.
 
     Args:
-        read: what it reads of the transcript, and the same before training.
+        read: the channels of the transcript that it reads, and the same before training.
     """
     seen, before = read
-    knowledge = knowledge_for(pairing, scene)
+    knowledge = knowledge_for(pairing, context)
     attack, spec = pairing.attack, spec_of(pairing.attack)
-    rng = np.random.default_rng(scene.seeds.attack)
-    told_rows = None if knowledge.labelled is None else knowledge.labelled.rows
+    rng = np.random.default_rng(context.seeds.attack)
+    labelled_rows = None if knowledge.labelled is None else knowledge.labelled.rows
     start = time.perf_counter()
     try:
-        guesses = asked(attack, seen, knowledge, rng, _labels(truth))
+        guesses = attack_guesses(attack, seen, knowledge, rng, _labels(truth))
         chosen = [g for g in guesses if g.goal in pairing.goals]
         scored = [
-            (guess, score(guess, truth, told_rows)) for guess in chosen if guess.measure in ALONE
+            (guess, score(guess, truth, labelled_rows))
+            for guess in chosen
+            if guess.measure in SCORED_SINGLY
         ]
-        for alike in _grouped(chosen):
-            together = BY_MEASURE.get(
-                alike[0].measure, TOGETHER.get(alike[0].goal, score_over_training)
-            )
-            scored += [(alike[0], f) for f in together(alike, seen, truth)]
+        for group in _scoring_groups(chosen):
+            by_goal = SCORERS_BY_GOAL.get(group[0].goal, score_over_training)
+            scorer = SCORERS_BY_MEASURE.get(group[0].measure, by_goal)
+            scored += [(group[0], fields) for fields in scorer(group, seen, truth)]
         if before.seen.messages and Goal.LABEL in {guess.goal for guess in chosen}:
-            scored = with_floors(scored, attack, before, knowledge, scene.seeds.attack, truth)
+            scored = add_floors(scored, attack, before, knowledge, context.seeds.attack, truth)
         seconds = time.perf_counter() - start
         leaks = [
             Leak(
@@ -141,7 +146,7 @@ def _attack(
                 goal=guess.goal,
                 attribute=guess.attribute,
                 channel=guess.channel,
-                told=_told(knowledge.labelled, guess.attribute),
+                told=_labelled_counts(knowledge.labelled, guess.attribute),
                 bound=guess.bound,
                 seconds=seconds / len(scored),
                 **{"view": guess.view} | fields,
@@ -151,15 +156,16 @@ def _attack(
     except MissingExtra:
         raise
     except Silent as error:
-        return failed(pairing, "skipped", str(error))
+        return pairing.failed_leaks("skipped", str(error))
     except Diverged as error:
-        return failed(pairing, "diverged", str(error))
+        return pairing.failed_leaks("diverged", str(error))
     except (Exception, SystemExit) as error:  # a library under an attack may call exit()
-        return failed(pairing, "out-of-memory" if out_of_memory(error) else "failed", told(error))
-    nothing = "the transcript holds nothing to guess this from"
+        status: Status = "out-of-memory" if is_out_of_memory(error) else "failed"
+        return pairing.failed_leaks(status, error_line(error))
+    reason = "the transcript contains nothing from which to guess this"
     silent = pairing.goals - {leak.goal for leak in leaks}
     leaks += [
-        Leak(attack=spec, status="skipped", reason=nothing, goal=goal) for goal in sorted(silent)
+        Leak(attack=spec, status="skipped", reason=reason, goal=goal) for goal in sorted(silent)
     ]
     return leaks
 
@@ -167,37 +173,37 @@ def _attack(
 Scored = list[tuple[Guess, dict[str, Any]]]
 
 
-def with_floors(
+def add_floors(
     scored: Scored,
     attack: Attack,
-    before: Untrained,
+    before: UntrainedTranscript,
     knowledge: Knowledge,
     seed: int,
     truth: Truth,
 ) -> Scored:
-    """The scored guesses about labels, those from activations with what the attack finds before training.
+    """Adds to scored guesses about labels the success of the same attack before training.
 
     Args:
         before: activations of the same texts under the untrained model.
-        seed: of what the attack draws: the same folds once more.
+        seed: of the attack, so that it draws the same folds.
     """
 
-    def found(_: np.random.Generator) -> dict[tuple[object, ...], Any]:
+    def compute_floors(_: np.random.Generator) -> dict[tuple[object, ...], Any]:
         rng = np.random.default_rng(seed)
-        guesses = asked(attack, before.seen, knowledge, rng, _labels(truth))
+        guesses = attack_guesses(attack, before.seen, knowledge, rng, _labels(truth))
         return {
-            (alike[0].channel, alike[0].measure, fields["view"]): fields["success"]
-            for alike in _grouped([guess for guess in guesses if guess.goal == Goal.LABEL])
-            for fields in score_over_training(alike, before.seen, truth, curve=False)
+            (group[0].channel, group[0].measure, fields["view"]): fields["success"]
+            for group in _scoring_groups([guess for guess in guesses if guess.goal == Goal.LABEL])
+            for fields in score_over_training(group, before.seen, truth, curve=False)
         }
 
-    told = [spec_of(attack)]
+    specs = [spec_of(attack)]
     if knowledge.mechanism is not None:
-        told.append(spec_of(knowledge.mechanism))
-    key = digest([before.name, seed, [each.model_dump(mode="json") for each in told]])
+        specs.append(spec_of(knowledge.mechanism))
+    key = digest([before.name, seed, [each.model_dump(mode="json") for each in specs]])
     try:
-        floors = FLOORS.setdefault(type(attack), Memory(kept=64)).recall(key, found)
-    except Exception:  # it works, but not without what else is sent
+        floors = _FLOORS.setdefault(type(attack), Memory(kept=64)).recall(key, compute_floors)
+    except Exception:  # the attack works, but only with the other channels
         return scored
     return [
         (guess, fields | {"floor": floors.get((guess.channel, guess.measure, fields.get("view")))})
@@ -208,30 +214,30 @@ def with_floors(
 
 
 def _labels(truth: Truth) -> Ints:
-    """[N] of all examples of `train`."""
+    """[N] labels of all examples of `train`."""
     train = truth.splits.get("train")
     return np.zeros(0, np.int64) if train is None else train.labels
 
 
-def asked(
+def attack_guesses(
     attack: Attack,
     seen: Transcript,
     knowledge: Knowledge,
     rng: np.random.Generator,
     labels: Ints,
 ) -> list[Guess]:
-    """What an attack guesses, asked once per fold where it is told the labels of the others.
+    """The guesses of an attack; one that knows labels is run once per fold, with those of the other folds.
 
     Args:
-        labels: [N] of all examples of `train`.
+        labels: [N] labels of all examples of `train`.
     """
     if not attack.folds:
-        return isolated(functools.partial(attack.guess, seen, knowledge, rng))
+        return run_isolated(functools.partial(attack.guess, seen, knowledge, rng))
     fold = rng.permutation(len(labels)) % attack.folds
     parts: dict[tuple[object, ...], list[Guess]] = {}
     for i in range(attack.folds):
-        told = replace(knowledge, labels=np.where(fold == i, -1, labels))
-        for guess in isolated(functools.partial(attack.guess, seen, told, rng)):
+        granted = replace(knowledge, labels=np.where(fold == i, -1, labels))
+        for guess in run_isolated(functools.partial(attack.guess, seen, granted, rng)):
             where = (guess.channel, guess.measure, guess.moment, guess.round)
             parts.setdefault((*where, guess.part, guess.recipient), []).append(guess)
     return [
@@ -244,17 +250,17 @@ def asked(
     ]
 
 
-def _grouped(guesses: Sequence[Guess]) -> list[list[Guess]]:
-    """Guesses that are scored together: of one channel and one measure."""
-    found: dict[tuple[object, ...], list[Guess]] = {}
+def _scoring_groups(guesses: Sequence[Guess]) -> list[list[Guess]]:
+    """Guesses that are scored together: those of one goal, channel and measure."""
+    groups: dict[tuple[object, ...], list[Guess]] = {}
     for guess in guesses:
-        if guess.measure not in ALONE:
-            found.setdefault((guess.goal, guess.channel, guess.measure), []).append(guess)
-    return list(found.values())
+        if guess.measure not in SCORED_SINGLY:
+            groups.setdefault((guess.goal, guess.channel, guess.measure), []).append(guess)
+    return list(groups.values())
 
 
-def _told(labelled: Labelled | None, attribute: str | None) -> list[int]:
-    """How many examples of each value of an attribute the attacker was told."""
+def _labelled_counts(labelled: Labelled | None, attribute: str | None) -> list[int]:
+    """Number of labelled examples that the attacker was given, per value of an attribute."""
     if labelled is None or attribute not in labelled.attributes:
         return []
     values = labelled.attributes[attribute]

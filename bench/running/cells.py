@@ -1,4 +1,4 @@
-"""One cell: fine-tuned once, attacked, scored."""
+"""Runs one cell: fine-tunes once, attacks the transcript, and scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from leakboard.bench.backbones import bottom_cost
+from leakboard.bench.backbones import Backbone, Ragged, Tokens, bottom_cost, by_length
 from leakboard.bench.contracts import (
     BottomCost,
     Channel,
@@ -23,45 +23,51 @@ from leakboard.bench.contracts import (
 )
 from leakboard.bench.exchange import Diverged, Session, Tuned, Wire, write_transcript
 from leakboard.bench.records import peak_megabytes, provenance
-from leakboard.bench.running.answers import answers
 from leakboard.bench.running.attacks import attack_all
-from leakboard.bench.running.failures import give_back, out_of_memory, told
-from leakboard.bench.running.grants import recomputed, worked_out
-from leakboard.bench.running.plan import Planned
-from leakboard.bench.running.scene import Scene
-from leakboard.bench.scoring import answered, judged, metrics, projections
+from leakboard.bench.running.cell_context import CellContext
+from leakboard.bench.running.failures import error_line, free_memory, is_out_of_memory
+from leakboard.bench.running.grants import with_derived_channels, with_recomputed_activations
+from leakboard.bench.running.plan import PlannedCell
+from leakboard.bench.scoring import answer_fields, metrics, next_token_fields, projections
+
+ANSWER_BATCH = 32
+"""Prompts that are answered in one batch."""
 
 
-def run_cell(scene: Scene, transcripts: Path | None = None) -> Record:
-    """Fine-tunes one cell, attacks what the vendor saw, and scores. Failures are records, too.
+def run_cell(context: CellContext, transcripts: Path | None = None) -> Record:
+    """Fine-tunes one cell, attacks what the vendor saw, and scores. A failure is a record, too.
 
     Args:
-        transcripts: the folder in which the transcript is kept, in one named by the cell's key.
+        transcripts: folder for the transcript, which is written to a subfolder named by the cell's key.
     """
-    planned, device = scene.planned, scene.backbone.device
-    if planned.refused:
-        return ended(planned, "skipped", planned.refused, device)
+    planned, device = context.planned, context.backbone.device
+    if planned.skip_reason:
+        return record_without_result(planned, "skipped", planned.skip_reason, device)
     try:
-        return _attacked(scene, transcripts)
+        return _run(context, transcripts)
     except MissingExtra:
         raise
     except Diverged as error:
-        return ended(planned, "diverged", str(error), device)
+        return record_without_result(planned, "diverged", str(error), device)
     except Exception as error:
-        if not out_of_memory(error):
-            return ended(planned, "failed", told(error), device)
-        record = ended(planned, "out-of-memory", str(error) or "out of memory", device)
-    give_back(device)
+        if not is_out_of_memory(error):
+            return record_without_result(planned, "failed", error_line(error), device)
+        record = record_without_result(
+            planned, "out-of-memory", str(error) or "out of memory", device
+        )
+    free_memory(device)
     return record
 
 
-def ended(planned: Planned, status: Status, reason: str, device: str) -> Record:
-    """The record of a cell without a result."""
-    return Record(**_head(planned), status=status, reason=reason, provenance=provenance(device))
+def record_without_result(planned: PlannedCell, status: Status, reason: str, device: str) -> Record:
+    """The record of a cell that was skipped or failed."""
+    return Record(
+        **_common_fields(planned), status=status, reason=reason, provenance=provenance(device)
+    )
 
 
-def _head(planned: Planned) -> dict[str, Any]:
-    """What stands in every record of the cell, however it ended."""
+def _common_fields(planned: PlannedCell) -> dict[str, Any]:
+    """Fields of every record of the cell, whatever its status."""
     return {
         "key": planned.cell.key,
         "cell": planned.cell,
@@ -70,34 +76,34 @@ def _head(planned: Planned) -> dict[str, Any]:
     }
 
 
-def _attacked(scene: Scene, transcripts: Path | None) -> Record:
+def _run(context: CellContext, transcripts: Path | None) -> Record:
     start = time.perf_counter()
-    cell, task, backbone = scene.cell, scene.inputs.task, scene.backbone
-    defense = scene.planned.defense
-    wire = Wire(defense.sends, scene.inputs.recorded, cell.record.megabytes * 2**20)
-    session = scene.session(wire)
+    cell, task, backbone = context.cell, context.inputs.task, context.backbone
+    defense = context.planned.defense
+    wire = Wire(defense.sends, context.inputs.recorded, cell.record.megabytes * 2**20)
+    session = context.session(wire)
     tuned = defense.fine_tune(session)
-    scene = replace(scene, tuned=tuned)
+    context = replace(context, tuned=tuned)
     train_seconds = time.perf_counter() - start
     trained_up, trained_down = wire.bytes_up, wire.bytes_down
-    useful = _usefulness(tuned, scene)
+    utility_fields = _utility_fields(tuned, context)
     seen = wire.transcript()
-    if transcripts and not (kept := transcripts / cell.key).exists():
-        write_transcript(seen, kept, backbone, cell.cut, scene.classes, cell.train)
+    if transcripts and not (folder := transcripts / cell.key).exists():
+        write_transcript(seen, folder, backbone, cell.cut, context.classes, cell.train)
     attack_start = time.perf_counter()
-    seen = recomputed(scene, seen)
+    seen = with_recomputed_activations(context, seen)
     recompute_seconds = time.perf_counter() - attack_start
-    seen = worked_out(scene, seen)
+    seen = with_derived_channels(context, seen)
     claim, plant = session.claim, cell.plant
     if claim is not None and plant is not None and plant.per_author is not None:
         claim = claim.of_authors(plant.per_author)
-    leaks = attack_all(scene, seen, claim)
+    leaks = attack_all(context, seen, claim)
     end = time.perf_counter()
-    head = _head(scene.planned)
+    common = _common_fields(context.planned)
     return Record(
-        **head | {"claim": claim or head["claim"]},
+        **common | {"claim": claim or common["claim"]},
         status="ok",
-        **useful,
+        **utility_fields,
         loss=session.loss,
         leaks=leaks,
         projections=projections(seen, task.splits["train"].labels),
@@ -116,21 +122,20 @@ def _attacked(scene: Scene, transcripts: Path | None) -> Record:
             peak_megabytes=peak_megabytes(backbone.device),
             epoch_bytes_up=trained_up / cell.train.epochs,
             epoch_bytes_down=trained_down / cell.train.epochs,
-            bottom=_bottom(scene, session),
+            bottom=_bottom_cost(context, session),
         ),
         provenance=provenance(
             backbone.device,
-            scene.workers,
-            fingerprint(scene.secret),
-            scene.place.widest if scene.place else 1,
-            scene.planned.trials,
+            context.workers,
+            fingerprint(context.secret),
+            context.planned.trials,
         ),
     )
 
 
-def _bottom(scene: Scene, session: Session) -> BottomCost | None:
-    """What the customer's part of the model asks of it: up to the cut, or all where texts become one vector."""
-    cell, emits, backbone = scene.cell, scene.planned.defense.sends, scene.backbone
+def _bottom_cost(context: CellContext, session: Session) -> BottomCost | None:
+    """Cost of the customer's part of the model: up to the cut, or the whole encoder if texts become one vector."""
+    cell, emits, backbone = context.cell, context.planned.defense.sends, context.backbone
     if Channel.REPRESENTATIONS in emits:
         cut = cell.cut
     elif Channel.ACTIVATIONS in emits and Channel.TOKENS not in emits:
@@ -140,16 +145,19 @@ def _bottom(scene: Scene, session: Session) -> BottomCost | None:
     return bottom_cost(backbone, cut, session.train.lengths, cell.train.batch_size)
 
 
-def _usefulness(tuned: Tuned, scene: Scene) -> dict[str, Any]:
-    """Fields of a record that say what the tuned model is good for, on the evaluated split."""
-    cell, inputs = scene.cell, scene.inputs
+def _utility_fields(tuned: Tuned, context: CellContext) -> dict[str, Any]:
+    """Fields of a record about the utility of the tuned model, on the evaluated split."""
+    cell, inputs = context.cell, context.inputs
     split, tokens = inputs.task.splits[cell.evaluate], inputs.tokens[cell.evaluate]
     if inputs.task.objective == "language modelling":
-        lost, hits = tuned.per_token(tokens, cell.evaluate)
-        read = judged(lost, hits, scene.backbone, split, tokens, cell.train.max_length)
+        losses, hits = tuned.per_token(tokens, cell.evaluate)
+        fields = next_token_fields(
+            losses, hits, context.backbone, split, tokens, cell.train.max_length
+        )
         if split.pairs is None:
-            return read
-        return answered(answers(tuned, tokens, cell.evaluate, scene.backbone), split.pairs, read)
+            return fields
+        generated = generate_answers(tuned, tokens, cell.evaluate, context.backbone)
+        return answer_fields(generated, split.pairs, fields)
     truth = split.labels
     predicted = _classes(tuned.predict(tokens, cell.evaluate), len(truth))
     utility = metrics.share(
@@ -168,3 +176,50 @@ def _classes(scores: torch.Tensor, n: int) -> Ints:
             "or scores that are not finite"
         )
     return scores.argmax(1).numpy()
+
+
+def generate_answers(tuned: Tuned, tokens: Tokens, split: str, backbone: Backbone) -> list[str]:
+    """Greedy answers to prompts, up to the token that ends a text, at most as long as the longest correct one.
+
+    The customer requests one token at a time and sends the whole text before it, so the wire counts that
+    text each time. Nothing is recorded, because it is not part of training.
+
+    Args:
+        tokens: prompts with the correct answers, of which only the lengths are used.
+        split: name of the split of the texts.
+    """
+    prompts, longest = [], 0
+    for row in range(len(tokens)):
+        example = tokens.take(torch.tensor([row]))
+        in_prompt = example.types == 0
+        longest = max(longest, int((~in_prompt).sum()))
+        prompts.append(
+            (example.ids.values[in_prompt].tolist(), example.special[in_prompt].tolist())
+        )
+    end, most = backbone.tokenizer.eos_token_id, backbone.family.positions(backbone.model)
+    answers: list[list[int]] = [[] for _ in prompts]
+    unfinished = list(range(len(prompts)))
+    for _ in range(longest):
+        lengths = torch.tensor([len(prompts[i][0]) for i in unfinished])
+        for batch in by_length(lengths, ANSWER_BATCH) if unfinished else ():
+            rows = [unfinished[i] for i in batch.tolist()]
+            texts = _continued([prompts[i] for i in rows], [answers[i] for i in rows])
+            words = tuned.next_words(texts, torch.tensor(rows), f"{split}, answered")
+            for i, word in zip(rows, words.tolist(), strict=True):
+                answers[i].append(word)
+        unfinished = [
+            i
+            for i in unfinished
+            if answers[i][-1] != end and len(prompts[i][0]) + len(answers[i]) != most
+        ]
+    return [backbone.tokenizer.decode(ids, skip_special_tokens=True).strip() for ids in answers]
+
+
+def _continued(prompts: list[tuple[list[int], list[bool]]], answers: list[list[int]]) -> Tokens:
+    """Prompts, each followed by its answer so far."""
+    ids, types, special = [], list[int](), list[bool]()
+    for (prompt, is_special), answer in zip(prompts, answers, strict=True):
+        ids.append([*prompt, *answer])
+        types += [0] * len(prompt) + [1] * len(answer)
+        special += [*is_special, *(False for _ in answer)]
+    return Tokens(Ragged.of(ids), torch.tensor(types), torch.tensor(special))

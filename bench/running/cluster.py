@@ -1,7 +1,6 @@
-"""A plan on a Ray cluster: placement and retries are Ray's, the records are the store's.
+"""Runs a plan on a Ray cluster: Ray places and retries the cells, the store holds the records.
 
-A task of Ray runs one cell. Ray gives it to a process that has run one before, where it can, and that
-process has kept the plan with its data and models.
+Each Ray task runs one cell. Ray reuses processes, and each process caches the plan with its data and models.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from typing import Any
 
 from leakboard.bench.contracts import LeakboardError, MissingExtra, Record
 from leakboard.bench.records import Store, has_locks
-from leakboard.bench.running.cells import ended
-from leakboard.bench.running.job import Job
-from leakboard.bench.running.plan import Plan, Planned
+from leakboard.bench.running.cells import record_without_result
+from leakboard.bench.running.plan import Plan, PlannedCell
 from leakboard.bench.running.reporting import Reporter
 from leakboard.bench.running.runner import Runner
+from leakboard.bench.running.workers import Job
 
-ANSWERS = 5.0
-"""Seconds in which the head of a cluster has to answer."""
+CONNECT_SECONDS = 5.0
+"""Time in which the head of a cluster must answer."""
 
 
 def run_on_ray(
@@ -34,61 +33,61 @@ def run_on_ray(
     """Runs the cells of a job as tasks of Ray and returns their records, in the order of the plan.
 
     Args:
-        address: "auto" for the cluster of the environment or of this machine, else its HOST:PORT.
-        gpu_memory: GiB that a cell takes of a GPU; without it a cell on a GPU has it for itself.
-        attempts: how often a cell is tried at which its process dies; then a record says so.
+        address: "auto" for the cluster of the environment or of this machine, otherwise HOST:PORT.
+        gpu_memory: GiB of GPU memory per cell; without it each cell has a GPU of its own.
+        attempts: tries of a cell whose process dies, before the cell is recorded as failed.
 
     Raises:
         MissingExtra: Ray is not installed.
-        LeakboardError: no cluster answers, or what ended a task that would end all others, too.
+        LeakboardError: no cluster answers, or a task failed in a way that all others would.
     """
     ray = _ray()
     connected = not ray.is_initialized()
     if connected:
         _connect(ray, address)
     try:
-        gpus = _share(gpu_memory) if job.device.startswith("cuda") else 0.0
-        task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=attempts - 1)(run_one)
+        gpus = _gpu_share(gpu_memory) if job.device.startswith("cuda") else 0.0
+        task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=attempts - 1)(run_cell_task)
         _drive(ray, task, job, plan, reporter)
     finally:
-        if connected:  # what was started here ends with it
+        if connected:  # close only a connection of our own
             ray.shutdown()
     return [job.store.require(key) for key in job.keys]
 
 
-def run_one(packed: bytes, key: str) -> bool:
-    """What a task does: one cell. Returns whether it had its record before."""
+def run_cell_task(packed: bytes, key: str) -> bool:
+    """Ray task that runs one cell. Returns True if the cell had its record before."""
     import torch
 
     torch.set_num_threads(1)
-    runner, cells = _prepared(packed)
+    runner, cells = _load_job(packed)
     before = runner.store.written(key)
-    runner.one(cells[key])
+    runner.run_one(cells[key])
     return runner.store.written(key) == before
 
 
 @lru_cache(maxsize=1)
-def _prepared(packed: bytes) -> tuple[Runner, dict[str, Planned]]:
-    """Kept by the process between its cells: the plan with its data and models."""
+def _load_job(packed: bytes) -> tuple[Runner, dict[str, PlannedCell]]:
+    """The plan with its data and models, cached by the process between cells."""
     import cloudpickle
 
     job: Job = cloudpickle.loads(packed)
     if not has_locks(job.folder):
         raise LeakboardError(
-            f"{job.folder} is another folder on {socket.gethostname()}; choose one with --out that "
-            "every machine of the cluster shares, such as on NFS 4"
+            f"{job.folder} is a different folder on {socket.gethostname()}; choose a folder with --out that "
+            "all machines of the cluster share, such as on NFS 4"
         )
-    # Ray may give this machine as many cells at once as it has processors.
-    beside = os.cpu_count() or 1
-    runner = Runner(job.plan, job.store, Reporter(), job.transcripts, job.since, workers=beside)
+    # Ray may run as many cells at once on this machine as it has processors.
+    workers = os.cpu_count() or 1
+    runner = Runner(job.plan, job.store, Reporter(), job.transcripts, job.since, workers=workers)
     return runner, {planned.cell.key: planned for planned in job.plan.cells}
 
 
 def _drive(ray: Any, task: Any, job: Job, plan: Plan, reporter: Reporter) -> None:
-    """Hands out every cell once what it needs is there, and tells what comes back."""
+    """Submits each cell once its shadow models are trained, and reports the results."""
     packed = ray.put(job.packed())
     waiting = {planned.cell.key: planned for planned in plan.cells}
-    running: dict[Any, Planned] = {}
+    running: dict[Any, PlannedCell] = {}
     try:
         while waiting or running:
             unfinished = waiting.keys() | {planned.cell.key for planned in running.values()}
@@ -106,9 +105,9 @@ def _drive(ray: Any, task: Any, job: Job, plan: Plan, reporter: Reporter) -> Non
 
 
 def _outcome(
-    ray: Any, done: Any, planned: Planned, store: Store, device: str, reporter: Reporter
+    ray: Any, done: Any, planned: PlannedCell, store: Store, device: str, reporter: Reporter
 ) -> bool:
-    """Whether the cell had its record before; one is written here where its process died."""
+    """True if the cell had its record before; if its process died, the failure is recorded here."""
     try:
         reused: bool = ray.get(done)
     except ray.exceptions.RayTaskError as error:
@@ -120,7 +119,7 @@ def _outcome(
         reporter.warned(f"{planned.defense}: {reason}")
         with store.claim(planned.cell.key) as mine:
             if mine and store.read(planned.cell.key) is None:
-                store.write(ended(planned, "failed", reason, device))
+                store.write(record_without_result(planned, "failed", reason, device))
         return False
     return reused
 
@@ -134,19 +133,19 @@ def _ray() -> Any:
 
 
 def _connect(ray: Any, address: str) -> None:
-    """Raises LeakboardError where no cluster answers at the address."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told of a run unasked
+    """Connects to a cluster; raises LeakboardError if none answers at the address."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics without consent
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or ray._private.utils.read_ray_address() or "local"
         # The head of a cluster that was killed leaves its address, for which Ray would wait.
-        if "RAY_ADDRESS" not in os.environ and _silent(address):
+        if "RAY_ADDRESS" not in os.environ and _connection_error(address):
             address = "local"
     if address == "local":
         ray.init(address, include_dashboard=False, **quiet)
         return
     try:
-        if why := _silent(address):
+        if why := _connection_error(address):
             raise why
         ray.init(address, **quiet)
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
@@ -156,18 +155,18 @@ def _connect(ray: Any, address: str) -> None:
         ) from error
 
 
-def _silent(address: str) -> Exception | None:
-    """Why nothing listens at HOST:PORT; None where something does."""
+def _connection_error(address: str) -> Exception | None:
+    """The error of connecting to HOST:PORT, or None."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
-        socket.create_connection((host, int(port)), ANSWERS).close()
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
     except (OSError, ValueError) as error:
         return error
     return None
 
 
-def _share(gpu_memory: float | None) -> float:
-    """The share of a GPU that a cell takes."""
+def _gpu_share(gpu_memory: float | None) -> float:
+    """The share of a GPU that a cell needs."""
     import torch
 
     if gpu_memory is None:

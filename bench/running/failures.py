@@ -1,4 +1,4 @@
-"""How an attack or a cell fails without taking the others along."""
+"""How an attack or a cell fails without stopping the others."""
 
 from __future__ import annotations
 
@@ -10,45 +10,30 @@ from typing import TypeVar
 
 import torch
 
-from leakboard.bench.contracts import (
-    Leak,
-    LeakboardError,
-    Status,
-)
-from leakboard.bench.methods import spec_of
-from leakboard.bench.running.pairing import Pairing
+from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.scoring import BadGuess
 
 T = TypeVar("T")
-EXHAUSTED = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-"""What a RuntimeError without a type of its own says: torch's on the CPU; CUDA's, also from FAISS; and
-cuBLAS's."""
+OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+"""Messages of a plain RuntimeError: of torch on the CPU; of CUDA, also from FAISS; and of cuBLAS."""
 
 
-def failed(pairing: Pairing, status: Status, reason: str) -> list[Leak]:
-    """The leaks of an attack that could find nothing, one per goal."""
-    spec = spec_of(pairing.attack)
-    return [
-        Leak(attack=spec, status=status, reason=reason, goal=goal) for goal in sorted(pairing.goals)
-    ]
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out, on the device or in this process."""
+def is_out_of_memory(error: BaseException) -> bool:
+    """True if memory ran out, on the device or in this process."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError) and any(words in str(error) for words in EXHAUSTED)
+        isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
     )
 
 
-def give_back(device: str) -> None:
-    """What a cell held of a GPU on which memory ran out, to the others on it. Its error has to be gone."""
+def free_memory(device: str) -> None:
+    """Returns unused GPU memory to other processes; call it after the error is out of scope."""
     gc.collect()
     if device.startswith("cuda"):
         torch.cuda.empty_cache()
 
 
-def isolated(call: Callable[[], T]) -> T:
-    """Runs an attack on a stack of its own, so that no frame above it holds the truth."""
+def run_isolated(call: Callable[[], T]) -> T:
+    """Runs an attack on a thread of its own, so that no frame above it holds the truth."""
     result: list[T] = []
     failure: list[BaseException] = []
 
@@ -66,8 +51,8 @@ def isolated(call: Callable[[], T]) -> T:
     return result[0]
 
 
-def told(error: BaseException) -> str:
-    """One line about an error: what and where."""
+def error_line(error: BaseException) -> str:
+    """One line about an error: its type, its message, and the line of code that raised it."""
     if isinstance(error, LeakboardError | BadGuess):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)

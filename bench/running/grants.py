@@ -1,135 +1,155 @@
-"""What each attack is granted by its threat model, and nothing else."""
+"""Grants each attack exactly the knowledge of its threat model, including its shadow models.
+
+Shadow models are cells of the plan with the data, settings and defense of the target, but with their own coins,
+initial values, order and noise.
+"""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import torch
 
-from leakboard.bench.attacking import received, with_adapter_gradients, with_recomputed
+from leakboard.bench.attacking import simulate_vectors, with_adapter_gradients, with_recomputed
 from leakboard.bench.backbones import Backbone, LanguageModel, Network, Ragged, Tokens
 from leakboard.bench.contracts import (
+    Cell,
     Channel,
     Goal,
     Knows,
+    Leak,
+    Record,
     Seeds,
     TrainSettings,
     Transcript,
+    attack_id,
 )
 from leakboard.bench.exchange import Trainee
-from leakboard.bench.methods import Auxiliary, Held, Knowledge, Labelled, Query
+from leakboard.bench.methods import (
+    Attack,
+    Auxiliary,
+    Held,
+    Knowledge,
+    Labelled,
+    Query,
+    Shadows,
+    spec_of,
+)
+from leakboard.bench.records import Corrupt
+from leakboard.bench.running.cell_context import CellContext
 from leakboard.bench.running.pairing import Pairing
-from leakboard.bench.running.scene import Scene
-from leakboard.bench.tasks import OWN
+from leakboard.bench.running.plan import PlannedCell
+from leakboard.bench.tasks import TASK_ITSELF
 
 LABELLED = 0.1
-"""Share of the recorded training examples that is granted where an attack names none."""
+"""Share of the recorded training examples that is granted to an attack without a parameter `labelled`."""
+SCORE_UNIT = 1_000_000
+"""Records store scores of shadow models as whole numbers of millionths."""
 
 
-def worked_out(scene: Scene, seen: Transcript) -> Transcript:
-    """The transcript with what the vendor works out from its calls, where an attack reads that."""
-    seen = recomputed(scene, seen)
-    if Channel.ADAPTER_GRADIENTS not in _read(scene):
+def with_derived_channels(context: CellContext, seen: Transcript) -> Transcript:
+    """Adds to a transcript the channels that the vendor computes from its calls, if an attack reads them."""
+    seen = with_recomputed_activations(context, seen)
+    if Channel.ADAPTER_GRADIENTS not in _channels_read(context):
         return seen
-    return with_adapter_gradients(seen, _classifier(scene))
+    return with_adapter_gradients(seen, _classifier(context))
 
 
-def recomputed(scene: Scene, seen: Transcript) -> Transcript:
-    """The transcript with the activations that each server computes anew, where an attack reads these."""
-    there = Channel.RECOMPUTED in seen.channels
-    if there or Channel.RECOMPUTED not in _read(scene) or not scene.classes:
+def with_recomputed_activations(context: CellContext, seen: Transcript) -> Transcript:
+    """Adds to a transcript the activations that each server can recompute, if an attack reads them."""
+    has_them = Channel.RECOMPUTED in seen.channels
+    if has_them or Channel.RECOMPUTED not in _channels_read(context) or not context.classes:
         return seen
-    network, known = _classifier(scene), scene.inputs.untrained
-    return with_recomputed(seen, network, scene.backbone.segments, known)
+    network, known = _classifier(context), context.inputs.untrained
+    return with_recomputed(seen, network, context.backbone.segments, known)
 
 
-def _read(scene: Scene) -> frozenset[Channel]:
-    """What is read by the attacks of a cell that have a goal there."""
-    paired = [pairing.attack.threat.reads for pairing in scene.planned.pairings if pairing.goals]
-    return frozenset().union(*paired)
+def _channels_read(context: CellContext) -> frozenset[Channel]:
+    """Channels that the attacks of a cell read, except attacks without a goal there."""
+    reads = [pairing.attack.threat.reads for pairing in context.planned.pairings if pairing.goals]
+    return frozenset().union(*reads)
 
 
-def _classifier(scene: Scene) -> Network:
-    network = vendors_network(scene.backbone, scene.cell.train, scene.classes)
+def _classifier(context: CellContext) -> Network:
+    network = vendor_network(context.backbone, context.cell.train, context.classes)
     assert isinstance(network, Network)
     return network
 
 
-def vendors_network(backbone: Backbone, train: TrainSettings, classes: int) -> Trainee:
-    """The model that serves the calls of an API or is released; what it has to train means nothing.
-
-    Without classes it is a language model.
-    """
+def vendor_network(backbone: Backbone, train: TrainSettings, classes: int) -> Trainee:
+    """The model that serves API calls or is released, with untrained adapters; a language model if `classes` is 0."""
     if not classes:
         return LanguageModel(backbone, train)
     return Network(backbone, 0, classes, train, slice(None))
 
 
 def knowledge_for(
-    pairing: Pairing, scene: Scene, knows: frozenset[Knows] | None = None
+    pairing: Pairing, context: CellContext, knows: frozenset[Knows] | None = None
 ) -> Knowledge:
-    """What the attack's threat model grants it, and nothing else; or `knows`, where it is given."""
+    """The knowledge that the threat model of an attack grants, and nothing else; `knows` overrides it."""
     knows = pairing.attack.needs if knows is None else knows
-    planned, inputs, backbone = scene.planned, scene.inputs, scene.backbone
+    planned, inputs, backbone = context.planned, context.inputs, context.backbone
     weights = Knows.BASE_WEIGHTS in knows
     public = candidates = None
     if Knows.AUXILIARY_TEXT in knows:
-        public = inputs.public.get(getattr(pairing.attack, "auxiliary", OWN))
+        public = inputs.public.get(getattr(pairing.attack, "auxiliary", TASK_ITSELF))
     if Goal.MEMBERSHIP in pairing.attack.threat.goals:
         candidates = inputs.candidates
     if Knows.MECHANISM in knows:
-        public, candidates = as_trained(scene, public, candidates)
-    network = partial(vendors_network, backbone, scene.cell.train, scene.classes)
-    plant, asked_for = scene.cell.plant, inputs.prompts
+        public, candidates = add_trained_form(context, public, candidates)
+    network = partial(vendor_network, backbone, context.cell.train, context.classes)
+    plant, prompts = context.cell.plant, inputs.prompts
     return Knowledge(
-        classes=scene.classes,
+        classes=context.classes,
         device=backbone.device,
-        cut=scene.cell.cut,
+        cut=context.cell.cut,
         base=backbone if weights else None,
         network=network if weights else None,
         mechanism=planned.defense if Knows.MECHANISM in knows else None,
         auxiliary=public,
-        labelled=granted(pairing, scene) if Knows.LABELLED_SHARE in knows else None,
-        query=oracle(scene) if Knows.QUERIES in knows else None,
+        labelled=labelled_share(pairing, context) if Knows.LABELLED_SHARE in knows else None,
+        query=query_oracle(context) if Knows.QUERIES in knows else None,
         vocabulary=len(backbone.embeddings),
         canaries=plant.canaries if plant else (),
         candidates=candidates,
-        prompts=asked_for.tokens if asked_for and Knows.PREFIXES in knows else None,
-        held=held(scene) if Knows.HELD in knows else None,
+        prompts=prompts.tokens if prompts and Knows.PREFIXES in knows else None,
+        held=held_predictions(context) if Knows.HELD in knows else None,
         shadows=planned.shadows.get(pairing.attack) if Knows.SHADOWS in knows else None,
     )
 
 
-def as_trained(
-    scene: Scene, public: Auxiliary | None, candidates: Auxiliary | None
+def add_trained_form(
+    context: CellContext, public: Auxiliary | None, candidates: Auxiliary | None
 ) -> tuple[Auxiliary | None, Auxiliary | None]:
-    """Public texts and candidates with what the defense would have trained on in their place.
+    """Adds to public texts and candidates how the defense would have trained on them.
 
-    Public text of another task stays as it is: its texts are not at hand.
+    Public text of another task is unchanged, because its texts are not available.
     """
-    inputs, backbone = scene.inputs, scene.backbone
-    how = (scene.planned.defense, backbone, scene.cell.train.max_length)
+    inputs, backbone = context.inputs, context.backbone
+    how = (context.planned.defense, backbone, context.cell.train.max_length)
     own, audited = inputs.task.splits.get("auxiliary"), inputs.planted.audited
-    if public is not None and public is inputs.public.get(OWN) and own is not None:
+    if public is not None and public is inputs.public.get(TASK_ITSELF) and own is not None:
         public = inputs.as_trained(public, own, *how)
     if candidates is not None and audited is not None:
         candidates = inputs.as_trained(candidates, audited, *how)
     return public, candidates
 
 
-def granted(pairing: Pairing, scene: Scene) -> Labelled:
+def labelled_share(pairing: Pairing, context: CellContext) -> Labelled:
     """The attributes of a share of the recorded training examples.
 
-    The rows depend on the seed and the share alone, and those of a smaller share are among those
-    of a larger one. Classes are not balanced: one that is rare may be missing.
+    The rows depend only on the seed and the share; a larger share contains a smaller one. Classes are not
+    balanced, so a rare class may be missing.
     """
-    inputs = scene.inputs
+    inputs = context.inputs
     recorded = inputs.recorded["train"]
     share = getattr(pairing.attack, "labelled", LABELLED)
-    # A stream of its own, so that what an attack draws does not depend on what it is granted.
-    rng = np.random.default_rng([Seeds.of(scene.cell.seed).attack, zlib.crc32(b"labelled")])
+    # A separate stream, so that the draws of an attack do not depend on its share.
+    rng = np.random.default_rng([Seeds.of(context.cell.seed).attack, zlib.crc32(b"labelled")])
     order = rng.permutation(recorded)
     size = max(1, round(share * len(recorded)))
     rows, rest = np.sort(order[:size]), order[size:]
@@ -145,30 +165,80 @@ def granted(pairing: Pairing, scene: Scene) -> Labelled:
     )
 
 
-def held(scene: Scene) -> Held | None:
-    """What the customer of a cell predicts by itself of the recorded examples on which utility is measured."""
-    split, tuned = scene.cell.evaluate, scene.tuned
+def held_predictions(context: CellContext) -> Held | None:
+    """The customer's own predictions for the recorded examples of the evaluated split; None if it has no model."""
+    split, tuned = context.cell.evaluate, context.tuned
     if tuned is None:
         return None
-    rows = scene.inputs.recorded[split]
-    scores = tuned.alone(scene.inputs.tokens[split].take(torch.from_numpy(rows)))
+    rows = context.inputs.recorded[split]
+    scores = tuned.alone(context.inputs.tokens[split].take(torch.from_numpy(rows)))
     return None if scores is None else Held(split, rows, scores.argmax(1).cpu().numpy())
 
 
-def oracle(scene: Scene) -> Query:
-    """The customer's side: public tokens in, what the vendor would receive out.
+def query_oracle(context: CellContext) -> Query:
+    """The customer's side as a function from public tokens to what the vendor would receive.
 
-    As it is after training where that changes it, and somebody trained it here; else as it was before.
+    If training changes the customer's side and took place here, the function is that of after training.
     """
     defense, backbone, cut, tuned = (
-        scene.planned.defense,
-        scene.backbone,
-        scene.cell.cut,
-        scene.tuned,
+        context.planned.defense,
+        context.backbone,
+        context.cell.cut,
+        context.tuned,
     )
 
     def answer(tokens: Tokens, rng: np.random.Generator) -> Ragged:
-        now = tuned.sends(tokens, rng) if tuned else None
-        return received(defense, backbone, tokens, cut, rng) if now is None else now
+        sent = tuned.sends(tokens, rng) if tuned else None
+        return simulate_vectors(defense, backbone, tokens, cut, rng) if sent is None else sent
 
     return answer
+
+
+def with_shadows(
+    planned: PlannedCell, read: Callable[[str], Record | None]
+) -> tuple[PlannedCell, list[Leak]]:
+    """Gives each attack with shadow models the measurements of them.
+
+    Args:
+        read: returns the record with a key, or None if there is none yet.
+
+    Returns:
+        The cell with these measurements and with the attacks that can start; leaks with a reason for the others.
+    """
+    ready, shadows, waiting = [], {}, list[Leak]()
+    for pairing in planned.pairings:
+        wanted = pairing.attack.shadowed if pairing.goals else None
+        if wanted:
+            measured = shadow_measurements(planned.cell, *wanted, read)
+            if isinstance(measured, str):
+                # Not final: another run trains the missing models.
+                waiting += pairing.failed_leaks("failed", measured) + pairing.skipped_leaks()
+                continue
+            shadows[pairing.attack] = measured
+        ready.append(pairing)
+    return replace(planned, shadows=shadows, pairings=tuple(ready)), waiting
+
+
+def shadow_measurements(
+    target: Cell, number: int, measure: Attack, read: Callable[[str], Record | None]
+) -> Shadows | str:
+    """Measurements by an attack of each shadow model of a cell, or the reason why they are incomplete."""
+    scores, members = [], []
+    for shadow in range(number):
+        name = f"shadow model {shadow + 1} of {number}"
+        try:
+            record = read(target.model_copy(update={"shadow": shadow}).key)
+        except Corrupt as error:
+            return f"the record of {name} is damaged ({error}); run again"
+        if record is None:
+            return f"{name} is not trained yet; run again"
+        if record.status != "ok":
+            return f"{name} ended {record.status}: {record.reason}"
+        own = attack_id(spec_of(measure))
+        leaks = [leak for leak in record.leaks if attack_id(leak.attack) == own]
+        if not leaks or leaks[0].status != "ok":
+            why = leaks[0].reason if leaks else "run again"
+            return f"{name} was not measured by {measure}: {why}"
+        scores.append(leaks[0].raw["millionths"])
+        members.append(leaks[0].raw["member"])
+    return Shadows(np.array(scores) / SCORE_UNIT, np.array(members, dtype=bool))

@@ -1,43 +1,43 @@
-"""From a suite to cells in order, each with the attacks that fit it and the reasons of those that do not."""
+"""Plan of a suite: its cells in order, each with its attacks and the reasons for those that are skipped."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
 from leakboard.bench.backbones import Backbone, load_backbone
-from leakboard.bench.contracts import Cell, Channel, LeakboardError, Plant, TrainSettings
+from leakboard.bench.contracts import Cell, Channel, Goal, LeakboardError, Plant, TrainSettings
 from leakboard.bench.methods import Attack, Defense, Shadows, registry, spec_of
-from leakboard.bench.running.pairing import Pairing, either, pair
-from leakboard.bench.scoring import UNTUNED
-from leakboard.bench.suites import Suite, SuiteRow, in_words
-from leakboard.bench.tasks import HELD_OUT, OWN, Task, load_task
+from leakboard.bench.running.pairing import Pairing, conditions_of, either, pair
+from leakboard.bench.scoring import UNTUNED, cannot_fail, one_run
+from leakboard.bench.suites import Suite, SuiteRow, format_settings
+from leakboard.bench.tasks import HELD_OUT, TASK_ITSELF, Task, load_task
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A cell with what is needed to run it."""
+class PlannedCell:
+    """A cell with its defense and attacks."""
 
     cell: Cell
     defense: Defense
     pairings: tuple[Pairing, ...]
-    refused: str | None
-    """Why the defense cannot run here at all, or None."""
+    skip_reason: str | None
+    """Reason why the defense cannot run here, or None."""
     trained: str = ""
-    """How it is fine-tuned, where the suite does that in several ways or its row in its own:
-    'precision=bf16', 'tune=head'."""
+    """Settings of training that differ from other cells of the suite, such as 'precision=bf16' or 'tune=head'."""
     trials: tuple[str, ...] = ()
-    """Keys of the records of the trials by which that was chosen."""
+    """Keys of the records of the trials that chose these settings."""
     needs: tuple[str, ...] = ()
-    """Keys of the shadow models that have to be trained before."""
+    """Keys of the shadow models that must be trained first."""
     shadows: Mapping[Attack, Shadows] = field(default_factory=dict)
-    """What attacks measured of models of their own, once these are trained."""
+    """Measurements of shadow models by attack, once these are trained."""
 
     @property
     def named(self) -> str:
-        """What tells it from the other cells of its task, model, cut and seed."""
+        """Name that is unique among the cells of its task, model, cut and seed."""
         words = " ".join(filter(None, [str(self.defense), self.trained]))
         return (
             words if self.cell.shadow is None else f"{words}, shadow model {self.cell.shadow + 1}"
@@ -49,17 +49,17 @@ class Plan:
     """All cells of a suite, and the data and models that they share.
 
     Attributes:
-        added: rows that the suite lacks, each in words: twins, on which attacks on its defenses have to
-            work, with the names of those defenses; and the model before any tuning, with none.
-        tasks: by their hash.
-        backbones: by their hash.
-        public: by name, other tasks whose texts attacks take for public ones.
-        twins: whether twins and the model before any tuning were to be added.
-        secret: from which the customer's secrets are drawn; see `Seeds.of`.
+        tasks: by hash.
+        backbones: by hash.
+        public: other tasks whose texts attacks use as public text, by name.
+        added: rows that were added to the suite, with the names of the defenses whose undefended twin they
+            are; no names for the untuned model.
+        twins: whether twins and the untuned model are added.
+        secret: seed of the customer's secrets; see `Seeds.of`.
     """
 
     suite: Suite
-    cells: tuple[Planned, ...]
+    cells: tuple[PlannedCell, ...]
     tasks: dict[str, Task]
     backbones: dict[str, Backbone]
     public: dict[str, Task]
@@ -70,17 +70,17 @@ class Plan:
     def additions(self) -> list[str]:
         """A sentence for each row that was added."""
         return [
-            f"added: {row}, which is {' and '.join(names)} with its protection off: what an attack does "
-            "not find says something only where it works there"
+            f"added: {row}, which is {' and '.join(names)} with its protection off: an attack that fails "
+            "on a defense counts only if it works there"
             if names
-            else f"added: {row}, the model before any tuning: utility that is not above its is none"
+            else f"added: {row}, the model before any tuning: a defense must exceed its utility"
             for row, names in self.added.items()
         ]
 
     def part(self, number: int, parts: int) -> Plan:
-        """One of so many parts, counted from 0, of about equal numbers of cells.
+        """Part `number`, counted from 0, of `parts` parts with about equal numbers of cells.
 
-        Shadow models stay with the cell that needs them.
+        A cell and its shadow models are in the same part.
         """
         targets = [planned for planned in self.cells if planned.cell.shadow is None]
         mine = targets[number * len(targets) // parts : (number + 1) * len(targets) // parts]
@@ -91,54 +91,101 @@ class Plan:
 def make_plan(
     suite: Suite, data: Path | None = None, device: str = "cpu", twins: bool = True
 ) -> Plan:
-    """Loads tasks and models, and lays out every cell.
+    """Loads tasks and models, and plans every cell.
 
-    Cells that share a task, a model and a seed stand together, so that texts are tokenised once; the
-    shadow models that attacks on a cell need stand before it. Where attacks apply to a defense and
-    the suite holds none of its twins (see `Defense.twins`), one is added, trained as that row is, under
-    the same attacks; and so is the model before any tuning.
+    Cells that share a task, a model and a seed are adjacent, so that texts are tokenised once; the shadow
+    models of a cell come before it. If attacks apply to a defense and the suite has none of its twins (see
+    `Defense.twins`), one is added with the same training and attacks. The untuned model is added, too.
 
     Args:
-        twins: whether these are added.
+        twins: whether twins and the untuned model are added.
 
     Raises:
-        LeakboardError: a task, a split, a model or a cut that does not exist.
+        LeakboardError: a task, a split, a model or a cut does not exist.
     """
     tasks = [load_task(spec, data, suite.base) for spec in suite.task]
     loaded = [load_backbone(name, device) for name in suite.model]
     backbones = {backbone.hash: backbone for backbone in loaded}
-    cells: list[Planned] = []
+    cells: list[PlannedCell] = []
     added: dict[str, dict[str, None]] = {}
     for task in tasks:
         _check_split(task, suite.evaluate)
         for backbone in backbones.values():
             for cut in suite.cut:
                 backbone.check_cut(cut)
-            there: set[str] = set()
+            keys: set[str] = set()
             places = product(suite.seeds, suite.plant or (None,), suite.train, suite.cut)
             for seed, plant, train, cut in places:
                 place = _Place(suite, task, backbone, cut, seed, train, plant)
                 targets = [place.planned(row) for row in suite.defenses]
-                for target, names in place.lacking(targets) if twins else ():
+                for target, names in place.missing_references(targets) if twins else ():
                     targets.append(target)
                     added.setdefault(str(target.defense), {}).update(dict.fromkeys(names))
-                # A row with a setting of its own is the same in several of the suite's.
-                targets = list({t.cell.key: t for t in targets if t.cell.key not in there}.values())
-                there |= {target.cell.key for target in targets}
+                # A row with its own settings gives the same cell under several settings of the suite.
+                targets = list({t.cell.key: t for t in targets if t.cell.key not in keys}.values())
+                keys |= {target.cell.key for target in targets}
                 for target in targets:
-                    shadows = _shadows(target, task)
+                    shadows = _shadow_cells(target, task)
                     needs = tuple(shadow.cell.key for shadow in shadows)
                     cells += [*shadows, replace(target, needs=needs)]
-    foreign = {getattr(attack, "auxiliary", OWN) for attack in suite.attacks} - {OWN}
+    foreign = {getattr(attack, "auxiliary", TASK_ITSELF) for attack in suite.attacks} - {
+        TASK_ITSELF
+    }
     public = {name: load_task(name, data, suite.base) for name in sorted(foreign)}
     by_hash = {task.hash: task for task in tasks}
-    told = {twin: tuple(names) for twin, names in added.items()}
-    return Plan(suite, tuple(cells), by_hash, backbones, public, told, twins)
+    additions = {twin: tuple(names) for twin, names in added.items()}
+    return Plan(suite, tuple(cells), by_hash, backbones, public, additions, twins)
+
+
+def plan_notes(plan: Plan) -> list[str]:
+    """Notes for the reader of a plan: added rows, audits that cannot fail, and more canaries than texts.
+
+    It may take seconds, because an accountant computes the whole profile of a claim that the coins alone cannot
+    reach.
+    """
+    notes = plan.additions()
+    for planned in plan.cells:
+        if not planned.skip_reason and planned.cell.shadow is None:
+            notes += _cell_notes(planned, plan.tasks[planned.cell.data_hash])
+    return list(dict.fromkeys(notes))
+
+
+def _cell_notes(planned: PlannedCell, task: Task) -> Iterator[str]:
+    plant, texts = planned.cell.plant, len(task.splits["train"])
+    if plant is None:
+        return
+    texts = min(texts, planned.cell.limit or texts)
+    # Each coin excludes an example with probability 1/2: one of the texts, or an additional canary.
+    heads, strange = plant.audit // 2, plant.candidates == "strange"
+    lines = len(plant.canaries) * plant.each * sum(plant.copies) + (heads if strange else 0)
+    if lines > texts:
+        yield (
+            f"planted: {lines:,} lines of canaries and only {texts:,} texts of {task.name}: the result shows "
+            "what an attack finds about canaries, and says little about texts"
+        )
+    has_audit = any(Goal.MEMBERSHIP in pairing.goals for pairing in planned.pairings)
+    if has_audit and plant.audit > 1 and plant.per_author is None:
+        with suppress(LeakboardError):  # reported when the cell runs
+            yield from _audit_notes(planned, plant.audit, texts + lines - (0 if strange else heads))
+
+
+def _audit_notes(planned: PlannedCell, coins: int, examples: int) -> Iterator[str]:
+    for whole in (False, True):
+        claim = planned.defense.promises(examples, planned.cell.train, whole)
+        most = one_run.ceiling(coins, *one_run.claim_terms(claim))
+        if not cannot_fail(claim, most):
+            return
+    assert claim is not None
+    yield (
+        f"cannot fail: an audit of {coins:,} coins can prove an epsilon of at most {most:.1f}, and "
+        f"{planned.named} claims {claim.epsilon_of_members:g}: no outcome could contradict the claim; "
+        "raise plant.audit"
+    )
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a defense is run: all of a cell but the defense."""
+    """Everything of a cell except its defense."""
 
     suite: Suite
     task: Task
@@ -148,7 +195,7 @@ class _Place:
     train: TrainSettings
     plant: Plant | None
 
-    def planned(self, row: SuiteRow) -> Planned:
+    def planned(self, row: SuiteRow) -> PlannedCell:
         suite, task, cut, defense = self.suite, self.task, self.cut, row.defense
         train = row.over(self.train)
         cell = Cell(
@@ -166,40 +213,50 @@ class _Place:
             plant=self.plant,
         )
         pairings = tuple(pair(attack, defense, task, cut, self.plant) for attack in suite.attacks)
-        refused = _unfit(defense, task, cut, train) or defense.refuses(cut)
-        if not refused and task.splits["train"].secrets is None:
-            refused = defense.unmarked(self.plant is not None and self.plant.planting)
-        told = in_words(suite.apart(train, self.plant) | row.own)
-        return Planned(cell, defense, pairings, refused, told, row.trials)
+        trained = format_settings(suite.apart(train, self.plant) | row.own)
+        return PlannedCell(
+            cell, defense, pairings, self._skip_reason(defense, train), trained, row.trials
+        )
 
-    def lacking(self, targets: Sequence[Planned]) -> list[tuple[Planned, list[str]]]:
-        """Rows that are not among some cells, each with the names of the defenses whose twin it is."""
-        there = {_setting(target.defense) for target in targets}
-        found: dict[str, tuple[Planned, list[str]]] = {}
+    def _skip_reason(self, defense: Defense, train: TrainSettings) -> str | None:
+        task, cut = self.task, self.cut
+        reason = _train_mismatch(defense, task, cut, train) or defense.skip(
+            conditions_of(task, cut, self.plant)
+        )
+        if reason or task.objective in defense.objectives:
+            return reason
+        return f"{defense.name} trains for {either(defense.objectives)}; {task.name} is {task.objective}"
+
+    def missing_references(
+        self, targets: Sequence[PlannedCell]
+    ) -> list[tuple[PlannedCell, list[str]]]:
+        """Twins and the untuned model, unless among the targets; each with the defenses whose twin it is."""
+        settings = {_setting(target.defense) for target in targets}
+        twins_by_key: dict[str, tuple[PlannedCell, list[str]]] = {}
         for target, row in zip(targets, self.suite.defenses, strict=True):
-            attacked = not target.refused and any(pairing.goals for pairing in target.pairings)
+            attacked = not target.skip_reason and any(pairing.goals for pairing in target.pairings)
             twins = target.defense.twins(self.task.objective) if attacked else ()
-            if twins and there.isdisjoint(map(_setting, twins)):
+            if twins and settings.isdisjoint(map(_setting, twins)):
                 twin = self.planned(SuiteRow(defense=twins[0], train=row.train))
-                own = found.setdefault(twin.cell.key, (twin, []))
-                own[1].extend({target.defense.name} - {*own[1]})
-        lacks = [(twin, names) for twin, names in found.values() if not twin.refused]
+                _, names = twins_by_key.setdefault(twin.cell.key, (twin, []))
+                names.extend({target.defense.name} - {*names})
+        missing = [(twin, names) for twin, names in twins_by_key.values() if not twin.skip_reason]
         if all(target.defense.name != UNTUNED for target in targets):
-            # It has no cut, and nothing that shadow models would tell more of.
+            # It has no cut, and shadow models would reveal nothing more about it.
             untuned = replace(self, cut=0).planned(SuiteRow(defense=registry.defense(UNTUNED)()))
             cheap = tuple(pairing for pairing in untuned.pairings if not pairing.attack.shadowed)
-            lacks.append((replace(untuned, pairings=cheap), []))
-        return lacks
+            missing.append((replace(untuned, pairings=cheap), []))
+        return missing
 
 
 def _check_split(task: Task, evaluate: str) -> None:
-    if evaluate == HELD_OUT:  # cut off its training split, cell by cell
+    if evaluate == HELD_OUT:  # taken from the training split, cell by cell
         return
     if evaluate == "test" and "test" not in task.splits:
         raise LeakboardError(
-            f"task '{task.name}' has no labelled test split here, on which utility could be reported. Write "
-            "`evaluate: dev`, or --evaluate dev, on which no setting was selected; or give a folder that "
-            f"holds one with --data (it comes from {task.source or 'nowhere known'})"
+            f"task '{task.name}' has no labelled test split here, which is needed to report utility. Write "
+            "`evaluate: dev`, or --evaluate dev, if no setting was selected on it; or give a folder with a "
+            f"test split by --data (the task comes from {task.source or 'an unknown source'})"
         )
     task.split(evaluate)
 
@@ -208,36 +265,32 @@ def _setting(defense: Defense) -> str:
     return spec_of(defense).model_dump_json()
 
 
-def _shadows(target: Planned, task: Task) -> list[Planned]:
-    """The models that attackers on a cell train themselves: cells of which only other coins fell."""
-    shadowed = [p.attack.shadowed for p in target.pairings if p.goals and not target.refused]
+def _shadow_cells(target: PlannedCell, task: Task) -> list[PlannedCell]:
+    """Shadow models that the attacks on a cell need: the same cell with other coins."""
+    shadowed = [p.attack.shadowed for p in target.pairings if p.goals and not target.skip_reason]
     wanted = [each for each in shadowed if each]
 
-    def one(shadow: int) -> Planned:
+    def shadow_cell(shadow: int) -> PlannedCell:
         cell = target.cell.model_copy(update={"shadow": shadow})
         measures = dict.fromkeys(measure for number, measure in wanted if shadow < number)
         pairings = (pair(m, target.defense, task, cell.cut, cell.plant) for m in measures)
         return replace(target, cell=cell, pairings=tuple(pairings))
 
-    return [one(shadow) for shadow in range(max((number for number, _ in wanted), default=0))]
+    return [
+        shadow_cell(shadow) for shadow in range(max((number for number, _ in wanted), default=0))
+    ]
 
 
-def _unfit(defense: Defense, task: Task, cut: int, train: TrainSettings) -> str | None:
-    """Why a defense cannot train on a task at all, or None."""
-    if train.tune == "head" and not (task.labels and defense.emits == {Channel.MODEL}):
+def _train_mismatch(defense: Defense, task: Task, cut: int, train: TrainSettings) -> str | None:
+    """Reason why a defense cannot train on a task with these settings, or None."""
+    releases = defense.emits == {Channel.MODEL}
+    if train.tune == "head" and not (task.labels and releases):
         return (
             "`tune: head` trains the head of a classifier that is released; over an API that is the "
             "defense `frozen`, and a language model has no head of its own"
         )
-    if defense.emits == {Channel.MODEL}:
-        if cut:
-            return f"{defense.name} trains the whole model, which is cut nowhere"
-        if task.labels and train.tune == "full":
-            return (
-                "a classifier is trained by LoRA and its head; `tune: full` is for language models"
-            )
-    if (told := defense.unfit(task.objective)) or task.objective in defense.objectives:
-        return told
-    return (
-        f"{defense.name} trains for {either(defense.objectives)}; {task.name} is {task.objective}"
-    )
+    if releases and cut:
+        return f"{defense.name} trains the whole model, which has no cut"
+    if releases and task.labels and train.tune == "full":
+        return "a classifier is trained by LoRA and its head; `tune: full` is for language models"
+    return None

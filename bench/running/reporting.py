@@ -1,4 +1,4 @@
-"""What a run shows: nothing, or bars in a terminal, one for all cells and one for each worker."""
+"""Reporters of a run: silent, to another process, or progress bars in a terminal."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
+from multiprocessing.connection import Connection
 from typing import Any, Self
 
 from rich.console import Console
@@ -21,31 +22,32 @@ from rich.progress import (
 
 from leakboard.bench.contracts import LeakboardError, Record
 from leakboard.bench.running.pairing import Pairing
-from leakboard.bench.running.plan import Planned
+from leakboard.bench.running.plan import PlannedCell
 
 PARTS = {"fine-tuning": (0.0, 0.6), "attacking": (0.75, 1.0)}
-"""Where in a cell its long parts begin and end, about, as in the published records; what is before and
-between them, such as measuring utility, is not told step by step."""
+"""Share of a cell's time at which its long parts begin and end, estimated from the published records; the other
+parts, such as measuring utility, report no steps."""
+MESSAGE_SECONDS = 0.1
+"""Shortest time between two messages about one progress bar."""
 
 
 class Reporter:
-    """Shows nothing. A front end overrides what it wants to hear of; lanes count the workers from 0,
-    or the cells of a stack."""
+    """Shows nothing. A front end overrides the events that it shows; `lane` counts the workers from 0."""
 
-    def started(self, planned: Planned, lane: int = 0) -> None:
-        """A worker has begun with a cell."""
+    def started(self, planned: PlannedCell, lane: int = 0) -> None:
+        """Called when a worker begins a cell."""
 
     def moved(self, what: str, done: int, total: int, lane: int = 0) -> None:
-        """A worker has done so much of one part of its cell."""
+        """Called when a worker has done `done` of `total` steps of a part of its cell."""
 
     def finished(self, record: Record, reused: bool) -> None:
-        """A cell has its record; `reused` where it had it before."""
+        """Called when a cell has its record; `reused` if it had one before."""
 
     def warned(self, message: str) -> None:
-        """Something that the user should know, and that does not end the run."""
+        """Called with a message for the user that does not stop the run."""
 
     def track(self, what: str, items: Iterable[Any], total: int, lane: int = 0) -> Iterator[Any]:
-        """The items, each told as done when the next one is asked for; attacks by name while they run."""
+        """Yields the items and reports each as done when the next one is requested; attacks are named."""
         self.moved(what, 0, total, lane)
         for done, item in enumerate(items, start=1):
             if isinstance(item, Pairing):
@@ -54,8 +56,51 @@ class Reporter:
             self.moved(what, done, total, lane)
 
 
+class PipeReporter(Reporter):
+    """Sends each event to another process, which passes it on by `forward_event`.
+
+    If that process is gone, the worker ends as by Ctrl-C; any other exception would become the record of its cell.
+    """
+
+    def __init__(self, events: Connection) -> None:
+        self.events = events
+        self.last, self.what = 0.0, ""
+
+    def started(self, planned: PlannedCell, lane: int = 0) -> None:
+        self._send("started", planned.cell.key)
+
+    def moved(self, what: str, done: int, total: int, lane: int = 0) -> None:
+        now = time.monotonic()
+        if done in (0, total) or what != self.what or now - self.last > MESSAGE_SECONDS:
+            self.last, self.what = now, what
+            self._send("moved", what, done, total)
+
+    def finished(self, record: Record, reused: bool) -> None:
+        self._send("finished", record.key, reused)
+
+    def warned(self, message: str) -> None:
+        self._send("warned", message)
+
+    def _send(self, *event: Any) -> None:
+        try:
+            self.events.send(event)
+        except OSError:
+            raise KeyboardInterrupt from None
+
+
+def forward_event(reporter: Reporter, event: str, *details: Any, lane: int = 0) -> None:
+    """Passes progress or a warning of a `PipeReporter` on to the reporter of this process."""
+    if event == "moved":
+        what, done, total = details
+        reporter.moved(what, done, total, lane)
+    elif event == "warned":
+        reporter.warned(*details)
+    else:
+        raise ValueError(f"unexpected event '{event}'")
+
+
 class Live(Reporter):
-    """Bars on a terminal, and a line per finished cell everywhere."""
+    """Progress bars on a terminal, and a line for each finished cell on any console."""
 
     def __init__(self, console: Console, cells: int) -> None:
         self.console = console
@@ -70,18 +115,17 @@ class Live(Reporter):
         )
         self.cells = self.bars.add_task("cells", total=cells, left="")
         self.began: float | None = None
-        """When the first cell was begun that had no record."""
-        self.worked, self.kept = 0, 0
-        """Cells that were run here, and those whose record was there."""
+        """Start of the first cell without a record."""
+        self.run_cells, self.reused_cells = 0, 0
         self.parts: dict[int, float] = {}
-        """How much of its cell each worker has done, about."""
-        self.at: dict[str, int] = {}
-        """Of cells, by their keys, the worker."""
+        """Share of its cell that each worker has done, estimated."""
+        self.cell_lanes: dict[str, int] = {}
+        """Lane of the worker of each cell, by the cell's key."""
         self.lanes: dict[int, TaskID] = {}
         self.methods: dict[int, str] = {}
-        """What each worker is at."""
+        """Defense that each worker is running, by lane."""
         self.names: dict[str, str] = {}
-        """Of cells, by their keys."""
+        """Names of cells by key."""
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -90,12 +134,12 @@ class Live(Reporter):
     def __exit__(self, *error: object) -> None:
         self.bars.stop()
 
-    def started(self, planned: Planned, lane: int = 0) -> None:
+    def started(self, planned: PlannedCell, lane: int = 0) -> None:
         cell = planned.cell
         where = f"{cell.task}, cut {cell.cut}," if cell.cut else cell.task
         self.names[cell.key] = f"{where} seed {cell.seed} {planned.named}"
         self.methods[lane] = str(planned.defense)
-        self.parts[lane], self.at[cell.key] = 0.0, lane
+        self.parts[lane], self.cell_lanes[cell.key] = 0.0, lane
         self.began = self.began or time.monotonic()
 
     def moved(self, what: str, done: int, total: int, lane: int = 0) -> None:
@@ -118,17 +162,20 @@ class Live(Reporter):
         )
 
     def left(self) -> str:
-        """How long the rest takes if it goes on as before, from the first parts of the first cell on."""
-        done = self.worked + sum(self.parts.values())
+        """Estimate of the remaining time, from the speed since the first cell began."""
+        done = self.run_cells + sum(self.parts.values())
         total = self.bars.tasks[self.cells].total
         if self.began is None or not done or total is None:
             return ""
-        seconds = (time.monotonic() - self.began) * (total - self.kept - done) / done
+        seconds = (time.monotonic() - self.began) * (total - self.reused_cells - done) / done
         return f"left {timedelta(seconds=round(max(0.0, seconds)))}"
 
     def finished(self, record: Record, reused: bool) -> None:
-        self.worked, self.kept = self.worked + (not reused), self.kept + reused
-        self.parts.pop(self.at.pop(record.key, -1), None)
+        self.run_cells, self.reused_cells = (
+            self.run_cells + (not reused),
+            self.reused_cells + reused,
+        )
+        self.parts.pop(self.cell_lanes.pop(record.key, -1), None)
         name = self.names.get(record.key, record.key)
         self.bars.update(self.cells, advance=1, left=self.left())
         self.console.print(_line(escape(name), record, reused), highlight=False, markup=True)
@@ -137,15 +184,15 @@ class Live(Reporter):
         self.console.print(message, style="yellow", markup=False)
 
 
-def console_of(progress: bool | Console) -> Console | None:
-    """Where progress is shown, if anywhere: on a terminal where it is wanted, on a given console anyway.
+def progress_console(progress: bool | Console) -> Console | None:
+    """The console that shows progress, or None; `True` shows it only on a terminal or in a notebook.
 
     Raises:
-        LeakboardError: neither a truth value nor a console.
+        LeakboardError: `progress` is neither a truth value nor a console.
     """
     if not isinstance(progress, bool | Console):
         raise LeakboardError(
-            "progress: expected true, false or a console of rich, got "
+            "progress: expected true, false or a rich console, got "
             f"{type(progress).__name__} {progress!r:.60}"
         )
     if not isinstance(progress, bool):
@@ -154,8 +201,8 @@ def console_of(progress: bool | Console) -> Console | None:
     return console if progress and (console.is_terminal or console.is_jupyter) else None
 
 
-def shown_on(console: Console | None, cells: int) -> AbstractContextManager[Reporter]:
-    """A reporter of so many cells on a console, or one that shows nothing."""
+def reporter_on(console: Console | None, cells: int) -> AbstractContextManager[Reporter]:
+    """A reporter of so many cells on a console, or a silent one."""
     return Live(console, cells) if console else nullcontext(Reporter())
 
 
@@ -164,9 +211,9 @@ def _line(name: str, record: Record, reused: bool) -> str:
         return f"[yellow]{record.status}[/] {name}: {escape(record.reason)}"
     ep = [leak.ep for leak in record.leaks if leak.goal == "inversion" and leak.channel]
     worst = min((e.value for e in ep if e), default=None)
-    told = f"{record.utility_metric} {record.utility.value:.3f}"
+    text = f"{record.utility_metric} {record.utility.value:.3f}"
     if worst is not None:
-        told += f", inversion EP {worst:.3f}"
+        text += f", inversion EP {worst:.3f}"
     if record.cost and not reused:
-        told += f", {record.cost.total_seconds:.0f} s, {record.cost.peak_megabytes / 1000:.1f} GB"
-    return f"[dim]{'kept' if reused else 'done'}[/] {name}: {told}"
+        text += f", {record.cost.total_seconds:.0f} s, {record.cost.peak_megabytes / 1000:.1f} GB"
+    return f"[dim]{'kept' if reused else 'done'}[/] {name}: {text}"

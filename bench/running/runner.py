@@ -1,12 +1,10 @@
-"""Cells in, records out. A finished cell is never run again; a killed run loses only the one at hand."""
+"""Runs the cells of a plan into a store. A finished cell is never run again; a killed run loses only its current cell."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,45 +16,28 @@ from leakboard.bench.contracts import (
 )
 from leakboard.bench.methods import spec_of
 from leakboard.bench.records import Corrupt, Store
-from leakboard.bench.running.failures import failed
-from leakboard.bench.running.inputs import Inputs, Public, public_of
+from leakboard.bench.running.cell_context import CellContext, Inputs, PublicTexts, encode_public
+from leakboard.bench.running.cells import run_cell
+from leakboard.bench.running.grants import with_shadows
 from leakboard.bench.running.pairing import Pairing
-from leakboard.bench.running.plan import Plan, Planned
+from leakboard.bench.running.plan import Plan, PlannedCell
 from leakboard.bench.running.reporting import Reporter
-from leakboard.bench.running.scene import Scene
-from leakboard.bench.running.shadows import with_shadows
-from leakboard.bench.running.together import fitting, run_together
 
 FINAL = {"ok", "diverged", "skipped"}
-"""Statuses that running again would not change; other cells are tried again."""
-SHORTEST, LONGEST = 0.05, 2.0
-"""Seconds between two looks for cells that others are at."""
-
-
-@dataclass(frozen=True)
-class _Work:
-    """A cell that has to be run.
-
-    Attributes:
-        earlier: its record so far, to which attacks are added.
-        idle: leaks of attacks that cannot start yet.
-    """
-
-    scene: Scene
-    earlier: Record | None
-    idle: list[Leak]
+"""Statuses that another run would not change; cells with other statuses are tried again."""
+MIN_PAUSE, MAX_PAUSE = 0.05, 2.0
+"""Seconds between two checks of cells that other processes are running."""
 
 
 @dataclass
 class Runner:
-    """Runs a plan into a store, beside any others that do the same.
+    """Runs a plan into a store, which other processes may do at the same time.
 
     Attributes:
-        transcripts: where the transcript of each cell that is run is kept, in a folder named by its key.
-        since: when the run began, by the clock of the store; what failed after that is not tried again.
-        first: the number of the cell to begin with; workers of one run begin at different ones.
-        workers: how many processes of the run share the machine.
-        stack: so many cells that fit together run at once, in joint passes through their model.
+        transcripts: folder for the transcripts of the cells that are run, each in a folder named by its key.
+        since: start of the run, by the clock of the store; cells that failed later are not tried again.
+        first: number of the cell to begin with; the workers of a run begin at different cells.
+        workers: processes of the run on this machine.
     """
 
     plan: Plan
@@ -66,14 +47,13 @@ class Runner:
     since: float | None = None
     first: int = 0
     workers: int = 1
-    stack: int = 1
     _last: tuple[tuple[Any, ...], Inputs] | None = None
-    _public: dict[tuple[str, str, int], Public] = field(default_factory=dict)
+    _public: dict[tuple[str, str, int], PublicTexts] = field(default_factory=dict)
 
     def run(self) -> list[Record]:
-        """Runs what is missing and returns the records of all cells, in the order of the plan.
+        """Runs the cells without a record and returns the records of all cells, in the order of the plan.
 
-        A cell that somebody else is at is waited for; then its record is there.
+        It waits for cells that other processes are running.
 
         Raises:
             LeakboardError: a record cannot be written, or an extra is missing.
@@ -81,65 +61,42 @@ class Runner:
         if self.since is None:
             self.since = self.store.now()
         cells, done = self.plan.cells, dict[str, Record]()
-        left, pause = [*cells[self.first :], *cells[: self.first]], SHORTEST
+        left, pause = [*cells[self.first :], *cells[: self.first]], MIN_PAUSE
         while left:
-            # A plan may hold a cell without the shadow models that it needs.
+            # Cells wait for their shadow models, unless the plan does not contain these.
             ahead = {planned.cell.key for planned in left}
             waiting = []
-            for i, planned in enumerate(left):
-                if planned.cell.key in done:  # it fitted to one before it
-                    continue
-                if not ahead & set(planned.needs):
-                    rest = [p for p in left[i + 1 :] if not ahead & set(p.needs)]
-                    done |= self._claimed(planned, [p for p in rest if p.cell.key not in done])
-                    ahead -= done.keys()
-                if planned.cell.key in ahead:
+            for planned in left:
+                key = planned.cell.key
+                record = None if ahead & set(planned.needs) else self._claimed(planned)
+                if record is None:
                     waiting.append(planned)
+                else:
+                    done[key] = record
+                    ahead.discard(key)
             if len(waiting) == len(left):
                 time.sleep(pause)
-                pause = min(2 * pause, LONGEST)
+                pause = min(2 * pause, MAX_PAUSE)
             else:
-                pause = SHORTEST
+                pause = MIN_PAUSE
             left = waiting
         return [done[planned.cell.key] for planned in cells]
 
-    def one(self, planned: Planned) -> Record:
-        """The record of one cell, which is waited for where somebody else is at it."""
-        while not (records := self._claimed(planned)):
-            time.sleep(LONGEST)
-        return records[planned.cell.key]
+    def run_one(self, planned: PlannedCell) -> Record:
+        """The record of one cell; waits while another process runs the cell."""
+        while (record := self._claimed(planned)) is None:
+            time.sleep(MAX_PAUSE)
+        return record
 
-    def _claimed(self, planned: Planned, others: Sequence[Planned] = ()) -> dict[str, Record]:
-        """The cell's record by its key, run if need be, or none while another process is at it.
+    def _claimed(self, planned: PlannedCell) -> Record | None:
+        """The cell's record, after running it if necessary; None while another process holds its lock."""
+        with self.store.claim(planned.cell.key) as mine:
+            return self._completed(planned) if mine else None
 
-        Args:
-            others: of which those that fit are run along, and have their records there, too.
-        """
-        records: dict[str, Record] = {}
-        works: list[_Work] = []
-        with ExitStack() as locks:
-            labels = self.plan.tasks[planned.cell.data_hash].labels
-            joined = fitting(planned, others) if self.stack > 1 and labels else []
-            for one in [planned, *joined]:
-                if not locks.enter_context(self.store.claim(one.cell.key)):
-                    found = None
-                else:
-                    found = self._prepared(one, len(works))
-                if isinstance(found, Record):
-                    records[one.cell.key] = found
-                elif found is not None:
-                    works.append(found)
-                # Whoever is alone has no use for others, and theirs is no reason to be done before.
-                if not works or len(works) == self.stack:
-                    break
-            for record in self._ran(works):
-                records[record.key] = record
-        return records
+    def missing(self, planned: PlannedCell) -> tuple[Record | None, list[Pairing]]:
+        """The stored record of a cell, and the attacks that it still lacks.
 
-    def missing(self, planned: Planned) -> tuple[Record | None, list[Pairing]]:
-        """What stands in the store for a cell, and the attacks it still lacks.
-
-        A damaged record is set aside and counts as absent.
+        A damaged record is set aside and treated as absent.
         """
         key = planned.cell.key
         try:
@@ -151,52 +108,48 @@ class Runner:
         retry = self.since is None or self.store.written(key) <= self.since
         if record is None or (record.status not in FINAL and retry):
             return None, list(planned.pairings)
-        return record, lacking(planned, record, retry)
+        return record, missing_pairings(planned, record, retry)
 
-    def _prepared(self, planned: Planned, lane: int) -> Record | _Work:
-        """The cell's record, where there is nothing to run for it; else what there is to do."""
+    def _completed(self, planned: PlannedCell) -> Record:
+        """The cell's record with all its attacks; the cell is run for those that it lacks."""
         earlier, pairings = self.missing(planned)
-        self.reporter.started(planned, lane)
+        self.reporter.started(planned)
         if earlier is not None and not pairings:
             self.reporter.finished(earlier, reused=True)
             return earlier
-        ready, idle = with_shadows(replace(planned, pairings=tuple(pairings)), self.store.read)
-        if earlier is not None and not any(pairing.goals for pairing in ready.pairings):
-            # Nothing to attack with, so nothing to train for: the reasons are added to the record.
-            reasons = [leak for pairing in ready.pairings for leak in pairing.skipped()]
-            record = earlier.model_copy(update={"leaks": [*reasons, *idle]}).merged(earlier)
-            self.store.write(record)
-            self.reporter.finished(record, reused=True)
-            return record
-        backbone = self.plan.backbones[planned.cell.model_hash]
-        inputs, secret = self._inputs(ready), self.plan.secret
-        track = partial(self.reporter.track, lane=lane)
-        return _Work(Scene(ready, inputs, backbone, track, self.workers, secret), earlier, idle)
-
-    def _ran(self, works: Sequence[_Work]) -> list[Record]:
-        """The records of cells that lack theirs, run together where there are several."""
-
-        def written(number: int, record: Record) -> Record:
-            return self._written(works[number], record)
-
-        scenes = [work.scene for work in works]
-        return run_together(scenes, self.transcripts, self.reporter.warned, written)
-
-    def _written(self, work: _Work, record: Record) -> Record:
-        """What becomes of a cell's record beside an earlier one; it is in the store."""
-        if record.status == "ok":
-            record = record.model_copy(update={"leaks": [*record.leaks, *work.idle]})
-        if work.earlier is not None:
-            if record.status != "ok":  # what was measured before still stands
-                record = _unfinished(work.earlier, record, work.scene.planned.pairings)
-            else:
-                record = record.merged(work.earlier)
+        ready, waiting = with_shadows(replace(planned, pairings=tuple(pairings)), self.store.read)
+        # Without an attack that can start, the cell need not be trained: only the reasons are recorded.
+        reused = earlier is not None and not any(pairing.goals for pairing in ready.pairings)
+        if earlier is not None and reused:
+            reasons = [leak for pairing in ready.pairings for leak in pairing.skipped_leaks()]
+            record = earlier.model_copy(update={"leaks": [*reasons, *waiting]}).merged(earlier)
+        else:
+            record = self._run(ready, waiting, earlier)
         self.store.write(record)
-        self.reporter.finished(record, reused=False)
+        self.reporter.finished(record, reused)
         return record
 
-    def _inputs(self, planned: Planned) -> Inputs:
-        """Tokenised once for the cells that share a task, a model and a seed: they stand together."""
+    def _run(self, ready: PlannedCell, waiting: list[Leak], earlier: Record | None) -> Record:
+        """Runs a cell and adds the result to its earlier record.
+
+        Args:
+            waiting: leaks of attacks that cannot start yet.
+            earlier: the record so far, to which attacks are added.
+        """
+        backbone = self.plan.backbones[ready.cell.model_hash]
+        inputs, track = self._inputs(ready), self.reporter.track
+        context = CellContext(ready, inputs, backbone, track, self.workers, self.plan.secret)
+        record = run_cell(context, self.transcripts)
+        if record.status == "ok":
+            record = record.model_copy(update={"leaks": [*record.leaks, *waiting]})
+        if earlier is None:
+            return record
+        if record.status != "ok":  # earlier measurements remain valid
+            return _failed_again(earlier, record, ready.pairings)
+        return record.merged(earlier)
+
+    def _inputs(self, planned: PlannedCell) -> Inputs:
+        """Inputs of a cell, tokenised once for adjacent cells with the same task, model and seed."""
         wanted = Inputs.identity(planned.cell)
         if self._last is None or self._last[0] != wanted:
             cell = planned.cell
@@ -206,31 +159,30 @@ class Runner:
             else:
                 which = (cell.data_hash, cell.model_hash, cell.train.max_length)
                 if which not in self._public:
-                    self._public = {which: public_of(cell, task, backbone, self.plan.public)}
+                    self._public = {which: encode_public(cell, task, backbone, self.plan.public)}
                 inputs = Inputs.of(cell, task, backbone, self._public[which], self.plan.secret)
             self._last = wanted, inputs
         return self._last[1]
 
 
-def lacking(planned: Planned, record: Record, retry: bool = True) -> list[Pairing]:
-    """The attacks of a cell that a record of it does not hold yet.
+def missing_pairings(planned: PlannedCell, record: Record, retry: bool = True) -> list[Pairing]:
+    """The attacks of a cell that its record does not contain yet.
 
     Args:
-        retry: also what failed, and may not again.
+        retry: include attacks that failed.
     """
     if record.status not in FINAL and retry:
         return list(planned.pairings)
     if record.status != "ok":
         return []
-    failed_ = {attack_id(leak.attack) for leak in record.leaks if leak.status not in FINAL}
-    again = failed_ if retry else set()
-    done = {attack_id(leak.attack) for leak in record.leaks} - again
+    failed = {attack_id(leak.attack) for leak in record.leaks if leak.status not in FINAL}
+    done = {attack_id(leak.attack) for leak in record.leaks} - (failed if retry else set())
     return [p for p in planned.pairings if attack_id(spec_of(p.attack)) not in done]
 
 
-def _unfinished(earlier: Record, record: Record, pairings: Sequence[Pairing]) -> Record:
-    """An earlier record, in which the attacks that were to be added failed as the cell now did."""
+def _failed_again(earlier: Record, record: Record, pairings: Sequence[Pairing]) -> Record:
+    """An earlier record to which the new attacks are added as failed, because the cell failed."""
     status: Status = "out-of-memory" if record.status == "out-of-memory" else "failed"
     reason = f"the cell, run again for this attack, ended {record.status}: {record.reason}"
-    leaks = [leak for p in pairings for leak in [*failed(p, status, reason), *p.skipped()]]
+    leaks = [k for p in pairings for k in p.failed_leaks(status, reason) + p.skipped_leaks()]
     return earlier.model_copy(update={"leaks": leaks}).merged(earlier)

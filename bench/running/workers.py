@@ -1,7 +1,7 @@
-"""Several processes on this machine that run one plan; the locks of the store keep them apart.
+"""Worker processes on this machine that run one plan; the locks of the store separate their cells.
 
-Each worker goes through all cells and takes what nobody has taken yet, so there is no queue that could
-be lost. This process shows what they do, and starts another one where one dies.
+Each worker goes through all cells and takes the next one that is not locked, so there is no queue that could
+be lost. This process shows their progress and replaces a worker that dies.
 """
 
 from __future__ import annotations
@@ -9,52 +9,134 @@ from __future__ import annotations
 import multiprocessing as mp
 import os
 import signal
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 import psutil
 
+from leakboard.bench import __version__
 from leakboard.bench.contracts import LeakboardError, Record
-from leakboard.bench.running.cells import ended
-from leakboard.bench.running.job import Job
-from leakboard.bench.running.plan import Planned
-from leakboard.bench.running.reporting import Reporter
+from leakboard.bench.records import Store
+from leakboard.bench.running.cells import record_without_result
+from leakboard.bench.running.plan import Plan, PlannedCell, make_plan
+from leakboard.bench.running.reporting import PipeReporter, Reporter, forward_event
 from leakboard.bench.running.runner import Runner
+from leakboard.bench.suites import Suite
 
-OFTEN = 0.1
-"""Seconds between two messages about a bar."""
-PATIENCE = 10.0
-"""Seconds that workers have to end by themselves after Ctrl-C."""
+FILE_MODULE_PREFIX = "leakboard_file_"
+"""Prefix of modules that were read from a single file; another process cannot import them by name."""
+SHUTDOWN_SECONDS = 10.0
+"""Time that workers have to end by themselves after Ctrl-C."""
 
 
-def run_together(
-    job: Job, cells: tuple[Planned, ...], reporter: Reporter, attempts: int
+@dataclass(frozen=True)
+class Job:
+    """A run that can be sent to another process, which plans it again by itself.
+
+    Attributes:
+        keys: of all cells, in the order of the plan; a worker whose plan has other keys stops.
+        input_hashes: hashes and versions by description, to say what differs in a worker.
+        since: start of the run, by the clock of the store.
+        threads: CPU threads of each worker.
+        workers: number of workers on this machine.
+        twins, secret: as in the plan.
+    """
+
+    suite: Suite
+    data: Path | None
+    device: str
+    folder: Path
+    transcripts: Path | None
+    shard: tuple[int, int] | None
+    keys: tuple[str, ...]
+    input_hashes: dict[str, str]
+    since: float
+    threads: int
+    workers: int
+    twins: bool
+    secret: str = field(repr=False)
+
+    @property
+    def store(self) -> Store:
+        return Store(self.folder)
+
+    def packed(self) -> bytes:
+        """Serialises the job, with the code of methods that another process could not import."""
+        import cloudpickle
+
+        defenses = (row.defense for row in self.suite.defenses)
+        for method in (*defenses, *self.suite.attacks):
+            module = sys.modules[type(method).__module__]
+            if module.__name__.startswith(FILE_MODULE_PREFIX):
+                cloudpickle.register_pickle_by_value(module)
+        packed: bytes = cloudpickle.dumps(self)
+        return packed
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan, made again in this process.
+
+        Raises:
+            LeakboardError: its cells differ from those of the job: other data, weights or versions.
+        """
+        plan = make_plan(self.suite, self.data, self.device, self.twins)
+        if self.shard:
+            plan = plan.part(self.shard[0] - 1, self.shard[1])
+        if cell_keys(plan) != self.keys:
+            here = input_hashes(plan)
+            differing = [
+                name for name, value in self.input_hashes.items() if here.get(name) != value
+            ]
+            raise LeakboardError(
+                "a worker plans other cells than this run, because of different inputs: "
+                f"{', '.join(differing) or 'the methods'}. Install the same versions of leakboard and of "
+                "plug-ins there, and check that --data and --model contain the same files"
+            )
+        return replace(plan, secret=self.secret)
+
+
+def cell_keys(plan: Plan) -> tuple[str, ...]:
+    """Keys of all cells, in the order of the plan."""
+    return tuple(planned.cell.key for planned in plan.cells)
+
+
+def input_hashes(plan: Plan) -> dict[str, str]:
+    """Hashes of data and weights, and the version of leakboard, by description."""
+    data = {f"the data of {task.name}": key for key, task in plan.tasks.items()}
+    weights = {f"the weights of {model.name}": key for key, model in plan.backbones.items()}
+    return data | weights | {"the version of leakboard": __version__}
+
+
+def run_in_processes(
+    job: Job, cells: tuple[PlannedCell, ...], reporter: Reporter, attempts: int
 ) -> list[Record]:
-    """Runs the cells of a job by its number of processes and returns their records, in order.
+    """Runs the cells of a job in its number of processes and returns their records, in order.
 
     Args:
-        attempts: how often a cell is tried at which a worker dies; then a record says so.
+        attempts: tries of a cell whose worker dies, before the cell is recorded as failed.
 
     Raises:
-        LeakboardError: too little memory for so many, or what ended a worker.
+        LeakboardError: too little memory for so many workers, or an error that stopped a worker.
     """
     check_memory(job.workers)
-    crew = Crew(job, cells, reporter, attempts)
+    pool = WorkerPool(job, cells, reporter, attempts)
     try:
-        crew.work()
+        pool.run()
     finally:
-        crew.dismiss()
+        pool.stop()
     return [job.store.require(key) for key in job.keys]
 
 
 def check_memory(workers: int) -> None:
-    """Raises LeakboardError where so many processes with data and models like this one do not fit."""
+    """Raises LeakboardError if so many processes with the data and models of this one do not fit into memory."""
     own, free = psutil.Process().memory_info().rss, psutil.virtual_memory().available
     if workers * own > free:
         raise LeakboardError(
@@ -65,126 +147,125 @@ def check_memory(workers: int) -> None:
 
 @dataclass
 class Worker:
-    """A process and what is known of it.
+    """A worker process and its state.
 
     Attributes:
-        first: the number of the cell with which it begins.
-        at: the key of the cell that it is at.
-        came: whether it has said anything yet.
+        first: number of the cell with which it begins.
+        cell_key: key of the cell that it is running; empty between cells.
+        has_reported: whether it has sent any event yet.
     """
 
     process: BaseProcess
     events: Connection
     first: int
-    at: str = ""
-    came: bool = False
+    cell_key: str = ""
+    has_reported: bool = False
 
 
-class Crew:
-    """The workers of one run: hires, listens, replaces who dies, and dismisses."""
+class WorkerPool:
+    """The workers of one run: starts them, forwards their events, and replaces one that dies."""
 
     def __init__(
-        self, job: Job, cells: tuple[Planned, ...], reporter: Reporter, attempts: int
+        self, job: Job, cells: tuple[PlannedCell, ...], reporter: Reporter, attempts: int
     ) -> None:
         self.job, self.reporter, self.attempts = job, reporter, attempts
         self.packed = job.packed()
         self.cells = {planned.cell.key: planned for planned in cells}
         self.finished: set[str] = set()
         self.deaths: Counter[str] = Counter()
-        # Threads do not survive a fork; a server without any makes further processes in no time.
+        # Threads do not survive a fork; a server process without threads forks further processes quickly.
         self.context = mp.get_context("forkserver")
         self.context.set_forkserver_preload([__name__, "transformers", "peft"])
         size = len(cells) / job.workers
-        self.lanes = [self._hired(round(i * size)) for i in range(job.workers)]
+        self.lanes = [self._start_worker(round(i * size)) for i in range(job.workers)]
 
-    def work(self) -> None:
-        """Until all cells have their records.
+    def run(self) -> None:
+        """Handles events until all cells have their records.
 
         Raises:
-            LeakboardError: what ended a worker that cannot go on.
+            LeakboardError: an error that stopped a worker.
         """
         while lanes := {w.events: i for i, w in enumerate(self.lanes) if not w.events.closed}:
             for events in wait(list(lanes)):
                 assert isinstance(events, Connection)
                 lane = lanes[events]
                 try:
-                    self._heard(lane, *events.recv())
+                    self._handle(lane, *events.recv())
                 except (EOFError, OSError):
                     events.close()
-                    self._gone(lane)
+                    self._handle_exit(lane)
 
-    def dismiss(self) -> None:
-        """Ends all workers, as Ctrl-C does, which a terminal has sent to them, too."""
+    def stop(self) -> None:
+        """Stops all workers as Ctrl-C does; a terminal sends Ctrl-C to them, too."""
         for worker in self.lanes:
             worker.events.close()
             if worker.process.is_alive() and worker.process.pid:
                 os.kill(worker.process.pid, signal.SIGINT)
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + SHUTDOWN_SECONDS
         for worker in self.lanes:
             worker.process.join(max(0.0, until - time.monotonic()))
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()
 
-    def _hired(self, first: int) -> Worker:
+    def _start_worker(self, first: int) -> Worker:
         events, theirs = self.context.Pipe(duplex=False)
-        process = self.context.Process(target=_work, args=(self.packed, first, theirs), daemon=True)
+        process = self.context.Process(
+            target=_run_worker, args=(self.packed, first, theirs), daemon=True
+        )
         process.start()
         theirs.close()
         return Worker(process, events, first)
 
-    def _heard(self, lane: int, event: str, *said: Any) -> None:
+    def _handle(self, lane: int, event: str, *details: Any) -> None:
         worker = self.lanes[lane]
-        worker.came = True
+        worker.has_reported = True
         if event == "started":
-            (worker.at,) = said
-            self.reporter.started(self.cells[worker.at], lane)
-        elif event == "moved":
-            what, done, total = said
-            self.reporter.moved(what, done, total, lane)
+            (worker.cell_key,) = details
+            self.reporter.started(self.cells[worker.cell_key], lane)
         elif event == "finished":
-            worker.at = ""
-            self._done(*said)
-        elif event == "warned":
-            self.reporter.warned(*said)
+            worker.cell_key = ""
+            self._finish(*details)
         elif event == "stopped":
-            raise LeakboardError(*said)
+            raise LeakboardError(*details)
+        else:
+            forward_event(self.reporter, event, *details, lane=lane)
 
-    def _done(self, key: str, reused: bool) -> None:
-        """A cell that several workers saw finished is told once."""
+    def _finish(self, key: str, reused: bool) -> None:
+        """Reports a finished cell once, even if several workers report it."""
         if key not in self.finished:
             self.finished.add(key)
             self.reporter.finished(self.job.store.require(key), reused)
 
-    def _gone(self, lane: int) -> None:
-        """A worker ended: because nothing was left to do, or it died and has a successor."""
+    def _handle_exit(self, lane: int) -> None:
+        """Replaces a worker that died; one that found no more cells ends with exit code 0."""
         worker = self.lanes[lane]
         worker.process.join()
         if worker.process.exitcode == 0:
             return
         why = f"worker {lane + 1} died ({_cause(worker.process.exitcode)})"
-        if not worker.came:
+        if not worker.has_reported:
             raise LeakboardError(
-                f"{why} before it did anything. What it printed is above; see that memory suffices, and "
+                f"{why} before it ran a cell. Its output is above; check that there is enough memory and "
                 "run again"
             )
-        if worker.at:
-            self._failed(self.cells[worker.at], why)
-        self.lanes[lane] = self._hired(worker.first)
+        if worker.cell_key:
+            self._retry_or_fail(self.cells[worker.cell_key], why)
+        self.lanes[lane] = self._start_worker(worker.first)
 
-    def _failed(self, planned: Planned, why: str) -> None:
-        """Tried again, or a record that says why not; what was measured before still stands."""
+    def _retry_or_fail(self, planned: PlannedCell, why: str) -> None:
+        """Leaves the cell to be tried again, or records its failure; earlier measurements remain."""
         store, key = self.job.store, planned.cell.key
         self.deaths[key] += 1
         if self.deaths[key] < self.attempts:
-            self.reporter.warned(f"{why} at {planned.defense}; the cell is tried again")
+            self.reporter.warned(f"{why} while running {planned.defense}; the cell is tried again")
             return
-        self.reporter.warned(f"{why} at {planned.defense}, which is given up")
+        self.reporter.warned(f"{why} while running {planned.defense}; the cell is not tried again")
         reason = f"{why}, as in each of {self.deaths[key]} attempts"
         with store.claim(key) as mine:
             earlier = store.read(key) if mine else None
             if mine and (earlier is None or earlier.status == "failed"):
-                store.write(ended(planned, "failed", reason, self.job.device))
+                store.write(record_without_result(planned, "failed", reason, self.job.device))
 
 
 def _cause(code: int | None) -> str:
@@ -194,39 +275,8 @@ def _cause(code: int | None) -> str:
     return f"exit code {code}"
 
 
-class Telling(Reporter):
-    """Tells another process, which shows it. Where that one is gone, the worker ends, as by Ctrl-C:
-    what a cell reports as its own failure would become a record."""
-
-    def __init__(self, events: Connection) -> None:
-        self.events = events
-        self.last, self.what = 0.0, ""
-
-    def started(self, planned: Planned, lane: int = 0) -> None:
-        self._tell("started", planned.cell.key)
-
-    def moved(self, what: str, done: int, total: int, lane: int = 0) -> None:
-        now = time.monotonic()
-        if done in (0, total) or what != self.what or now - self.last > OFTEN:
-            self.last, self.what = now, what
-            self._tell("moved", what, done, total)
-
-    def finished(self, record: Record, reused: bool) -> None:
-        self._tell("finished", record.key, reused)
-
-    def warned(self, message: str) -> None:
-        self._tell("warned", message)
-
-    def _tell(self, *said: Any) -> None:
-        try:
-            self.events.send(said)
-        except OSError:
-            raise KeyboardInterrupt from None
-
-
-def _work(packed: bytes, first: int, events: Connection) -> None:
-    """What a worker does."""
-    told: Callable[..., None] = events.send
+def _run_worker(packed: bytes, first: int, events: Connection) -> None:
+    """Entry point of a worker process."""
     with suppress(BrokenPipeError, KeyboardInterrupt):
         try:
             import cloudpickle
@@ -235,7 +285,13 @@ def _work(packed: bytes, first: int, events: Connection) -> None:
             job: Job = cloudpickle.loads(packed)
             torch.set_num_threads(job.threads)
             Runner(
-                job.plan, job.store, Telling(events), job.transcripts, job.since, first, job.workers
+                job.plan,
+                job.store,
+                PipeReporter(events),
+                job.transcripts,
+                job.since,
+                first,
+                job.workers,
             ).run()
         except LeakboardError as error:
-            told(("stopped", str(error)))
+            events.send(("stopped", str(error)))

@@ -1,7 +1,7 @@
-"""Guess against truth: the only place where the two meet, and no attack is called from here.
+"""Scoring of guesses against the truth. Attacks are never called from this package.
 
-Guesses and the truth come in, or the raw guesses of a record.
-Out go estimates with n, an interval and a chance level, and flags on what looks too good.
+Input: guesses and the truth, or the raw guesses of a record.
+Output: estimates with n, interval and chance level, and flags for results that need caution.
 """
 
 import lazy_loader

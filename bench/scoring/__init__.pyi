@@ -1,6 +1,6 @@
 from . import metrics as metrics
 from . import one_run as one_run
-from .answers import answered as answered
+from .answers import answer_fields as answer_fields
 from .certificates import NEEDED as NEEDED
 from .certificates import Strengths as Strengths
 from .certificates import advantage_low as advantage_low
@@ -25,6 +25,6 @@ from .halves import half_successes as half_successes
 from .memory import score_canaries as score_canaries
 from .memory import score_members as score_members
 from .metrics import GAINED as GAINED
-from .perplexity import judged as judged
+from .perplexity import next_token_fields as next_token_fields
 from .rescoring import proven as proven
-from .rescoring import rescored as rescored
+from .rescoring import rescore as rescore

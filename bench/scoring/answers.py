@@ -1,4 +1,4 @@
-"""How good answers to prompts are: ROUGE-L (Lin 2004), and how many are word for word the right ones."""
+"""Quality of answers to prompts: ROUGE-L (Lin 2004) and exact match."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leakboard.bench.scoring import metrics
 
 WORD = re.compile(r"[^\W_]+")
 PARTS = 10_000
-"""A ROUGE-L of 1 in a record, which keeps whole numbers."""
+"""Scale of ROUGE-L in records, which store whole numbers."""
 
 
 def rouge_l(answer: str, right: str) -> float:
@@ -32,13 +32,15 @@ def rouge_l(answer: str, right: str) -> float:
     return 2 * before[-1] / (len(one) + len(other)) if before[-1] else 0.0
 
 
-def answered(answers: Sequence[str], right: Sequence[str], read: dict[str, Any]) -> dict[str, Any]:
-    """Utility fields of a record: the mean ROUGE-L of answers, which of one word each is the share of right ones.
+def answer_fields(
+    answers: Sequence[str], right: Sequence[str], read: dict[str, Any]
+) -> dict[str, Any]:
+    """Utility fields of a record: the mean ROUGE-L of answers; for one-word answers this is accuracy.
 
-    Guessing is to answer all prompts alike, by the right answer that is most frequent.
+    Chance is that of answering all prompts with the most frequent right answer.
 
     Args:
-        read: those by next tokens, which are kept as further measures.
+        read: utility fields by next tokens, which are kept as further measures.
     """
     usual = Counter(right).most_common(1)[0][0]
     parts = _parts(answers, right)

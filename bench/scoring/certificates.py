@@ -1,7 +1,7 @@
-"""Certificates: how well an attack works where a defense is switched off. They are derived, never stored.
+"""Certificates: how well an attack works on the undefended twin of a defense. They are derived, never stored.
 
-That an attack fails is evidence of privacy only where the same attack works on the undefended twin
-of the defense. A success needs no such proof.
+The failure of an attack is evidence of privacy only if the same attack works on the undefended twin. A successful
+attack needs no certificate.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from leakboard.bench.contracts import Leak, Objective, Record, attack_id
 from leakboard.bench.methods import Defense, registry
 
 NEEDED = 0.2
-"""The strength from which on a certificate is one."""
+"""Minimum strength of a certificate."""
 UNSEEN = math.log2(40)
-"""Bits of exposure that a secret which was never seen exceeds once in forty times."""
+"""Bits of exposure that an unseen secret exceeds with probability 1/40."""
 
 Strengths = dict[tuple[str, int], float]
 Setting = tuple[str, str]
-"""A defense and its parameters as JSON, whatever its version."""
-What = tuple[str, ...]
-"""What a certificate is valid for, besides the twin."""
+"""A defense and its parameters as JSON, without its version."""
+Target = tuple[str, ...]
+"""Goal, attribute, channel and data for which a certificate is valid."""
 
 
 def advantage_low(leak: Leak) -> float | None:
     """Lower end of the 95 % interval of (success − level) / (ceiling − level).
 
-    The level is chance, or the floor where that is higher: what an attack reads from the untrained model
-    says nothing of a defense, nor that it would see what training adds. A lone canary has no interval of its own. That of a secret which was never seen stands for it:
-    such a one exceeds b bits with probability 2^−b.
+    The level is chance, or the floor if that is higher, since what an attack reads from the untrained model is no
+    evidence about a defense. A single canary has no interval; instead, an unseen secret exceeds b bits with
+    probability 2^−b.
     """
     success, level = leak.success, leak.level
     if success is None or level is None or level >= leak.ceiling:
@@ -45,18 +45,17 @@ def advantage_low(leak: Leak) -> float | None:
 
 
 def strengths(records: Sequence[Record]) -> Strengths:
-    """By record key and index of a leak, the strength of the certificate that the leak has.
+    """Strength of the certificate of each leak, by record key and index of the leak.
 
-    It is the mean, over the seeds of the twin, of `advantage_low` of the same attack for the same
-    goal, attribute and channel, on the same data, model and cut: where the twin was trained as the
-    cell was, else where the attack works best on it. Leaks whose twin was not attacked so are absent.
-    Where the protection is off a cell is its own twin.
+    It is the mean of `advantage_low` over the seeds of the twin, for the same attack, goal, attribute and channel,
+    on the same data, model and cut. Twins with equal training settings are preferred; otherwise those on which the
+    attack works best are used. Leaks whose twin was not attacked are absent. An undefended cell is its own twin.
     """
     whole, twins_of = (
-        cache(_whole),
+        cache(_with_defaults),
         cache(twin_settings),
     )  # for this call: methods may be added later
-    lows: dict[tuple[Setting, What], dict[str, list[float]]] = {}
+    lows: dict[tuple[Setting, Target], dict[str, list[float]]] = {}
     open_: dict[str, set[Setting]] = {}
     for record in records:
         if record.cell.shadow is not None or not record.undefended:
@@ -75,7 +74,7 @@ def strengths(records: Sequence[Record]) -> Strengths:
         for index, leak in enumerate(record.leaks):
             if leak.channel is None:  # it read nothing
                 continue
-            alike = [lows.get((twin, _what(record, leak)), {}) for twin in twins]
+            alike = [lows.get((twin, _target(record, leak)), {}) for twin in twins]
             own = [one[trained] for one in alike if trained in one]
             told = own or [values for one in alike for values in one.values()]
             if told:
@@ -83,16 +82,16 @@ def strengths(records: Sequence[Record]) -> Strengths:
     return found
 
 
-def _headlines(record: Record) -> Mapping[What, Leak]:
+def _headlines(record: Record) -> Mapping[Target, Leak]:
     """The first leak of each attack for each goal, attribute and channel."""
-    found: dict[What, Leak] = {}
+    found: dict[Target, Leak] = {}
     for leak in record.leaks:
         if leak.channel is not None and leak.success is not None:
-            found.setdefault(_what(record, leak), leak)
+            found.setdefault(_target(record, leak), leak)
     return found
 
 
-def _what(record: Record, leak: Leak) -> What:
+def _target(record: Record, leak: Leak) -> Target:
     cell = record.cell
     where = (cell.data_hash, cell.model_hash, str(cell.cut))
     return (*where, attack_id(leak.attack), leak.goal, str(leak.channel), leak.attribute or "")
@@ -108,30 +107,32 @@ def _setting(record: Record) -> Setting:
     return defense.name, json.dumps(defense.params, sort_keys=True)
 
 
-def _whole(setting: Setting) -> Setting:
-    """The same with parameters that are younger than the record, where the method is known here."""
-    defense = _built(setting)
-    return setting if defense is None else _of(defense)
+def _with_defaults(setting: Setting) -> Setting:
+    """The setting with defaults for parameters that are newer than the record, if the method is installed."""
+    defense = _build(setting)
+    return setting if defense is None else _setting_of(defense)
 
 
 def twin_settings(setting: Setting) -> frozenset[Setting] | None:
-    """Defenses and parameters with the protection of a setting off; None for a method that is not installed."""
-    defense = _built(setting)
+    """Defenses and parameters with the protection of a setting off; None if its method is not installed."""
+    defense = _build(setting)
     if defense is None:
         return None
     if defense.undefended:
-        return frozenset({_of(defense)})
-    return frozenset(_of(twin) for aim in get_args(Objective) for twin in defense.twins(aim))
+        return frozenset({_setting_of(defense)})
+    return frozenset(
+        _setting_of(twin) for aim in get_args(Objective) for twin in defense.twins(aim)
+    )
 
 
-def _built(setting: Setting) -> Defense | None:
+def _build(setting: Setting) -> Defense | None:
     name, params = setting
-    known = registry.now(name, registry.defenses())
+    known = registry.find(name, registry.defenses())
     try:
         return known(**json.loads(params)) if known else None
     except Exception:  # whatever its validators raise
         return None
 
 
-def _of(defense: Defense) -> Setting:
+def _setting_of(defense: Defense) -> Setting:
     return defense.name, json.dumps(defense.params, sort_keys=True)

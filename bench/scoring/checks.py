@@ -1,4 +1,4 @@
-"""Flags: what a reader of a record should be warned of. They are derived from the records, never stored."""
+"""Flags: warnings for readers of a record. They are derived from the records, never stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from leakboard.bench.contracts import Claim, Goal, Leak, Record
 from leakboard.bench.scoring.certificates import NEEDED, Strengths, advantage_low, strengths
-from leakboard.bench.scoring.gains import not_above
+from leakboard.bench.scoring.gains import keys_not_above_untuned
 
 FLAGS = {
     "uncertified-attack": "the attack found nothing clear, and no record shows that it works on this task, "
@@ -26,7 +26,7 @@ FLAGS = {
 """Every flag with its meaning."""
 
 MOST = 1_000_000
-"""Coins of an audit; for more, which stand in a forged record alone, nothing is computed."""
+"""Maximum number of coins of an audit; only forged records have more, and these are not computed."""
 
 Flags = dict[tuple[str, int], tuple[str, ...]]
 
@@ -35,12 +35,12 @@ def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flag
     """Flags by (record key, index of the leak); index −1 holds those of the record itself.
 
     Args:
-        records: all that belong together, since certificates are looked for among them.
-        certified: their `strengths`, where these are at hand.
+        records: all records that belong together, since certificates are searched among them.
+        certified: their `strengths`, if already computed.
     """
     certified = strengths(records) if certified is None else certified
     found: Flags = {}
-    useless = not_above(records)
+    useless = keys_not_above_untuned(records)
     for record in records:
         own = ["truncated-transcript"] if record.dropped_bytes else []
         own += ["not-above-untuned"] if record.key in useless else []
@@ -48,13 +48,13 @@ def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flag
             found[record.key, -1] = tuple(own)
         guessers = [leak for leak in record.leaks if leak.channel is None and leak.success]
         for i, leak in enumerate(record.leaks):
-            names = _of_leak(record, leak, certified.get((record.key, i), 0.0), guessers)
+            names = _leak_flags(record, leak, certified.get((record.key, i), 0.0), guessers)
             if names:
                 found[record.key, i] = tuple(names)
     return found
 
 
-def _of_leak(record: Record, leak: Leak, strength: float, guessers: Sequence[Leak]) -> list[str]:
+def _leak_flags(record: Record, leak: Leak, strength: float, guessers: Sequence[Leak]) -> list[str]:
     if leak.success is None or leak.channel is None:  # nothing measured, or nothing read
         return []
     names = []
@@ -82,16 +82,16 @@ def cannot_fail(claim: Claim | None, most: float | None) -> bool:
     """Whether no outcome of an audit could contradict a claim.
 
     Args:
-        most: the largest ε that the audit could prove; None where nobody knows of any.
+        most: the largest ε that the audit could prove; None if unknown.
     """
     claimed = claim.epsilon_of_members if claim else None
     return claimed is not None and (most or 0.0) < claimed
 
 
 def provable(record: Record, leak: Leak) -> float | None:
-    """The largest ε that an audit could have proven, also of a record from before it was written down.
+    """The largest ε that an audit could have proven, computed for old records without this field.
 
-    None where a leak is no audit, or says that it is one of more examples than there ever are.
+    None if a leak is no audit, or states an impossible number of examples.
     """
     if leak.epsilon_ceiling is not None:
         return leak.epsilon_ceiling
@@ -99,11 +99,11 @@ def provable(record: Record, leak: Leak) -> float | None:
         return None
     from leakboard.bench.scoring import one_run  # longer to load than a figure takes to draw
 
-    return one_run.ceiling(leak.units, *one_run.promised(record.claim))
+    return one_run.ceiling(leak.units, *one_run.claim_terms(record.claim))
 
 
 def _beats(guesser: Leak, leak: Leak) -> bool:
-    """Whether what read nothing did better than `leak` at the same thing."""
+    """Whether a baseline that reads nothing beats `leak` at the same goal."""
     return (
         guesser.success is not None
         and leak.success is not None

@@ -1,4 +1,4 @@
-"""All secret detectors side by side on the same texts: what each misses, and how much it masks."""
+"""Comparison of all secret detectors on the same texts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ COLUMNS = ("detector", "miss-rate", "precision", "masked words", "in the paper")
 def scores(
     texts: Sequence[str], secrets: Sequence[Sequence[Span]] | None, pipeline: str
 ) -> dict[str, Score | LeakboardError]:
-    """By name every detector's score on the same texts, or why it has none here.
+    """Score of every detector by name, or the error if it is not available.
 
-    What the task marks itself (`exact`) misses nothing and is left out.
+    The detector `exact`, which returns the marked secrets, is left out.
     """
     found: dict[str, Score | LeakboardError] = {}
     for name in DETECTORS:
@@ -44,7 +44,7 @@ def compare_detectors(
     limit: int | None = None,
     data: Path | None = None,
 ) -> Iterator[RenderableType]:
-    """What `leakboard detect` shows where no detector is named: a table for each set of texts.
+    """Output of `leakboard detect` without --detector: a table for each set of texts.
 
     Raises:
         LeakboardError: see `load_texts`, `chosen_split`.
@@ -53,16 +53,16 @@ def compare_detectors(
         task = load_texts(name, data).limited(limit, 0)
         which, texts = chosen_split(task, split)
         found = scores(texts.texts, texts.secrets, pipeline)
-        yield _table(f"{task.name}, {which}, {len(texts)} texts{_marked(texts)}", found)
+        yield _table(f"{task.name}, {which}, {len(texts)} texts{_secret_count(texts)}", found)
         for reason in {str(one): None for one in found.values() if isinstance(one, LeakboardError)}:
             yield Text(reason)
     yield Text(
-        "Shares, with 95 % intervals over texts. In the paper (Just Fine-tune Twice, Shi et al. 2022): what "
-        "each level masks of WikiText-2 and of ABCD, which are customer dialogues."
+        "Shares, with 95 % intervals over texts. In the paper (Just Fine-tune Twice, Shi et al. 2022): the share "
+        "of WikiText-2 and of ABCD (customer dialogues) that each level masks."
     )
 
 
-def _marked(texts: Split) -> str:
+def _secret_count(texts: Split) -> str:
     if texts.secrets is None:
         return ", no secrets marked"
     return f", {sum(map(len, texts.secrets))} secrets"
@@ -78,12 +78,12 @@ def _table(title: str, found: dict[str, Score | LeakboardError]) -> Table:
         printed = " / ".join(f"{share:.3f}" for share in level.printed) if level else ""
         shown = ["not installed", "", ""]
         if isinstance(one, Score):
-            shown = [_shown(each) for each in (one.miss_rate, one.precision, one.words)]
+            shown = [_format_estimate(each) for each in (one.miss_rate, one.precision, one.words)]
         table.add_row(name, *shown, printed)
     return table
 
 
-def _shown(estimate: Estimate | None) -> str:
+def _format_estimate(estimate: Estimate | None) -> str:
     if estimate is None:
         return "–"
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"

@@ -1,4 +1,4 @@
-"""What a picture of the leak needs: the first two principal components at a few moments of training."""
+"""Principal components of messages at a few moments of training, for figures."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from leakboard.bench.contracts import Channel, Ints, Projection, Transcript
 
 CHANNELS = (Channel.ACTIVATIONS, Channel.GRADIENTS)
 MOMENTS = 4
-"""From the first to the last, evenly spaced; P³EFT, figures 1 and 3."""
+"""Number of evenly spaced moments, from the first to the last, as in P³EFT, figures 1 and 3."""
 POINTS = 200
-"""Examples shown of each moment."""
+"""Examples per moment."""
 SCALE = 1000
-"""The furthest point is so far from the mean, in either direction: whole numbers keep records small."""
+"""Coordinates are scaled to whole numbers up to this value, which keeps records small."""
 
 
 def projections(seen: Transcript, labels: Ints) -> list[Projection]:
-    """Components of what was sent at moments of training, of every part and recipient.
+    """Principal components of the messages at moments of training, for every part and recipient.
 
     Args:
         labels: [N] of the split `train`.

@@ -1,4 +1,4 @@
-"""How good a secret detector is: what it misses, what it masks for nothing, how much it masks."""
+"""Evaluation of secret detectors: recall, precision, and share of masked text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leakboard.bench.contracts import Estimate, LeakboardError, did_you_mean
-from leakboard.bench.defending import Detector, runs
+from leakboard.bench.defending import Detector, mask_runs
 from leakboard.bench.scoring.metrics import share
 from leakboard.bench.tasks import (
     ANNOTATED,
@@ -81,7 +81,7 @@ def score(
     Raises:
         LeakboardError: the texts hold no words.
     """
-    masks = [_covered(text, runs(text, own)) for text, own in zip(texts, found, strict=True)]
+    masks = [_covered(text, mask_runs(text, own)) for text, own in zip(texts, found, strict=True)]
     tokens = [_touched(TOKEN, text, mask) for text, mask in zip(texts, masks, strict=True)]
     words = [_touched(WORD, text, mask) for text, mask in zip(texts, masks, strict=True)]
     if not sum(map(len, words)):
@@ -127,7 +127,7 @@ def _recall(
 
 
 def _share(hits: Sequence[NDArray[np.bool_]], chance: float) -> Estimate | None:
-    """Of the entries of all texts those that are true; None where there are none."""
+    """Share of true entries over all texts; None without entries."""
     totals = np.array([len(own) for own in hits], np.int64)
     if not totals.sum():
         return None
@@ -142,7 +142,7 @@ def _covered(text: str, spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
 
 
 def _touched(unit: re.Pattern[str], text: str, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Of each token or word of a text whether the mask covers any of it."""
+    """For each token or word of a text, whether the mask covers any part of it."""
     return np.array([mask[m.start() : m.end()].any() for m in unit.finditer(text)], bool)
 
 
@@ -173,7 +173,7 @@ def measure_detector(
     limit: int | None = None,
     data: Path | None = None,
 ) -> list[RenderableType]:
-    """What `leakboard detect` shows of a detector by name on the texts of a split.
+    """Output of `leakboard detect` for one detector on a split.
 
     Raises:
         LeakboardError: see `load_texts`, `Task.split`, `Detector.detect`; the detector is unknown.
@@ -186,11 +186,11 @@ def measure_detector(
     split, texts = chosen_split(task, split)
     found = chosen.detect(texts.texts, texts.secrets).spans
     scored = score(texts.texts, found, texts.secrets)
-    return _shown(f"{detector} on {task.name}, {split}, {len(texts)} texts", scored, texts.secrets)
+    return _render(f"{detector} on {task.name}, {split}, {len(texts)} texts", scored, texts.secrets)
 
 
 def chosen_split(task: Task, split: str | None) -> tuple[str, Split]:
-    """The name and the texts of a split: the one that is asked for, the only one, or dev.
+    """Name and texts of the requested split, or of the only one, or of dev.
 
     Raises:
         LeakboardError: see `Task.split`.
@@ -199,7 +199,7 @@ def chosen_split(task: Task, split: str | None) -> tuple[str, Split]:
     return split, task.split(split)
 
 
-def _shown(
+def _render(
     title: str, scored: Score, secrets: Sequence[Sequence[Span]] | None
 ) -> list[RenderableType]:
     total = sum(map(len, secrets or ()))
@@ -218,13 +218,15 @@ def _shown(
     if secrets is None:
         return [
             table,
-            Text(f"No secrets are marked (a file's column '{SPANS}'): nothing to score by."),
+            Text(
+                f"No secrets are marked (column '{SPANS}' of a file), so recall cannot be computed."
+            ),
         ]
     return [
         table,
         Text(
-            "A secret is found if every character of it is masked. Precision: of the masked tokens "
-            "those that belong to a secret."
+            "A secret is found if all of its characters are masked. Precision is the share of masked tokens "
+            "that belong to a secret."
         ),
     ]
 

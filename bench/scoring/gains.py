@@ -1,4 +1,4 @@
-"""What a record's utility is above another's, example by example; and above that of the model before tuning."""
+"""Differences in utility between records, paired by example, and comparison with the untuned model."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from leakboard.bench.contracts import Record
 
 UNTUNED = "untuned"
-"""The defense that is the model before any tuning: a row of every suite."""
+"""Name of the defense that stands for the untuned model."""
 
 
 def gain(mine: Record, other: Record) -> tuple[float, float, float]:
-    """How much higher the utility of a record is, and its 95 % interval over the examples that both predicted.
+    """Difference in utility between two records, with a 95 % interval over the examples that both predicted.
 
-    All NaN where one has no utility; the interval is, where their predictions are not of the same examples.
+    All values are NaN if a record has no utility; the interval is NaN if the examples differ.
     """
     if mine.utility is None or other.utility is None:
         return np.nan, np.nan, np.nan
@@ -31,7 +31,7 @@ def gain(mine: Record, other: Record) -> tuple[float, float, float]:
 
 
 def hits(record: Record) -> NDArray[np.float64]:
-    """What each evaluated example adds to the utility, which is the mean of these numbers."""
+    """Contribution of each evaluated example to the utility, which is their mean."""
     told = {name: np.array(values, float) for name, values in record.predictions.items()}
     if record.utility_metric == "accuracy" and told.keys() == {"predicted", "truth"}:
         return np.asarray(told["predicted"] == told["truth"], np.float64)
@@ -40,8 +40,8 @@ def hits(record: Record) -> NDArray[np.float64]:
     return np.empty(0)
 
 
-def not_above(records: Sequence[Record]) -> frozenset[str]:
-    """Keys of the records whose utility is not clearly above that of the untuned model, where that was run."""
+def keys_not_above_untuned(records: Sequence[Record]) -> frozenset[str]:
+    """Keys of records whose utility is not clearly above that of the untuned model, if that was run."""
     before: Mapping[Any, Record] = {
         _where(record): record for record in records if record.cell.defense.name == UNTUNED
     }
@@ -51,7 +51,7 @@ def not_above(records: Sequence[Record]) -> frozenset[str]:
         if untuned is None or record.cell.defense.name == UNTUNED:
             continue
         mean, low, _ = gain(record, untuned)
-        # Without predictions to pair, the mean alone can speak.
+        # Without paired predictions, means are compared.
         if (mean if np.isnan(low) else low) <= 0:
             found.add(record.key)
     return frozenset(found)

@@ -1,4 +1,4 @@
-"""Guess against truth. This is the only place where the two meet, and no attack is called from here."""
+"""Scoring of guesses about inputs, labels and attributes against the truth."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class BadGuess(Exception):
 
 @dataclass(frozen=True)
 class Truth:
-    """What the adversary wants: per split the tokens, labels and attributes."""
+    """The truth that attacks guess: tokens, labels and attributes of each split."""
 
     tokens: dict[str, Tokens]
     splits: dict[str, Split]
     recorded: dict[str, Ints]
-    """Rows about which a guess may speak; an attack may not choose the easy ones among them."""
+    """Rows that a guess must cover; an attack may not select easy ones."""
     planted: Planted | None = None
-    """Canaries and coins; None where nothing was planted."""
+    """Canaries and coins; None if nothing was planted."""
     claim: Claim | None = None
-    """What the defense claims, at whose δ and by whose profile an audit bounds ε."""
+    """Claim of the defense, whose δ and profile an audit uses."""
     answers: Ragged | None = None
-    """Of each prompt that an attacker may be told the tokens of the secret behind it."""
+    """Tokens of the secret after each prompt of an extraction attack."""
     prompted: bool = False
-    """Whether of a pair of texts the first alone is an input, and the second is learnt."""
+    """Whether the first text of a pair is the input, and the second is learnt."""
 
     @cached_property
     def permuted(self) -> Any:
@@ -45,11 +45,11 @@ class Truth:
 
 
 def score(guess: Guess, truth: Truth, granted: Ints | None = None) -> dict[str, Any]:
-    """The fields of a `Leak` that a guess decides: metric, success, units, raw.
+    """Leak fields from a guess: metric, success, units, raw.
 
     Args:
-        granted: rows of `train` whose attributes the attack was told. Guesses about the attributes
-            of these are neither scored nor kept, and chance is that of the others.
+        granted: rows of `train` whose attributes were given to the attack. They are neither scored nor stored,
+            and chance is computed on the others.
 
     Raises:
         BadGuess: wrong shape, type or rows.
@@ -87,7 +87,7 @@ def score(guess: Guess, truth: Truth, granted: Ints | None = None) -> dict[str, 
 def score_over_training(
     guesses: Sequence[Guess], seen: Transcript, truth: Truth, curve: bool = True
 ) -> list[dict[str, Any]]:
-    """The fields of the leaks that guesses about labels decide, at the worst moment and at the last.
+    """Leak fields from guesses about labels over training, at the worst and at the last moment.
 
     Args:
         guesses: of one attack from one channel, by one measure; one per moment, part and recipient.
@@ -134,7 +134,7 @@ def _inversion(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str
     original, counted = tokens.ids.values.numpy(), ~tokens.special.numpy()
     if truth.prompted:
         counted &= (tokens.types == 0).numpy()
-    return _of_tokens(guess, tokens.lengths.numpy(), values, original, counted) | {
+    return _token_fields(guess, tokens.lengths.numpy(), values, original, counted) | {
         "metric": "token accuracy"
     }
 
@@ -145,15 +145,15 @@ def _next_tokens(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[s
     labels = next_tokens(tokens).numpy()
     added = next_tokens(tokens.with_ids(tokens.special.long())).numpy()
     counted = (labels != NO_LABEL) & (added != 1)
-    return _of_tokens(guess, tokens.lengths.numpy(), values, labels, counted) | {
+    return _token_fields(guess, tokens.lengths.numpy(), values, labels, counted) | {
         "metric": "label token accuracy"
     }
 
 
-def _of_tokens(
+def _token_fields(
     guess: Guess, lengths: Ints, values: Ints, original: Ints, counted: NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Fields of a guess about each token of each example, of which some count."""
+    """Leak fields from guesses about tokens, of which some count."""
     if guess.lengths is None or not np.array_equal(guess.lengths, lengths):
         raise BadGuess(
             f"a guess about the {guess.goal} of tokens must be about every token of every example it speaks about"

@@ -1,4 +1,4 @@
-"""Estimates: a share, its 95 % interval, and the chance level beside it."""
+"""Estimates of shares with 95 % intervals and chance levels."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from leakboard.bench.contracts import Estimate, Ints
 Floats: TypeAlias = NDArray[np.float64]
 RESAMPLES = 1000
 BLOCK = 2**22
-"""Weights of resamples that are held at once."""
+"""Number of resampling weights in memory at once."""
 Z = 1.959964
 """Normal quantile of a two-sided 95 % interval."""
 GAINED = "exposure gained"
-"""The metric of the bits by which training made secrets likelier."""
+"""Metric of the increase of exposure by training, in bits."""
 
 
 def share(hits: Ints, totals: Ints, chance: float) -> Estimate:
@@ -45,12 +45,12 @@ def share(hits: Ints, totals: Ints, chance: float) -> Estimate:
     if value in (0.0, 1.0):
         low, high = wilson(int(value) * n, n)
     else:
-        shares = resampled(n, lambda weights: (weights @ hits) / (weights @ totals))
+        shares = resample(n, lambda weights: (weights @ hits) / (weights @ totals))
         low, high = np.quantile(shares, [0.025, 0.975])
     return Estimate(value=float(value), low=float(low), high=float(high), n=n, chance=float(chance))
 
 
-def resampled(n: int, statistic: Callable[[Ints], Floats]) -> Floats:
+def resample(n: int, statistic: Callable[[Ints], Floats]) -> Floats:
     """[1000] a statistic of each resample, a block of them at a time: their weights take gigabytes.
 
     Args:
@@ -60,19 +60,19 @@ def resampled(n: int, statistic: Callable[[Ints], Floats]) -> Floats:
         return statistic(resamples(n))
     rng, rows = np.random.default_rng(0), max(1, BLOCK // n)
     sizes = [min(rows, RESAMPLES - at) for at in range(0, RESAMPLES, rows)]
-    return np.concatenate([statistic(_drawn(rng, n, size)) for size in sizes])
+    return np.concatenate([statistic(_draw(rng, n, size)) for size in sizes])
 
 
 @lru_cache(maxsize=8)
 def resamples(n: int) -> Ints:
     """[1000, n] how often each of n examples occurs in each resample; not to be written to."""
     # A fixed seed: an interval is a function of the raw guesses.
-    weights = _drawn(np.random.default_rng(0), n, RESAMPLES)
+    weights = _draw(np.random.default_rng(0), n, RESAMPLES)
     weights.setflags(write=False)
     return weights
 
 
-def _drawn(rng: np.random.Generator, n: int, size: int) -> Ints:
+def _draw(rng: np.random.Generator, n: int, size: int) -> Ints:
     return rng.multinomial(n, np.full(n, 1 / n), size=size)
 
 

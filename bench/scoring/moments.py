@@ -1,7 +1,7 @@
-"""Label leakage over training: guesses at many moments and in many parts, scored as one attack.
+"""Label leakage over training: guesses at many moments and about many parts, scored as one attack.
 
-Whoever looks at many moments and parts finds something by luck. So chance is not that of one look:
-it is the mean over permutations of the labels, each looked at in the same way (a permutation null).
+The maximum over many moments and parts exceeds the chance level of a single one. So chance is a permutation null: the
+mean of the same maximum over permutations of the labels.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Estimate, Guess, Ints, Measure, Point
-from leakboard.bench.scoring.metrics import resampled, wilson
+from leakboard.bench.scoring.metrics import resample, wilson
 
 PERMUTATIONS = 200
 Floats = NDArray[np.float64]
@@ -184,7 +184,7 @@ def interval(look: Look, value: float, classes: int) -> tuple[float, float]:
         measure = partial(_right_resampled, right)
     else:
         measure = partial(_balanced_resampled, look, classes)
-    low, high = np.nanquantile(resampled(n, measure), [0.025, 0.975])
+    low, high = np.nanquantile(resample(n, measure), [0.025, 0.975])
     return float(low), float(high)
 
 

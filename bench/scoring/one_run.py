@@ -1,7 +1,7 @@
-"""What guesses about membership say: a lower bound on ε from one training run, and scores of an attack.
+"""Audit of differential privacy by membership guesses from one training run, and ROC metrics.
 
-Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1) training run"; where a claim comes with
-its profile, `leakboard.bench.scoring.trade_off`.
+Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1) training run". Claims with a profile are audited by
+`leakboard.bench.scoring.trade_off`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 STEP = 0.25
-"""Between the values of ε that are tried first."""
+"""Step between the values of ε that are tried before bisection."""
 
 
 def p_value(right: int, guesses: int, examples: int, epsilon: float, delta: float) -> float:
@@ -47,9 +47,9 @@ def p_value(right: int, guesses: int, examples: int, epsilon: float, delta: floa
 def lower_bound(
     right: int, guesses: int, examples: int, delta: float = 0.0, confidence: float = CONFIDENCE
 ) -> float:
-    """The ε below which the mechanism would have allowed so many right guesses too rarely.
+    """Lower bound on ε: smaller values would allow so many right guesses too rarely.
 
-    0 where the guesses say nothing; `LARGEST` at most.
+    0 if the guesses prove nothing; at most `LARGEST`.
 
     Args:
         right: guesses that were right, of `guesses` that were made about `examples`.
@@ -131,8 +131,8 @@ def ceiling(
     return max(_bound(2 * k, 2 * k, examples, delta, profile, each) for k in tried)
 
 
-def promised(claim: Claim | None) -> tuple[float, Profile]:
-    """δ and profile by which a claim is audited; 0 and none where there is no claim."""
+def claim_terms(claim: Claim | None) -> tuple[float, Profile]:
+    """δ and profile by which a claim is audited; 0 and () without a claim."""
     if claim is None:
         return 0.0, ()
     return claim.parameters.get("delta", 0.0), claim.profile

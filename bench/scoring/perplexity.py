@@ -1,4 +1,4 @@
-"""What a tuned language model is good for: tokens predicted and perplexities, secrets left out."""
+"""Utility of a language model: next-token accuracy without secrets, and perplexities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leakboard.bench.backbones import (
     Backbone,
     Ragged,
     Tokens,
-    covered,
+    covered_tokens,
     next_tokens,
     offsets,
 )
@@ -23,14 +23,14 @@ from leakboard.bench.scoring import metrics
 from leakboard.bench.tasks import Split
 
 
-def judged(
+def next_token_fields(
     loss: Ragged, hits: Ragged, backbone: Backbone, split: Split, tokens: Tokens, length: int
 ) -> dict[str, Any]:
     """Utility fields of a record.
 
-    Utility is the share of tokens predicted, secrets left out: what protects them shall not count as
-    a loss. Perplexities are over all tokens, as papers give them; per word, too, since models differ
-    in how they split words. Of prompts and answers the answers count.
+    Utility is the share of predicted tokens outside of secrets, so that hiding secrets costs no utility.
+    Perplexities are over all tokens, as in papers; also per word, since tokenisers differ. Of prompts and answers
+    only the answers count.
 
     Args:
         loss: −ln p of every token, 0 where none is to be predicted.
@@ -60,17 +60,17 @@ def judged(
 
 
 def _read(backbone: Backbone, split: Split, length: int) -> tuple[Tensor | None, Ints]:
-    """[T] whether a token is no part of a secret, and how many words are left of each text."""
+    """[T] True for tokens outside of secrets, and the number of remaining words of each text."""
     spans = split.secrets or [()] * len(split)
     where = offsets(backbone, split.texts, length)
-    open_ = [~covered(own, secrets) for own, secrets in zip(where, spans, strict=True)]
+    open_ = [~covered_tokens(own, secrets) for own, secrets in zip(where, spans, strict=True)]
     ends = (own[:, 1].max() for own in where)
     words = [len(text[:end].split()) for text, end in zip(split.texts, ends, strict=True)]
     return torch.from_numpy(np.concatenate(open_)), np.array(words)
 
 
 def _answers(split: Split) -> tuple[Tensor | None, Ints]:
-    """The same of answers to prompts, in which nobody has marked a secret, taken as long as they are."""
+    """The same for answers to prompts, which have no marked secrets and are not truncated."""
     assert split.pairs is not None
     return None, np.array([len(answer.split()) for answer in split.pairs])
 

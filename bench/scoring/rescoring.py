@@ -1,7 +1,7 @@
-"""Scores again, from the raw guesses that a record keeps and without any data.
+"""Recomputation of scores from the raw guesses of a record, without data.
 
-The interval of a record is a function of its raw guesses, bootstraps included, so what is stated
-must come out again. What raw guesses do not decide is named, never passed over.
+Estimates and their bootstrap intervals are functions of the raw guesses, so the stated numbers must be reproduced.
+Numbers that raw guesses do not determine are listed as unchecked.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from leakboard.bench.scoring import continuations, memory, metrics, moments, one
 from leakboard.bench.tasks import CEILING, DIGITS, SAMPLES
 
 TOLERANCE = 1e-6
-"""Between what two machines make of the same guesses; a difference that a table shows is larger."""
+"""Tolerance for differences between machines."""
 
 
 LONGEST, LARGEST = 100_000, 10**7
-"""Examples of one leak, and these times its classes, beyond which nothing is computed: memory ends."""
+"""Maximum number of examples of a leak, and of examples times classes, to bound memory."""
 
 
 Raw = dict[str, list[int]]
@@ -43,12 +43,12 @@ Numbers = dict[str, float]
 
 
 class Impossible(Exception):
-    """Raw numbers that no guesses could have left; the message says why."""
+    """Raw values are impossible; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A number that does not follow from the raw guesses beside it."""
+    """A stated number that differs from the one recomputed from raw guesses."""
 
     record: str
     leak: str
@@ -63,15 +63,15 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Rescored:
-    """What came of a record: numbers that disagree, how many agree, and what stays unchecked."""
+    """Result for a record: mismatches, number of agreements, and unchecked numbers."""
 
     mismatches: list[Mismatch]
     numbers: int
     unchecked: set[str]
 
 
-def rescored(record: Record) -> Rescored:
-    """Computes every success and the utility of a record again."""
+def rescore(record: Record) -> Rescored:
+    """Recompute the utility and every success of a record."""
     found: list[Mismatch] = []
     unchecked = {f"measure {name}" for name in record.measures}
     numbers = 0
@@ -93,18 +93,18 @@ def rescored(record: Record) -> Rescored:
     for leak in record.leaks:
         if leak.curve and leak.success is not None:
             unchecked.add(f"moments of {leak.attack.name} but the one that counts")
-            found += _beside_its_curve(record.key, leak, leak.success)
+            found += _curve_mismatches(record.key, leak, leak.success)
     return Rescored(found, numbers, unchecked)
 
 
 def proven(leak: Leak, claim: Claim) -> float | None:
-    """The lower bound on ε that the guesses of an audit come to by some claim, such as that of another model.
+    """The lower bound on ε that the guesses of an audit prove against a claim.
 
-    None where a leak is no audit, or keeps no guesses.
+    None if a leak is no audit, or has no raw guesses.
     """
     if leak.epsilon is None or not leak.raw:
         return None
-    return one_run.audit(*_coins(leak.raw), *one_run.promised(claim))
+    return one_run.audit(*_coins(leak.raw), *one_run.claim_terms(claim))
 
 
 def _all(record: Record) -> Iterator[tuple[str, Numbers, Callable[[], Numbers]]]:
@@ -164,7 +164,7 @@ def _success(leak: Leak, raw: Raw, claim: Claim | None) -> Numbers:
             if "epsilon" not in numbers:
                 raise Impossible("what could be proven stands beside what is, and there alone")
             numbers["epsilon_ceiling"] = one_run.ceiling(
-                int(numbers["units"]), *one_run.promised(claim)
+                int(numbers["units"]), *one_run.claim_terms(claim)
             )
         return numbers
     if leak.metric in continuations.PRINTED:
@@ -236,7 +236,7 @@ def _members(raw: Raw, metric: str, claim: Claim | None) -> Numbers:
     units = {"units": float(len(inside))}
     if metric == FEW_WRONG:
         return _plain(one_run.tpr_at(memory.LOW, scores, inside)) | units
-    epsilon = one_run.audit(scores, inside, *one_run.promised(claim))
+    epsilon = one_run.audit(scores, inside, *one_run.claim_terms(claim))
     return _plain(one_run.auc(scores, inside)) | units | {"epsilon": epsilon}
 
 
@@ -275,7 +275,7 @@ def _personal(raw: Raw) -> Numbers:
     (hit,) = _ints(raw, "hit")
     if not np.isin(hit, [0, 1]).all():
         raise Impossible("a secret was printed, 1, or not, 0")
-    return _plain(continuations.printed(hit)) | {"units": float(len(hit))}
+    return _plain(continuations.printed_share(hit)) | {"units": float(len(hit))}
 
 
 def _ints(raw: Raw, *names: str) -> list[Ints]:
@@ -291,7 +291,7 @@ def _ints(raw: Raw, *names: str) -> list[Ints]:
         raise Impossible("raw guesses hold a number of more than 64 bits") from error
 
 
-def _beside_its_curve(key: str, leak: Leak, success: Estimate) -> Iterator[Mismatch]:
+def _curve_mismatches(key: str, leak: Leak, success: Estimate) -> Iterator[Mismatch]:
     """The moment that counts is one of the curve; of labels it is the worst."""
     there = [point.success.value for point in leak.curve if point.step == leak.step]
     if success.value not in there:

@@ -1,8 +1,8 @@
-"""What guesses about membership say of a whole curve of privacy, where a claim comes with one.
+"""Audit of a whole privacy profile by membership guesses from one training run.
 
-Mahloujifar, Melis and Chaudhuri 2025, "Auditing f-differential privacy in one run". A mechanism that
-keeps many pairs (ε, δ) at once allows far fewer right guesses than one of these pairs does by itself:
-1,000 coins guessed right refute no ε = 8 alone, and 500 of them the curve of a Gaussian mechanism at it.
+Mahloujifar, Melis and Chaudhuri 2025, "Auditing f-differential privacy in one run". A mechanism that satisfies many
+pairs (ε, δ) allows far fewer right guesses than a single pair: 1,000 right guesses do not refute ε = 8 alone, but
+500 refute the profile of a Gaussian mechanism with ε = 8.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Profile = tuple[tuple[float, float], ...]
-"""(ε, δ) pairs that a mechanism keeps at once; the first one is the claim."""
+"""(ε, δ) pairs that a mechanism satisfies at once; the first one is the claim."""
 
 LARGEST = 50.0
 """ε beyond this cannot be told: a guess is then wrong once in e^50 times."""

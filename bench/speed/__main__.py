@@ -17,7 +17,6 @@ from leakboard.bench.speed.gpu import gpu
 from leakboard.bench.speed.precision import language, precision
 from leakboard.bench.speed.publishing import publishing
 from leakboard.bench.speed.sending import recording, snap
-from leakboard.bench.speed.stacks import stacks
 from leakboard.bench.speed.starting import start
 from leakboard.bench.speed.steps import dpsgd, p3eft, rapt, training
 from leakboard.bench.speed.tuning import tuning
@@ -42,7 +41,6 @@ LONG: dict[str, Callable[[], Sequence[Figure]]] = {
     "language": language,
     "publish": publishing,
     "workers": workers,
-    "stacks": stacks,
     "tune": tuning,
     "gpu": gpu,
 }

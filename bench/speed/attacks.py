@@ -25,11 +25,11 @@ from leakboard.bench.contracts import (
 )
 from leakboard.bench.exchange import vector_of
 from leakboard.bench.methods import Knowledge, registry
-from leakboard.bench.running import Planned, make_plan, run_cell, scene_of
+from leakboard.bench.running import PlannedCell, context_of, make_plan, run_cell
 from leakboard.bench.scoring import Truth, score_canaries
 from leakboard.bench.speed.figures import Figure
 from leakboard.bench.suites import Suite, load_suite
-from leakboard.bench.tasks import load_task, planted
+from leakboard.bench.tasks import load_task, plant_task
 from leakboard.defenses.sap import SAP
 
 ETA = 75.0
@@ -111,7 +111,7 @@ def exposure(canaries: int = 10) -> list[Figure]:
 
     def seconds(each: int) -> float:
         plant = Plant(canaries=(form,), copies=(1,), each=each, unseen=0)
-        truth = Truth({}, {}, {}, planted(task, plant, 0))
+        truth = Truth({}, {}, {}, plant_task(task, plant, 0))
         start = time.process_time()
         guesses = attack.guess(seen, knowledge, np.random.default_rng(0))
         score_canaries([guess for guess in guesses if guess.measure == "exposure"], seen, truth)
@@ -129,7 +129,7 @@ def smoke_cell() -> Cost:
     """What a cell of the smoke suite takes, SAP at η = 75, after another, so that all is imported."""
     plan = make_plan(load_suite("smoke"))
     for planned in [p for p in plan.cells if p.defense.params.get("eta") == ETA][::-1]:
-        cost = run_cell(scene_of(plan, planned)).cost
+        cost = run_cell(context_of(plan, planned)).cost
     assert cost is not None
     return cost
 
@@ -152,7 +152,7 @@ def label_attacks(examples: int = 600, few: int = 40) -> list[Figure]:
     ]
 
 
-def _attacked_for_labels(limit: int) -> tuple[Planned, Cost]:
+def _attacked_for_labels(limit: int) -> tuple[PlannedCell, Cost]:
     data = os.environ.get("LEAKBOARD_DATA")
     suite = Suite(
         name="label-attacks",
@@ -170,6 +170,6 @@ def _attacked_for_labels(limit: int) -> tuple[Planned, Cost]:
     plan = make_plan(suite, Path(data) if data else None)
     # Beside it stands the untuned model, which is a row of every suite.
     planned = next(p for p in plan.cells if p.cell.defense.name == "none")
-    cost = run_cell(scene_of(plan, planned)).cost
+    cost = run_cell(context_of(plan, planned)).cost
     assert cost is not None
     return planned, cost

@@ -20,7 +20,6 @@ from leakboard.bench.methods import Defense
 from leakboard.bench.speed import interleaved
 from leakboard.bench.speed.figures import Figure
 from leakboard.bench.speed.precision import session_of, threads
-from leakboard.bench.speed.stacks import stacks
 from leakboard.bench.tasks import Task, load_task
 from leakboard.defenses.dpsgd import DPSGD
 from leakboard.defenses.none import NoDefense
@@ -39,7 +38,7 @@ TRAINED: dict[str, tuple[Defense, str]] = {
 
 
 def gpu() -> list[Figure]:
-    """Prints a table of its own, or that there is no GPU here; and what stacked cells gain there."""
+    """Prints a table of its own, or that there is no GPU here."""
     if not torch.cuda.is_available():
         print("gpu: no CUDA device here, so there is nothing to compare with two cores")
         return []
@@ -50,7 +49,7 @@ def gpu() -> list[Figure]:
     for name, (slow, fast) in compared("cuda").items():
         table.add_row(name, f"{slow:.3f}", f"{fast:.3f}", f"1 : {slow / fast:.1f}")
     Console().print(table)
-    return stacks()
+    return []
 
 
 def compared(device: str, examples: int = 512, tokens: int = 65_536) -> dict[str, list[float]]:

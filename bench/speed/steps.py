@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from leakboard.bench.backbones import Network, Ragged, Tokens, length_bucketed, load_backbone
 from leakboard.bench.contracts import Seeds, TrainSettings, quietly
-from leakboard.bench.defending import ALIKE, PrivateGradients, passes, private
+from leakboard.bench.defending import CPU_PASS_SIZE, PrivateGradients, dp_sgd, passes
 from leakboard.bench.exchange import CHANNELS, Api, Call, Server, Session, Wire, losses
 from leakboard.bench.methods import Defense
 from leakboard.bench.speed import interleaved, seconds
@@ -138,7 +138,7 @@ def dpsgd(batch: int = 32, repeats: int = 15, batches: int = 3) -> list[Figure]:
     every = backbone.encode(texts.texts[: 16 * batch], None, 64)
     tokens = every.take(torch.arange(batch))
     labels = torch.arange(len(every)) % 2
-    draws = private.poisson_batches(
+    draws = dp_sgd.poisson_batches(
         len(every), batch / len(every), batches, np.random.default_rng(0)
     )
 
@@ -169,13 +169,13 @@ def dpsgd(batch: int = 32, repeats: int = 15, batches: int = 3) -> list[Figure]:
         ways = (lambda: noisy([(tokens, labels[:batch])]), plain)
         seconds(*ways)
         taken = seconds(*ways, repeats=repeats)
-        alike, whole = interleaved(lambda: drawn(ALIKE), lambda: drawn(len(every)))
+        alike, whole = interleaved(lambda: drawn(CPU_PASS_SIZE), lambda: drawn(len(every)))
 
     ratios = sorted(one / two for one, two in zip(*taken, strict=True))
     told = f"dpsgd: a batch of {batch}, mean length {float(tokens.lengths.float().mean()):.1f}"
     return [
         Figure(f"{told}: over the plain step", statistics.median(ratios), 1.6, 2.2),
-        Figure(f"  as drawn, {ALIKE} of similar length at once over all", alike / whole),
+        Figure(f"  as drawn, {CPU_PASS_SIZE} of similar length at once over all", alike / whole),
     ]
 
 

@@ -1,7 +1,7 @@
-"""Records that others send: packed, checked as what strangers write, and run once more.
+"""Submissions of records by others: packing, verification, and reproduction of cells.
 
-A file or folder comes in that may hold anything.
-Out go accepted records, or the reasons why not.
+Input: an untrusted file or folder.
+Output: accepted records, or the reasons for rejection.
 """
 
 import lazy_loader

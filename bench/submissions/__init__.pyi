@@ -1,11 +1,11 @@
-from .here import Here as Here
 from .manifest import Manifest as Manifest
 from .manifest import Submission as Submission
 from .manifest import Verified as Verified
 from .manifest import accepted as accepted
 from .packing import gather as gather
 from .packing import pack as pack
-from .rerunning import Again as Again
-from .verifying import Report as Report
-from .verifying import examine as examine
-from .verifying import verify as verify
+from .reproduction import LocalResources as LocalResources
+from .rerunning import Reruns as Reruns
+from .verification import Report as Report
+from .verification import examine as examine
+from .verification import verify as verify

@@ -1,4 +1,4 @@
-"""What is missing or unfinished in a submission: seeds, attacks of its own suite, standard attacks."""
+"""Completeness of a submission: missing seeds, missing attacks, and unfinished cells."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import get_args
 from leakboard.bench.contracts import Leak, Objective, Record, name_of
 from leakboard.bench.methods import Attack, registry
 from leakboard.bench.running import Pairing, pair
-from leakboard.bench.submissions.here import Here, applying
+from leakboard.bench.submissions.reproduction import LocalResources, local_method
 from leakboard.bench.suites import Suite, load_suite, suite_names
 
 
 def gaps(suite: str, records: Sequence[Record]) -> Iterator[str]:
-    """What is missing or unfinished among the records of one suite.
+    """Missing or unfinished parts among the records of one suite.
 
-    A suite is a grid: each of its settings has all of its seeds, and each cell all of its attacks.
-    One that comes with this program has to have all of its seeds, too.
+    A suite is a grid: each setting needs all seeds, and each cell all attacks. A built-in suite needs all seeds of
+    its file.
     """
     seeds = {record.cell.seed for record in records}
     if suite in suite_names():
@@ -33,10 +33,10 @@ def gaps(suite: str, records: Sequence[Record]) -> Iterator[str]:
         if missing:
             lost = ", ".join(map(str, missing[:20])) + (" …" if len(missing) > 20 else "")
             yield f"{suite}: {len(settings)} settings lack seed {lost}, the first of them {settings[0]}"
-    # What attackers train themselves is measured by the attacks that need it alone.
-    attacks = {_attack(leak) for record in records if _whole(record) for leak in record.leaks}
+    # Shadow models are read only by the attacks that need them.
+    attacks = {_attack(leak) for record in records if _is_attacked(record) for leak in record.leaks}
     for record in records:
-        if _whole(record):
+        if _is_attacked(record):
             done = {_attack(leak) for leak in record.leaks}
             for name, params in sorted(attacks - done):
                 yield f"{record.key}: {name} {params} was run on other cells of {suite}, not here"
@@ -44,21 +44,20 @@ def gaps(suite: str, records: Sequence[Record]) -> Iterator[str]:
 
 
 def missing_attacks(
-    suite: str, records: Sequence[Record], here: Here
+    suite: str, records: Sequence[Record], here: LocalResources
 ) -> Iterator[tuple[bool, str]]:
-    """Attacks that have to stand in a record and do not, and those that were skipped though they apply.
+    """Required attacks that a record lacks, and applicable attacks that were skipped.
 
-    Where a setting is one of the built-in suite that it is of, these are the attacks of that suite;
-    elsewhere all that come with this program, but the costly ones. What does not apply, by the threat
-    models, may be absent.
+    For a setting of a built-in suite the attacks of that suite are required; otherwise all built-in attacks except
+    the costly ones. Attacks whose threat model does not apply may be absent.
 
     Returns:
-        Whether it is a fault, and in words what.
+        Whether it is an error, and a message.
     """
     for record in records:
-        if not _whole(record):
+        if not _is_attacked(record):
             continue
-        known = applying(here, record)
+        known = local_method(here, record)
         for name, attack in _expected(suite, record).items():
             own = [leak for leak in record.leaks if leak.attack.name == name]
             pairing = None
@@ -66,13 +65,15 @@ def missing_attacks(
                 cell = record.cell
                 pairing = pair(attack, known[0], known[1], cell.cut, cell.plant)
             if not own and (pairing is None or pairing.goals):
-                yield True, f"{record.key}: {name} is missing, an attack that has to stand here"
+                yield True, f"{record.key}: the required attack {name} is missing"
             elif own and pairing is not None:
-                yield from _undone(record, pairing, own)
+                yield from _unfinished_goals(record, pairing, own)
 
 
-def _undone(record: Record, pairing: Pairing, own: Sequence[Leak]) -> Iterator[tuple[bool, str]]:
-    """Goals of an attack that apply to a record and were not pursued to their end."""
+def _unfinished_goals(
+    record: Record, pairing: Pairing, own: Sequence[Leak]
+) -> Iterator[tuple[bool, str]]:
+    """Applicable goals of an attack that have no result."""
     for goal in sorted(pairing.goals):
         ended = {leak.status: leak.reason for leak in own if leak.goal == goal}
         if "ok" in ended:
@@ -80,19 +81,19 @@ def _undone(record: Record, pairing: Pairing, own: Sequence[Leak]) -> Iterator[t
         told = f"{pairing.attack.name} applies to {record.cell.defense.name} for {goal}"
         if ended.keys() - {"skipped"}:
             status, reason = next((s, r) for s, r in ended.items() if s != "skipped")
-            yield True, f"{record.key}: {told}, and ended {status}: {reason}; run it again"
-        elif not ended:  # a run says of every goal what became of it
-            yield True, f"{record.key}: {told}, and no result says what it found"
+            yield True, f"{record.key}: {told}, but ended as {status}: {reason}; run it again"
+        elif not ended:  # a run has a result for every goal
+            yield True, f"{record.key}: {told}, but has no result"
         else:
-            yield False, f"{told}, and was skipped: {ended['skipped']}"
+            yield False, f"{told}, but was skipped: {ended['skipped']}"
 
 
 def _expected(suite: str, record: Record) -> Mapping[str, Attack]:
-    """The attacks that have to stand in a record, by their names."""
+    """The required attacks of a record, by name."""
     if suite in suite_names():
         own = built_in(suite)
         listed = [row.defense for row in own.defenses]
-        # A plan adds twins that a suite lacks.
+        # Plans add undefended twins that the suite lacks.
         twins = [t for d in listed for aim in get_args(Objective) for t in d.twins(aim)]
         defense = record.cell.defense
         if any(d.name == defense.name and d.params == defense.params for d in [*listed, *twins]):
@@ -102,7 +103,7 @@ def _expected(suite: str, record: Record) -> Mapping[str, Attack]:
 
 @cache
 def standard() -> dict[str, Attack]:
-    """Attacks that come with this program and are not costly, as they are by default."""
+    """Built-in attacks with default parameters, except for the costly ones."""
     ours = {name: cls for name, cls in registry.attacks().items() if not cls.costly}
     return {
         name: cls() for name, cls in ours.items() if cls.__module__.startswith("leakboard.attacks.")
@@ -114,8 +115,8 @@ def built_in(suite: str) -> Suite:
     return load_suite(suite)
 
 
-def _whole(record: Record) -> bool:
-    """Whether all attacks were let loose on it: it was trained, and is no attacker's own model."""
+def _is_attacked(record: Record) -> bool:
+    """Whether all attacks apply to a record: it is trained, and no shadow model."""
     return record.status == "ok" and record.cell.shadow is None
 
 
@@ -131,7 +132,7 @@ def _unfinished(record: Record) -> Iterator[str]:
     if record.utility is None or record.cost is None:
         yield "has no utility or no cost"
     if not record.leaks:
-        yield "was attacked by nothing"
+        yield "has no results of attacks"
     for leak in record.leaks:
         if leak.status == "ok" and leak.success is None:
             yield f"{name_of(leak)}: nothing was measured"
@@ -140,7 +141,7 @@ def _unfinished(record: Record) -> Iterator[str]:
 
 
 def _setting(record: Record) -> str:
-    """All of a cell but its seed; what a reader looks for stands first."""
+    """All of a cell but its seed, with the most important parts first."""
     cell = record.cell
     where = f"{cell.defense.name} {json.dumps(cell.defense.params)} on {cell.task}, cut {cell.cut}"
     return f"{where}, {cell.model_dump_json(exclude={'seed'})}"

@@ -1,4 +1,4 @@
-"""What cannot be true of records: names that are none, numbers that contradict each other."""
+"""Consistency of records: invalid names, and numbers that contradict each other."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from leakboard.bench.methods import registry
 
 METHOD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9_.-]+)?")
-"""A task, a model of the hub, or the name of a folder."""
+"""Valid names of tasks, hub models and folders."""
 MOST_LEAKS = 500
-"""Of one record; what is compared in pairs would take hours of more."""
+"""Maximum number of leaks per record, since pairwise comparisons of more would take hours."""
 
 
 def badly_named(record: Record) -> Iterator[str]:
-    """Names that would not stand well in a table, such as of two lines or without an end."""
+    """Names that are not suited for tables, such as names with line breaks, or very long ones."""
     if len(record.leaks) > MOST_LEAKS:
-        yield f"holds {len(record.leaks)} results of attacks; at most {MOST_LEAKS} are taken"
+        yield f"has {len(record.leaks)} results of attacks; at most {MOST_LEAKS} are accepted"
         return
     cell = record.cell
     methods = {cell.defense.name, *(leak.attack.name for leak in record.leaks)}
@@ -49,13 +49,13 @@ def _shows(word: str) -> bool:
 
 
 class Labels:
-    """The labels that records state of the same examples, which have to be the same."""
+    """Labels that records state for the same examples, which have to agree."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[object, ...], tuple[str, str]] = {}
 
     def contradicts(self, record: Record) -> str | None:
-        """What is wrong with the labels of a record beside those that were seen before."""
+        """A contradiction between the labels of a record and those of earlier records, or None."""
         if record.utility_metric != "accuracy" or not record.predictions:
             return None
         cell = record.cell
@@ -64,25 +64,25 @@ class Labels:
         first, known = self.known.setdefault(same, (record.key, truth))
         if truth == known:
             return None
-        return f"{record.key} and {first} are about the same examples, with other labels"
+        return f"{record.key} and {first} are about the same examples, but have different labels"
 
 
 def contradictions(records: Sequence[Record]) -> Iterator[str]:
-    """What cannot be true of a record, whatever its raw guesses."""
+    """Contradictions in records that do not depend on raw guesses."""
     for record in records:
-        yield from (f"{record.key}: {what}" for leak in record.leaks for what in _odd(leak))
+        yield from (f"{record.key}: {what}" for leak in record.leaks for what in _odd_chances(leak))
         cell = record.cell
         known_here = registry.defenses().get(cell.defense.name)
         if known_here and known_here.version == cell.defense.version:
             try:
                 undefended = known_here(**cell.defense.params).undefended
             except Exception as error:  # whatever its validators raise
-                yield f"{record.key}: {cell.defense.name} takes no such parameters: {error}"
+                yield f"{record.key}: invalid parameters of {cell.defense.name}: {error}"
                 continue
             if undefended != record.undefended:
-                yield f"{record.key}: says the wrong thing about whether it is defended"
+                yield f"{record.key}: `undefended` does not match its defense"
 
 
-def _odd(leak: Leak) -> Iterator[str]:
+def _odd_chances(leak: Leak) -> Iterator[str]:
     if leak.success and not 0 <= leak.success.chance <= leak.ceiling:
-        yield f"{name_of(leak)} has a chance of {leak.success.chance}"
+        yield f"{name_of(leak)} has an invalid chance level of {leak.success.chance}"

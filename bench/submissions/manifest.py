@@ -1,4 +1,4 @@
-"""The manifest of a submission: what is said beside its records, and what verifying found out."""
+"""The manifest of a submission: description of its records, and the result of verification."""
 
 from __future__ import annotations
 
@@ -36,68 +36,68 @@ class Entry(Part):
     """A record file of a submission."""
 
     suite: Annotated[str, Field(pattern=r"^[\w.-]{1,100}$"), AfterValidator(visible)]
-    """The suite, or the folder, to which it belongs."""
+    """Its suite or folder."""
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
 class Verified(Part):
-    """What was run again when a submission was accepted. Only `verify --accept` writes it."""
+    """Cells that were run again when a submission was accepted. Only `verify --accept` writes it."""
 
     leakboard: Words = __version__
-    """Version that verified it."""
+    """Version of leakboard that verified it."""
     seed: int | None = Field(None, ge=0)
-    """With the records it draws the cells; none where none was to be run."""
+    """Seed by which cells were drawn, together with the records; None if none was to be run."""
     repeated: tuple[Key, ...] = Field((), max_length=MOST_RECORDS)
-    """Cells that were run again and gave what their records say."""
+    """Keys of cells that were run again and agreed with their records."""
     defended: bool = False
-    """Whether a defended cell is among them. Without it all numbers rest on the word of the sender."""
+    """Whether a defended cell is among them. If not, no number of a defense was reproduced."""
     methods: tuple[Words, ...] = Field((), max_length=MOST_RECORDS)
-    """Defenses of which no cell was run again."""
+    """Defenses without a reproduced cell."""
     left: dict[Words, int] = Field({}, max_length=MOST_RECORDS)
-    """Why cells were not run again, and how many."""
+    """Reasons why cells were not run again, with the number of cells."""
 
 
 class Manifest(Part):
-    """What stands in a submission beside its records."""
+    """Description of a submission, next to its records."""
 
     format: Literal[1] = 1
     leakboard: Annotated[str, Field(max_length=50), AfterValidator(visible)] = __version__
-    """Version that packed it."""
+    """Version of leakboard that packed it."""
     method: Annotated[str, Field(min_length=1, max_length=100), AfterValidator(visible)]
     link: Annotated[str, Field(max_length=300), AfterValidator(_https)] = ""
-    """Where more is said about the method: https."""
+    """A link (https) to a description of the method."""
     note: Annotated[str, Field(max_length=1000), AfterValidator(visible)] = ""
     records: dict[Key, Entry] = Field(min_length=1, max_length=MOST_RECORDS)
     verified: Verified | None = None
-    """What verifying found; none in what is sent, and in what was accepted before this was noted."""
+    """Result of verification; None before acceptance, and in submissions accepted by early versions."""
 
     @property
     def slug(self) -> str:
-        """The method as the name of a folder: lower-case letters, digits and '-'."""
+        """The method as a folder name: lower-case letters, digits and '-'."""
         ascii = unicodedata.normalize("NFKD", self.method).encode("ascii", "ignore").decode()
         words = re.findall(r"[a-z0-9]+", ascii.lower())
         return "-".join(words)[:60].strip("-") or f"submission-{min(self.records)}"
 
     @property
     def content(self) -> str:
-        """SHA-256 over the checksums of the records: the same for a file and the folder made of it."""
+        """SHA-256 over the checksums of the records: equal for a file and its accepted folder."""
         sums = sorted(entry.sha256 for entry in self.records.values())
         return hashlib.sha256("".join(sums).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A manifest and the record files that it names, by their keys."""
+    """A manifest and its record files by key."""
 
     manifest: Manifest
     records: dict[str, bytes]
 
 
 def accepted(folder: Path) -> Manifest | None:
-    """What was said with the records of a folder, if they were submitted.
+    """The manifest of a folder of accepted records, or None.
 
     Raises:
-        LeakboardError: it is there, and no manifest.
+        LeakboardError: the file is no valid manifest.
     """
     path = folder / MANIFEST
     if not path.exists():
@@ -109,10 +109,10 @@ def accepted(folder: Path) -> Manifest | None:
 
 
 def manifest_of(raw: bytes, what: str) -> Manifest:
-    """The manifest that a file holds.
+    """Parse a manifest.
 
     Raises:
-        Refused: it is none.
+        Refused: the content is no valid manifest.
     """
     try:
         return Manifest.model_validate(parsed(raw, what))
@@ -121,6 +121,6 @@ def manifest_of(raw: bytes, what: str) -> Manifest:
 
 
 def first_of(error: ValidationError) -> str:
-    """The first mistake, in a line for a terminal."""
+    """The first error, as one line."""
     first = error.errors()[0]
     return plain(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")

@@ -1,4 +1,4 @@
-"""Packs records into one file that others can verify."""
+"""Packs records into a submission file."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pydantic import ValidationError
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.records import Store
+from leakboard.bench.submissions.archive import FILE, MEMBER, MIB, WHOLE
 from leakboard.bench.submissions.manifest import Entry, Manifest, Submission, first_of
-from leakboard.bench.submissions.opening import FILE, MEMBER, MIB, WHOLE
 
 
 def gather(sources: Mapping[str, Path], method: str | None, link: str, note: str) -> Submission:
-    """The records of folders as a submission.
+    """Collect the records of folders as a submission.
 
     Args:
         sources: folders by the name of their suite.
 
     Raises:
-        LeakboardError: nothing there, a damaged record, one in two folders, or a text that is not
-            taken.
+        LeakboardError: a folder is empty, a record is damaged or in two folders, or a text is not
+            accepted.
     """
     records: dict[str, bytes] = {}
     entries: dict[str, Entry] = {}
@@ -54,10 +54,10 @@ def gather(sources: Mapping[str, Path], method: str | None, link: str, note: str
 
 
 def pack(submission: Submission) -> bytes:
-    """The submission as a zip; the same records give the same bytes.
+    """The submission as a zip file. Equal records give equal bytes.
 
     Raises:
-        LeakboardError: it is larger than what is read.
+        LeakboardError: it exceeds the size limits of verification.
     """
     out = io.BytesIO()
     told = submission.manifest.model_dump(mode="json", exclude={"verified"})

@@ -1,7 +1,7 @@
-"""Runs cells of a submission once more, where the method and the data are here, and compares.
+"""Runs cells of a submission again, if their method and data are available, and compares the records.
 
-Which cells these are is drawn by a seed of the one who verifies together with the records, so that
-nobody who sends records can know it. Defended cells come first: of them something is claimed.
+The cells are drawn by a seed of the verifier together with the records, so that submitters cannot predict them.
+Defended cells come first, since claims are about them.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from leakboard.bench.contracts import Record, plain
-from leakboard.bench.records import Outcome, compared, from_bytes
+from leakboard.bench.records import Outcome, compare_runs, from_bytes
 from leakboard.bench.running import Reporter
-from leakboard.bench.submissions.apart import NotRun, Order, run_apart
-from leakboard.bench.submissions.here import Here
+from leakboard.bench.submissions.cell_process import NotRun, Order, run_in_subprocess
 from leakboard.bench.submissions.manifest import Submission, Verified
+from leakboard.bench.submissions.reproduction import LocalResources
 
 MOST_REASONS = 50
 
 
-class Again:
-    """Runs `count` cells of a submission again, each for at most so many minutes."""
+class Reruns:
+    """Runs `count` cells of a submission again, each with a time limit in minutes."""
 
     def __init__(
-        self, count: int, seed: int, reporter: Reporter, here: Here, minutes: float = 60.0
+        self, count: int, seed: int, reporter: Reporter, here: LocalResources, minutes: float = 60.0
     ) -> None:
         self.count, self.seed, self.minutes = count, seed, minutes
         self.reporter, self.here = reporter, here
@@ -34,13 +34,13 @@ class Again:
     def __call__(
         self, submission: Submission, records: Sequence[Record]
     ) -> Iterator[tuple[Outcome, str] | Verified]:
-        """An outcome and what there is to say for each cell that was run, and why others were not."""
+        """Yield an outcome with a message for each cell, and reasons why others were not run."""
         order, left = self._possible(records)
-        drawn = drawn_from(order, submission.manifest.content, self.seed)[: self.count]
+        drawn = rerun_order(order, submission.manifest.content, self.seed)[: self.count]
         repeated: list[Record] = []
         for record in drawn:
             try:
-                again = run_apart(
+                again = run_in_subprocess(
                     self._order(record, submission, records), self.minutes, self.reporter
                 )
             except NotRun as error:
@@ -48,7 +48,7 @@ class Again:
                 continue
             self.reporter.finished(again, reused=False)
             stated = from_bytes(submission.records[record.key], record.key, record.key)
-            outcome, what = compared(stated, again)
+            outcome, what = compare_runs(stated, again)
             if outcome == "held":
                 repeated.append(record)
             yield outcome, what
@@ -65,11 +65,11 @@ class Again:
         )
 
     def _possible(self, records: Sequence[Record]) -> tuple[list[Record], Counter[str]]:
-        """The cells that can be run here, and why the others cannot, with their number."""
+        """The cells that can be run on this machine, and the number of others by reason."""
         found, left = list[Record](), Counter[str]()
         for record in records:
             if record.cell.shadow is not None:
-                left["models that attackers trained themselves are taken as they are"] += 1
+                left["shadow models are not run again"] += 1
             elif record.status == "ok":
                 why = self.here.obstacle(record)
                 if why is None:
@@ -87,8 +87,8 @@ class Again:
     ) -> Iterator[tuple[Outcome, str]]:
         yield (
             "note",
-            f"{len(repeated)} of {self.count} cells came out again; {len(drawn)} were drawn by "
-            f"--seed {self.seed}, defended ones first, of {len(order)} that can be run here",
+            f"{len(repeated)} of {self.count} cells were reproduced; {len(drawn)} were drawn by "
+            f"--seed {self.seed}, defended ones first, of {len(order)} that can be run on this machine",
         )
         for why, number in left.most_common():
             yield "note", f"not run again: {number} cells: {why}"
@@ -111,11 +111,11 @@ class Again:
         )
 
 
-def drawn_from(records: Sequence[Record], content: str, seed: int) -> list[Record]:
-    """The records in the order in which they are run again: defended ones first, else at random.
+def rerun_order(records: Sequence[Record], content: str, seed: int) -> list[Record]:
+    """Records in the order in which they are run again: random, but defended cells first.
 
     Args:
-        content: a hash of all records that were sent.
+        content: a hash of all submitted records.
     """
     order = sorted(records, key=lambda record: record.key)
     random.Random(f"{seed} {content}").shuffle(order)

@@ -1,10 +1,10 @@
 from .methods import methods_named as methods_named
 from .row import SuiteRow as SuiteRow
-from .row import in_words as in_words
+from .row import format_settings as format_settings
 from .suite import NOT_REPORTED as NOT_REPORTED
 from .suite import SELECTED_ON as SELECTED_ON
 from .suite import Printed as Printed
 from .suite import Suite as Suite
 from .suite import load_suite as load_suite
 from .suite import suite_names as suite_names
-from .writing import written as written
+from .writer import suite_text as suite_text

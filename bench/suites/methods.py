@@ -1,8 +1,7 @@
-"""Lists of methods as suites write them: names, parameters with grids, classes, configured methods.
+"""Lists of methods in suites: names, parameters with grids, classes, and configured methods.
 
-A defense may have its own settings of training beside its name, as a grid, too.
-`attacks: all` stands for every attack but those that declare themselves costly; such a one is
-named explicitly, in a list.
+A defense may have its own training settings next to its name, also as a grid. `attacks: all` means every attack
+except the costly ones, which must be named explicitly.
 """
 
 from __future__ import annotations
@@ -16,48 +15,47 @@ from typing import Any, Literal, TypeVar
 
 from leakboard.bench.contracts import LeakboardError, TrainSettings, plain
 from leakboard.bench.methods import Attack, Defense, Method, registry
-from leakboard.bench.suites.composing import composed
-from leakboard.bench.suites.page import Loc, Page, shown
+from leakboard.bench.suites.reader import Loc, SuiteReader, format_value
 from leakboard.bench.suites.row import SuiteRow
+from leakboard.bench.suites.yaml_nodes import parse_nodes
 
 ALL = "all"
 MOST_SETTINGS = 1000
-"""Of all methods of a list together; a paper's grid is hundreds of cells."""
+"""Maximum number of settings of all methods in a list; the grid of a paper has hundreds."""
 Kind = Literal["attack", "defense"]
 M = TypeVar("M", bound=Method)
 
 
 def methods_named(kind: Kind, words: Sequence[Any]) -> tuple[Any, ...]:
-    """Methods as the command line gives them, each written as in a suite: `sap`, `sap: {eta: 75}`.
+    """Methods given on the command line, written as in a suite: `sap`, `sap: {eta: 75}`.
 
-    From Python they may be what a suite from a dict may hold. None at all mean all attacks but the
-    costly ones.
+    From Python, all entries of a suite dict are accepted. An empty list means all attacks except the costly ones.
 
     Raises:
-        LeakboardError: not YAML, or mistakes as in a suite.
+        LeakboardError: invalid YAML, or errors as in a suite.
     """
-    page, entries = Page(), []
+    page, entries = SuiteReader(), []
     for i, word in enumerate(words):
         where: Loc = (f"{kind}s", i)
         if not isinstance(word, str):
             entries.append(page.taken(word, where))
             continue
         try:
-            node = composed(word, kind)
+            node = parse_nodes(word, kind)
         except LeakboardError as e:
             raise LeakboardError(
                 f"{kind} '{plain(word, 80)}': expected a name, or 'name: {{parameter: value}}'"
             ) from e
         entries.append(page.plain(node, where) if node else None)
-    found = listed(page, kind, entries or _cheap())
+    found = parse_methods(page, kind, entries or _cheap())
     page.approve()
     return tuple(row.defense for row in found) if kind == "defense" else found
 
 
-def with_all(entries: Sequence[Any]) -> Sequence[Any]:
-    """The word `all` as what it means: every attack but those beside it, and but the costly ones.
+def expand_all(entries: Sequence[Any]) -> Sequence[Any]:
+    """Replace the entry `all` by every attack that is not listed and not costly.
 
-    The other entries keep their places, by which mistakes are found in the file.
+    Other entries keep their positions, by which errors are located in the file.
     """
     words = [i for i, entry in enumerate(entries) if isinstance(entry, str) and entry == ALL]
     if not words:
@@ -75,12 +73,12 @@ def _names(entry: Any) -> Sequence[Any]:
 
 
 def _cheap() -> list[str]:
-    """Every attack but the costly ones, which a suite must name."""
+    """Names of all attacks except the costly ones."""
     return [name for name, attack in registry.attacks().items() if not attack.costly]
 
 
-def listed(page: Page, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
-    """The attacks or the rows of a list, grids unfolded; mistakes are noted on the page."""
+def parse_methods(page: SuiteReader, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
+    """The attacks or rows of a list, with grids unfolded; errors are added to the reader."""
     known: Mapping[str, type[Method]]
     known = registry.attacks() if kind == "attack" else registry.defenses()
     base: type[Method] = Attack if kind == "attack" else Defense
@@ -94,7 +92,7 @@ def listed(page: Page, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
                 loc[:1], f"must be at most {MOST_SETTINGS:,} settings, all grids unfolded"
             )
             break
-        bare, beside = _parted(kind, entry)
+        bare, beside = _split_row(kind, entry)
         trains = _trainings(page, beside.get("train"), (*loc, "train"))
         trials = _keys(page, beside.get("trials", ()), (*loc, "trials"))
         for method, train in product(_methods(page, kind, base, known, bare, loc), trains):
@@ -102,7 +100,7 @@ def listed(page: Page, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
             twin = next((m for m in found if m.name == method.name and type(m) is not own), None)
             told = method.model_dump_json() + (train.model_dump_json() if train else "")
             if (other or own) is not own or twin is not None:
-                # Records know methods by their names alone.
+                # Records identify methods by name only.
                 page.complain(loc, f"another {kind} is named '{method.name}', too; rename yours")
             elif (own, told) in settings:
                 page.complain(loc, f"'{method}' is listed twice")
@@ -114,8 +112,8 @@ def listed(page: Page, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(rows if kind == "defense" else found)
 
 
-def _parted(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
-    """An entry without what stands beside the name of a defense, and that."""
+def _split_row(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
+    """Split an entry into the method and the keys `train` and `trials` of a defense."""
     if isinstance(entry, SuiteRow):
         return entry.defense, {"train": entry.train, "trials": entry.trials}
     if kind == "attack" or not isinstance(entry, dict) or len(entry) < 2:
@@ -124,34 +122,34 @@ def _parted(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
     return {key: value for key, value in entry.items() if key not in beside}, beside
 
 
-def _trainings(page: Page, given: Any, loc: Loc) -> list[TrainSettings | None]:
-    """What a row sets of its training: one for each combination of the listed values."""
+def _trainings(page: SuiteReader, given: Any, loc: Loc) -> list[TrainSettings | None]:
+    """Training settings of a row, one for each combination of listed values."""
     if given is None or isinstance(given, TrainSettings):
         return [given]
     if not isinstance(given, Mapping) or not given:
-        page.complain(loc, f"expected settings such as {{epochs: 30}}, got {shown(given)}")
+        page.complain(loc, f"expected settings such as {{epochs: 30}}, got {format_value(given)}")
         return [None]
     try:
-        every = unfolded(given)
+        every = unfold(given)
     except ValueError as error:
         page.complain(loc, str(error))
         return [None]
     return [page.build(TrainSettings, each, loc) for each in every]
 
 
-def _keys(page: Page, given: Any, loc: Loc) -> tuple[str, ...]:
+def _keys(page: SuiteReader, given: Any, loc: Loc) -> tuple[str, ...]:
     keys = given if isinstance(given, list | tuple) else [given]
     if not all(isinstance(key, str) and re.fullmatch(r"[0-9a-f]{16}", key) for key in keys):
-        page.complain(loc, f"expected keys of records, each in quotes, got {shown(given)}")
+        page.complain(loc, f"expected keys of records, each in quotes, got {format_value(given)}")
         return ()
     return tuple(keys)
 
 
-def unfolded(given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A grid of settings: one for each combination of the listed values, in the written order.
+def unfold(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Unfold a grid: one dict for each combination of listed values, in order.
 
     Raises:
-        ValueError: a key has no value, or there are too many combinations.
+        ValueError: a key has no values, or there are too many combinations.
     """
     axes = {key: each if isinstance(each, list | tuple) else [each] for key, each in given.items()}
     size = prod(map(len, axes.values()))
@@ -163,14 +161,14 @@ def unfolded(given: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _methods(
-    page: Page,
+    page: SuiteReader,
     kind: Kind,
     base: type[M],
     known: Mapping[str, type[M]],
     entry: Any,
     loc: Loc,
 ) -> Iterator[M]:
-    """What one entry of a list stands for."""
+    """The methods of one entry of a list."""
     match entry:
         case Method():
             if isinstance(entry, base):
@@ -192,7 +190,7 @@ def _methods(
             if name in known:
                 yield from _grid(page, known[name], params, (*loc, name))
             else:
-                page.complain(loc, f"unknown {kind} '{name}'. {registry.instead(name, known)}")
+                page.complain(loc, f"unknown {kind} '{name}'. {registry.name_hint(name, known)}")
         case None:
             word = "For training without protection write the word none."
             advice = word if kind == "defense" else "Remove the entry."
@@ -200,16 +198,18 @@ def _methods(
         case _:
             page.complain(
                 loc,
-                f"expected one {kind}, got {shown(entry)}. Write a name, or "
+                f"expected one {kind}, got {format_value(entry)}. Write a name, or "
                 "name: {parameter: value}, with parameters indented deeper than the name.",
             )
 
 
-def _grid(page: Page, cls: type[M], params: Any, loc: Loc) -> Iterator[M]:
-    """One method for each combination of the listed values, in the written order."""
+def _grid(page: SuiteReader, cls: type[M], params: Any, loc: Loc) -> Iterator[M]:
+    """One method for each combination of listed values, in order."""
     params = {} if params is None else params
     if not isinstance(params, dict):
-        page.complain(loc, f"expected parameters such as {{name: value}}, got {shown(params)}")
+        page.complain(
+            loc, f"expected parameters such as {{name: value}}, got {format_value(params)}"
+        )
         return
     axes = {key: value if isinstance(value, list) else [value] for key, value in params.items()}
     for key, values in axes.items():

@@ -1,4 +1,4 @@
-"""Suites: a YAML file or a dict says what is run. All mistakes are reported at once, with their places."""
+"""Suites: what to run, from a YAML file or a dict. All errors are reported together, with their locations."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from leakboard.bench.contracts import (
     plain,
 )
 from leakboard.bench.methods import Attack
-from leakboard.bench.suites.methods import ALL, listed, unfolded, with_all
-from leakboard.bench.suites.page import Page, shown
+from leakboard.bench.suites.methods import ALL, expand_all, parse_methods, unfold
+from leakboard.bench.suites.reader import SuiteReader, format_value
 from leakboard.bench.suites.row import SuiteRow, as_row
-from leakboard.bench.tasks import HELD_OUT, OwnTask, SplitFiles, known_task
+from leakboard.bench.tasks import HELD_OUT, SplitFiles, UserTask, known_task
 
 SUITES = Path(__file__).parent
 T = TypeVar("T")
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
@@ -53,40 +53,40 @@ def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
     return values
 
 
-def _unfolded(value: Any) -> Any:
-    return unfolded(value) if isinstance(value, Mapping) else _listed(value)
+def _unfold(value: Any) -> Any:
+    return unfold(value) if isinstance(value, Mapping) else _as_list(value)
 
 
-def _apart(value: Any) -> Any:
-    """What is planted in each model: canaries of one multiplicity, since those of another teach it, too."""
+def _split_plants(value: Any) -> Any:
+    """Split canaries by number of copies, since each model gets canaries of one multiplicity only."""
     if value is None:
         return ()
     if not isinstance(value, Mapping):
-        return _listed(value)
+        return _as_list(value)
     if not value.get("canaries"):
         return [value]
-    copies = tuple(_listed(value.get("copies", Plant.model_fields["copies"].default)))
+    copies = tuple(_as_list(value.get("copies", Plant.model_fields["copies"].default)))
     if not all(isinstance(number, int) for number in copies):
-        return [value]  # the settings of planting say what they have to be
+        return [value]  # validation reports the error
     _distinct(copies)
     return [{**value, "copies": number} for number in copies]
 
 
 def _kind(task: Any) -> str:
-    return "own" if isinstance(task, dict | OwnTask) else "named"
+    return "own" if isinstance(task, dict | UserTask) else "named"
 
 
-OneOrMore = Annotated[tuple[T, ...], BeforeValidator(_listed), AfterValidator(_distinct)]
-Grid = Annotated[tuple[T, ...], BeforeValidator(_unfolded), AfterValidator(_distinct)]
+OneOrMore = Annotated[tuple[T, ...], BeforeValidator(_as_list), AfterValidator(_distinct)]
+Grid = Annotated[tuple[T, ...], BeforeValidator(_unfold), AfterValidator(_distinct)]
 AnyTask = Annotated[
-    Annotated[str, AfterValidator(known_task), Tag("named")] | Annotated[OwnTask, Tag("own")],
+    Annotated[str, AfterValidator(known_task), Tag("named")] | Annotated[UserTask, Tag("own")],
     Discriminator(_kind),
 ]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 MOST_CELLS = 5_000
-"""Of one suite; a thousand are laid out in a second."""
+"""Maximum number of cells of a suite; planning a thousand takes a second."""
 SELECTED_ON = (HELD_OUT, "train")
-"""Splits that hold the examples by which `leakboard tune` chooses."""
+"""Splits with examples on which `leakboard tune` selects settings."""
 NOT_REPORTED = (
     "what was selected on must not be reported. Write `evaluate: test`, or `evaluate: dev` where a task has "
     "no labelled test"
@@ -100,17 +100,17 @@ class _Part(BaseModel):
 
 
 class Printed(_Part):
-    """The published numbers to lay beside ours."""
+    """Published numbers that the suite reproduces."""
 
     paper: str
     artefact: OneOrMore[str]
     """Tables, figures or sections, as `leaderboards/tables/printed.csv` names them."""
     model: str | None = None
-    """Only the numbers of this model."""
+    """Restrict to the numbers of this model."""
     task: dict[str, str] = {}
-    """What the paper calls a task of the suite, where the names differ."""
+    """Names of tasks in the paper, if they differ from those of the suite."""
     note: str = ""
-    """What else differs between its numbers and ours; figures print it."""
+    """Other differences between its numbers and ours; printed in figures."""
 
 
 PARTS: dict[str | int, type[BaseModel]] = {
@@ -118,7 +118,7 @@ PARTS: dict[str | int, type[BaseModel]] = {
     "record": Recording,
     "plant": Plant,
     "paper": Printed,
-    "task": OwnTask,
+    "task": UserTask,
     "path": SplitFiles,
 }
 """What stands under a key, to name the keys that it could have."""
@@ -146,7 +146,7 @@ class Suite(_Part):
     train: Grid[TrainSettings] = (TrainSettings.model_validate({}),)
     """How is fine-tuned what has no settings of its own; lists make a grid: `{precision: [float32, bf16]}`."""
     record: Recording = Recording.model_validate({})
-    plant: Annotated[tuple[Plant, ...], BeforeValidator(_apart)] = ()
+    plant: Annotated[tuple[Plant, ...], BeforeValidator(_split_plants)] = ()
     """What is planted in the training texts; attacks on the memory of a released model need it. Canaries
     are of one multiplicity in each model: `copies: [0, 10]` makes two models."""
     defenses: tuple[Annotated[SuiteRow, BeforeValidator(as_row)], ...]
@@ -183,11 +183,11 @@ class Suite(_Part):
 
     @property
     def base(self) -> Path:
-        """The folder of the file, where relative paths in it start; it decides no result."""
+        """Folder to which relative paths in the suite refer; it does not affect results."""
         return self._base
 
     def apart(self, settings: TrainSettings, plant: Plant | None = None) -> dict[str, Any]:
-        """What tells one of its settings of training from the others, such as the precision; the copies, too."""
+        """Training settings, and copies of canaries, in which one of the suite's settings differs from the others."""
         told = {
             name: getattr(settings, name)
             for name in TrainSettings.model_fields
@@ -204,15 +204,15 @@ class Suite(_Part):
         limit: int | None = None,
         evaluate: str | None = None,
     ) -> Suite:
-        """This suite with some values replaced, each by one or a list; None keeps a value.
+        """This suite with some values replaced, each by one value or a list; None keeps a value.
 
         Raises:
-            LeakboardError: a value that a suite file could not hold either.
+            LeakboardError: a value is not valid in a suite.
         """
         given = {"task": task, "model": model, "seeds": seeds, "limit": limit}
         given |= {"evaluate": evaluate}
         given = {key: value for key, value in given.items() if value is not None}
-        page = Page(lines={(key,): 0 for key in given}, parts=PARTS)
+        page = SuiteReader(lines={(key,): 0 for key in given}, parts=PARTS)
         suite = page.built(Suite, {key: getattr(self, key) for key in Suite.model_fields} | given)
         suite._base = self._base
         return suite
@@ -224,35 +224,36 @@ def suite_names() -> list[str]:
 
 
 def load_suite(given: str | Path | Mapping[str, Any] | Suite) -> Suite:
-    """A suite by the name of a built-in one, by the path of its file, or from a dict.
+    """Load a suite by the name of a built-in one, by the path of its file, or from a dict.
 
-    A path ends in .yaml or .yml. A dict holds what a file would; its defenses and attacks may also be
-    classes and configured methods, of wherever they come from. Relative paths in a dict start at the
-    current folder.
+    A path ends in .yaml or .yml. A dict has the keys of a file; its defenses and attacks may also be classes and
+    configured methods. Relative paths in a dict refer to the current folder.
 
     Raises:
-        LeakboardError: no such suite, or its mistakes, one on each line.
+        LeakboardError: no such suite, or its errors, one per line.
     """
     if isinstance(given, Suite):
         return given
     if isinstance(given, Mapping):
-        page = Page("suite", parts=PARTS)
-        return _built(page, page.taken(given, ()), Path())
+        page = SuiteReader("suite", parts=PARTS)
+        return _build(page, page.taken(given, ()), Path())
     if not isinstance(given, str | Path):
         raise LeakboardError(
             "suite: expected the name of a suite, the path of a file, a dict or a leakboard.Suite, "
-            f"got {shown(given)}"
+            f"got {format_value(given)}"
         )
     path = _find(str(given))
-    page = Page(str(path), parts=PARTS, numbered=True)
-    return _built(page, page.read(path), path.parent)
+    page = SuiteReader(str(path), parts=PARTS, numbered=True)
+    return _build(page, page.read(path), path.parent)
 
 
-def _built(page: Page, given: dict[str, Any], base: Path) -> Suite:
-    given["attacks"] = listed(page, "attack", with_all(_listed(given.get("attacks", ALL))))
+def _build(page: SuiteReader, given: dict[str, Any], base: Path) -> Suite:
+    given["attacks"] = parse_methods(
+        page, "attack", expand_all(_as_list(given.get("attacks", ALL)))
+    )
     if "defenses" in given:
-        defenses = _listed(given["defenses"])
-        given["defenses"] = listed(page, "defense", defenses)
+        defenses = _as_list(given["defenses"])
+        given["defenses"] = parse_methods(page, "defense", defenses)
         if not defenses:
             page.complain(("defenses",), "must be a list with at least one entry, got []")
     suite = page.built(Suite, given)

@@ -1,7 +1,7 @@
-"""Texts with labels, private attributes and secrets: generated, from folders, from the hub, or a user's own.
+"""Tasks: texts with labels, private attributes and secrets, from generators, folders, the hub or users' files.
 
-A name or a description of data comes in, checked and with its mistakes told by file and line.
-Out goes a `Task`, whose hash says what it holds, and what was planted in it (`planted`).
+Input: the name or description of a task; errors in files are reported by file and line.
+Output: a `Task` with a hash of its content, and optionally planted canaries (`plant_task`).
 """
 
 import lazy_loader

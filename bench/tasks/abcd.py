@@ -1,4 +1,4 @@
-"""ABCD (Chen et al. 2021): people play customers and agents, and the file says what each customer hides."""
+"""ABCD (Chen et al. 2021): role-played customer service dialogues with known secrets of each customer."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from leakboard.bench.contracts import LeakboardError
-from leakboard.bench.tasks.content import content
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.content import read_bytes
+from leakboard.bench.tasks.task import Span, Split, Task
 
 FILES = ("abcd_v1.1.json", "abcd_v1.1.json.gz")
-"""The authors' file, unpacked or not."""
+"""Names of the authors' file, unpacked or packed."""
 KINDS = {
     "customer_name": "name",
     "email": "email",
@@ -28,7 +27,7 @@ KINDS = {
     "zip_code": "zip",
     "order_id": "order",
 }
-"""What of a scenario is secret: field of `personal` or `order` → kind."""
+"""Secret fields of a scenario: field of `personal` or `order` → kind."""
 
 
 class _Scenario(BaseModel):
@@ -45,10 +44,9 @@ _CONVERSATIONS = TypeAdapter(dict[str, list[_Conversation]])
 
 
 def abcd(folder: Path) -> Task:
-    """Conversations as texts, in the authors' splits; what the system notes in between is left out.
+    """Conversations as texts, in the authors' splits, without system notes.
 
-    Secrets are the scenario's, wherever one of the two writes them out, in whatever case; of a name
-    each part by itself, too.
+    Secrets are all occurrences of the scenario's values, regardless of case, and of each part of a name.
 
     Raises:
         LeakboardError: the file is not there or not theirs.
@@ -58,7 +56,7 @@ def abcd(folder: Path) -> Task:
         raise LeakboardError(f"{folder}: expected the authors' file, {' or '.join(FILES)}")
     path = paths[0]
     try:
-        splits = _CONVERSATIONS.validate_json(content(path))
+        splits = _CONVERSATIONS.validate_json(read_bytes(path))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -1,4 +1,4 @@
-"""Texts with marked secrets, against which detectors are measured: two corpora and the user's file."""
+"""Texts with marked secrets, on which detectors are measured: two corpora, and users' files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationErro
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.tasks.loading import VARIABLE, data_folder
-from leakboard.bench.tasks.own import read_folder
-from leakboard.bench.tasks.spans import Span, check_spans
 from leakboard.bench.tasks.table import Table, read_table
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Span, Split, Task, check_spans
+from leakboard.bench.tasks.user_task import read_folder
 
 TEXT, SPANS = "text", "spans"
-"""Columns of the user's file."""
+"""Columns of a user's file."""
 FILE = "file"
-"""The one split of the user's file."""
+"""Name of the only split of a user's file."""
 
 
 class _Marked(BaseModel):
@@ -33,7 +32,7 @@ Marks = Sequence[Sequence[Span]]
 
 
 def load_annotated(name: str, data: Path | None = None) -> Task:
-    """One of `ANNOTATED` from its folder in the folder of datasets.
+    """Load one of `ANNOTATED` from the folder of datasets.
 
     Raises:
         LeakboardError: there is no such folder, or its files are wrong.
@@ -50,10 +49,10 @@ def load_annotated(name: str, data: Path | None = None) -> Task:
 
 
 def load_file(path: Path) -> Task:
-    """The user's own texts, as the one split `file`.
+    """Load a user's texts as the split `file`.
 
-    The file has a column `text` and, where secrets are marked, a column `spans`: JSON lists of
-    {"start", "end", "kind"}, characters of the text; an empty field means no secret.
+    The file has a column `text` and, if secrets are marked, a column `spans`: JSON lists of
+    {"start", "end", "kind"} in characters; an empty field means no secret.
 
     Raises:
         LeakboardError: see `read_table`; a column is missing, or spans are wrong.
@@ -67,11 +66,11 @@ def _split(table: Table, marks: Marks | None) -> Split:
     texts = tuple(table.column(TEXT))
     if marks is not None:
         check_spans(texts, marks, table.where)
-        marks = tuple(_in_order(table, row, own) for row, own in enumerate(marks, start=1))
+        marks = tuple(_sorted_spans(table, row, own) for row, own in enumerate(marks, start=1))
     return Split(texts, np.zeros(len(texts), np.int64), secrets=marks)
 
 
-def _in_order(table: Table, row: int, spans: Sequence[Span]) -> tuple[Span, ...]:
+def _sorted_spans(table: Table, row: int, spans: Sequence[Span]) -> tuple[Span, ...]:
     ordered = tuple(sorted(spans, key=lambda span: span.start))
     for before, after in pairwise(ordered):
         if after.start < before.end:
@@ -97,7 +96,7 @@ def _from_json(table: Table, column: str) -> list[list[Span]]:
 
 
 def _from_tags(table: Table) -> list[list[Span]]:
-    """Spans of B-, I- and O-tags, one for each word of a text."""
+    """Spans from B-, I- and O-tags, one for each word of a text."""
     found = []
     rows = zip(table.column(TEXT), table.column("label"), strict=True)
     for row, (text, tags) in enumerate(rows, start=1):
@@ -113,7 +112,7 @@ def _from_tags(table: Table) -> list[list[Span]]:
             if kind and position == "i" and kind == inside:
                 spans[-1] = Span(spans[-1].start, at + len(word), kind)
             elif kind:
-                # An I- without its B- begins a span, too, as in the shared task's own scoring.
+                # An I- tag without B- also starts a span, as in the shared task's scoring.
                 spans.append(Span(at, at + len(word), kind))
             at, inside = at + len(word) + 1, kind
         found.append(spans)

@@ -1,4 +1,4 @@
-"""From tables to a Task: class indices, attribute values, and the auxiliary split."""
+"""Assembly of a Task from tables: class indices, attribute values, and the auxiliary split."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from leakboard.bench.contracts import Ints, LeakboardError, did_you_mean, plain
-from leakboard.bench.tasks.sources import RUN, public_rows, shared
+from leakboard.bench.tasks.sources import RUN, public_rows, shares_source
 from leakboard.bench.tasks.table import Table
 from leakboard.bench.tasks.task import Split, Task
 
 AUXILIARY_SHARE = 0.2
-"""Of the sources of training examples, which become public text."""
+"""Share of the sources of training examples that become public text."""
 AUXILIARY_MOST = 15_000
-"""Public examples, roughly, of large tasks: more than any attack takes."""
+"""Approximate maximum of public examples in large tasks, more than any attack uses."""
 LEAST = 10
-"""Training examples from which public text can be taken."""
+"""Minimum number of training examples."""
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """A private attribute of the author and the column it stands in."""
+    """A private attribute of the author, and its column."""
 
     name: str
     column: str
     values: tuple[str, ...] = ()
-    """In order; empty: whatever occurs, sorted."""
+    """Values in order; empty for the sorted values that occur."""
     edges: tuple[int, ...] = ()
-    """Where the column holds numbers: the lower bounds of the second and later values."""
+    """For numeric columns: the lower bounds of the second and later values."""
     spellings: dict[str, str] = field(default_factory=dict)
-    """Other spellings of a value."""
+    """Alternative spellings of values."""
 
     def read(self, value: str) -> str:
-        """The value that a field stands for; an empty field stays empty.
+        """The attribute value of a field; an empty field stays empty.
 
         Raises:
             ValueError: the attribute is banded and the field is no whole number.
@@ -47,17 +47,17 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column is what."""
+    """Columns of a table."""
 
     text: str = "text"
     text2: str | None = None
     label: str | None = "label"
-    """None: a task of language modelling."""
+    """None for language modelling."""
     labels: tuple[str, ...] = ()
-    """In order; empty: those of train, sorted."""
+    """Labels in order; empty for the sorted labels of train."""
     attributes: tuple[Attribute, ...] = ()
     author: str | None = None
-    """Says who wrote the text, by any name."""
+    """Column with an identifier of the author."""
 
     @property
     def columns(self) -> list[str]:
@@ -66,10 +66,10 @@ class Layout:
 
 
 def assemble(name: str, tables: dict[str, Table], layout: Layout, source: str) -> Task:
-    """Builds the task from one table per split; white space inside texts becomes single spaces.
+    """Build a task from one table per split; white space in texts is normalised.
 
-    Where `tables` holds no `auxiliary`, a fifth of train becomes that split, of large tasks less. It is
-    cut by source (see `public_rows`), whose hash decides, so that copies of the data agree everywhere.
+    Without a table `auxiliary`, a fifth of train becomes that split, less for large tasks. Whole sources are drawn
+    by hash (see `public_rows`), so that the split is the same everywhere.
 
     Raises:
         LeakboardError: a column is missing, a text or label is empty, a label does not occur in
@@ -114,7 +114,7 @@ def _check(table: Table, layout: Layout) -> None:
 
 
 def _labels(tables: dict[str, Table], column: str, given: tuple[str, ...]) -> tuple[str, ...]:
-    """The labels in order, after a look at every row."""
+    """The labels in order, after checking every row."""
     trained = set(tables["train"].column(column))
     labels = given or tuple(sorted(trained))
     if len(labels) < 2:
@@ -175,7 +175,7 @@ def _indices(fields: Sequence[str], names: Sequence[str]) -> Ints:
 
 
 def _carved(splits: dict[str, Split], where: str) -> tuple[Split, Split]:
-    """What remains of train, and the auxiliary split, both in the order of train."""
+    """The rest of train, and the auxiliary split, both in the order of train."""
     train = splits["train"]
     if len(train) < LEAST:
         raise LeakboardError(
@@ -190,10 +190,10 @@ def _carved(splits: dict[str, Split], where: str) -> tuple[Split, Split]:
 
 def _check_public(splits: dict[str, Split], where: str) -> None:
     private = [split for name, split in splits.items() if name != "auxiliary"]
-    both = np.flatnonzero(shared(splits["auxiliary"], private))
+    both = np.flatnonzero(shares_source(splits["auxiliary"], private))
     if len(both):
         raise LeakboardError(
-            f"{where}: {len(both)} of {len(splits['auxiliary'])} public examples have a text, or {RUN} "
-            f"words in a row, in common with another split, the first in data row {both[0] + 1}; "
-            "public text is what an attacker knows that never saw the customer's: leave them out"
+            f"{where}: {len(both)} of {len(splits['auxiliary'])} public examples share a text, or {RUN} "
+            f"words in a row, with another split, the first in data row {both[0] + 1}. Public text must be "
+            "disjoint from the customer's; remove these examples"
         )

@@ -13,22 +13,22 @@ from leakboard.bench.tasks.assemble import Attribute, Layout
 
 @dataclass(frozen=True)
 class Hub:
-    """Where a dataset stands on the Hugging Face hub and how it maps to the folder's files."""
+    """Location of a dataset on the Hugging Face hub, and its mapping to files of a folder."""
 
     repo: str
     splits: dict[str, str]
     """Our split → the hub's."""
     columns: dict[str, str]
-    """Our column → the hub's; a dot enters a nested record."""
+    """Our column → the hub's; a dot denotes a field of a nested record."""
     config: str | None = None
     revision: str | None = None
     file: str | None = None
-    """The one file to take from a repository that holds several."""
+    """The file to use from a repository with several files."""
     labels: tuple[str, ...] = ()
-    """Our names of the hub's class numbers, by number; empty where the hub has names."""
+    """Names of the hub's class numbers; empty if the hub has names."""
     split_by: str = "text"
     tenths: dict[int, str] = field(default_factory=dict)
-    """Tenths of the hub's train, by the hash of `split_by`, that become other splits."""
+    """Tenths of the hub's train split, by the hash of `split_by`, that become other splits."""
 
 
 @dataclass(frozen=True)
@@ -39,22 +39,22 @@ class Entry:
     description: str
     layout: Layout
     hub: Hub | None = None
-    """None: no faithful copy is on the hub, so a folder must hold it."""
+    """None if the hub has no faithful copy, so a folder is needed."""
     files: dict[str, str] = field(default_factory=dict)
-    """Our split → the folder's file, where they are not named alike."""
+    """Our split → the folder's file, if the names differ."""
     origin: str = ""
-    """Where its files are, if not on the hub."""
+    """Where its files can be obtained, if not on the hub."""
     shares: str = ""
-    """The task in whose folder its files stand, where that is another."""
+    """The task whose folder holds its files, if it is another one."""
 
     @property
     def folder(self) -> str:
-        """The name of the folder that holds it."""
+        """Name of its folder."""
         return self.shares or self.name
 
 
 @dataclass(frozen=True)
-class Listed:
+class Listing:
     """A line of `leakboard list`."""
 
     name: str
@@ -259,20 +259,20 @@ ENTRIES = (
 
 CATALOGUE = {entry.name: entry for entry in ENTRIES}
 GENERATED = {
-    "reviews": Listed(
+    "reviews": Listing(
         "reviews",
         "Sentiment of reviews from a grammar, needs no download",
         ("gender", "age_band"),
         "generated",
     ),
-    "dialogues": Listed(
+    "dialogues": Listing(
         "dialogues",
         "Language modelling of customer service from a grammar, with names, addresses and numbers "
         "whose places are known; needs no download",
         (),
         "generated",
     ),
-    "replies": Listed(
+    "replies": Listing(
         "replies",
         "Instruction tuning: an agent's answers (the second text, learnt) to customers of `dialogues` (the first); "
         "needs no download",
@@ -282,16 +282,16 @@ GENERATED = {
 }
 
 
-def listing() -> list[Listed]:
+def listing() -> list[Listing]:
     """Every task known by name, generated ones first."""
-    return [*GENERATED.values(), *(_listed(entry) for entry in ENTRIES)]
+    return [*GENERATED.values(), *(_listing(entry) for entry in ENTRIES)]
 
 
 def known_task(name: str) -> str:
-    """The name itself.
+    """Return the name of a known task.
 
     Raises:
-        ValueError: no task is known by it; the message gives the nearest name.
+        ValueError: the name is unknown; the message suggests a similar one.
     """
     names = [task.name for task in listing()]
     if name not in names:
@@ -299,13 +299,15 @@ def known_task(name: str) -> str:
     return name
 
 
-OWN = "own"
-"""In the place of a task's name: the public text that comes with the task itself."""
-PublicText = Annotated[str, AfterValidator(lambda name: name if name == OWN else known_task(name))]
-"""Whose split `auxiliary` an attack takes for its public text: that of the task, or of another."""
+TASK_ITSELF = "own"
+"""In place of a task name: the public text of the same task."""
+PublicText = Annotated[
+    str, AfterValidator(lambda name: name if name == TASK_ITSELF else known_task(name))
+]
+"""The task whose split `auxiliary` an attack uses as public text."""
 
 
-def _listed(entry: Entry) -> Listed:
+def _listing(entry: Entry) -> Listing:
     source = "folder" if entry.hub is None else f"folder or hub: {entry.hub.repo}"
     attributes = tuple(attribute.name for attribute in entry.layout.attributes)
-    return Listed(entry.name, entry.description, attributes, source)
+    return Listing(entry.name, entry.description, attributes, source)

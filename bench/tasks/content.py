@@ -1,4 +1,4 @@
-"""The bytes of a table's file: unpacked where it is packed, and no more of them than a machine holds."""
+"""Reading of (packed) table files into memory, with size limits."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 from leakboard.bench.contracts import LeakboardError
 
 MOST_BYTES = 2**30
-"""Of a file that is not packed; all of it is held in memory."""
+"""Maximum size of an unpacked file, which is read into memory."""
 FLOOR, RATIO = 2**26, 100
-"""A packed file may be this large when unpacked, or so many times its own size. Texts shrink to a
-third or a tenth, and zeros to a thousandth."""
+"""Limits of unpacking: absolute size, or ratio to the packed size. Texts shrink to a third or a tenth, zeros to a
+thousandth."""
 MOST_ROWS, MOST_FIELDS, MOST_COLUMNS = 5_000_000, 12_000_000, 1000
-"""Of one table: each field takes 60 bytes besides its characters."""
+"""Limits of a table; each field takes 60 bytes in addition to its characters."""
 
 
-def content(path: Path) -> bytes:
-    """The whole file, unpacked where its name ends in .gz.
+def read_bytes(path: Path) -> bytes:
+    """Read a file, and unpack it if its name ends in .gz.
 
     Raises:
-        LeakboardError: it cannot be read, is too large, or holds a NUL.
+        LeakboardError: it cannot be read, is too large, or contains a NUL.
     """
     packed = path.suffix == ".gz"
     try:
         size = path.stat().st_size
-        most = allowed(size) if packed else MOST_BYTES
+        most = byte_limit(size) if packed else MOST_BYTES
         with gzip.open(path) if packed else path.open("rb") as file:
             data: bytes = file.read(most + 1)
     except (OSError, EOFError, zlib.error) as error:
@@ -42,13 +42,13 @@ def content(path: Path) -> bytes:
     return data
 
 
-def allowed(size: int) -> int:
-    """How many bytes may come out of a packed file of that size."""
+def byte_limit(size: int) -> int:
+    """Maximum unpacked size of a packed file."""
     return min(MOST_BYTES, max(FLOOR, RATIO * size))
 
 
 def too_large(path: Path, size: int, most: int, packed: bool) -> LeakboardError:
-    """The error about a file out of which more than `most` bytes would come."""
+    """Error for a file that is, or unpacks to, more than `most` bytes."""
     what = f"unpacks from {size:,} to more than" if packed else "is larger than"
     return LeakboardError(
         f"{path}: {what} {most:,} bytes; all rows are held in memory. Leave rows out"
@@ -56,7 +56,7 @@ def too_large(path: Path, size: int, most: int, packed: bool) -> LeakboardError:
 
 
 def check_size(path: Path, rows: int, columns: int) -> None:
-    """Raises LeakboardError where a table has more rows, columns or fields than a machine holds."""
+    """Raise LeakboardError if a table has too many rows, columns or fields."""
     for number, most, what in (
         (columns, MOST_COLUMNS, "columns"),
         (rows, MOST_ROWS, "rows"),

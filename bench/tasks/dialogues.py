@@ -1,8 +1,7 @@
-"""The task `dialogues`: short talks between a customer and an agent, with secrets whose places are known.
+"""The tasks `dialogues` and `replies`: generated customer service dialogues with known secrets.
 
-The sentences come from a grammar of our own, `dialogues.toml`, the secrets from Faker with a fixed
-seed; nobody real is quoted. Other versions of Faker know other names and so make other texts, which
-the hash of the task shows.
+Sentences come from the grammar `dialogues.toml`, secrets from Faker with a fixed seed; no real person is quoted.
+Other versions of Faker generate other texts, which changes the hash of the task.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leakboard.bench.tasks.reviews import SLOT, Dice
-from leakboard.bench.tasks.spans import Span
 from leakboard.bench.tasks.table import fingerprint
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Span, Split, Task
 
 if TYPE_CHECKING:
     from faker import Faker
+
 
 SEED = 20250311
 SIZES = {"train": 2000, "dev": 400, "test": 400, "auxiliary": 2000}
 KINDS = {
     kind: kind for kind in ("account", "address", "date", "email", "name", "order", "phone")
 } | {"later": "date"}
-"""The kind of each slot that is a secret; an agent names another day than the customer did."""
+"""Kind of each secret slot; the day that an agent names differs from the customer's."""
 WORDS = range(12, 81)
 FIRST_DAY, LAST_DAY = date(2021, 1, 1), date(2025, 12, 31)
 SPEAKERS = ("Customer", "Agent")
@@ -39,13 +38,13 @@ FIRST_LETTER = re.compile(r"(?:^|(?<=[.?] ))[a-z]")
 
 @cache
 def dialogues() -> Task:
-    """The task with the splits train, dev, test and auxiliary; no text occurs twice.
+    """The task `dialogues`, with the splits train, dev, test and auxiliary; no text occurs twice.
 
-    One text is one dialogue of two to six turns in a single line, and `Split.secrets` holds the
-    place of every account number, address, date, e-mail address, name, order number and phone
-    number. No secret of `auxiliary` is one of another split, and no topic: it is of other companies.
+    Each text is a dialogue of two to six turns. `Split.secrets` marks every account number, address, date, e-mail
+    address, name, order number and phone number. The auxiliary split shares no secrets and no topics with the
+    others.
     """
-    # Imported here, so that naming the task stays quick.
+    # Imported here, since listing tasks should be quick.
     from faker import Faker
 
     grammar = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("ascii"))
@@ -67,9 +66,9 @@ def dialogues() -> Task:
 
 
 class Secrets(dict[str, str]):
-    """The secrets of one dialogue by slot, drawn when first asked for.
+    """The secrets of one dialogue by slot, drawn on first use.
 
-    A hash of the value decides whether it is a public or a private one, so that the two never meet.
+    A hash of each value decides whether it is public or private, so that the two sets are disjoint.
     """
 
     def __init__(self, fake: Faker, public: bool) -> None:
@@ -106,10 +105,10 @@ class Secrets(dict[str, str]):
 
 
 def _template(grammar: dict[str, Any], dice: Dice, public: bool) -> str:
-    """The turns of a dialogue, in which only the slots of secrets are still open.
+    """The turns of a dialogue with unfilled slots for secrets.
 
     Args:
-        public: about what the public ones are about, and else about the rest.
+        public: whether it is about a topic of the public split.
     """
 
     def ours(all_: Iterable[str], told: Sequence[str]) -> list[str]:
@@ -141,12 +140,12 @@ def _template(grammar: dict[str, Any], dice: Dice, public: bool) -> str:
 
 
 def _cased(turn: str) -> str:
-    """Sentences begin with a capital; single spaces."""
+    """Capitalise sentences, and normalise spaces."""
     return FIRST_LETTER.sub(lambda match: match[0].upper(), " ".join(turn.split()))
 
 
 def _filled(template: str, secrets: Secrets) -> tuple[str, tuple[Span, ...]]:
-    """The text, and where its secrets stand."""
+    """The text with secrets, and their spans."""
     text, spans, done = "", [], 0
     for slot in SLOT.finditer(template):
         text += template[done : slot.start()]
@@ -155,3 +154,25 @@ def _filled(template: str, secrets: Secrets) -> tuple[str, tuple[Span, ...]]:
         spans.append(Span(start, len(text), KINDS[slot[1]]))
         done = slot.end()
     return text + template[done:], tuple(spans)
+
+
+CUSTOMER, AGENT = (f" {speaker}:" for speaker in SPEAKERS)
+
+
+@cache
+def replies() -> Task:
+    """The task `replies`: an agent's last turn (`Split.pairs`, which is learnt) after a dialogue (the prompt).
+
+    Public prompts are those of public dialogues.
+    """
+    splits = {}
+    for name, split in dialogues().splits.items():
+        prompts, answers = zip(*map(_split_reply, split.texts), strict=True)
+        splits[name] = Split(prompts, np.zeros(len(split), np.int64), answers)
+    return Task("replies", (), splits, source="generated")
+
+
+def _split_reply(dialogue: str) -> tuple[str, str]:
+    """The prompt, which ends before the agent's last turn, and the answer."""
+    before, _, rest = dialogue.rpartition(AGENT)
+    return before + AGENT, rest.split(CUSTOMER)[0].strip()

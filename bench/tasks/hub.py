@@ -1,4 +1,4 @@
-"""Datasets from the Hugging Face hub, brought into the form of the folder's files."""
+"""Datasets from the Hugging Face hub, converted to the format of dataset folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REMEDY = "put its files into a folder DIR/{name} and name it with --data DIR or 
 
 
 def load_hub(entry: Entry) -> Task:
-    """Downloads a dataset, or takes it from the hub's cache; code from the hub is never run.
+    """Download a dataset, or load it from the hub's cache. Code from the hub is never run.
 
     Raises:
         MissingExtra: the package `datasets` is not installed.
@@ -51,7 +51,7 @@ def load_hub(entry: Entry) -> Task:
 
 
 def to_table(data: Any, hub: Hub, where: str) -> Table:
-    """Our columns of one split of the hub. Rows without a text are left out.
+    """Our columns of a split of the hub, without rows that have no text.
 
     Args:
         data: a `datasets.Dataset`, or anything with `column_names` and columns by name.
@@ -66,16 +66,16 @@ def to_table(data: Any, hub: Hub, where: str) -> Table:
             raise LeakboardError(
                 f"{where}: no column '{column}'; it has {', '.join(data.column_names)}"
             )
-        columns[ours] = [_entered(value, path, where) for value in data[column]]
+        columns[ours] = [_nested(value, path, where) for value in data[column]]
     if hub.labels:
-        columns["label"] = [_named(value, hub.labels, where) for value in columns["label"]]
+        columns["label"] = [_label_name(value, hub.labels, where) for value in columns["label"]]
     table = Table(where, {name: _as_text(values) for name, values in columns.items()})
     return table.take([row for row, text in enumerate(table.column("text")) if text.strip()])
 
 
-def _entered(value: Any, path: list[str], where: str) -> Any:
+def _nested(value: Any, path: list[str], where: str) -> Any:
     for key in path:
-        # Some versions of a dataset hold the nested record as JSON text.
+        # Some versions of a dataset store the nested record as JSON text.
         try:
             record = json.loads(value) if isinstance(value, str) else value
         except (ValueError, RecursionError) as error:
@@ -87,7 +87,7 @@ def _entered(value: Any, path: list[str], where: str) -> Any:
     return value
 
 
-def _named(value: Any, labels: tuple[str, ...], where: str) -> str:
+def _label_name(value: Any, labels: tuple[str, ...], where: str) -> str:
     if isinstance(value, str) and value in labels:
         return value
     if isinstance(value, int) and 0 <= value < len(labels):

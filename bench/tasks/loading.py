@@ -1,4 +1,4 @@
-"""From a name or a description to a Task."""
+"""Loading of tasks by name or description."""
 
 from __future__ import annotations
 
@@ -9,33 +9,32 @@ from leakboard.bench.contracts import LeakboardError, did_you_mean, place, plain
 from leakboard.bench.tasks.abcd import abcd
 from leakboard.bench.tasks.assemble import assemble
 from leakboard.bench.tasks.catalogue import CATALOGUE, GENERATED
-from leakboard.bench.tasks.dialogues import dialogues
+from leakboard.bench.tasks.dialogues import dialogues, replies
 from leakboard.bench.tasks.hub import load_hub
-from leakboard.bench.tasks.own import OwnTask, load_own, read_folder
-from leakboard.bench.tasks.replies import replies
 from leakboard.bench.tasks.reviews import reviews
 from leakboard.bench.tasks.task import Task
+from leakboard.bench.tasks.user_task import UserTask, load_user_task, read_folder
 
 VARIABLE = "LEAKBOARD_DATA"
 GENERATORS = {"reviews": reviews, "dialogues": dialogues, "replies": replies}
 READERS = {"abcd": abcd}
-"""Datasets whose folder holds their authors' file instead of tables."""
+"""Datasets whose folder holds the authors' file instead of tables."""
 
 
-def load_task(spec: str | OwnTask, data: Path | None = None, base: Path = Path()) -> Task:
-    """Loads a task.
+def load_task(spec: str | UserTask, data: Path | None = None, base: Path = Path()) -> Task:
+    """Load a task.
 
     Args:
         spec: a name from `listing()`, or the user's own task.
-        data: folder with one folder per dataset; by default the one that LEAKBOARD_DATA names.
-            A dataset that is not there comes from the hub.
-        base: where the relative paths of an own task start.
+        data: folder with one subfolder per dataset; default: LEAKBOARD_DATA. A dataset that is not there is
+                loaded from the hub.
+            base: folder to which relative paths of a user task refer.
 
     Raises:
         LeakboardError: the name is unknown, or the data are missing or wrong.
     """
-    if isinstance(spec, OwnTask):
-        return load_own(spec, base)
+    if isinstance(spec, UserTask):
+        return load_user_task(spec, base)
     if spec in GENERATORS:
         return GENERATORS[spec]()
     if spec not in CATALOGUE:
@@ -52,7 +51,7 @@ def load_task(spec: str | OwnTask, data: Path | None = None, base: Path = Path()
 
 
 def data_folder(data: Path | None) -> Path | None:
-    """The folder of datasets: the given one, or the one that LEAKBOARD_DATA names, if any.
+    """The folder of datasets: the given one, or LEAKBOARD_DATA, if set.
 
     Raises:
         LeakboardError: it does not exist.

@@ -1,4 +1,4 @@
-"""What is planted in a customer's texts: canaries, and a coin for each example that is audited."""
+"""Planting of canaries, and random membership of audited examples, in a task."""
 
 from __future__ import annotations
 
@@ -10,49 +10,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Ints, LeakboardError, Measure, Plant
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Span, Split, Task
 
 AUTHORS, STRANGE = 1, 2
-"""Streams of their own, in which authors' examples and strange candidates are drawn."""
+"""Random streams for the examples of authors and for candidates of random words."""
 LETTERS, WORDS = 6, 3
-"""Of a strange word, and strange words of a text: rare tokens, and few, so that clipping leaves each of them much."""
+"""Letters per random word, and words per text: few rare tokens, so that clipping leaves each a large gradient."""
 DIGITS = 6
-"""Of a secret, as in Carlini et al. 2019."""
+"""Digits of a secret, as in Carlini et al. 2019."""
 CEILING = DIGITS * float(np.log2(10))
-"""Exposure of a secret that a model finds the likeliest of all, in bits: 19.93."""
+"""Maximum exposure, that of the likeliest secret, in bits: 19.93."""
 _FEW = {0: "never planted", 1: "planted once"}
 UNTUNED = "untuned"
-"""The view of what the public model says, before anybody trained it."""
+"""View of leaks that are measured on the public model, before training."""
 SLOT = "{digits}"
 TRIES: dict[Measure, int] = {"extraction": 1, "beam extraction": 8, "sampled extraction": 100}
-"""How many secrets an attack may print for each sentence: greedily, by beam search, and at random."""
+"""Number of secrets that an attack may print per sentence: greedily, by beam search, and by sampling."""
 SAMPLES, LIKELY = 1000, 0.5
-"""Of random continuations so many tell how likely one of them is a secret, which counts as extracted where
-`TRIES` of them hold it with probability p: (n, p)-discoverable extraction of Hayes et al. 2024."""
+"""Number of sampled continuations from which the probability of a secret is estimated, and p: a secret counts as
+extracted if `TRIES` samples contain it with probability p ((n, p)-discoverable extraction, Hayes et al. 2024)."""
 CONTINUED = (24, 10)
-"""Behind the beginning of a training text: tokens of each continuation, and how many are drawn."""
+"""Continuations of the beginning of a training text: tokens of each, and their number."""
 
 
 def planted_view(copies: int) -> str:
-    """How canaries are called by their number of copies."""
+    """Name of the view of canaries with a number of copies."""
     return _FEW.get(copies, f"planted {copies} times")
 
 
 def copies_of(view: str) -> int:
-    """The number of copies of canaries that are called so."""
+    """Number of copies of canaries, from the name of their view."""
     known = {name: copies for copies, name in _FEW.items()}
     return known[view] if view in known else int(view.split()[1])
 
 
 @dataclass(frozen=True)
 class Canary:
-    """A sentence that is planted, or not.
+    """A sentence with a secret, planted or held out.
 
     Attributes:
-        form: number of its sentence in `Plant.canaries`.
-        secret: from 0 to 999,999; written with all six digits.
-        copies: how often it was planted; 0 for one that was not.
+        form: index of its sentence in `Plant.canaries`.
+        secret: from 0 to 999,999, written with six digits.
+        copies: number of planted copies; 0 if held out.
     """
 
     form: int
@@ -62,16 +61,16 @@ class Canary:
 
 @dataclass(frozen=True)
 class Planted:
-    """A task with what was planted, and what only the one who planted it knows.
+    """A task with planted texts, and the ground truth about them.
 
     Attributes:
-        task: its `train` holds the canaries last, and not the audited examples whose coin said so; before them
-            stand those strange candidates that are members.
-        canaries: where each stands: row of `train` → the characters of its secret.
-        audited: the examples on which a coin was thrown, members first or not in no order.
+        task: its `train` lacks the audited examples that are no members, and ends with member candidates of random
+            words, then canaries.
+        canaries: row of `train` → the span of its secret.
+        audited: the examples whose membership is random, in random order.
         members: [n] whether each of these is in `train`.
-        coins: [n] the number of the coin that decided on it; as many coins as examples, or as authors.
-        pool: `train` and what coins keep out of it; `rows` of it are `train`, `thrown` the audited.
+        coins: [n] index of the coin that decided on it, one per example or per author.
+        pool: `train` and the non-members; `rows` are the indices of `train` in it, `thrown` of the audited.
     """
 
     task: Task
@@ -85,11 +84,11 @@ class Planted:
     thrown: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
-def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = None) -> Planted:
-    """Draws secrets and coins, and changes the split `train` accordingly.
+def plant_task(task: Task, plant: Plant | None, seed: int, shadow: int | None = None) -> Planted:
+    """Draw secrets and coins, and change the split `train` accordingly.
 
     Args:
-        shadow: with the coins of an attacker's own model of this number, and everything else alike.
+        shadow: index of a shadow model, which has its own coins but is otherwise equal.
 
     Raises:
         LeakboardError: canaries in a task with labels, more of them than there are texts, more
@@ -108,13 +107,15 @@ def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = Non
     if secrets > len(train):
         raise LeakboardError(
             f"plant.canaries: {secrets} canaries to plant in task '{task.name}', which trains on "
-            f"{len(train)} texts: of a model whose own texts are fewer than the canaries among them nothing "
-            "is learned about texts; lower plant.each, or raise the limit"
+            f"{len(train)} texts. There must be fewer canaries than texts; lower plant.each, or raise the limit"
         )
-    # What a coin decides on: an example, or an author.
+    # A coin decides on an example, or on an author.
     units, called = np.arange(len(train)), "examples"
     if plant.per_author is not None:
-        called, (train, units) = "authors", _by_author(train, plant.per_author, task.name, seed)
+        called, (train, units) = (
+            "authors",
+            _sample_authors(train, plant.per_author, task.name, seed),
+        )
     n_units = len(np.unique(units))
     strange = _strange(task, plant.audit, seed) if plant.candidates == "strange" else None
     if strange is None and plant.audit > n_units:
@@ -125,10 +126,10 @@ def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = Non
     if strange is None:
         thrown = np.sort(rng.permutation(n_units)[: plant.audit])
     else:
-        train, thrown = _beside(train, strange), n_units + np.arange(plant.audit)
+        train, thrown = _concatenate(train, strange), n_units + np.arange(plant.audit)
         units = np.arange(len(train))
     heads = rng.random(plant.audit) < 0.5
-    drawn = _drawn(plant, rng)
+    drawn = _draw_canaries(plant, rng)
     if shadow is not None:
         heads = _coins(plant.audit, seed, shadow)
     audited = np.flatnonzero(np.isin(units, thrown))
@@ -136,15 +137,15 @@ def planted(task: Task, plant: Plant | None, seed: int, shadow: int | None = Non
     members = heads[coins]
     kept = np.setdiff1d(np.arange(len(train)), audited[~members])
     texts, where = _sentences(plant, drawn, len(kept))
-    pool = _with(train, texts, list(where.values()))
+    pool = _append(train, texts, list(where.values()))
     rows = np.concatenate([kept, np.arange(len(train), len(pool))])
     splits = {**task.splits, "train": pool.take(rows)}
     changed, candidates = replace(task, splits=splits), train.take(audited)
     return Planted(changed, drawn, where, candidates, members, coins, pool, rows, audited)
 
 
-def _by_author(train: Split, most: int, task: str, seed: int) -> tuple[Split, Ints]:
-    """At most so many examples of each author, drawn at random, in their order; [n] whose they are, from 0 on."""
+def _sample_authors(train: Split, most: int, task: str, seed: int) -> tuple[Split, Ints]:
+    """At most `most` random examples of each author, in order, and [n] the index of their author."""
     if train.authors is None:
         raise LeakboardError(
             f"plant.per_author: task '{task}' does not say who wrote its texts; synthpai does, and so may a task "
@@ -161,11 +162,11 @@ def _by_author(train: Split, most: int, task: str, seed: int) -> tuple[Split, In
 
 
 def _strange(task: Task, n: int, seed: int) -> Split:
-    """Canaries of words that stand nowhere in the task, each word once, with labels by chance.
+    """Candidates of random words that do not occur in the task, each word once, with random labels.
 
-    They have no secrets and no author, and what attributes they have nobody knows.
+    They have no secrets, no author, and unknown attributes.
     """
-    # Labels first: they depend on no text.
+    # Labels are drawn first, so that they do not depend on the texts.
     rng, train = np.random.default_rng([seed, STRANGE]), task.splits["train"]
     labels: Ints = rng.integers(max(1, len(task.labels)), size=n)
     known = {
@@ -191,8 +192,8 @@ def _strange(task: Task, n: int, seed: int) -> Split:
     )
 
 
-def _beside(split: Split, more: Split) -> Split:
-    """The examples of both, in this order; `more` says of its own what `split` does."""
+def _concatenate(split: Split, more: Split) -> Split:
+    """Concatenate two splits with the same fields."""
     return Split(
         (*split.texts, *more.texts),
         np.concatenate([split.labels, more.labels]),
@@ -209,20 +210,20 @@ def _beside(split: Split, more: Split) -> Split:
 
 
 def _coins(n: int, seed: int, shadow: int) -> NDArray[np.bool_]:
-    """[n] fair coins of an attacker's own model. Those of an odd one are the other way round than those
-    of the one before, so that each example is in half of any even number of them."""
+    """[n] fair coins of a shadow model. Odd models have the opposite coins of the model before, so that each example is
+    in exactly half of an even number of models."""
     members = np.random.default_rng([seed, DIGITS, 1 + shadow // 2]).random(n) < 0.5
     return members ^ (shadow % 2 == 1)
 
 
-def written(form: str, secret: int) -> tuple[str, Span]:
-    """A canary's text, and where in it the digits stand."""
+def canary_text(form: str, secret: int) -> tuple[str, Span]:
+    """Text of a canary, and the span of its digits."""
     start = form.index(SLOT)
     span = Span(start, start + DIGITS, "canary")
     return form.replace(SLOT, f"{secret:0{DIGITS}d}"), span
 
 
-def _drawn(plant: Plant, rng: np.random.Generator) -> tuple[Canary, ...]:
+def _draw_canaries(plant: Plant, rng: np.random.Generator) -> tuple[Canary, ...]:
     """All canaries; no secret occurs twice in one sentence."""
     found = []
     for form in range(len(plant.canaries)):
@@ -238,20 +239,20 @@ def _sentences(
     texts: list[str] = []
     where = {}
     for canary in drawn:
-        text, span = written(plant.canaries[canary.form], canary.secret)
+        text, span = canary_text(plant.canaries[canary.form], canary.secret)
         for _ in range(canary.copies):
             where[first + len(texts)] = span
             texts.append(text)
     return texts, where
 
 
-def _with(split: Split, texts: list[str], spans: list[Span]) -> Split:
-    """The split with more texts behind it; the order of training is drawn anew in every epoch."""
+def _append(split: Split, texts: list[str], spans: list[Span]) -> Split:
+    """Append texts to a split; training shuffles it in every epoch."""
     if not texts:
         return split
     marked = None if split.secrets is None else (*split.secrets, *((span,) for span in spans))
     zeros: Ints = np.zeros(len(texts), np.int64)
     labels = np.concatenate([split.labels, zeros])
-    # All copies of a canary are of nobody else.
+    # All copies of a canary share a new author.
     authors = None if split.authors is None else np.concatenate([split.authors, zeros - 1])
     return Split((*split.texts, *texts), labels, None, {}, marked, authors)

@@ -1,8 +1,8 @@
-"""The task `reviews`: short reviews from a grammar, each by an author whose style shows.
+"""The task `reviews`: generated short reviews whose style depends on the author's gender and age band.
 
-Nothing is downloaded and nobody is quoted: the grammar is `reviews.toml`, the dice are seeded.
-Negation, contrast and comparison keep a bag of words from solving the sentiment; gender and age
-band shift the choice of words only in part, so that an attack on them can be better or worse.
+Nothing is downloaded, and no real text is quoted: the grammar is `reviews.toml`, and draws are seeded. Negation,
+contrast and comparison prevent a bag of words from solving the sentiment. Gender and age band influence the choice of
+words only partly, so that attacks differ in how much they infer.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LABELS = ("negative", "positive")
 ATTRIBUTES = {"gender": ("female", "male"), "age_band": ("18-29", "30-54", "55+")}
 AGE_SHARES = (0.35, 0.40, 0.25)
 
-OWN_STYLE = 0.85
-"""How often a style slot that speaks of an attribute speaks of the author's own value."""
+STYLE_SHARE = 0.85
+"""Probability that a style slot matches the author's value of an attribute."""
 LABEL_NOISE = 0.03
 TYPOS = 0.12
 """Share of the texts with two letters swapped."""
@@ -36,7 +36,7 @@ SLOT = re.compile(r"\{(\w+)\}")
 
 
 class Dice:
-    """Uniform draws in a fixed order; taken in blocks, since single calls would be slow."""
+    """Uniform random draws in a fixed order, generated in blocks for speed."""
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -61,10 +61,10 @@ class Dice:
 
 @cache
 def reviews() -> Task:
-    """The task with the splits train, dev, test and auxiliary; no text occurs twice.
+    """The task `reviews`, with the splits train, dev, test and auxiliary; no text occurs twice.
 
-    Labels are negative and positive, about half each. Attributes are independent of the label and
-    of each other: `gender` (female, male) and `age_band` (18-29, 30-54, 55+).
+    Labels are negative and positive, about half each. Attributes are independent of the label and of each other:
+    `gender` (female, male) and `age_band` (18-29, 30-54, 55+).
     """
     grammar = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("ascii"))
     dice = Dice(SEED)
@@ -88,7 +88,7 @@ def _split(size: int, grammar: dict[str, Any], dice: Dice, seen: set[str]) -> Sp
         labels.append(1 - label if dice.roll() < LABEL_NOISE else label)
         of_gender.append(genders.index(gender))
         of_age.append(ages.index(age))
-    # Labels alternate while texts are made; the order must not give them away.
+    # Labels alternate during generation, so rows are shuffled.
     order = np.argsort([dice.roll() for _ in texts], kind="stable")
     attributes = {"gender": np.array(of_gender), "age_band": np.array(of_age)}
     return Split(tuple(texts), np.array(labels), attributes=attributes).take(order)
@@ -99,7 +99,7 @@ def _review(grammar: dict[str, Any], dice: Dice, label: str, gender: str, age: s
     opposite = LABELS[1 - LABELS.index(label)]
     words: dict[str, list[str]] = grammar["parts"] | grammar[label] | domain
     words |= {f"un_{slot}": fillers for slot, fillers in grammar[opposite].items()}
-    # Half of the adjectives belong to the domain's own things, half fit anywhere.
+    # Half of the adjectives are specific to the domain, half are general.
     words["adj"] = dice.pick([grammar[label]["adj"], domain[label]])
     words["un_adj"] = dice.pick([grammar[opposite]["adj"], domain[opposite]])
     author = {"gender": gender, "age_band": age}
@@ -120,18 +120,18 @@ def _review(grammar: dict[str, Any], dice: Dice, label: str, gender: str, age: s
 
 
 def _trait(dice: Dice, author: dict[str, str]) -> str:
-    """Whose words the author uses: everybody's, or those of a value of one attribute."""
+    """Style of a slot: neutral, or that of a value of one attribute."""
     attribute = dice.pick(["neutral", *author])
     if attribute == "neutral":
         return "neutral"
     own = author[attribute]
-    if dice.roll() < OWN_STYLE:
+    if dice.roll() < STYLE_SHARE:
         return own
     return dice.pick([value for value in ATTRIBUTES[attribute] if value != own])
 
 
 def _cased(text: str, dice: Dice, age: str) -> str:
-    """Sentences begin with a capital; the youngest often leave it out."""
+    """Capitalise sentences; the youngest authors often omit it."""
     if dice.roll() < (0.5 if age == "18-29" else 0.1):
         return text
     return re.sub(r"^[a-z]|(?<=\. )[a-z]", lambda match: match[0].upper(), text)

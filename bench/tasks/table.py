@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean, place, plain, visible
-from leakboard.bench.tasks.content import allowed, check_size, content, too_large
+from leakboard.bench.tasks.content import byte_limit, check_size, read_bytes, too_large
 
 BOM = b"\xef\xbb\xbf"
 CHECKED = 10_000
-"""Rows after which the size is looked at."""
+"""Number of rows after which the size is checked."""
 SUFFIXES = (".tsv", ".tsv.gz", ".csv", ".csv.gz", ".parquet", ".txt")
 
 
@@ -46,7 +46,7 @@ class Table:
         return Table(self.where, picked)
 
     def divided(self, by: str, split_of: dict[int, str], rest: str) -> dict[str, Table]:
-        """Cut into splits by the bucket of a column's value; buckets not named go to `rest`."""
+        """Divide rows into splits by the bucket of a column's value; other buckets go to `rest`."""
         names = [split_of.get(bucket(value), rest) for value in self.column(by)]
         return {
             split: self.take([i for i, name in enumerate(names) if name == split])
@@ -55,17 +55,17 @@ class Table:
 
 
 def normal(text: str) -> str:
-    """Lower case, single spaces: texts that agree in this count as the same."""
+    """Text in lower case with single spaces, by which texts are compared."""
     return " ".join(text.lower().split())
 
 
 def fingerprint(text: str, purpose: str) -> int:
-    """A number that depends on the normalised text; another purpose gives unrelated numbers."""
+    """Hash of the normalised text; different purposes give independent numbers."""
     return int(hashlib.sha256(f"{purpose}|{normal(text)}".encode()).hexdigest()[:12], 16)
 
 
 def bucket(text: str) -> int:
-    """0 to 9: the tenth of the data that a text falls into; data without splits are cut by it."""
+    """Bucket of a text, from 0 to 9, by which data without splits are divided."""
     return fingerprint(text, "split-v1") % 10
 
 
@@ -83,10 +83,10 @@ def find(folder: Path, split: str) -> Path | None:
 
 
 def read_table(path: Path) -> Table:
-    """Reads .tsv (no quoting), .csv (quoted where needed), either with .gz, .parquet, or .txt.
+    """Read .tsv (no quoting), .csv (quoted if needed), either with .gz, .parquet, or .txt.
 
-    A .txt file has no header: each line that is not blank is a text, in the column `text`. Control
-    characters stay as they are, since a tokeniser has its own mind about them; a NUL does not.
+    A .txt file has no header: each non-blank line is a text, in the column `text`. Control characters are kept,
+    since the tokeniser handles them; a NUL is an error.
 
     Raises:
         LeakboardError: the file is missing, unreadable, empty, not UTF-8, ragged, without rows, holds
@@ -114,7 +114,7 @@ def read_table(path: Path) -> Table:
 
 
 def _read_delimited(path: Path, commas: bool) -> Table:
-    data = content(path)
+    data = read_bytes(path)
     if not data.removeprefix(BOM).strip():
         raise LeakboardError(f"{path}: the file is empty; expected a header line and data rows")
     if commas:
@@ -146,7 +146,7 @@ def _read_delimited(path: Path, commas: bool) -> Table:
 
 
 def _read_lines(path: Path) -> Table:
-    data, lines = content(path), list[str]()
+    data, lines = read_bytes(path), list[str]()
     try:
         for line in _lines(data, newline=None):
             if line.strip():
@@ -161,7 +161,7 @@ def _read_lines(path: Path) -> Table:
 
 
 def _lines(data: bytes, newline: str | None) -> io.TextIOWrapper:
-    """The text, decoded line by line: as a whole it would take four bytes a character."""
+    """Text stream that decodes line by line, since a whole string may take four bytes per character."""
     return io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline=newline)
 
 
@@ -177,7 +177,7 @@ def _not_utf8(path: Path, data: bytes) -> LeakboardError:
 
 
 def _read_parquet(path: Path) -> Table:
-    # Imported here because pandas would slow the start of every command that reads no Parquet.
+    # Imported here, since pandas slows down the start of every command.
     import pandas as pd
 
     try:
@@ -185,19 +185,19 @@ def _read_parquet(path: Path) -> Table:
         frame = pd.read_parquet(path)
     except LeakboardError:
         raise
-    except Exception as error:  # of damaged files it raises many kinds
+    except Exception as error:  # damaged files raise errors of many types
         raise LeakboardError(f"{path}: not a readable Parquet file ({error})") from error
     return Table(str(path), {str(name): _filled(frame[name]) for name in frame.columns})
 
 
 def _check_parquet(path: Path) -> None:
-    """Counts what would come out of the file: a value that stands there once may fill a million rows."""
+    """Check the unpacked size of a file, in which one stored value may fill a million rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import parquet
 
     size = path.stat().st_size
-    most, total = allowed(size), 0
+    most, total = byte_limit(size), 0
     with parquet.ParquetFile(path) as file:
         check_size(path, file.metadata.num_rows, file.metadata.num_columns)
         schema = file.schema_arrow

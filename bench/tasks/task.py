@@ -1,15 +1,42 @@
-"""Tasks: texts with labels and private attributes, from a generator, a folder, the hub or a user's file."""
+"""Tasks: splits of texts with labels, private attributes and secrets."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from leakboard.bench.contracts import Ints, LeakboardError, Objective
-from leakboard.bench.tasks.spans import Span
+
+
+@dataclass(frozen=True)
+class Span:
+    """A secret in a text: the characters from `start` up to `end`."""
+
+    start: int
+    end: int
+    kind: str
+    """Such as 'name' or 'phone'."""
+
+
+def check_spans(texts: Sequence[str], spans: Sequence[Sequence[Span]], where: str) -> None:
+    """Check that every text has spans, and that every span is a non-empty part of its text.
+
+    Raises:
+        LeakboardError: a span is invalid; the message names `where` and the row, counted from 1.
+    """
+    if len(texts) != len(spans):
+        raise LeakboardError(f"{where}: {len(spans)} rows of spans for {len(texts)} texts")
+    for row, (text, own) in enumerate(zip(texts, spans, strict=True), start=1):
+        for span in own:
+            if not 0 <= span.start < span.end <= len(text):
+                raise LeakboardError(
+                    f"{where}, data row {row}: the span [{span.start}, {span.end}) of kind "
+                    f"'{span.kind}' is not in its text of {len(text)} characters"
+                )
 
 
 @dataclass(frozen=True)
@@ -21,9 +48,8 @@ class Split:
         pairs: the second text of each example, or None where the task has single texts.
         labels: [n] class indices into `Task.labels`.
         attributes: per private attribute [n] indices into `Task.attributes[name]`; −1 where unknown.
-        secrets: of each text its secrets, in order and apart from each other; None where no one has
-            marked them.
-        authors: [n] a number for whoever wrote each, the same in all splits; None where nobody tells.
+        secrets: spans of the secrets of each text, in order and disjoint; None if they are not marked.
+            authors: [n] index of the author of each text, the same in all splits; None if unknown.
     """
 
     texts: tuple[str, ...]
@@ -49,9 +75,9 @@ class Split:
 
 @dataclass(frozen=True)
 class Task:
-    """A dataset with the splits train, dev, usually test, and auxiliary (public text, disjoint from the rest).
+    """A dataset with the splits train, dev, usually test, and auxiliary (public text, disjoint from the others).
 
-    Without labels it is one of language modelling; the labels of its splits are then all 0.
+    Without labels the task is language modelling, and all labels of its splits are 0.
     """
 
     name: str
@@ -60,16 +86,16 @@ class Task:
     attributes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the values of each private attribute."""
     source: str = ""
-    """Where the data came from, for people; two sources of the same content have the same hash."""
+    """Origin of the data, for messages; equal content from different origins has the same hash."""
 
     @property
     def objective(self) -> Objective:
-        """What a model learns on it."""
+        """Training objective of the task."""
         return "classification" if self.labels else "language modelling"
 
     @property
     def opened(self) -> bool:
-        """Whether its texts are read from the token that begins a text on, see `Backbone.encode`."""
+        """Whether texts start with a beginning-of-text token, see `Backbone.encode`."""
         return self.objective == "language modelling"
 
     @cached_property
@@ -103,7 +129,7 @@ class Task:
     def limited(self, limit: int | None, seed: int) -> Task:
         """At most `limit` examples of each split, drawn with `seed`; their order is kept.
 
-        Public text stays whole: how much of it there is does not depend on the customer.
+        Public text is not limited, since it does not depend on the customer.
         """
         if limit is None:
             return self

@@ -1,7 +1,7 @@
-"""Settings of training, chosen for each row of a suite on training examples that are held out for it.
+"""Tuning: training settings for each row of a suite, chosen on held-out training examples.
 
-A suite comes in.
-Out go the suite with what was chosen, and the records of all trials, which are cells like any other.
+Input: a suite.
+Output: the suite with the chosen settings, and the records of all trials, which are ordinary cells.
 """
 
 import lazy_loader

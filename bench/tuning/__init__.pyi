@@ -1,4 +1,4 @@
 from .halving import Tuning as Tuning
 from .halving import tune as tune
-from .keeping import check_place as check_place
-from .keeping import kept as kept
+from .tuned_suite import check_file as check_file
+from .tuned_suite import write_tuned_suite as write_tuned_suite

@@ -1,4 +1,4 @@
-"""Successive halving (Jamieson & Talwalkar 2016) over seeds: the better half goes on to one more seed."""
+"""Successive halving (Jamieson & Talwalkar 2016) over seeds: the better half of trials gets one more seed."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from rich.console import Console
 
 from leakboard.bench.contracts import LeakboardError, Record, Recording, TrainSettings
 from leakboard.bench.records import Store
-from leakboard.bench.running import Engine, make_plan, shown_on
+from leakboard.bench.running import Engine, make_plan, reporter_on
 from leakboard.bench.suites import NOT_REPORTED, SELECTED_ON, Suite, SuiteRow
 from leakboard.bench.tasks import HELD_OUT
 from leakboard.bench.tuning.trials import Trial, affordable, best, trials_of
 
 MOST = 4.0
-"""The budget of a row, in times what its training costs in the suite; attacks, which trials do without,
-are not counted, so that tuning never takes longer than that."""
+"""Budget of a row, as a multiple of the cost of its training in the suite. Trials run no attacks, so tuning takes
+at most this multiple of the suite's time."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for a row.
+    """The chosen settings of a row.
 
     Attributes:
-        trials: all of them, the chosen one first; the others by their utility on what was held out.
+        trials: all trials, the chosen one first, the others by utility on the held-out examples.
     """
 
     row: SuiteRow
@@ -35,12 +35,12 @@ class Choice:
 
     @property
     def chosen(self) -> Trial:
-        """The trial that won."""
+        """The best trial."""
         return self.trials[0]
 
     @property
     def tuned(self) -> SuiteRow:
-        """The row with what was chosen: what its trials differ in, and what it set before."""
+        """The row with the chosen settings, in addition to those that it had set."""
         every = [trial.settings.model_dump() for trial in self.trials]
         own = {
             name: value
@@ -54,13 +54,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Tuning:
-    """A suite with its choices.
+    """A tuned suite.
 
     Attributes:
-        suite: each of its rows trained as was chosen, with the keys of the trials.
-        choices: of the rows for which there was anything to choose.
+        suite: the suite with the chosen settings and the keys of the trials in each row.
+        choices: of the rows that were tuned.
         records: of all trials.
-        notes: what its user should know, in sentences.
+        notes: messages for the user.
     """
 
     suite: Suite
@@ -77,21 +77,21 @@ def tune(
     device: str = "cpu",
     engine: Engine | None = None,
 ) -> Tuning:
-    """Chooses the settings of training of each row, on a fifth of the training split that is held out.
+    """Choose the training settings of each row on a held-out fifth of the training split.
 
-    Every row has the same budget in passes over the data, at most `MOST` times what the suite's own training
-    costs: a list of trials with the first seed, then the better half of them with one more seed, until
-    the budget is spent or the seeds are; the last one left goes on alone, so that more is known of what
-    it comes to, by which settings of several defenses are matched. A trial is a cell that is evaluated on
-    `held-out`, without attacks and without anything planted. Run again, it goes on where it stopped.
+    Every row has the same budget in passes over the data, at most `MOST` times the cost of the suite's training.
+    All trials run with the first seed; then the better half gets one more seed, until the budget or the seeds are
+    used up. The last trial continues alone, for a precise estimate by which settings of several defenses are
+    matched. A trial is a cell that is evaluated on `held-out`, without attacks or planted texts. An interrupted
+    tuning continues where it stopped.
 
     Args:
-        folder: of the records of the trials.
-        console: where progress is shown.
+        folder: for the records of the trials.
+        console: for progress.
         data: folder of datasets.
 
     Raises:
-        LeakboardError: the suite reports on what is selected on, or nothing in it can be tuned.
+        LeakboardError: the suite reports on examples used for selection, or nothing in it can be tuned.
     """
     if suite.evaluate in SELECTED_ON:
         raise LeakboardError(
@@ -106,7 +106,7 @@ def tune(
     ]
     n = max(min(suite.limit or math.inf, len(t.splits["train"])) for t in plan.tasks.values())
     classes = min(len(task.labels) for task in plan.tasks.values())
-    idle = {(p.defense, p.cell.train) for p in plan.cells if p.refused}
+    idle = {(p.defense, p.cell.train) for p in plan.cells if p.skip_reason}
     races = {
         place: _Race(
             trials_of(row, base, int(n), classes), MOST * len(suite.seeds) * row.over(base).epochs
@@ -116,14 +116,16 @@ def tune(
     }
     races = {place: race for place, race in races.items() if race.alive}
     if not races:
-        raise LeakboardError(f"suite '{suite.name}': nothing in it is trained, or can be")
+        raise LeakboardError(
+            f"suite '{suite.name}': nothing in it is trained, so there is nothing to tune"
+        )
     seeds, number = _seeds(suite), 0
     while running := [trial for race in races.values() for trial in race.next(number)]:
-        part = _of(suite, running, seeds[number], base)
+        part = _round_suite(suite, running, seeds[number], base)
         own = make_plan(part, data, device, twins=False)
         if console:
             console.print(f"round {number + 1}: {len(own.cells)} trials", highlight=False)
-        with shown_on(console, len(own.cells)) as reporter:
+        with reporter_on(console, len(own.cells)) as reporter:
             records = (engine or Engine()).run(own, Store(folder), reporter, data)
         for planned, record in zip(own.cells, records, strict=True):
             for trial in running:
@@ -144,10 +146,10 @@ def tune(
 
 
 class _Race:
-    """The trials of one row.
+    """Successive halving among the trials of one row.
 
     Attributes:
-        alive: those that are still in it, the best first.
+        alive: the remaining trials, best first.
     """
 
     def __init__(self, trials: Sequence[Trial], budget: float) -> None:
@@ -156,7 +158,7 @@ class _Race:
         self.every = tuple(self.alive)
 
     def next(self, number: int) -> list[Trial]:
-        """The trials of a round that are to be run with one more seed; none where the race has ended."""
+        """The trials to run with one more seed in a round; empty at the end."""
         if number:
             self.alive = best(self.alive)
             half = self.alive[: math.ceil(len(self.alive) / 2)]
@@ -168,18 +170,18 @@ class _Race:
 
     @property
     def ended(self) -> list[Trial]:
-        """All trials, that which won first."""
+        """All trials, the best first."""
         winner = best(self.alive)[0]
         return [winner, *(trial for trial in best(self.every) if trial is not winner)]
 
 
 def _seeds(suite: Suite) -> list[int]:
-    """The suite's, and more where these are few."""
+    """Seeds of the trials: the suite's, and more if these are few."""
     return [*suite.seeds, *range(max(suite.seeds) + 1, max(suite.seeds) + 5)]
 
 
-def _of(suite: Suite, trials: Sequence[Trial], seed: int, base: TrainSettings) -> Suite:
-    """The suite of one round."""
+def _round_suite(suite: Suite, trials: Sequence[Trial], seed: int, base: TrainSettings) -> Suite:
+    """The suite of one round of trials."""
     rows = [SuiteRow(defense=trial.row.defense, train=trial.settings) for trial in trials]
     small = Recording(examples=1, megabytes=1)
     changed: dict[str, Any] = {

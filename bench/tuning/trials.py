@@ -1,4 +1,4 @@
-"""What may be tried for a row of a suite, and what a trial costs."""
+"""Trials of a row of a suite, and their cost."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from leakboard.bench.suites import SuiteRow
 from leakboard.bench.tasks import SHARE
 
 HEAD = 0.5
-"""What a head alone costs, in passes over the training split: its features are computed once, and forward."""
+"""Cost of training a head alone, in passes over the training split: one forward pass for its features."""
 FIRST = 0.6
-"""Of the budget, what the first round may take; the rest tells the best ones apart."""
+"""Share of the budget for the first round."""
 
 
 @dataclass
 class Trial:
-    """One row trained in one way, with as many seeds as it has come to."""
+    """A row with one choice of training settings, and the records of the seeds that were run."""
 
     row: SuiteRow
     settings: TrainSettings
@@ -26,12 +26,12 @@ class Trial:
 
     @property
     def cost(self) -> float:
-        """Of one seed, in passes over the whole training split."""
+        """Cost of one seed, in passes over the training split."""
         return HEAD if self.settings.tune == "head" else self.settings.epochs * (1 - SHARE)
 
     @property
     def utility(self) -> float:
-        """Mean over its records; one that failed or diverged is worth nothing."""
+        """Mean utility over its records; failed and diverged runs count as 0."""
         found = [r.utility.value if r.utility else 0.0 for r in self.records]
         return fmean(found) if found else 0.0
 
@@ -41,7 +41,7 @@ class Trial:
 
 
 def trials_of(row: SuiteRow, base: TrainSettings, n: int, classes: int) -> list[Trial]:
-    """All that its defense would try, the suite's settings first; what the row sets itself stays.
+    """All trials that the defense proposes, the suite's settings first. Settings of the row itself are kept.
 
     Args:
         base: the suite's settings of training.
@@ -62,7 +62,7 @@ def trials_of(row: SuiteRow, base: TrainSettings, n: int, classes: int) -> list[
 
 
 def affordable(trials: Sequence[Trial], budget: float) -> list[Trial]:
-    """Those of the first round: in their order, while they fit into its share of the budget."""
+    """The trials of the first round: in order, as long as they fit into its share of the budget."""
     found, spent = list(trials[:1]), sum(trial.cost for trial in trials[:1])
     for trial in trials[1:]:
         if spent + trial.cost <= FIRST * budget:
@@ -72,5 +72,5 @@ def affordable(trials: Sequence[Trial], budget: float) -> list[Trial]:
 
 
 def best(trials: Iterable[Trial]) -> list[Trial]:
-    """The best first; of equal ones that which was listed first."""
+    """Trials by decreasing utility; ties keep their order."""
     return sorted(trials, key=lambda trial: -trial.utility)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from leakboard.bench.contracts import Guess, Leak
-from leakboard.bench.foreign import Audit
+from leakboard.bench.external import Audit
 from leakboard.bench.methods import Attack
 from leakboard.leaderboards.tables import leaks_frame
 

@@ -12,8 +12,8 @@ from rich.progress import track
 
 from leakboard.bench.backbones import device_of, load_backbone
 from leakboard.bench.contracts import LeakboardError, path_of
-from leakboard.bench.foreign import Request, attack_folder
-from leakboard.bench.running import console_of
+from leakboard.bench.external import Request, attack_folder
+from leakboard.bench.running import progress_console
 from leakboard.leaderboards.results.attacked import Attacked
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def attack(
     """
     if attributes and truth is None:
         raise LeakboardError("attributes: they are columns of the truth; give `truth`, too")
-    place, console = path_of("folder", folder), console_of(progress)
+    place, console = path_of("folder", folder), progress_console(progress)
     assert place is not None
     with console.status("loading the model") if console else nullcontext():
         backbone = load_backbone(str(model), device_of(device))

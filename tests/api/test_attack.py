@@ -13,7 +13,7 @@ import torch
 import leakboard as lb
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.norm import Norm
-from leakboard.bench.contracts.seeds import Seeds
+from leakboard.bench.contracts.cell import Seeds
 from leakboard.bench.tasks.loading import load_task
 from leakboard.defenses.sap import SAP
 

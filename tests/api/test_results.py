@@ -11,7 +11,7 @@ from paths import PUBLISHED
 from records import leak
 
 import leakboard as lb
-from leakboard.bench.records.packed import pack
+from leakboard.bench.records.parquet import pack
 from leakboard.bench.records.store import Store
 from leakboard.leaderboards.results import sources
 

@@ -127,7 +127,7 @@ def test_a_suite_object_runs_with_other_values(tmp_path):
         ({"out": 3}, "out: expected a path, got int 3"),
         ({"data": ["a"]}, r"data: expected a path, got list \['a'\]"),
         ({"device": "gpu"}, "device: expected cpu, cuda"),
-        ({"progress": "yes"}, "progress: expected true, false or a console"),
+        ({"progress": "yes"}, "progress: expected true, false or a rich console"),
         ({"seeds": "0,1"}, "seeds: must be a whole number, got '0,1'"),
         ({"task": "review"}, "task: unknown task 'review'. Did you mean 'reviews'?"),
         ({"limit": 0}, "limit: "),

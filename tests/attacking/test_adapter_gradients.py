@@ -21,7 +21,7 @@ from leakboard.bench.attacking.adapter_gradients import (
     principal,
     with_adapter_gradients,
 )
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Transcript
 from leakboard.bench.exchange.calls import batches
 

@@ -13,8 +13,8 @@ from leakboard.attacks.logreg import LogReg
 from leakboard.attacks.norm import Norm
 from leakboard.attacks.spectral import Spectral
 from leakboard.attacks.xgboost import XGBoost
-from leakboard.bench.attacking.label_leakage import ToldLabelAttack, matrices, principal
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.attacking.label_leakage import SupervisedLabelAttack, matrices, principal
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Transcript
 from leakboard.bench.scoring.moments import scored
 
@@ -48,7 +48,7 @@ def test_attack_finds_nothing_in_noise(attack):
 def test_attack_that_is_told_labels_is_never_told_those_of_the_rows_it_guesses(attack):
     x, y = planted("place", n=60)
 
-    class Spy(ToldLabelAttack):
+    class Spy(SupervisedLabelAttack):
         """Notes what it was given."""
 
         name = "spy"
@@ -71,7 +71,7 @@ def test_what_is_learnt_of_the_untrained_model_is_learnt_once_of_the_same_rows_a
     x, y = planted("place", n=60)
     looked = []
 
-    class Fresh(ToldLabelAttack):
+    class Fresh(SupervisedLabelAttack):
         """Of a name of its own, so that nothing is known yet."""
 
         name = "fresh"

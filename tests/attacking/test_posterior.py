@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.stats import laplace
 
-from leakboard.bench.attacking.posterior import Posterior, Stated, posterior_bound
+from leakboard.bench.attacking.posterior import Posterior, StatedPosterior, posterior_bound
 
 
 def on_a_line(points: list[float], eta: float) -> np.ndarray:
@@ -111,7 +111,7 @@ def test_where_the_mechanism_states_its_chances_the_posterior_is_exact(rounds):
         return lambda sent: chances.log()[words][:, sent].T
 
     received = torch.cartesian_prod(*[torch.arange(6)] * rounds).reshape(-1, rounds)
-    found = Stated.of(given, counts).read(received)
+    found = StatedPosterior.of(given, counts).read(received)
     prior = (counts + 0.5).double().log()
     for row, word in zip(received.tolist(), found.tolist(), strict=True):
         scores = prior + sum(chances.log()[:, y] for y in row)

@@ -14,9 +14,9 @@ from cells import load_tiny
 from digit_models import FORM, model_of, tokenizer_of
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from leakboard.bench.attacking.canaries import candidates, exposure, printed, token_ids
+from leakboard.bench.attacking.canaries import beam_search, candidates, exposure, token_ids
 from leakboard.bench.attacking.prefix_tree import Tree, Walk
-from leakboard.bench.backbones.short import computing
+from leakboard.bench.backbones.precision import autocast
 
 
 def chunks(rows: list[int], size: int) -> list[list[int]]:
@@ -86,7 +86,7 @@ def test_bfloat16_orders_candidates_as_float32_does_but_for_near_ones():
     tokenizer = tokenizer_of(False, True)
     model, head = model_of("gemma3", len(tokenizer))
     full = candidates(model, head, tokenizer, FORM, 3)
-    with computing("bf16", "cpu"):
+    with autocast("bf16", "cpu"):
         short = candidates(model, head, tokenizer, FORM, 3)
     assert 0 < np.abs(short - full).max() < 0.2 * full.std()
     assert np.corrcoef(short, full)[0, 1] > 0.999
@@ -98,7 +98,7 @@ def test_siblings_are_told_apart_by_float32_in_bfloat16_too():
     walk = Walk(model, head, Tree.of(token_ids(tokenizer, FORM, 3), FORM))
     hidden, tokens = torch.randn(2, head.shape[1]), np.array([3, 5, 7, 9])
     owner = np.array([0, 0, 1, 1])
-    with computing("bf16", "cpu"):
+    with autocast("bf16", "cpu"):
         total, own = walk._scored(hidden, owner, tokens)
     scores = hidden @ head.T
     assert torch.allclose(own, scores[owner, tokens], atol=1e-6)
@@ -140,7 +140,7 @@ def test_what_is_ranked_and_continued_begins_as_what_is_trained_on(model):
         asked.append(int(input_ids[0, 0]))
         return base.model(input_ids=input_ids)
 
-    printed(answer, base.head, base.tokenizer, "my id is", 2)
+    beam_search(answer, base.head, base.tokenizer, "my id is", 2)
     assert asked == [base.tokenizer.bos_token_id] * 2
 
 
@@ -152,7 +152,7 @@ def test_what_a_model_prints_is_its_greedy_continuation():
         scores = model(input_ids=torch.tensor([ids])).last_hidden_state[0, -1] @ head.T
         ids.append(int(scores.argmax()))
     whole = tokenizer.decode(ids, skip_special_tokens=True)
-    (got,) = printed(model, head, tokenizer, "My ID is", 6)
+    (got,) = beam_search(model, head, tokenizer, "My ID is", 6)
     assert got
     assert whole == "My ID is" + got or whole.endswith(got)
 
@@ -172,7 +172,7 @@ def test_a_beam_wide_enough_prints_the_likeliest_continuations_in_order():
         tokenizer.decode([*prefix, *divmod(int(at), len(head))], skip_special_tokens=True)
         for at in order
     ]
-    got = printed(model, head, tokenizer, "My ID is", 2, beams=len(head))
+    got = beam_search(model, head, tokenizer, "My ID is", 2, beams=len(head))
     known = tokenizer.decode(prefix, skip_special_tokens=True)
     assert [known + text for text in got[:5]] == expected
 

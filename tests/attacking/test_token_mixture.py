@@ -10,7 +10,7 @@ import torch
 
 from leakboard.attacks.token_gradient import explained
 from leakboard.bench.attacking.token_mixture import read, steps_of
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.defenses.p3eft import mixing_weights, obfuscated
 

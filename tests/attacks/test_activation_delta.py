@@ -9,7 +9,7 @@ from moving_labels import agree, along, beside_the_large_directions, computed, s
 
 from leakboard.attacks.activation_delta import ActivationDelta
 from leakboard.attacks.spectral import Spectral
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Transcript
 from leakboard.bench.methods.attack import Silent
 

@@ -24,7 +24,7 @@ from leakboard.attacks.activation_drift import (
     drift,
 )
 from leakboard.attacks.spectral import Spectral
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 
 
 def auc(values, y):

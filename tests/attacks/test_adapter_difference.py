@@ -9,7 +9,7 @@ from moving_labels import agree, along, computed, start
 
 from leakboard.attacks.adapter_difference import AdapterDifference
 from leakboard.attacks.spectral import Spectral
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Transcript
 from leakboard.bench.methods.attack import Silent
 

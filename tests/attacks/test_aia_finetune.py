@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from leakboard.attacks.aia_finetune import sequences
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Knowledge
 

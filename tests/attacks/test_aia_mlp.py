@@ -12,8 +12,7 @@ from sklearn.neural_network import MLPClassifier
 
 from leakboard.attacks.aia_finetune import FineTune
 from leakboard.attacks.aia_mlp import HIDDEN, MeanMLP, guessed, mean_vectors, standardised
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.methods.knowledge import Knowledge, Labelled
@@ -186,4 +185,4 @@ def test_a_pairing_without_attributes_says_so():
     bare = Task(task.name, task.labels, task.splits)
     pairing = pair(MeanMLP(), SAP(), bare, 0)
     assert not pairing.goals
-    assert "no private attributes" in pairing.refused[Goal.ATTRIBUTE]
+    assert "no private attributes" in pairing.skip_reasons[Goal.ATTRIBUTE]

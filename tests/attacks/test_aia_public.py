@@ -10,10 +10,9 @@ import torch
 from cells import load_tiny
 
 from leakboard.attacks.aia_public import PublicAttributes
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Knows
+from leakboard.bench.contracts.threat import Channel, Knows
 from leakboard.bench.contracts.transcript import Message, Transcript
-from leakboard.bench.defending.pooled import one_each
+from leakboard.bench.defending.pooled_noise import as_sequences
 from leakboard.bench.methods.attack import Silent
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.defenses.cape import CAPE
@@ -43,7 +42,7 @@ def attacked(base, defense, authors=None, **fields):
     public, theirs = written(base, 200, 1)
     # Trained layers cannot be simulated: here they let the pooled vector pass.
     sent = defense.simulate(base, texts, 0, np.random.default_rng(2))
-    sent = one_each(base.pooled(texts)) if sent is None else sent
+    sent = as_sequences(base.pooled(texts)) if sent is None else sent
     pooled = isinstance(defense, DPNR | CAPE)
     channel = Channel.ACTIVATIONS if pooled else Channel.REPRESENTATIONS
     lengths = None if pooled else sent.lengths.numpy()
@@ -92,7 +91,7 @@ def test_the_encoder_is_asked_once_for_all_strengths_of_noise(base, monkeypatch)
     monkeypatch.setattr(DPNR, "public_vectors", noted)
     tokens, authors = written(base, 20, 0)
     told = Auxiliary(tokens, authors, {"kind": authors})
-    sent = one_each(base.pooled(tokens))
+    sent = as_sequences(base.pooled(tokens))
     where = (Channel.ACTIVATIONS, "train", 0, "customer", "vendor", 0, np.arange(20))
     seen = Transcript((Message(*where, sent.values.numpy(), None),))
     settings = [(1.0, 0.0), (5.0, 0.0), (None, 0.0), (5.0, 0.5)]
@@ -110,7 +109,7 @@ def test_trained_layers_are_asked_and_not_guessed(base):
 
     def query(tokens, rng):
         asked.append(len(tokens))
-        return one_each(base.pooled(tokens))
+        return as_sequences(base.pooled(tokens))
 
     assert attacked(base, CAPE(epsilon=None), access="query", query=query) > 0.9
     assert asked == [200]
@@ -122,7 +121,7 @@ def test_trained_layers_are_asked_and_not_guessed(base):
 
 def test_what_is_of_another_width_or_without_authors_is_not_guessed(base):
     def narrow(tokens, rng):
-        return one_each(torch.zeros(len(tokens), 3))
+        return as_sequences(torch.zeros(len(tokens), 3))
 
     with pytest.raises(Silent, match="numbers per text"):
         attacked(base, DPNR(), access="query", query=narrow)

@@ -8,12 +8,11 @@ import torch
 from cells import leak_of, load_tiny, run
 from torch.nn.functional import cross_entropy
 
-from leakboard.attacks.bidirectional import Bidirectional, behind, gradients
+from leakboard.attacks.bidirectional import Bidirectional, gradients, shift_right
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.token_gradient import TokenGradient
 from leakboard.bench.backbones.labelling import NO_LABEL, next_tokens
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.bench.scoring import NEEDED, advantage_low
@@ -144,4 +143,4 @@ def test_what_an_imitated_layer_returns_is_the_gradient_of_its_loss(secrecy):
 
 def test_a_word_belongs_to_the_gradient_at_the_place_before_it():
     values, lengths = torch.arange(1.0, 6.0)[:, None], torch.tensor([3, 2])
-    assert behind(values, lengths)[:, 0].tolist() == [0, 1, 2, 0, 4]
+    assert shift_right(values, lengths)[:, 0].tolist() == [0, 1, 2, 0, 4]

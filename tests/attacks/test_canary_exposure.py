@@ -15,9 +15,9 @@ from leakboard.attacks import canary_exposure
 from leakboard.attacks.canary_exposure import CanaryExposure
 from leakboard.bench.attacking.canaries import expected_unseen
 from leakboard.bench.backbones.language import LanguageModel
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.memory import Memory
-from leakboard.bench.contracts.settings import Plant, TrainSettings
+from leakboard.bench.contracts.cell import Plant, TrainSettings
+from leakboard.bench.contracts.computing import Memory
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Knowledge
 from leakboard.bench.tasks.planting import UNTUNED
@@ -58,7 +58,7 @@ def read(monkeypatch):
         assert before == "my id is"
         return [f" {now[-1]}23456 and", "12345", "12a456"][:beams]
 
-    monkeypatch.setattr(canary_exposure, "printed", printed)
+    monkeypatch.setattr(canary_exposure, "beam_search", printed)
     seen = Transcript(
         tuple(
             Message(

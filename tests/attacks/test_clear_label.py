@@ -7,7 +7,7 @@ import torch
 from cells import session_of
 
 from leakboard.attacks.clear_label import ClearLabel
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Knowledge
 from leakboard.defenses.blackout import Blackout

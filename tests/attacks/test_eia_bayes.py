@@ -10,9 +10,9 @@ from cells import NOISY, first_scene, leak_of, run
 from leakboard.attacks import eia_bayes
 from leakboard.attacks.eia_bayes import BayesInversion, parts, right
 from leakboard.attacks.eia_nn import NearestNeighbour
-from leakboard.bench.attacking import inverting, posterior_bound
+from leakboard.bench.attacking import inversion, posterior_bound
 from leakboard.bench.backbones.ragged import Ragged, Tokens
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.running.grants import knowledge_for
 from leakboard.defenses.blackout import Blackout
@@ -104,7 +104,9 @@ def test_behind_the_nearest_neighbour_on_public_text_it_guesses_what_that_does(m
 def test_the_bound_of_the_mechanism_stands_beside_the_success(tmp_path):
     scene = first_scene(SAP(eta=2.0), attacks=ATTACKS)
     (record,) = run(tmp_path, SAP(eta=2.0), attacks=ATTACKS)
-    counts = inverting.counted(scene.inputs.public["own"].tokens, len(scene.backbone.embeddings))
+    counts = inversion.token_counts(
+        scene.inputs.public["own"].tokens, len(scene.backbone.embeddings)
+    )
     leak = leak_of(record, "eia-bayes")
     # A part of public text is kept for fitting, so that frequencies are a little others.
     whole = posterior_bound(scene.backbone.embeddings, counts, 2.0)
@@ -123,7 +125,7 @@ def test_several_rounds_loosen_the_bound():
         .bound
         for n in (1, 3)
     ]
-    counts = inverting.counted(knowledge.auxiliary.tokens, len(scene.backbone.embeddings))
+    counts = inversion.token_counts(knowledge.auxiliary.tokens, len(scene.backbone.embeddings))
     assert bounds[0] < bounds[1]
     assert bounds[1] == pytest.approx(
         posterior_bound(scene.backbone.embeddings, counts, 6.0), rel=0.05

@@ -9,9 +9,8 @@ from cells import load_tiny
 
 from leakboard.attacks.eia_learned import Learned, Vectorwise, codebook, framed
 from leakboard.attacks.eia_map import ContextualDenoiser
-from leakboard.bench.attacking import inverting
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Knows
+from leakboard.bench.attacking import inversion
+from leakboard.bench.contracts.threat import Channel, Knows
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.defenses.sap import SAP
@@ -22,7 +21,7 @@ def test_plain_readers_find_all_tokens_of_minilm(minilm):
     rng = np.random.default_rng(0)
 
     def query(tokens, rng):
-        return inverting.received(None, minilm, tokens, 0, rng)
+        return inversion.simulate_vectors(None, minilm, tokens, 0, rng)
 
     words = framed(tokens, len(minilm.embeddings), rng)
     codes = codebook(words, query, len(minilm.embeddings), rng)
@@ -120,8 +119,8 @@ def test_with_queries_alone_an_attacker_needs_neither_weights_nor_mechanism():
 
 
 def test_what_was_learned_with_the_weights_reads_all_cells_of_a_mechanism_and_no_other(monkeypatch):
-    base, trained, fit = load_tiny("tiny-bert"), [], inverting.fit
-    monkeypatch.setattr(inverting, "fit", lambda *args: trained.append(1) or fit(*args))
+    base, trained, fit = load_tiny("tiny-bert"), [], inversion.fit
+    monkeypatch.setattr(inversion, "fit", lambda *args: trained.append(1) or fit(*args))
     public = base.encode([f"the food was good {n}" for n in range(12)], None, 16)
     vectors = base.embeddings[public.ids.values].numpy()
     about = (Channel.REPRESENTATIONS, "train", 0, "customer", "vendor", 0, np.arange(12))
@@ -130,7 +129,7 @@ def test_what_was_learned_with_the_weights_reads_all_cells_of_a_mechanism_and_no
     def asked(attack, eta, seed, cut=0):
         known = Knowledge(
             2, "cpu", cut=cut, base=base, mechanism=SAP(eta=eta), auxiliary=auxiliary,
-            vocabulary=len(base.embeddings), query=lambda tokens, rng: inverting.received(None, base, tokens, 0, rng),
+            vocabulary=len(base.embeddings), query=lambda tokens, rng: inversion.simulate_vectors(None, base, tokens, 0, rng),
         )  # fmt: skip
         attack.guess(seen, known, np.random.default_rng(seed))
         return len(trained)
@@ -152,12 +151,12 @@ def test_each_round_gives_a_word_to_copy_and_ids_in_the_clear_one_for_all():
     ]
     said = [[5, 9, 9, 8, 7, 6], [4, 9, 8, 8, 6, 6], [4, 3, 8, 8, 7, 6]]
     for channel, kept in ((Channel.REPRESENTATIONS, said), (Channel.TOKENS, said[:1])):
-        arrived = inverting.Arrived(None, base, None, None, channel, 0)
+        arrived = inversion.ReceivedWords(None, base, None, None, channel, 0)
         assert arrived.copied(rounds).T.tolist() == kept
 
 
 def test_log_probabilities_of_rounds_add_up():
-    class Scores(inverting.Inverter):
+    class Scores(inversion.Inverter):
         """Takes what is received for scores."""
 
         def forward(self, received):

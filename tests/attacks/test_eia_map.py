@@ -12,9 +12,9 @@ from cells import NOISY, leak_of, load_tiny, run
 from leakboard.attacks.eia_learned import Learned
 from leakboard.attacks.eia_map import ContextualDenoiser, Denoiser
 from leakboard.attacks.eia_nn import NearestNeighbour
-from leakboard.bench.attacking import inverting
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.memory import KEPT, Memory
+from leakboard.bench.attacking import inversion
+from leakboard.bench.contracts.computing import KEPT, Memory
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.bench.scoring import advantage_low
@@ -155,7 +155,7 @@ def test_same_seed_same_guesses_and_the_public_model_stays_as_it_is(attack):
         mechanism = knowledge.mechanism
         knowledge = Knowledge(
             2, "cpu", auxiliary=knowledge.auxiliary, vocabulary=knowledge.vocabulary,
-            query=lambda tokens, rng: inverting.received(mechanism, base, tokens, 0, rng),
+            query=lambda tokens, rng: inversion.simulate_vectors(mechanism, base, tokens, 0, rng),
         )  # fmt: skip
     before = {k: v.clone() for k, v in base.model.state_dict().items()}
     public = knowledge.auxiliary
@@ -181,8 +181,8 @@ def test_who_reads_worse_than_the_nearest_neighbour_says_what_that_says(rounds, 
 
 def test_what_was_learned_of_a_mechanism_reads_all_cells_with_it_and_no_other(monkeypatch):
     seen, knowledge, _ = repeated_words(NOISY)
-    trained, fit = [], inverting.fit
-    monkeypatch.setattr(inverting, "fit", lambda *args: trained.append(1) or fit(*args))
+    trained, fit = [], inversion.fit
+    monkeypatch.setattr(inversion, "fit", lambda *args: trained.append(1) or fit(*args))
     first, later = (
         MAP.guess(seen, knowledge, np.random.default_rng(seed))[0].values for seed in (0, 1)
     )

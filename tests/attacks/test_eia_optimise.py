@@ -16,7 +16,7 @@ from leakboard.bench.attacking.relaxation import Choice, Logits, Vectors
 from leakboard.bench.backbones.backbone import Backbone
 from leakboard.bench.backbones.ragged import Tokens
 from leakboard.bench.contracts.arrays import Ints
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Knowledge
 from leakboard.bench.scoring import NEEDED, advantage_low

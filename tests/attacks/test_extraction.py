@@ -13,16 +13,15 @@ from released import TEXTS, plan_of, run
 from leakboard.attacks import extraction
 from leakboard.attacks.extraction import Extraction
 from leakboard.bench.backbones.language import LanguageModel
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.memory import Memory
-from leakboard.bench.contracts.settings import Plant, TrainSettings
+from leakboard.bench.contracts.cell import Plant, TrainSettings
+from leakboard.bench.contracts.computing import Memory
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Knowledge
 from leakboard.bench.scoring.continuations import PRINTED
 from leakboard.bench.scoring.memory import EXTRACTED
 from leakboard.bench.tasks.planting import CONTINUED, UNTUNED
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Span, Split, Task
 from leakboard.defenses.blackout import Blackout
 from leakboard.defenses.none import NoDefense
 
@@ -95,7 +94,7 @@ def test_the_last_release_is_prompted_and_the_public_model_beside_it(monkeypatch
     base, read = load_tiny("tiny-gpt2"), []
     network = LanguageModel(base, TrainSettings())
     asked, computed = list[bool](), list[bool]()
-    monkeypatch.setattr(extraction, "restored", lambda network, vector: read.append(int(vector[0])))
+    monkeypatch.setattr(extraction, "restore", lambda network, vector: read.append(int(vector[0])))
     monkeypatch.setattr(extraction, "_PUBLIC", Memory())
 
     @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from released import audited
 from leakboard.attacks.ez_mia import ErrorZone
 from leakboard.bench.backbones.language import LanguageModel
 from leakboard.bench.backbones.ragged import Ragged, Tokens
-from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.methods.attack import Silent
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.bench.scoring import NEEDED, advantage_low

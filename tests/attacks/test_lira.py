@@ -14,14 +14,11 @@ from leakboard.attacks import membership
 from leakboard.attacks.lira import Lira, ratios
 from leakboard.attacks.membership import Membership
 from leakboard.bench.backbones.network import Network
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.claim import Claim
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.settings import Plant, TrainSettings
-from leakboard.bench.contracts.threat import Goal
-from leakboard.bench.contracts.transcript import Transcript
-from leakboard.bench.exchange import released
-from leakboard.bench.exchange.released import confidences, scores
+from leakboard.bench.contracts.cell import Plant, TrainSettings
+from leakboard.bench.contracts.threat import Channel, Claim, Goal
+from leakboard.bench.contracts.transcript import Guess, Transcript
+from leakboard.bench.exchange import model_release
+from leakboard.bench.exchange.model_release import confidences, scores
 from leakboard.bench.methods.knowledge import Knowledge, Shadows
 from leakboard.bench.records.store import Store
 from leakboard.bench.running.runner import Runner
@@ -83,11 +80,11 @@ def test_its_models_are_trained_on_masked_texts_by_the_defense_and_every_candida
 
     def privately(self, session, network, tokens, rows):
         kept.append(texts(tokens))
-        released.fit(session, network, lambda rows: 0.0, tokens.lengths, [], True)
+        model_release.fit(session, network, lambda rows: 0.0, tokens.lengths, [], True)
         return Claim(guarantee="", parameters={}, covers="")
 
-    learn, trained, scored, kept = released.train, [], [], []
-    monkeypatch.setattr(released, "train", train)
+    learn, trained, scored, kept = model_release.train, [], [], []
+    monkeypatch.setattr(model_release, "train", train)
     monkeypatch.setattr(membership, "confidences", measure)
     monkeypatch.setattr(JFT, "train_privately", privately)
     n, models = 12, 5  # four of the attacker's, and the target

@@ -9,7 +9,7 @@ from cells import leak_of, run
 from label_attacks import sent
 
 from leakboard.attacks.logit_gradient import LogitGradient
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Transcript
 from leakboard.bench.methods.knowledge import Knowledge
 from leakboard.defenses.frozen import Frozen

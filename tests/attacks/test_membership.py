@@ -14,10 +14,9 @@ from leakboard.attacks.membership import Membership
 from leakboard.attacks.min_k import MinK
 from leakboard.attacks.rmia import Rmia
 from leakboard.bench.attacking import members
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Knows
+from leakboard.bench.contracts.threat import Channel, Knows
 from leakboard.bench.contracts.transcript import Message, Transcript
-from leakboard.bench.defending import private
+from leakboard.bench.defending import dp_sgd
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.bench.scoring import NEEDED, advantage_low
 from leakboard.bench.scoring.checks import flags
@@ -63,12 +62,12 @@ def test_dpsgd_without_its_noise_is_caught_by_the_audit_and_with_it_is_not(monke
     sound, leak = audited(DPSGD(epsilon=0.5, clip=10), task, **settings)
     assert leak.epsilon <= 0.5
     assert "claim-violated" not in str(flags([sound]))
-    init = private.PrivateGradients.__init__
+    init = dp_sgd.PrivateGradients.__init__
 
     def silent(self, module, clip, sigma, *rest):
         init(self, module, clip, 0.0, *rest)
 
-    monkeypatch.setattr(private.PrivateGradients, "__init__", silent)
+    monkeypatch.setattr(dp_sgd.PrivateGradients, "__init__", silent)
     broken, leak = audited(DPSGD(epsilon=0.1, clip=10), task, **settings)
     assert leak.epsilon > 0.1
     assert "claim-violated" in str(flags([broken]))
@@ -100,7 +99,7 @@ def told(monkeypatch):
 
     sizes = tokens.lengths.tolist()
     assert len(set(sizes)) == 3
-    monkeypatch.setattr(members, "restored", restored)
+    monkeypatch.setattr(members, "restore", restored)
     monkeypatch.setattr(members, "losses", of_each)
     monkeypatch.setattr(membership, "confidences", lambda *given: 10 * of_each(*given))
 

@@ -9,9 +9,9 @@ from cells import load_tiny
 from numbered_texts import numbered
 from released import audited
 
-from leakboard.attacks.min_k import MinK, standings
+from leakboard.attacks.min_k import MinK, standardised_log_probs
 from leakboard.bench.backbones.language import LanguageModel
-from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.methods.attack import Silent
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.bench.scoring import NEEDED, advantage_low
@@ -49,7 +49,7 @@ def test_tokens_stand_where_the_definition_has_them(known):
     knowledge, network = known
     tokens = knowledge.candidates.tokens
     with torch.no_grad():
-        standing, mask = standings(network, tokens)
+        standing, mask = standardised_log_probs(network, tokens)
     for own, there, numbers in zip(standing, mask, by_hand(network, tokens), strict=True):
         assert own[there].numpy() == pytest.approx(numbers, abs=1e-3)
 

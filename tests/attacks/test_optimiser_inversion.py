@@ -13,7 +13,7 @@ from leakboard.bench.attacking.adapter_gradients import (
     adapter_of,
     features,
 )
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange.calls import batches
 from leakboard.bench.scoring.moments import scored
 from leakboard.defenses.none import NoDefense

@@ -11,12 +11,11 @@ from cells import fine_tuned, leak_of, load_tiny, run
 
 from leakboard.attacks.pooled_inversion import Counts, PooledInversion, Reader, hits, pairs
 from leakboard.bench.backbones.ragged import Ragged, Tokens
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.threat import Goal, Knows
+from leakboard.bench.contracts.threat import Channel, Goal, Knows
+from leakboard.bench.contracts.transcript import Guess
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.bench.scoring.guesses import BadGuess, Truth, score
-from leakboard.bench.scoring.rescoring import rescored
+from leakboard.bench.scoring.rescoring import rescore
 from leakboard.bench.tasks.task import Split
 from leakboard.defenses.blackout import Blackout
 from leakboard.defenses.dpnr import DPNR
@@ -143,4 +142,4 @@ def test_it_works_without_noise_by_every_access_and_is_scored_again_from_what_is
     (record,) = run(tmp_path, DPNR(epsilon=None), attacks=[attack], limit=80, model="minilm")
     leak = leak_of(record, "pooled-inversion")
     assert leak.success.low > leak.success.chance + 0.05
-    assert rescored(record).mismatches == []
+    assert rescore(record).mismatches == []

@@ -9,8 +9,7 @@ from cells import leak_of, load_tiny, run
 from label_attacks import sent
 
 from leakboard.attacks.prior import Prior
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.defenses.blackout import Blackout

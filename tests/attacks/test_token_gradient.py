@@ -14,10 +14,8 @@ from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.token_gradient import TokenGradient, explained
 from leakboard.bench.backbones import labelling
 from leakboard.bench.backbones.labelling import NO_LABEL, next_tokens
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.threat import Goal
-from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.contracts.threat import Channel, Goal
+from leakboard.bench.contracts.transcript import Guess, Message, Transcript
 from leakboard.bench.methods.knowledge import Knowledge
 from leakboard.bench.scoring.guesses import BadGuess, Truth, score
 from leakboard.defenses.blackout import Blackout
@@ -66,7 +64,7 @@ def test_noise_tells_nothing_and_what_sends_no_gradient_is_not_tried(tmp_path):
     assert leak_of(plain, "token-gradient", view="", goal="label").status == "skipped"
     (record,) = run(tmp_path / "classes", SAP(), attacks=(TokenGradient(),))
     assert {leak.reason for leak in record.leaks} == {
-        "the labels of task reviews are classes, no tokens"
+        "the labels of task reviews are classes, not tokens"
     }
 
 

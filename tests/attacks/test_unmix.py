@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from leakboard.attacks.spectral import Spectral
 from leakboard.attacks.unmix import Unmix, concentrated, oriented
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.scoring.moments import scored
 
 

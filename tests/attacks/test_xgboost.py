@@ -10,7 +10,7 @@ from label_attacks import looks_of, planted, sent, success
 
 from leakboard.attacks.norm import Norm
 from leakboard.attacks.xgboost import XGBoost
-from leakboard.bench.attacking.label_leakage import few
+from leakboard.bench.attacking.label_leakage import evenly_spaced
 from leakboard.bench.contracts.errors import MissingExtra
 from leakboard.bench.contracts.transcript import Transcript
 
@@ -20,8 +20,8 @@ def test_boosted_trees_look_at_few_moments_and_the_others_at_all():
     seen = Transcript(tuple(sent(x, moment, step=moment) for moment in range(9)))
     assert len(looks_of(Norm(), seen, y)) == 9
     assert [k.guess.moment for k in looks_of(XGBoost(), seen, y)] == [0, 4, 8]
-    assert few([3, 5], 5) == [3, 5]
-    assert few([], 3) == []
+    assert evenly_spaced([3, 5], 5) == [3, 5]
+    assert evenly_spaced([], 3) == []
 
 
 def test_one_half_of_the_labels_is_told_and_the_other_guessed(monkeypatch):

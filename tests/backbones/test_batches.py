@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leakboard.bench.backbones.batches import by_length, length_bucketed
+from leakboard.bench.backbones.ragged import by_length, length_bucketed
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=200), st.integers(1, 9), st.integers(0, 9))

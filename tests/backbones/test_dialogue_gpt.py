@@ -27,13 +27,13 @@ def cache(tmp_path, monkeypatch):
 
 def test_the_embedded_model_is_trained_once_and_for_each_recipe_and_text_anew(cache, monkeypatch):
     trainings = []
-    original = dialogue_gpt.trained
+    original = dialogue_gpt.train
 
     def counted(recipe, texts):
         trainings.append(recipe)
         return original(recipe, texts)
 
-    monkeypatch.setattr(dialogue_gpt, "trained", counted)
+    monkeypatch.setattr(dialogue_gpt, "train", counted)
     tinier = Recipe(layers=1, width=16, heads=2, vocabulary=300, texts=20, epochs=1)
     made = dialogue_gpt.folder(tinier)
     assert {path.name for path in made.iterdir()} >= {"model.safetensors", "tokenizer.json"}
@@ -55,7 +55,7 @@ def test_an_interrupted_training_leaves_no_model_behind(cache, monkeypatch):
     def interrupted(recipe, texts):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(dialogue_gpt, "trained", interrupted)
+    monkeypatch.setattr(dialogue_gpt, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         dialogue_gpt.folder(SMALL)
     assert not list(cache.iterdir())
@@ -73,12 +73,12 @@ def test_training_is_repeatable_learns_and_leaves_the_random_state_alone():
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    model, tokenizer = dialogue_gpt.trained(SMALL, public)
+    model, tokenizer = dialogue_gpt.train(SMALL, public)
     assert torch.equal(torch.rand(3), expected)
     threads = torch.get_num_threads()
     torch.set_num_threads(threads + 1)
     try:
-        again, _ = dialogue_gpt.trained(SMALL, public)  # from another random state
+        again, _ = dialogue_gpt.train(SMALL, public)  # from another random state
         assert torch.get_num_threads() == threads + 1
     finally:
         torch.set_num_threads(threads)

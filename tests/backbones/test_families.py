@@ -29,9 +29,9 @@ from leakboard.bench.backbones.loading import load_backbone
 from leakboard.bench.backbones.network import Network
 from leakboard.bench.backbones.prefix import Prefix
 from leakboard.bench.backbones.ragged import Ragged, Tokens
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Knowledge
 

@@ -63,7 +63,7 @@ def test_the_file_is_dequantised_once_and_its_hash_is_that_of_what_came_out(cach
         made.append(file.read_bytes())
         tiny_folder(into, "tiny-gpt2")
 
-    monkeypatch.setattr(quantised, "dequantised", dequantised)
+    monkeypatch.setattr(quantised, "dequantise", dequantised)
     first = load_backbone("gemma")
     assert load_backbone("gemma").hash == first.hash == model_files("x", gemma.folder()).hash
     assert made == [b"no model"]

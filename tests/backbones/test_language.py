@@ -9,12 +9,12 @@ from causal import TEXTS, agrees
 from cells import load_tiny
 
 from leakboard.bench.backbones.dialogue_gpt import byte_pairs
-from leakboard.bench.backbones.language import LanguageModel, covered, offsets
+from leakboard.bench.backbones.language import LanguageModel, covered_tokens, offsets
 from leakboard.bench.backbones.loading import load_backbone, tiny
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import TrainSettings
 from leakboard.bench.tasks.dialogues import dialogues
-from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Span
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -141,6 +141,8 @@ def test_token_is_covered_where_it_shares_a_character_with_a_secret():
     where = offsets(load_tiny("tiny-gpt2"), ["call parcel at 3"], 16)[0]
     text = "call parcel at 3"
     hit = [
-        text[a:b] for (a, b), c in zip(where, covered(where, [Span(6, 7, "x")]), strict=True) if c
+        text[a:b]
+        for (a, b), c in zip(where, covered_tokens(where, [Span(6, 7, "x")]), strict=True)
+        if c
     ]
     assert hit == ["parcel"]

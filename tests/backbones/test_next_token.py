@@ -9,8 +9,8 @@ from torch.nn.functional import cross_entropy, linear
 
 from leakboard.bench.backbones import next_token
 from leakboard.bench.backbones.language import LanguageModel, per_token
-from leakboard.bench.contracts.settings import TrainSettings
-from leakboard.bench.defending.private import PrivateGradients
+from leakboard.bench.contracts.cell import TrainSettings
+from leakboard.bench.defending.dp_sgd import PrivateGradients
 
 TEXTS = ["call parcel at 3", "the agent will call", "not", "we will call the parcel at 40"]
 

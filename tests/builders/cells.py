@@ -13,21 +13,19 @@ from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.logit_gradient import LogitGradient
 from leakboard.attacks.prior import Prior
 from leakboard.bench.backbones.loading import load_backbone
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.cell import Recording, Seeds, TrainSettings
 from leakboard.bench.contracts.record import Record
-from leakboard.bench.contracts.seeds import Seeds
-from leakboard.bench.contracts.settings import Recording, TrainSettings
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange.session import Session
-from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.tuned_model import Tuned
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.methods.attack import Attack
 from leakboard.bench.methods.defense import Defense
 from leakboard.bench.records.store import Store
 from leakboard.bench.running import plan as planning
-from leakboard.bench.running.inputs import Inputs
+from leakboard.bench.running.cell_context import CellContext, Inputs, context_of
 from leakboard.bench.running.plan import Plan, make_plan
 from leakboard.bench.running.runner import Runner
-from leakboard.bench.running.scene import Scene, scene_of
 from leakboard.bench.suites.suite import Suite
 
 load_tiny = cache(load_backbone)
@@ -71,10 +69,10 @@ def run(folder: Path, *defenses: Defense, **fields: Any) -> list[Record]:
     return Runner(make(*defenses, **fields), Store(folder)).run()
 
 
-def first_scene(*defenses: Defense, **fields: Any) -> Scene:
+def first_scene(*defenses: Defense, **fields: Any) -> CellContext:
     """What the first cell of a plan is run on."""
     plan = make(*defenses, **fields)
-    return scene_of(plan, plan.cells[0])
+    return context_of(plan, plan.cells[0])
 
 
 def session_of(

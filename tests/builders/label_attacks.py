@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Knowledge
-from leakboard.bench.running.attacks import asked
+from leakboard.bench.running.attacks import attack_guesses
 from leakboard.bench.scoring.moments import Look, permuted, scored
 
 
@@ -22,7 +22,7 @@ def sent(x, moment=0, part=0, channel=Channel.ACTIVATIONS, rows=None, recipient=
 def looks_of(attack, seen, labels, classes=2, **knowledge):
     """What an attack guesses, as it is scored; every guess is about every row."""
     known = Knowledge(classes=classes, device="cpu", **knowledge)
-    guesses = asked(attack, seen, known, np.random.default_rng(0), labels)
+    guesses = attack_guesses(attack, seen, known, np.random.default_rng(0), labels)
     null = permuted(labels)
     for guess in guesses:
         assert sorted(guess.rows) == sorted(set(guess.rows))

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange.transcripts import read_transcript
 
 VOCABULARY, WIDTH, BLOCKS, PAD = 60, 16, 3, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from label_attacks import sent
 
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Transcript
 
 N, D = 600, 12

@@ -5,13 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from leakboard.bench.contracts.cell import Cell, MethodSpec
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.estimates import Estimate
-from leakboard.bench.contracts.leak import Leak
-from leakboard.bench.contracts.record import BottomCost, Cost, Provenance, Record
-from leakboard.bench.contracts.settings import Recording, TrainSettings
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.cell import Cell, MethodSpec, Recording, TrainSettings
+from leakboard.bench.contracts.record import BottomCost, Cost, Estimate, Leak, Provenance, Record
+from leakboard.bench.contracts.threat import Channel, Goal
 
 
 def estimate(value: float, chance: float = 0.05, half: float = 0.01, n: int = 400) -> Estimate:

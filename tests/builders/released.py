@@ -7,16 +7,15 @@ import pytest
 from cells import load_tiny
 
 from leakboard.attacks.membership import Membership
-from leakboard.bench.contracts.settings import Plant, Recording, TrainSettings
+from leakboard.bench.contracts.cell import Plant, Recording, TrainSettings
 from leakboard.bench.methods.attack import Attack
 from leakboard.bench.methods.defense import Defense
 from leakboard.bench.running import plan as planning
+from leakboard.bench.running.cell_context import context_of
 from leakboard.bench.running.cells import run_cell
 from leakboard.bench.running.plan import Plan, make_plan
-from leakboard.bench.running.scene import scene_of
 from leakboard.bench.suites.suite import Suite
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.task import Span, Split, Task
 
 FORM = "My ID is {digits}."
 TEXTS = Task(
@@ -59,7 +58,7 @@ def plan_of(
 
 
 def run(plan: Plan, number: int = 0):
-    return run_cell(scene_of(plan, plan.cells[number]))
+    return run_cell(context_of(plan, plan.cells[number]))
 
 
 def audited(defense: Defense, task: Task, *attacks: Attack, **settings):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable
 
 from leakboard.bench.conformance.trial import Trial
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 
 WORKED_OUT = {Channel.ADAPTER_GRADIENTS, Channel.RECOMPUTED}
 """Channels that are there only where an attack reads them."""

@@ -6,9 +6,8 @@ import hashlib
 
 from records import estimate, leak, record
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.estimates import Estimate, Point
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.record import Estimate, Point
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.records.store import Store
 from leakboard.bench.tasks.planting import CEILING
 

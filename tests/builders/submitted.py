@@ -14,16 +14,15 @@ from records import leak, record
 from rich.console import Console
 
 from leakboard.bench.contracts.cell import digest
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.record import Record
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.methods import registry
 from leakboard.bench.methods.method import spec_of
 from leakboard.bench.records.store import to_text
 from leakboard.bench.running.pairing import pair
 from leakboard.bench.scoring import metrics
 from leakboard.bench.submissions.completeness import standard
-from leakboard.bench.submissions.verifying import verify
+from leakboard.bench.submissions.verification import verify
 from leakboard.bench.tasks.loading import load_task
 
 RNG = np.random.default_rng(5)
@@ -74,7 +73,7 @@ def others(defense, params, inverted, labels):
         if name in ("eia-nn", "logit-gradient"):
             continue
         pairing = pair(attack, configured, reviews(), cut=0)
-        found += pairing.skipped()
+        found += pairing.skipped_leaks()
         for goal in sorted(pairing.goals):
             like = inverted if goal == Goal.INVERSION else labels
             attribute = "gender" if goal == Goal.ATTRIBUTE else None

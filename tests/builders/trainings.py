@@ -10,12 +10,11 @@ import torch
 from cells import load_tiny
 from released import TEXTS, plan_of
 
-from leakboard.bench.defending import private
-from leakboard.bench.exchange import released
+from leakboard.bench.defending import dp_sgd
+from leakboard.bench.exchange import model_release
 from leakboard.bench.exchange.wire import Wire
-from leakboard.bench.running.scene import scene_of
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.running.cell_context import context_of
+from leakboard.bench.tasks.task import Span, Split, Task
 
 HIDDEN = ("parcel", "refund")
 """The secrets of the texts."""
@@ -71,11 +70,11 @@ def trainings_of(defense, task: Task = TEXTS, noise_for=noise, **settings):
     tokenizer = load_tiny("tiny-gpt2").tokenizer
     names = torch.tensor(tokenizer.convert_tokens_to_ids(list(HIDDEN)))
 
-    def noted(private, tokens, rows, sigma, release):
+    def noted(dp_sgd, tokens, rows, sigma, release):
         shown = {row for row, ids in enumerate(parts(tokens)) if bool(torch.isin(ids, names).any())}
         rows = None if rows is None else [int(row) for row in rows]
         everywhere = set(range(len(tokens)))
-        seen.append(Training(private, shown, everywhere - shown, rows, sigma, release))
+        seen.append(Training(dp_sgd, shown, everywhere - shown, rows, sigma, release))
 
     def train(session, network, tokens, rows=None, release=True):
         noted(False, tokens, rows, None, release)
@@ -84,15 +83,15 @@ def trainings_of(defense, task: Task = TEXTS, noise_for=noise, **settings):
         noted(True, tokens, rows, sigma, release)
 
     plan = plan_of(defense, task=task, **settings)
-    scene = scene_of(plan, plan.cells[0])
+    scene = context_of(plan, plan.cells[0])
     session = scene.session(Wire(defense.sends, scene.inputs.recorded))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(released, "train", train)
+        patch.setattr(model_release, "train", train)
         for module in ("leakboard.bench.defending.private_training", "leakboard.defenses.jft"):
             patch.setattr(f"{module}.sgd", sgd)
-        patch.setattr(private, "spent", spent)
-        patch.setattr(private, "noise_for", noise_for)
-        patch.setattr(private, "profile", lambda *given: ())
+        patch.setattr(dp_sgd, "epsilon_spent", spent)
+        patch.setattr(dp_sgd, "noise_for", noise_for)
+        patch.setattr(dp_sgd, "profile", lambda *given: ())
         defense.fine_tune(session)
     return seen, session
 

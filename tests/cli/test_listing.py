@@ -43,7 +43,7 @@ def planned(store, *defenses, **fields):
 
 @pytest.fixture(scope="module")
 def listed():
-    return {kind: listing.of_kind(kind, "") for kind in listing.known()}
+    return {kind: listing.kind_table(kind, "") for kind in listing.catalogue()}
 
 
 def words(text):
@@ -96,14 +96,14 @@ def test_list_shows_the_first_sentence_of_a_docstring_and_brackets_as_they_are(m
 
     known = {**registry.defenses(), "odd": Odd}
     monkeypatch.setattr(registry, "defenses", lambda: known)
-    text = shown(listing.of_kind("defenses", "odd"))
+    text = shown(listing.kind_table("defenses", "odd"))
     assert "odd Reads E[i] (i.e. a row) of [bold]. sends:" in text
     assert "source: A [red] paper" in text
 
 
 def test_without_a_kind_all_names_are_shown_on_one_page():
     text = shown(*listing.names(), width=80)
-    for kind, names in listing.known().items():
+    for kind, names in listing.catalogue().items():
         assert f"{kind} ({len(names)})" in text
         assert all(name in text for name in names)
     console = Console(width=80, file=io.StringIO())
@@ -112,27 +112,29 @@ def test_without_a_kind_all_names_are_shown_on_one_page():
 
 
 def test_a_kind_is_a_line_for_each_name():
-    for kind, names in listing.known().items():
+    for kind, names in listing.catalogue().items():
         console = Console(width=80, file=io.StringIO())
-        console.print(listing.of_kind(kind))
+        console.print(listing.kind_table(kind))
         lines = [line.split(" ")[1] for line in console.file.getvalue().splitlines()[2:]]
         assert lines == [name.split(" ")[0] for name in names]
         assert len(lines) < 60
 
 
 def test_a_text_shows_all_about_those_that_hold_it_and_nothing_else():
-    text = shown(listing.of_kind("attacks", "Token"))
+    text = shown(listing.kind_table("attacks", "Token"))
     assert "token-gradient" in text
     assert "reads: activations or gradients or logit-gradients" in text
     assert "eia-nn" not in text  # it says the word, and has another name
-    assert " crt " in shown(listing.of_kind("defenses", "confidential language"))
+    assert " crt " in shown(listing.kind_table("defenses", "confidential language"))
 
 
 def test_an_unknown_kind_or_text_is_told_with_the_nearest():
     with pytest.raises(LeakboardError, match=r"no kind 'defences'. Did you mean 'defenses'"):
-        listing.of_kind("defences")
-    with pytest.raises(LeakboardError, match=r"nothing holds 'sap-ctl'. Did you mean 'sap-cti'"):
-        listing.of_kind("defenses", "sap-ctl")
+        listing.kind_table("defences")
+    with pytest.raises(
+        LeakboardError, match=r"no entry contains 'sap-ctl'. Did you mean 'sap-cti'"
+    ):
+        listing.kind_table("defenses", "sap-ctl")
 
 
 # Plan
@@ -140,7 +142,7 @@ def test_an_unknown_kind_or_text_is_told_with_the_nearest():
 
 def test_plan_says_how_long_by_records_of_such_cells(tmp_path):
     store = Store(tmp_path)
-    assert "how long it takes is not known" in planned(store, NoDefense(), SAP(eta=50))
+    assert "the duration is not known" in planned(store, NoDefense(), SAP(eta=50))
     whole = run(tmp_path, NoDefense())
     slow = [
         record.model_copy(update={"cost": record.cost.model_copy(update={"total_seconds": 240.0})})
@@ -169,7 +171,7 @@ def test_plan_tells_each_reason_once_with_the_attacks_and_defenses_that_it_conce
 
         name: ClassVar[str] = "deep"
 
-        def refuses(self, cut):
+        def skip(self, conditions):
             return "only below the ground"
 
     class Picky(NearestNeighbour):
@@ -177,7 +179,7 @@ def test_plan_tells_each_reason_once_with_the_attacks_and_defenses_that_it_conce
 
         name: ClassVar[str] = "picky"
 
-        def refuses(self, cut):
+        def skip(self, conditions):
             return "only above the clouds"
 
     text = planned(

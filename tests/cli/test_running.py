@@ -10,8 +10,6 @@ from pathlib import Path
 
 from quick_suite import SUITE
 
-from leakboard.bench.records import Store
-
 
 def test_a_run_leaves_one_record_per_cell(records):
     # Four that the suite names, and the model before any tuning.
@@ -104,19 +102,3 @@ def test_plan_and_run_name_the_twins_that_they_add(leakboard, tmp_path):
     assert len(list((tmp_path / "few").glob("*.json"))) == 3
     code, out, _ = leakboard("run", suite, "--out", tmp_path / "few", "--shard", "1/2")
     assert "1 cell of 1 defense" in " ".join(out.split())
-
-
-def test_cells_are_stacked_where_that_is_asked_for(leakboard, tmp_path):
-    suite = tmp_path / "pair.yaml"
-    suite.write_text(
-        "name: pair\ntask: reviews\nmodel: tiny-bert\nlimit: 16\n"
-        "train: {epochs: 1, batch_size: 8}\ndefenses: [none, sap: {eta: none}]\nattacks: []\n"
-    )
-    for words, stacked in (((), 1), (("--stack", 2), 2)):
-        out = tmp_path / str(stacked)
-        assert leakboard("run", suite, "--out", out, *words)[0] == 0
-        found = {r.cell.defense.name: r.provenance.stacked for r in Store(out).read_all()}
-        assert found == {"untuned": 1, "none": stacked, "sap": stacked}
-    code, _, err = leakboard("run", suite, "--stack", 2, "--workers", 2)
-    assert code != 0
-    assert "leave --workers and --ray out" in err

@@ -49,7 +49,7 @@ def test_without_another_run_nothing_is_accepted_unless_one_says_so(leakboard, t
     leakboard("submit", "mine", "--method", "My noise")
     code, out, _ = leakboard("verify", "my-noise.zip", "--rerun", "none", "--accept")
     assert code == 1
-    assert "not accepted: nothing wrong was found, but no defended cell was run again" in out
+    assert "not accepted: no check failed, but no defended cell was run again" in out
     assert not (tmp_path / "results").exists()
 
 

@@ -17,10 +17,9 @@ from leakboard.attacks.logit_gradient import LogitGradient
 from leakboard.bench.conformance import attack_rules
 from leakboard.bench.conformance.attack_rules import AttackRules
 from leakboard.bench.conformance.check import check_attack
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.seeds import Seeds
-from leakboard.bench.contracts.threat import Goal, ThreatModel
+from leakboard.bench.contracts.cell import Seeds
+from leakboard.bench.contracts.threat import Channel, Goal, ThreatModel
+from leakboard.bench.contracts.transcript import Guess
 from leakboard.bench.methods import registry
 from leakboard.defenses.sap import SAP, Eta
 

@@ -13,11 +13,11 @@ from reports import NoSource, alone, broken, examined, outcome, rules_of
 
 from leakboard.bench.conformance.check import check_defense
 from leakboard.bench.conformance.defense_rules import DefenseRules
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending import splitting
-from leakboard.bench.defending.splitting import sent_once
+from leakboard.bench.defending.splitting import send_once
 from leakboard.bench.exchange.predictor import Predictor
-from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.tuned_model import Tuned
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.methods import registry
 from leakboard.defenses.dpsgd import DPSGD
@@ -76,11 +76,11 @@ class TrainsBesideTheWire(SAP):
 
     def fine_tune(self, session):
         def in_clear(session, network, bottom):
-            sent_once(session, network, bottom)
+            send_once(session, network, bottom)
             ids = session.train.ids
             return ids.with_values(network.embeddings.weight[ids.values].detach())
 
-        with mock.patch.object(splitting, "sent_once", in_clear):
+        with mock.patch.object(splitting, "send_once", in_clear):
             return super().fine_tune(session)
 
 
@@ -308,7 +308,7 @@ def test_defense_that_refuses_every_cut_is_told_as_not_examined_rather_than_brok
     class Deep(NoDefense):
         """Runs nowhere."""
 
-        def refuses(self, cut):
+        def skip(self, conditions):
             return "only below the ground"
 
     report = check_defense(Deep)

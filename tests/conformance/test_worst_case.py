@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from leakboard.bench.conformance.worst_case import SAMPLED, WHOLE
+from leakboard.bench.conformance.worst_case import FULL_BATCH, SAMPLED
 
 
-@pytest.mark.parametrize("trial", [WHOLE, SAMPLED], ids=["whole", "sampled"])
+@pytest.mark.parametrize("trial", [FULL_BATCH, SAMPLED], ids=["whole", "sampled"])
 def test_what_is_intact_is_not_accused_by_an_audit_that_could(trial):
     audit = trial.audited()
     assert 1 < audit.bound < audit.claimed == 8 < audit.ceiling
@@ -16,7 +16,7 @@ def test_what_is_intact_is_not_accused_by_an_audit_that_could(trial):
 
 @pytest.mark.parametrize(
     ("trial", "fault"),
-    [(WHOLE, "noise halved"), (SAMPLED, "clipping skipped"), (SAMPLED, "batches in order")],
+    [(FULL_BATCH, "noise halved"), (SAMPLED, "clipping skipped"), (SAMPLED, "batches in order")],
     ids=str,
 )
 def test_broken_training_is_caught(trial, fault):

@@ -6,7 +6,7 @@ from math import exp
 
 import pytest
 
-from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.threat import Claim
 
 
 def claim(epsilon=1.0, delta=1e-5, **more):

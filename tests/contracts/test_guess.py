@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
+from leakboard.bench.contracts.transcript import Guess
 
 
 def guess(rows, values, lengths=None) -> Guess:

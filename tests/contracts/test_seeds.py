@@ -14,8 +14,8 @@ import torch
 from cells import run, session_of
 from paths import ROOT
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.seeds import Seeds, fingerprint
+from leakboard.bench.contracts.cell import Seeds, fingerprint
+from leakboard.bench.contracts.threat import Channel
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.sap import SAP
 from leakboard.defenses.sap_cti import SAPCTI

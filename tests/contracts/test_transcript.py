@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from leakboard.attacks.aia_mlp import MeanMLP
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.prior import Prior
-from leakboard.bench.conformance.trial import alike
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.conformance.trial import same_messages
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge, Labelled
 from leakboard.defenses.p3eft import P3EFT
@@ -80,7 +80,7 @@ def test_an_attack_guesses_the_same_in_blocks_as_at_once(tiny, attack):
         attack.guess(seen, knowledge, np.random.default_rng(0)) for seen in (whole, parts)
     )
     assert one
-    assert alike(one, other)
+    assert same_messages(one, other)
     assert max(parts.counts) > 5
 
 

@@ -11,8 +11,8 @@ from cells import session_of
 from torch import nn
 
 from leakboard.bench.conformance.worst_case import LONG, SLOW, Unclipped
-from leakboard.bench.defending import private
-from leakboard.bench.exchange import released
+from leakboard.bench.defending import dp_sgd
+from leakboard.bench.exchange import model_release
 from leakboard.bench.scoring import one_run
 from leakboard.defenses.dpsgd import DPSGD
 
@@ -31,7 +31,7 @@ class Head(nn.Module):
         return list(self.parameters())
 
 
-class Halved(private.PrivateGradients):
+class Halved(dp_sgd.PrivateGradients):
     """With half of the noise that the claim asks for."""
 
     def __init__(self, module, clip, sigma, *rest):
@@ -53,19 +53,19 @@ def audited(kind, monkeypatch):
             super().release()
             seen.append(self.trained[0].grad.clone())
 
-    monkeypatch.setattr(released, "_features", lambda *_: features)
-    monkeypatch.setattr(private, "PrivateGradients", Watched)
+    monkeypatch.setattr(model_release, "_features", lambda *_: features)
+    monkeypatch.setattr(dp_sgd, "PrivateGradients", Watched)
     rows = torch.from_numpy(np.flatnonzero(member))
     claim = DPSGD(epsilon=8).train_privately(session, Head(), tokens, rows)
     assert len(seen) == claim.parameters["steps"] == STEPS
     # A gradient lowers the score of the label it stands for and raises that of the other.
     signs = np.where(label == 1, 1, -1)
     scores = ((seen_ := torch.stack(seen).sum(0).numpy())[0] - seen_[1]) * signs
-    return one_run.audit(scores, member, *one_run.promised(claim), guesses=[CANARIES // 4])
+    return one_run.audit(scores, member, *one_run.claim_terms(claim), guesses=[CANARIES // 4])
 
 
 def test_the_loop_as_it_is_is_not_accused(monkeypatch):
-    assert 1 < audited(private.PrivateGradients, monkeypatch) < 8
+    assert 1 < audited(dp_sgd.PrivateGradients, monkeypatch) < 8
 
 
 @pytest.mark.parametrize("kind", [Halved, Unclipped], ids=["noise halved", "clipping skipped"])

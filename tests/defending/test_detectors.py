@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from secret_texts import ANNOTATED, RULES, SENTENCE, pieces
 
 from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
-from leakboard.bench.defending import levels
-from leakboard.bench.defending.detectors import Detector, apart, masked
-from leakboard.bench.tasks.spans import Span
+from leakboard.bench.defending import policy_levels
+from leakboard.bench.defending.detectors import Detector, mask_text, merge_overlaps
+from leakboard.bench.tasks.task import Span
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,11 @@ from leakboard.bench.tasks.spans import Span
 def test_each_level_masks_what_the_paper_s_code_masks(pipelines, level, first, second):
     texts = [SENTENCE, RULES, ""]
     found = Detector(name=level, spacy=pipelines["whole"]).detect(texts).spans
-    assert [masked(t, own, "#") for t, own in zip(texts, found, strict=True)] == [first, second, ""]
+    assert [mask_text(t, own, "#") for t, own in zip(texts, found, strict=True)] == [
+        first,
+        second,
+        "",
+    ]
 
 
 def test_a_token_of_an_entity_is_one_span_with_it_and_kinds_are_in_lower_case(pipelines):
@@ -61,7 +65,7 @@ def test_spaces_are_never_secrets_even_where_the_parser_calls_them_a_root(monkey
 
 
 def test_a_pipeline_reads_a_text_once_for_all_levels(monkeypatch, pipelines):
-    nlp = levels._load(pipelines["whole"])
+    nlp = policy_levels._load(pipelines["whole"])
     read, pipe = [], type(nlp).pipe
 
     def counted(self, texts, **options):
@@ -98,7 +102,7 @@ def test_a_missing_pipeline_or_library_says_how_to_get_it(monkeypatch):
     ):
         Detector(name="low-entity", spacy="no_such").detect(["x"])
     with monkeypatch.context() as without:
-        without.setattr(levels, "PACKAGED", "no_such_either")
+        without.setattr(policy_levels, "PACKAGED", "no_such_either")
         without.setattr("spacy.util.is_package", lambda name: False)
         with pytest.raises(MissingExtra, match=r"pipeline 'en_core_web_sm' .*leakboard\[spacy\]"):
             Detector(name="low-entity").detect(["x"])
@@ -110,7 +114,7 @@ def test_a_missing_pipeline_or_library_says_how_to_get_it(monkeypatch):
 def test_the_usual_pipeline_is_found_as_itself_or_as_the_package_of_the_extra(
     monkeypatch, pipelines
 ):
-    monkeypatch.setattr(levels, "PACKAGED", pipelines["whole"])
+    monkeypatch.setattr(policy_levels, "PACKAGED", pipelines["whole"])
     monkeypatch.setattr("spacy.util.is_package", lambda name: False)
     (spans,) = Detector(name="low-entity").detect([SENTENCE]).spans
     assert ("Alice Smith", "person") in pieces(SENTENCE, spans)
@@ -135,14 +139,14 @@ def test_presidio_takes_a_pipeline_by_name_and_refuses_one_without_entities(pipe
 def test_consecutive_masks_become_one_only_across_white_space():
     text = "Ann  Lee, Bo and Cy"
     spans = [Span(0, 3, "a"), Span(5, 8, "a"), Span(10, 12, "b"), Span(17, 19, "c")]
-    assert masked(text, spans) == "<MASK>, <MASK> and <MASK>"
-    assert masked("AnnLee x", [Span(0, 3, "a"), Span(3, 6, "a")]) == "<MASK> x"
-    assert masked(text, []) == text
+    assert mask_text(text, spans) == "<MASK>, <MASK> and <MASK>"
+    assert mask_text("AnnLee x", [Span(0, 3, "a"), Span(3, 6, "a")]) == "<MASK> x"
+    assert mask_text(text, []) == text
 
 
 def test_overlapping_spans_become_one():
     spans = [Span(4, 9, "b"), Span(0, 5, "a"), Span(6, 7, "c"), Span(9, 10, "d")]
-    assert apart(spans) == (Span(0, 9, "a"), Span(9, 10, "d"))
+    assert merge_overlaps(spans) == (Span(0, 9, "a"), Span(9, 10, "d"))
 
 
 def test_exact_returns_the_marked_secrets_and_complains_without_them():

@@ -9,7 +9,7 @@ from scipy import stats
 
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.bench.backbones.neighbours import Neighbours
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.defending import mechanisms
 from leakboard.bench.defending.mechanisms import dx_noise, privatise_tokens

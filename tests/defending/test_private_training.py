@@ -8,8 +8,8 @@ import pytest
 import torch
 from cells import session_of
 
-from leakboard.bench.defending import private, private_training
-from leakboard.bench.exchange import released
+from leakboard.bench.defending import dp_sgd, private_training
+from leakboard.bench.exchange import model_release
 from leakboard.defenses.dpsgd import DPSGD
 
 
@@ -23,7 +23,7 @@ def asked(monkeypatch):
             found.append((name, *given))
             return answer
 
-        monkeypatch.setattr(private, name, asked)
+        monkeypatch.setattr(dp_sgd, name, asked)
 
     noted("noise_for", 2.5)
     noted("spent", 7.0)
@@ -59,7 +59,7 @@ def test_rows_alone_are_trained_on_with_their_own_labels_noise_and_clip(monkeypa
     rows = torch.tensor([1, 4, 9, 10, 13, 17, 20, 22])
     whole = {tuple(session.train.take(rows[[i]]).ids.values.tolist()): i for i in range(8)}
     assert len(whole) == 8
-    seen, losses, gradients = [], released.losses, []
+    seen, losses, gradients = [], model_release.losses, []
 
     def noted(network, tokens, labels):
         for ids, label in zip(
@@ -68,14 +68,14 @@ def test_rows_alone_are_trained_on_with_their_own_labels_noise_and_clip(monkeypa
             seen.append((whole[tuple(ids.tolist())], int(label)))
         return losses(network, tokens, labels)
 
-    init = private.PrivateGradients.__init__
+    init = dp_sgd.PrivateGradients.__init__
 
     def opened(self, module, *given):
         gradients.append(given)
         init(self, module, *given)
 
-    monkeypatch.setattr(released, "losses", noted)
-    monkeypatch.setattr(private.PrivateGradients, "__init__", opened)
+    monkeypatch.setattr(model_release, "losses", noted)
+    monkeypatch.setattr(dp_sgd.PrivateGradients, "__init__", opened)
     private_training.sgd(session, network, session.train, rows, 0.8, 0.3)
     assert {place for place, _ in seen} == set(range(8))
     assert all(label == session.labels[rows[place]] for place, label in seen)
@@ -87,17 +87,17 @@ def test_rows_alone_are_trained_on_with_their_own_labels_noise_and_clip(monkeypa
 def test_of_a_large_model_few_examples_pass_at_once(monkeypatch):
     session, _ = session_of(DPSGD(), limit=24, train={"epochs": 1, "batch_size": 24})
     longest, base = int(session.train.lengths.max()), session.backbone
-    each = private_training.KEPT * base.blocks * base.width * longest
-    passed, longest_of, losses = [], [], released.losses
+    each = private_training.BYTES_PER_STATE * base.blocks * base.width * longest
+    passed, longest_of, losses = [], [], model_release.losses
 
     def noted(network, tokens, labels):
         passed.append(len(tokens))
         longest_of.append(int(tokens.lengths.max()))
         return losses(network, tokens, labels)
 
-    monkeypatch.setattr(released, "losses", noted)
+    monkeypatch.setattr(model_release, "losses", noted)
     for held, sizes in ((5 * each, [5, 5, 5, 5, 4]), (each // 2, [1] * 24), (99 * each, [8] * 3)):
-        monkeypatch.setattr(private_training, "HELD", held)
+        monkeypatch.setattr(private_training, "FORWARD_BYTES", held)
         passed.clear()
         longest_of.clear()
         private_training.sgd(session, session.trainee(), session.train, torch.arange(24), 1.0, 1.0)
@@ -105,4 +105,4 @@ def test_of_a_large_model_few_examples_pass_at_once(monkeypatch):
         assert longest_of == sorted(longest_of)  # short texts wait for no long ones
     # On a card passes cost more than padding.
     card = dataclasses.replace(session, backbone=dataclasses.replace(base, device="cuda"))
-    assert private_training._at_once(card, session.train) == 99
+    assert private_training._pass_size(card, session.train) == 99

@@ -6,10 +6,9 @@ import numpy as np
 from cells import load_tiny, session_of
 from released import FORM, plan_of, run
 
-from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.defending.redaction import first_of_each
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split
+from leakboard.bench.tasks.task import Span, Split
 from leakboard.defenses.crt import CRT
 from leakboard.defenses.dpsgd import DPSGD
 from leakboard.defenses.jft import JFT

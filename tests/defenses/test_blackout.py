@@ -11,8 +11,8 @@ from scipy.stats import kstest
 from leakboard.attacks.canary_exposure import CanaryExposure
 from leakboard.attacks.extraction import Extraction
 from leakboard.attacks.membership import Membership
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.contracts.cell import Plant
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.scoring import continuations
 from leakboard.bench.scoring.checks import flags
 from leakboard.bench.scoring.memory import EXTRACTED

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from scipy.stats import kstest
 
 from leakboard.attacks.pooled_inversion import PooledInversion
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.defending.pooled import rescaled
+from leakboard.bench.contracts.threat import Channel
+from leakboard.bench.defending.pooled_noise import rescale_rows
 from leakboard.defenses.cape import CAPE, HIDDEN, Customer, padded_mean
 
 SENT = Channel.ACTIVATIONS
@@ -56,7 +56,7 @@ def test_as_released_one_vector_of_noise_serves_the_whole_run():
 def test_the_mean_is_over_real_tokens_and_as_released_over_padding_too():
     customer, session, inputs = customer_of()
     tokens = inputs.tokens["dev"].take(torch.arange(5))
-    expected = rescaled(session.backbone.pooled(tokens))
+    expected = rescale_rows(session.backbone.pooled(tokens))
     torch.testing.assert_close(customer.vectors(tokens), expected, atol=1e-4, rtol=1e-4)
     network = customer.network
     with torch.no_grad():

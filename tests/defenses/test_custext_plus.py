@@ -10,7 +10,7 @@ import torch
 from cells import fine_tuned, ids_of, leak_of, load_tiny, run
 
 from leakboard.attacks.eia_nn import NearestNeighbour
-from leakboard.bench.defending.substituting import words_of
+from leakboard.bench.defending.substitution import words_of
 from leakboard.defenses.custext_plus import CusTextPlus, nearness_weights, sets_of, stop_words
 
 

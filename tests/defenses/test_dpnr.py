@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from scipy.stats import kstest
 
 from leakboard.attacks.logit_gradient import LogitGradient
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.defending.pooled import rescaled
+from leakboard.bench.contracts.threat import Channel
+from leakboard.bench.defending.pooled_noise import rescale_rows
+from leakboard.bench.methods import Conditions
 from leakboard.defenses import dpnr
 from leakboard.defenses.dpnr import DPNR
 
@@ -21,7 +22,7 @@ SENT = Channel.ACTIVATIONS
 
 
 def clean(session, split, inputs):
-    return rescaled(session.backbone.pooled(inputs.tokens[split])).numpy()
+    return rescale_rows(session.backbone.pooled(inputs.tokens[split])).numpy()
 
 
 @pytest.mark.parametrize("split", ["train", "dev"])
@@ -53,7 +54,7 @@ def test_as_released_one_number_shifts_a_whole_vector_and_scaling_removes_it():
     shift = sent - clean(session, "train", inputs)
     assert np.ptp(shift, axis=1).max() < 1e-4
     assert np.std(shift[:, 0]) > 1
-    again = rescaled(torch.tensor(sent)).numpy()
+    again = rescale_rows(torch.tensor(sent)).numpy()
     np.testing.assert_allclose(again, clean(session, "train", inputs), atol=1e-4)
     assert "epsilon_per_vector" not in session.claim.parameters
 
@@ -152,8 +153,8 @@ def test_bad_values_are_refused_by_name(given, name):
 
 
 def test_a_cut_is_refused():
-    assert "whole encoder" in DPNR().refuses(1)
-    assert DPNR().refuses(0) is None
+    assert "whole encoder" in DPNR().skip(Conditions(cut=1))
+    assert DPNR().skip(Conditions(cut=0)) is None
 
 
 def test_it_learns_from_what_arrives():

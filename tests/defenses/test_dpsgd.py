@@ -15,10 +15,10 @@ from trainings import trainings_of
 from leakboard.attacks.canary_exposure import CanaryExposure
 from leakboard.attacks.membership import Membership
 from leakboard.bench.backbones.language import LanguageModel
+from leakboard.bench.contracts.cell import Plant, TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import Plant, TrainSettings
-from leakboard.bench.defending import private
-from leakboard.bench.exchange.released import losses
+from leakboard.bench.defending import dp_sgd
+from leakboard.bench.exchange.model_release import losses
 from leakboard.bench.suites.suite import load_suite
 from leakboard.defenses.dpsgd import DPSGD
 
@@ -54,8 +54,8 @@ def test_fewer_examples_than_a_batch_holds_are_in_every_batch():
     assert (record.status, record.reason) == ("ok", "")
     claim = record.claim.parameters
     assert (claim["rate"], claim["steps"]) == (1.0, 3)
-    # Google's accountant is asked in test_private whether such a σ spends that ε.
-    assert private.spent(claim["sigma"], 1.0, 3, claim["delta"]) <= 8 * 1.01
+    # Google's accountant is asked in test_dp_sgd whether such a σ spends that ε.
+    assert dp_sgd.epsilon_spent(claim["sigma"], 1.0, 3, claim["delta"]) <= 8 * 1.01
 
 
 def test_it_trains_privately_on_all_examples_as_they_are_or_without_a_budget_plainly():
@@ -96,12 +96,12 @@ def test_dpsgd_of_all_weights_clips_over_all_of_them_and_hides_all_of_them():
     network = LanguageModel(backbone, TrainSettings(tune="full")).train()
     everything = list(network.parameters())
     rng = np.random.default_rng(0)
-    with private.PrivateGradients(network, 0.1, 0.0, 1.0, rng, hooked=False) as gradients:
+    with dp_sgd.PrivateGradients(network, 0.1, 0.0, 1.0, rng, hooked=False) as gradients:
         gradients.add(losses(network, tokens, torch.zeros(1)))
         gradients.release()
     norm = torch.cat([p.grad.flatten() for p in everything]).norm()
     assert float(norm) == pytest.approx(0.1, rel=1e-4)
-    with private.PrivateGradients(network, 0.1, 1.0, 1.0, rng, hooked=False) as gradients:
+    with dp_sgd.PrivateGradients(network, 0.1, 1.0, 1.0, rng, hooked=False) as gradients:
         gradients.release()
     assert all(p.grad.abs().min() > 0 for p in everything)
 
@@ -110,12 +110,12 @@ def test_dpsgd_of_all_weights_clips_over_all_of_them_and_hides_all_of_them():
 def test_canary_planted_ten_times_is_hidden_by_dpsgd_and_found_where_its_noise_is_missing(
     noise, monkeypatch
 ):
-    init = private.PrivateGradients.__init__
+    init = dp_sgd.PrivateGradients.__init__
 
     def drawn(self, module, clip, sigma, *rest):
         init(self, module, clip, sigma if noise else 0.0, *rest)
 
-    monkeypatch.setattr(private.PrivateGradients, "__init__", drawn)
+    monkeypatch.setattr(dp_sgd.PrivateGradients, "__init__", drawn)
     plant = Plant(canaries="my id is {digits}", copies=(10,), unseen=20)
     settings = {"attacks": (CanaryExposure(releases="last"),), "epochs": 20, "learning_rate": 1e-2}
     record = run(plan_of(DPSGD(epsilon=3, clip=10), plant=plant, **settings))

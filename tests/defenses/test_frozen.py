@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from cells import fine_tuned
 
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.defenses.frozen import Frozen
 
 LEARNING = {"epochs": 150, "learning_rate": 0.3, "weight_decay": 0.0}

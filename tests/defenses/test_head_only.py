@@ -9,8 +9,8 @@ from released import plan_of
 
 from leakboard.attacks.membership import Membership
 from leakboard.bench.backbones import network as networks
-from leakboard.bench.contracts.settings import Plant
-from leakboard.bench.exchange import released
+from leakboard.bench.contracts.cell import Plant
+from leakboard.bench.exchange import model_release
 from leakboard.bench.records.store import Store
 from leakboard.bench.running.runner import Runner
 from leakboard.defenses.dpsgd import DPSGD
@@ -43,12 +43,12 @@ def test_features_are_those_of_the_model_without_dropout_and_computed_once(monke
         return whole(self, h, types)
 
     monkeypatch.setattr(networks.Network, "features", counted)
-    each = released.losses_of(session, network, session.train, session.labels)
+    each = model_release.losses_of(session, network, session.train, session.labels)
     rows = torch.tensor([3, 1, 40])
     first, again = each(rows), each(rows)
     assert passes == [False] * len(passes)
     once = len(passes)
-    expected = released.losses(network.eval(), session.train.take(rows), session.labels[rows])
+    expected = model_release.losses(network.eval(), session.train.take(rows), session.labels[rows])
     assert len(passes) == once + 1
     assert torch.allclose(first, expected, atol=1e-5)
     assert torch.equal(first, again)
@@ -78,9 +78,9 @@ def test_attacks_on_a_released_head_restore_it(tmp_path):
 @pytest.mark.parametrize("defense", [NoDefense(), Frozen(), SAP(eta=75)])
 def test_what_releases_no_model_has_no_head_alone(defense):
     (planned,) = make(defense, train=HEAD).cells
-    assert "over an API that is the defense `frozen`" in planned.refused
+    assert "over an API that is the defense `frozen`" in planned.skip_reason
 
 
 def test_a_language_model_has_no_head_alone():
     (planned,) = plan_of(DPSGD(), **HEAD).cells
-    assert "a language model has no head of its own" in planned.refused
+    assert "a language model has no head of its own" in planned.skip_reason

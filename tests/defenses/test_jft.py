@@ -10,10 +10,10 @@ from cells import make
 from released import TEXTS
 from trainings import spent, trainings_of
 
+from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import Plant
 from leakboard.bench.defending.redaction import all_secrets, missed_share
-from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Span
 from leakboard.defenses.jft import JFT, UNKNOWN
 
 
@@ -90,7 +90,7 @@ def test_a_plan_refuses_a_budget_without_a_miss_rate_where_nothing_tells_it(tmp_
         defense = JFT(canaries=canaries, **{"phase1": "light-noise"} | params)
         plant = Plant(canaries="My ID is {digits}", copies=copies)
         (planned,) = make(defense, task=task, model="tiny-gpt2", attacks=(), plant=plant).cells
-        return planned.refused
+        return planned.skip_reason
 
     assert refused(canaries="missed") == refused(copies=(0,)) == UNKNOWN
     assert refused(canaries="missed", phase1="direct") is None

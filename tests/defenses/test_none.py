@@ -6,7 +6,7 @@ import pytest
 from cells import DEEP, fine_tuned, leak_of, run
 from trainings import trainings_of
 
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.defenses.frozen import Frozen
 from leakboard.defenses.none import NoDefense
 

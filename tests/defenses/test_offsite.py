@@ -11,13 +11,14 @@ from pydantic import ValidationError
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.keep_emulator import KeepEmulator
 from leakboard.attacks.prior import Prior
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.exchange import released
+from leakboard.bench.contracts.threat import Channel
+from leakboard.bench.exchange import model_release
+from leakboard.bench.methods import Conditions
 from leakboard.bench.methods.attack import Silent
 from leakboard.bench.methods.knowledge import Held, Knowledge
 from leakboard.bench.scoring.certificates import strengths
-from leakboard.bench.scoring.rescoring import rescored
+from leakboard.bench.scoring.rescoring import rescore
 from leakboard.defenses.offsite import OffsiteTuning, emulated, ends
 
 DEEP = {"model": "tiny-deep-bert"}
@@ -31,7 +32,7 @@ def six_blocks():
 def without_wire(session, defense, backbone):
     """A network with LoRA at both ends, tuned as the defense tunes it."""
     network = session.partly(backbone, ends(backbone.blocks, defense.pad))
-    released.train(session, network, session.train, release=False)
+    model_release.train(session, network, session.train, release=False)
     return network.eval()
 
 
@@ -39,7 +40,7 @@ def test_with_all_blocks_handed_out_the_plug_in_is_full_split_fine_tuning_bit_fo
     defense = OffsiteTuning(emulator=None)
     _session, inputs, tuned = fine_tuned(defense, **DEEP)
     other, _ = session_of(defense, **DEEP)
-    full = released.Released(without_wire(other, defense, other.backbone))
+    full = model_release.Released(without_wire(other, defense, other.backbone))
     dev = inputs.tokens["dev"]
     assert torch.equal(tuned.predict(dev, "dev"), full.predict(dev, "dev"))
     assert torch.equal(tuned.alone(dev), tuned.predict(dev, "dev"))
@@ -54,12 +55,12 @@ def test_the_customer_tunes_the_ends_on_the_emulator_and_the_vendor_gets_them(si
     small = emulated(six_blocks, 1, [1, 4])
     other, _ = session_of(defense, **DEEP, train={"learning_rate": 0.01})
     network = without_wire(other, defense, small)
-    assert torch.equal(released.Released(network).predict(dev, "dev"), own)
+    assert torch.equal(model_release.Released(network).predict(dev, "dev"), own)
     vendor = other.partly(six_blocks, [0, 5])
     with torch.no_grad():
         for mine, theirs in zip(vendor.trained(), network.trained(), strict=True):
             mine.copy_(theirs)
-    assert torch.equal(released.Released(vendor).predict(dev, "dev"), plugged)
+    assert torch.equal(model_release.Released(vendor).predict(dev, "dev"), plugged)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_the_record_says_who_is_protected_from_whom(tmp_path):
         own = leak_of(record, "keep-emulator", "dev", "model")
         assert own.channel == Channel.EMULATOR
         assert leak_of(record, "eia-nn", "dev").success.value == 1.0
-        assert rescored(record).mismatches == []
+        assert rescore(record).mismatches == []
     whole = leak_of(records[1], "keep-emulator", "dev", "model")
     assert whole.success.value == records[1].utility.value
     found = strengths(records)
@@ -163,7 +164,7 @@ def test_a_model_with_too_few_blocks_ends_in_a_record_with_the_bound(tmp_path):
 
 
 def test_a_cut_is_refused():
-    assert "cut: 0" in OffsiteTuning().refuses(1)
+    assert "cut: 0" in OffsiteTuning().skip(Conditions(cut=1))
 
 
 def test_who_holds_nothing_says_so_and_the_guess_is_what_is_held():

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from leakboard.attacks.optimiser_inversion import OptimiserInversion
 from leakboard.attacks.spectral import Spectral
 from leakboard.attacks.unmix import Unmix
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange.transcripts import read_transcript, write_transcript
 from leakboard.defenses import p3eft
 from leakboard.defenses.none import NoDefense

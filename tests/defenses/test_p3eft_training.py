@@ -7,7 +7,7 @@ import pytest
 import torch
 from cells import fine_tuned
 
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange.api import Api
 from leakboard.defenses import p3eft
 from leakboard.defenses.p3eft import P3EFT, obfuscated

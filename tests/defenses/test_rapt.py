@@ -10,8 +10,8 @@ from cells import NOISY, fine_tuned, first_scene, leak_of, load_tiny, run, sessi
 from leakboard.attacks.clear_label import ClearLabel
 from leakboard.attacks.spectral import Spectral
 from leakboard.bench.backbones.ragged import Ragged
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange.session import Session
 from leakboard.defenses import rapt
 from leakboard.defenses.rapt import RAPT, Plain, Received, Vendor, joined

@@ -11,7 +11,7 @@ from cells import fine_tuned, ids_of, leak_of, load_tiny, run
 
 from leakboard.attacks.eia_bayes import BayesInversion
 from leakboard.attacks.eia_nn import NearestNeighbour
-from leakboard.bench.defending.substituting import words_of
+from leakboard.bench.defending.substitution import words_of
 from leakboard.defenses.santext_plus import SanTextPlus
 
 

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.eia_optimise import Optimise
 from leakboard.attacks.logit_gradient import LogitGradient
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending import splitting
 from leakboard.defenses import sap
 from leakboard.defenses.none import NoDefense
@@ -89,7 +89,7 @@ def test_nearest_neighbour_says_why_it_cannot_read_representations_at_depth(tmp_
     (record,) = run(tmp_path, SAP(), attacks=QUICK[:1], **DEEP)
     (leak,) = record.leaks
     assert leak.status == "skipped"
-    assert leak.reason == "at cut 1 eia-nn reads tokens only, and sap sends representations"
+    assert leak.reason == "at cut 1 eia-nn reads only tokens, and sap sends representations"
 
 
 SENT = Channel.REPRESENTATIONS
@@ -235,13 +235,13 @@ def test_tokens_are_replaced_by_neighbours_in_the_embeddings_as_they_are_now(bot
 
 
 def test_frozen_bottom_keeps_what_was_sent_of_each_text_at_depth_too(monkeypatch):
-    kept, sent_once = [], splitting.sent_once
+    kept, sent_once = [], splitting.send_once
 
     def noted(*given):
         kept.append(sent_once(*given))
         return kept[-1]
 
-    monkeypatch.setattr(splitting, "sent_once", noted)
+    monkeypatch.setattr(splitting, "send_once", noted)
     seen, _, tokens = sent_by(SAP(eta=40.0))
     (received,), sent = kept, seen.collect(SENT)
     assert received.lengths.tolist() == tokens.lengths.tolist() == sent.lengths.tolist()

@@ -10,8 +10,8 @@ from released import plan_of
 
 from leakboard.attacks.lira import Lira
 from leakboard.attacks.prior import Prior
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.settings import Plant
+from leakboard.bench.contracts.cell import Plant
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.records.store import Store
 from leakboard.bench.running import plan as planning
 from leakboard.bench.running.plan import make_plan
@@ -53,9 +53,9 @@ def test_a_language_model_predicts_as_it_comes(tmp_path):
 def test_a_plan_adds_it_to_every_suite_once_for_each_seed_and_says_so(tmp_path):
     plan = make(NoDefense(), twins=True, attacks=(Prior(),), seeds=(0, 1), cut=(0, 1))
     added = [p for p in plan.cells if p.defense.name == "untuned"]
-    assert [(p.cell.seed, p.cell.cut, p.refused) for p in added] == [(0, 0, None), (1, 0, None)]
+    assert [(p.cell.seed, p.cell.cut, p.skip_reason) for p in added] == [(0, 0, None), (1, 0, None)]
     assert plan.additions() == [
-        "added: untuned, the model before any tuning: utility that is not above its is none"
+        "added: untuned, the model before any tuning: a defense must exceed its utility"
     ]
     there = make(NoDefense(), Untuned(), twins=True)
     assert [p.defense.name for p in there.cells] == ["none", "untuned"]

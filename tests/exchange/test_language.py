@@ -9,7 +9,13 @@ from cells import load_tiny, make, session_of
 from peft import LoraConfig, inject_adapter_in_model
 
 from leakboard.bench.backbones import labelling
-from leakboard.bench.backbones.labelling import NO_LABEL, label_loss, next_tokens, pieces, read_by
+from leakboard.bench.backbones.labelling import (
+    NO_LABEL,
+    chunked_readings,
+    label_loss,
+    next_tokens,
+    pieces,
+)
 from leakboard.bench.backbones.language import LanguageModel, per_token
 from leakboard.bench.backbones.ragged import Ragged, Tokens
 from leakboard.bench.backbones.tiny import build
@@ -178,7 +184,7 @@ def test_loss_and_gradient_do_not_depend_on_the_chunks(monkeypatch):
         monkeypatch.setattr(labelling, "CHUNK", chunk)
         loss = label_loss(head, h, labels)
         results.append([loss, *torch.autograd.grad(loss, [h, *head.parameters()])])
-        results[-1] += [part.float() for part in read_by(head, h, labels)]
+        results[-1] += [part.float() for part in chunked_readings(head, h, labels)]
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other)
     expected = torch.nn.functional.cross_entropy(head(h), labels)
@@ -262,7 +268,7 @@ def test_prompts_are_read_and_answers_learnt(model):
 )
 def test_what_cannot_be_tuned_so_is_refused_with_what_could_be_done(defense, fields, reason):
     (cell,) = [c for c in make(defense, **fields).cells if c.defense == defense]
-    assert reason in cell.refused
+    assert reason in cell.skip_reason
 
 
 def test_an_encoder_predicts_no_next_token():
@@ -277,5 +283,5 @@ def test_keys_of_older_cells_know_no_head():
 
 
 def test_a_model_that_predicts_tokens_has_no_classes():
-    with pytest.raises(TypeError, match="judged by its tokens"):
+    with pytest.raises(TypeError, match="predicts tokens, not classes"):
         language.NextTokens(lambda *given: None).predict(None, "dev")

@@ -13,13 +13,12 @@ from leakboard.attacks.canary_exposure import CanaryExposure
 from leakboard.attacks.eia_optimise import Optimise
 from leakboard.attacks.optimiser_inversion import OptimiserInversion
 from leakboard.bench.backbones.language import LanguageModel
-from leakboard.bench.contracts.cell import digest
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.cell import Plant, TrainSettings, digest
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import Plant, TrainSettings
-from leakboard.bench.defending.private import PrivateGradients
+from leakboard.bench.contracts.threat import Channel
+from leakboard.bench.defending.dp_sgd import PrivateGradients
 from leakboard.bench.exchange.api import Api
-from leakboard.bench.exchange.released import losses
+from leakboard.bench.exchange.model_release import losses
 from leakboard.bench.exchange.server import Call
 from leakboard.defenses.dpsgd import DPSGD
 from leakboard.defenses.frozen import Frozen

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from cells import session_of
 
-from leakboard.bench.contracts.seeds import Seeds
+from leakboard.bench.contracts.cell import Seeds
 from leakboard.defenses.none import NoDefense
 
 SEEDS = Seeds.of(0, secret="of a test")

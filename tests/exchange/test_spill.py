@@ -19,13 +19,13 @@ from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.logit_gradient import LogitGradient
 from leakboard.attacks.prior import Prior
 from leakboard.bench.backbones.ragged import Ragged
-from leakboard.bench.conformance.trial import alike
+from leakboard.bench.conformance.trial import same_messages
 from leakboard.bench.contracts import Channel, Envelope
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.exchange.spill import Spill
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.running import cells
-from leakboard.bench.running.scene import scene_of
+from leakboard.bench.running.cell_context import context_of
 from leakboard.defenses.p3eft import P3EFT
 from leakboard.defenses.sap import SAP
 
@@ -61,9 +61,9 @@ def test_what_is_spilled_reads_like_what_stayed_in_memory(memory):
     assert spilled._spilled
     assert not in_memory._spilled
     one, other = in_memory.transcript(), spilled.transcript()
-    assert alike(one.messages, other.messages)
+    assert same_messages(one.messages, other.messages)
     for r in (0, 1):
-        assert alike([one.collect(SENT, round=r)], [other.collect(SENT, round=r)])
+        assert same_messages([one.collect(SENT, round=r)], [other.collect(SENT, round=r)])
 
 
 def test_memory_budget_bounds_what_stays_and_only_the_other_one_drops():
@@ -89,7 +89,7 @@ def test_later_messages_do_not_change_a_spilled_transcript():
     before = wire.transcript()
     copies = [m.values.copy() for m in before.messages]
     wire.send(VECTORS, torch.ones(1, 3), torch.tensor([0]), Envelope(9))
-    assert alike([before.messages[-1]], [wire.transcript().messages[-2]])
+    assert same_messages([before.messages[-1]], [wire.transcript().messages[-2]])
     for message, copy in zip(before.messages, copies, strict=True):
         assert np.array_equal(message.values, copy)
 
@@ -145,7 +145,7 @@ def test_a_full_disk_fails_the_cell_with_what_to_do(tmp_path, monkeypatch):
     plan = make(SAP(), limit=700, record={"examples": 700})
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, limits[1]))
     try:
-        record = cells.run_cell(scene_of(plan, plan.cells[0]))
+        record = cells.run_cell(context_of(plan, plan.cells[0]))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert record.status == "failed"

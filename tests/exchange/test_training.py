@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
-from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.exchange.training import MOMENTS, Diverged, Loop, windows
 from leakboard.defenses.frozen import Frozen
 from leakboard.defenses.none import NoDefense

@@ -14,9 +14,9 @@ import torch
 from cells import fine_tuned
 from safetensors.numpy import load_file, save_file
 
-from leakboard.bench.conformance.trial import alike
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.conformance.trial import same_messages
 from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.exchange.manifest import FORMAT, MANIFEST, Missing, PublicModel
 from leakboard.bench.exchange.transcripts import read_transcript, write_transcript
@@ -46,7 +46,7 @@ def test_a_transcript_comes_back_as_it_was_written(sent, tiny, tmp_path, monkeyp
     manifest, back = read_transcript(tmp_path / "a", tiny)
     assert manifest == written
     assert len(manifest.files) > 1
-    assert alike(transcript.messages, back.messages)
+    assert same_messages(transcript.messages, back.messages)
     assert back.dropped == transcript.dropped
     assert not any(m.values.flags.writeable for m in back.messages)
 
@@ -97,11 +97,11 @@ DAMAGE = {
     "half a manifest": (lambda f: (f / MANIFEST).write_text('{"format": 1'), "not whole JSON"),
     "a later format": (lambda f: edited(f, format=FORMAT + 1, new=1), "Upgrade leakboard"),
     "a key nobody knows": (lambda f: edited(f, colour="red"), "colour"),
-    "a missing file": (lambda f: first_file(f).unlink(), "it is not there"),
-    "a file elsewhere": (lambda f: edited(f, files={"../x": 1}), "it is not there"),
+    "a missing file": (lambda f: first_file(f).unlink(), "it does not exist"),
+    "a file elsewhere": (lambda f: edited(f, files={"../x": 1}), "it does not exist"),
     "a truncated file": (
         lambda f: first_file(f).write_bytes(first_file(f).read_bytes()[:-9]),
-        "cut short",
+        "truncated or changed",
     ),
     "a file that is no safetensors": (
         lambda f: first_file(f).write_bytes(b"x" * first_file(f).stat().st_size),
@@ -190,7 +190,7 @@ def test_what_attacks_could_not_read_is_not_written(tiny, tmp_path, mistake):
 
 
 def test_a_folder_with_a_transcript_is_not_overwritten(folder, sent, tiny):
-    with pytest.raises(LeakboardError, match="already holds a transcript"):
+    with pytest.raises(LeakboardError, match="already contains a transcript"):
         write_transcript(sent["p3eft"], folder, tiny, 0, 2)
 
 
@@ -207,7 +207,7 @@ def test_rows_and_lengths_of_any_kind_are_written_as_those_of_numpy(tiny, tmp_pa
     (expected,) = one(
         rows=np.array([1, 0]), lengths=np.array([2, 3]), values=np.ones((5, tiny.width), np.float32)
     ).messages
-    assert alike([found], [expected])
+    assert same_messages([found], [expected])
 
 
 def test_a_folder_of_the_first_format_is_still_read(sent, folder, tiny):
@@ -218,7 +218,7 @@ def test_a_folder_of_the_first_format_is_still_read(sent, folder, tiny):
     path.write_text(json.dumps(content))
     manifest, back = read_transcript(folder, tiny)
     assert (manifest.labels, manifest.cut_short, manifest.left_out) == ((), "", {})
-    assert alike(sent["sap"].messages, back.messages)
+    assert same_messages(sent["sap"].messages, back.messages)
 
 
 def test_what_is_missing_is_said_in_the_manifest(sent, tiny, tmp_path):

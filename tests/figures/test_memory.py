@@ -10,13 +10,10 @@ from records import leak, record
 from typer.testing import CliRunner
 
 from leakboard.bench.cli import app
-from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.estimates import Estimate
-from leakboard.bench.contracts.leak import Leak
-from leakboard.bench.contracts.record import Record
-from leakboard.bench.contracts.settings import Plant
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.record import Estimate, Leak, Record
+from leakboard.bench.contracts.threat import Claim, Goal
 from leakboard.bench.records.store import Store
 from leakboard.bench.suites.suite import Printed, load_suite
 from leakboard.bench.tasks.planting import CEILING

@@ -18,11 +18,10 @@ from leakboard.bench.backbones.language import LanguageModel
 from leakboard.bench.backbones.loading import load_backbone
 from leakboard.bench.backbones.neighbours import Neighbours
 from leakboard.bench.backbones.network import Network
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.seeds import Seeds
-from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.contracts.cell import Seeds, TrainSettings
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending.mechanisms import dx_noise, privatise_tokens
-from leakboard.bench.exchange.released import losses
+from leakboard.bench.exchange.model_release import losses
 from leakboard.bench.exchange.session import Session
 from leakboard.bench.exchange.wire import Wire
 

@@ -17,7 +17,7 @@ from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.logit_gradient import LogitGradient
 from leakboard.attacks.prior import Prior
 from leakboard.bench.backbones.loading import load_backbone
-from leakboard.bench.exchange.tuned import Tuned
+from leakboard.bench.exchange.tuned_model import Tuned
 from leakboard.bench.methods.defense import Defense
 from leakboard.bench.methods.method import Source
 from leakboard.bench.records.store import Store
@@ -111,21 +111,6 @@ def test_two_workers_share_a_device_and_give_the_records_of_one(tmp_path, device
         assert two.utility is not None
         assert two.utility.value == pytest.approx(one.utility.value, abs=0.07)
         assert [leak.status for leak in two.leaks] == [leak.status for leak in one.leaks]
-
-
-@on_each_device
-def test_stacked_cells_give_the_records_of_cells_by_themselves(tmp_path, device):
-    defenses = (NoDefense(), SAP(), P3EFT(backprop="combined"))
-    plan = moved(make(*defenses, attacks=(LogitGradient(),), limit=32), device)
-    alone = Runner(plan, Store(tmp_path / "alone")).run()
-    stacked = Runner(plan, Store(tmp_path / "stacked"), stack=3).run()
-    assert {(record.status, record.provenance.stacked) for record in stacked} == {("ok", 3)}
-    for one, other in zip(alone, stacked, strict=True):
-        # Dropout falls alike; sums may be added in another order.
-        assert other.loss == pytest.approx(one.loss, rel=1e-3)
-        assert other.utility.value == pytest.approx(one.utility.value, abs=0.07)
-        assert other.cost.bytes_up == one.cost.bytes_up
-        assert [leak.status for leak in other.leaks] == [leak.status for leak in one.leaks]
 
 
 @on_each_device

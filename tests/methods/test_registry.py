@@ -218,3 +218,22 @@ def test_every_method_of_the_project_is_found_under_its_own_name() -> None:
         assert found
         assert list(found) == sorted(found)
         assert all(cls.name == name for name, cls in found.items())
+
+
+@pytest.mark.parametrize("former", ["refuses", "unfit", "unmarked"])
+@pytest.mark.parametrize("base", [leakboard.Defense, leakboard.Attack])
+def test_a_class_with_a_method_that_skip_replaced_is_rejected_by_the_new_name(base, former):
+    with pytest.raises(
+        LeakboardError, match=rf"Old\.{former}\(\) .* Define skip\(self, conditions\)"
+    ):
+        type("Old", (base,), {former: lambda self, given: None})
+
+
+def test_a_file_with_a_method_that_skip_replaced_is_rejected_by_its_place_and_the_new_name(
+    tmp_path,
+):
+    path = tmp_path / "old.py"
+    text = DEFENSE.format(cls="Old", name="old")
+    path.write_text(f"{text}\n    def refuses(self, cut):\n        return None\n")
+    with pytest.raises(LeakboardError, match=rf"{path}:\d+: .*Define skip\(self, conditions\)"):
+        registry.load_method(str(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from records import COST, leak, record
 
-from leakboard.bench.records.joining import differing
+from leakboard.bench.records.agreement import differing
 
 FIRST = record(leaks=[leak(0.5), leak(0.7, "eia-map")])
 

@@ -10,7 +10,7 @@ from boards import seeds
 from paths import README
 
 import leakboard.bench.contracts as schema
-from leakboard.bench.contracts.claim import Claim
+from leakboard.bench.contracts.threat import Claim
 from leakboard.bench.exchange.manifest import Manifest
 from leakboard.bench.scoring import NEEDED
 from leakboard.bench.scoring.checks import FLAGS

@@ -12,9 +12,8 @@ from records import leak, skipped
 from site_records import EVIL
 
 import leakboard as lb
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Goal
-from leakboard.bench.foreign.outcome import Audit
+from leakboard.bench.contracts.threat import Channel, Goal
+from leakboard.bench.external.outcome import Audit
 from leakboard.bench.records.store import Store
 from leakboard.leaderboards.report import reporting
 from leakboard.leaderboards.results.attacked import Attacked

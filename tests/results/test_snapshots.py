@@ -11,7 +11,7 @@ from boards import seeds
 
 import leakboard as lb
 from leakboard.bench.records import versions
-from leakboard.bench.records.packed import pack, packed_print
+from leakboard.bench.records.parquet import pack, packed_print
 from leakboard.bench.records.store import Store
 from leakboard.bench.records.versions import data_version, folder_print
 from leakboard.leaderboards.results import sources

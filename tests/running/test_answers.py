@@ -7,10 +7,10 @@ import torch
 from cells import fine_tuned, load_tiny, run
 
 from leakboard.bench.backbones.language import LanguageModel
-from leakboard.bench.contracts.settings import TrainSettings
-from leakboard.bench.exchange.released import Released
-from leakboard.bench.exchange.tuned import Tuned
-from leakboard.bench.running.answers import answers
+from leakboard.bench.contracts.cell import TrainSettings
+from leakboard.bench.exchange.model_release import Released
+from leakboard.bench.exchange.tuned_model import Tuned
+from leakboard.bench.running.cells import generate_answers
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.sap import SAP
 
@@ -51,14 +51,14 @@ def test_an_answer_ends_where_the_model_ends_it_and_is_no_longer_than_the_longes
     tokens, end = encoded(), BASE.tokenizer.eos_token_id
     scripts = [[*ids_of("a"), end], ids_of("good good good good good good"), [end]]
     tuned = Scripted(scripts)
-    assert answers(tuned, tokens, "dev", BASE) == ["a", "good good good good", ""]
+    assert generate_answers(tuned, tokens, "dev", BASE) == ["a", "good good good good", ""]
     assert [row for row, _, _ in tuned.asked].count(2) == 1
 
 
 def test_every_word_is_asked_for_with_the_prompt_and_what_was_written_and_nothing_of_the_right_answer():
     tokens = encoded()
     tuned = Scripted([ids_of("good good good good")] * 3)
-    answers(tuned, tokens, "dev", BASE)
+    generate_answers(tuned, tokens, "dev", BASE)
     assert len(tuned.asked) == 3 * 4
     for row, one, split in tuned.asked:
         own = tokens.take(torch.tensor([row]))
@@ -98,7 +98,7 @@ def test_a_model_of_prompts_is_judged_by_its_answers_beside_its_next_tokens(tmp_
 def test_whoever_releases_its_model_writes_as_the_model_does():
     network = LanguageModel(BASE, TrainSettings())
     tokens = encoded()
-    greedy = answers(Released(network), tokens, "dev", BASE)
+    greedy = generate_answers(Released(network), tokens, "dev", BASE)
     assert len(greedy) == len(tokens)
     own = tokens.take(torch.tensor([0]))
     ids = own.ids.values[own.types == 0].tolist()

@@ -14,16 +14,15 @@ import pytest
 import torch
 from cells import ATTACKS, first_scene, leak_of, make, run, session_of
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.threat import Goal, Knows, ThreatModel
+from leakboard.bench.contracts.threat import Channel, Goal, Knows, ThreatModel
+from leakboard.bench.contracts.transcript import Guess
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.methods.attack import Attack
 from leakboard.bench.methods.method import Source
 from leakboard.bench.records.store import Store
 from leakboard.bench.running.attacks import attack_all
+from leakboard.bench.running.cell_context import context_of
 from leakboard.bench.running.runner import Runner
-from leakboard.bench.running.scene import scene_of
 from leakboard.defenses.sap import SAP
 
 GOALS = frozenset({Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE})
@@ -128,7 +127,7 @@ class Spy(Attack):
 def test_attack_finds_no_secret_in_its_arguments_or_on_its_stack(limit):
     defense = SAP(eta=50)
     plan = replace(make(defense, attacks=[Spy()], limit=limit, plant={"audit": 24}), secret=SECRET)
-    scene = scene_of(plan, plan.cells[0])
+    scene = context_of(plan, plan.cells[0])
     Spy.secrets = Secrets(scene)
     session = scene.session(Wire(defense.sends, scene.inputs.recorded))
     # The search itself can find: the session holds texts, ids, labels and seeds, the scene all.
@@ -148,8 +147,8 @@ def test_attack_finds_no_secret_in_its_arguments_or_on_its_stack(limit):
 
 def test_stack_search_can_find_where_an_attack_is_called_directly(monkeypatch, tmp_path):
     plan = replace(make(SAP(eta=50), attacks=[Spy()]), secret=SECRET)
-    Spy.secrets = Secrets(scene_of(plan, plan.cells[0]))
-    monkeypatch.setattr("leakboard.bench.running.attacks.isolated", lambda call: call())
+    Spy.secrets = Secrets(context_of(plan, plan.cells[0]))
+    monkeypatch.setattr("leakboard.bench.running.attacks.run_isolated", lambda call: call())
     FOUND.clear()
     (record,) = Runner(plan, Store(tmp_path)).run()
     assert {leak.status for leak in record.leaks} == {"skipped"}, record.leaks[0].reason

@@ -8,7 +8,7 @@ import torch
 from cells import DEEP, fine_tuned, run, session_of
 
 from leakboard.bench.backbones.costs import bottom_cost
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.defenses.frozen import Frozen
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.sap import SAP

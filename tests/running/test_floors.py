@@ -16,12 +16,9 @@ from leakboard.attacks.adapter_difference import AdapterDifference
 from leakboard.attacks.logreg import LogReg
 from leakboard.attacks.spectral import Spectral
 from leakboard.attacks.unmix import Unmix
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.estimates import Estimate
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.leak import Leak
-from leakboard.bench.contracts.threat import Goal, ThreatModel
-from leakboard.bench.contracts.transcript import Transcript
+from leakboard.bench.contracts.record import Estimate, Leak
+from leakboard.bench.contracts.threat import Channel, Goal, ThreatModel
+from leakboard.bench.contracts.transcript import Guess, Transcript
 from leakboard.bench.methods.method import spec_of
 from leakboard.bench.records.store import Store
 from leakboard.bench.scoring.guesses import BadGuess, Truth, score_over_training

@@ -18,13 +18,12 @@ from leakboard.attacks.eia_map import ContextualDenoiser
 from leakboard.attacks.lira import Lira
 from leakboard.attacks.membership import Membership
 from leakboard.attacks.rmia import Rmia
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.settings import Plant
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
+from leakboard.bench.contracts.transcript import Guess
+from leakboard.bench.running.cell_context import context_of
 from leakboard.bench.running.grants import knowledge_for
-from leakboard.bench.running.scene import scene_of
 from leakboard.bench.scoring.checks import flags
 from leakboard.bench.scoring.guesses import Truth, score
 from leakboard.bench.suites.suite import load_suite
@@ -122,7 +121,7 @@ def test_public_text_of_another_task_replaces_the_own_one(tmp_path, monkeypatch)
     monkeypatch.setenv("LEAKBOARD_DATA", str(other_text(tmp_path / "data")))
     own, other = (ContextualDenoiser(auxiliary=name, sentences=40) for name in ("own", "sst2"))
     plan = make(SAP(eta=None), attacks=[own, other])
-    scene = scene_of(plan, plan.cells[0])
+    scene = context_of(plan, plan.cells[0])
     near, far = (knowledge_for(p, scene).auxiliary for p in scene.planned.pairings)
     # A limit is the customer's.
     assert (len(near.tokens), len(far.tokens)) == (2000, 60)
@@ -142,7 +141,7 @@ def test_a_text_of_the_customers_is_not_public_because_another_task_has_it(tmp_p
     private = reviews().split("train").texts[:9]
     monkeypatch.setenv("LEAKBOARD_DATA", str(other_text(tmp_path, private)))
     plan = make(SAP(), attacks=[Learned(auxiliary="sst2")], limit=100)
-    inputs = scene_of(plan, plan.cells[0]).inputs
+    inputs = context_of(plan, plan.cells[0]).inputs
     assert len(plan.public["sst2"].split("auxiliary")) == 69
     assert len(inputs.public["sst2"].tokens) == 60
 
@@ -232,7 +231,7 @@ class TestMaskedCandidates:
 
     def told(self, attack, defense, task=None):
         plan = plan_of(defense, task=task or numbered(0, 20), plant=self.PLANT, attacks=(attack,))
-        scene = scene_of(plan, plan.cells[0])
+        scene = context_of(plan, plan.cells[0])
         return knowledge_for(scene.planned.pairings[0], scene), scene
 
     def test_go_to_who_knows_the_mechanism_and_to_nobody_else(self):
@@ -285,7 +284,7 @@ class TestMaskedCandidates:
         )
         masked = []
         for planned in plan.cells:
-            scene = scene_of(plan, planned)
+            scene = context_of(plan, planned)
             told = knowledge_for(planned.pairings[0], scene)
             masked.append(told.candidates.masked.ids.values.tolist())
         assert len(masked) == 5

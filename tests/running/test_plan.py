@@ -7,8 +7,8 @@ from cells import make, run
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.logreg import LogReg
 from leakboard.bench.records.store import Store
-from leakboard.bench.running import job as jobs
-from leakboard.bench.running.again import plan_again
+from leakboard.bench.running import workers as jobs
+from leakboard.bench.running.reproduction import plan_reproduction
 from leakboard.bench.running.runner import Runner
 from leakboard.bench.suites.suite import load_suite, suite_names
 from leakboard.defenses.blackout import Blackout
@@ -64,7 +64,7 @@ def test_no_twin_is_added_where_nothing_is_attacked_or_nothing_protects():
 class Nowhere(SAP):
     """Runs at no cut; its twin would."""
 
-    def refuses(self, cut):
+    def skip(self, conditions):
         return "nowhere"
 
     def twins(self, objective):
@@ -99,19 +99,19 @@ def test_another_process_lays_out_the_same_twins(tmp_path):
         "folder": tmp_path,
         "transcripts": None,
         "shard": None,
-        "keys": jobs.keys_of(plan),
-        "made_of": {},
+        "keys": jobs.cell_keys(plan),
+        "input_hashes": {},
         "since": 0.0,
         "threads": 1,
         "workers": 1,
         "secret": plan.secret,
     }
-    assert jobs.keys_of(jobs.Job(**told, twins=True).plan) == jobs.keys_of(plan)
+    assert jobs.cell_keys(jobs.Job(**told, twins=True).plan) == jobs.cell_keys(plan)
 
 
 def test_a_cell_that_is_run_again_is_run_alone(tmp_path):
     (made,) = run(tmp_path, SAP(eta=75), attacks=(NearestNeighbour(),))
-    again = plan_again(made)
+    again = plan_reproduction(made)
     assert [p.cell.key for p in again.cells] == [made.key]
     assert again.additions() == []
 

@@ -7,10 +7,9 @@ import pytest
 import torch
 from cells import load_tiny
 
-from leakboard.bench.running import prompts
-from leakboard.bench.running.prompts import prompts_of
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split
+from leakboard.bench.running import cell_context
+from leakboard.bench.running.cell_context import prompts_of
+from leakboard.bench.tasks.task import Span, Split
 
 TEXTS = (
     "call parcel at 3 , then call refund",
@@ -67,12 +66,12 @@ def test_canaries_rows_not_recorded_and_secrets_cut_off_are_left_out():
 
 
 def test_what_is_longer_than_what_is_written_is_left_out(monkeypatch):
-    monkeypatch.setattr(prompts, "CONTINUED", (1, 10))
+    monkeypatch.setattr(cell_context, "CONTINUED", (1, 10))
     assert "4 0" not in [answer for _, answer in asked()]
 
 
 def test_so_many_are_asked_for_and_which_depends_on_the_seed(monkeypatch):
-    monkeypatch.setattr(prompts, "PROMPTS", 2)
+    monkeypatch.setattr(cell_context, "MAX_PROMPTS", 2)
     drawn = {tuple(asked(seed=seed)) for seed in range(8)}
     assert {len(one) for one in drawn} == {2}
     assert len(drawn) > 1

@@ -11,17 +11,15 @@ from cells import ATTACKS, TRAIN, make
 
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.logit_gradient import LogitGradient
-from leakboard.bench.contracts.cell import attack_id
+from leakboard.bench.contracts.cell import Seeds, attack_id
 from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
-from leakboard.bench.contracts.seeds import Seeds
 from leakboard.bench.contracts.threat import Goal, ThreatModel
 from leakboard.bench.methods.attack import Attack
 from leakboard.bench.methods.method import Source, spec_of
 from leakboard.bench.records.store import Store
-from leakboard.bench.running.inputs import Inputs
+from leakboard.bench.running.cell_context import Inputs, context_of
 from leakboard.bench.running.reporting import Reporter
 from leakboard.bench.running.runner import Runner
-from leakboard.bench.running.scene import scene_of
 from leakboard.defenses.blackout import Blackout
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.sap import SAP
@@ -158,7 +156,9 @@ def test_failed_attack_is_tried_again_even_where_another_goal_was_skipped(tmp_pa
     # A task without attributes: one goal is skipped with its reason, the other one fails.
     pairing = plan.cells[0].pairings[0]
     part = replace(
-        pairing, goals=frozenset({Goal.LABEL}), refused={Goal.ATTRIBUTE: "no private attributes"}
+        pairing,
+        goals=frozenset({Goal.LABEL}),
+        skip_reasons={Goal.ATTRIBUTE: "no private attributes"},
     )
     plan = replace(plan, cells=(replace(plan.cells[0], pairings=(part,)),))
     (first,) = Runner(plan, Store(tmp_path)).run()
@@ -214,7 +214,7 @@ def test_diverged_and_skipped_cells_are_not_tried_again(tmp_path, error, status,
     fields = {"train": TRAIN | {"learning_rate": 1e4, "epochs": 8, "batch_size": 4}}
     plan = make(SAP(), **fields if error == "diverged" else {})
     if error == "skipped":
-        plan = replace(plan, cells=(replace(plan.cells[0], refused="not at this cut"),))
+        plan = replace(plan, cells=(replace(plan.cells[0], skip_reason="not at this cut"),))
     (first,) = Runner(plan, Store(tmp_path)).run()
     assert first.status == status
     assert first.reason
@@ -288,7 +288,7 @@ def test_recorded_rows_and_drawn_data_depend_on_the_data_seed_only(monkeypatch):
     plan = make(SAP(eta=50), NoDefense(), seeds=[0, 1], limit=60, record={"examples": 20})
     drawn = {}
     for planned in plan.cells:
-        inputs = scene_of(plan, planned).inputs
+        inputs = context_of(plan, planned).inputs
         rows = {split: rows.tolist() for split, rows in inputs.recorded.items()}
         assert all(len(set(r)) == 20 and r == sorted(r) for r in rows.values())
         drawn.setdefault(planned.cell.seed, []).append(

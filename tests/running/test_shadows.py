@@ -12,23 +12,21 @@ from cells import load_tiny
 
 from leakboard.attacks.lira import Lira
 from leakboard.attacks.membership import Membership
+from leakboard.bench.contracts.cell import Plant, Seeds, TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.seeds import Seeds
-from leakboard.bench.contracts.settings import Plant, TrainSettings
 from leakboard.bench.exchange.wire import Wire
 from leakboard.bench.records.store import Store
 from leakboard.bench.running import cells
 from leakboard.bench.running import plan as planning
-from leakboard.bench.running import together as running
+from leakboard.bench.running import runner as running
 from leakboard.bench.running.attacks import attack_all
-from leakboard.bench.running.inputs import Inputs
+from leakboard.bench.running.cell_context import CellContext, Inputs, context_of
+from leakboard.bench.running.grants import with_shadows
 from leakboard.bench.running.plan import Plan, make_plan
 from leakboard.bench.running.runner import Runner
-from leakboard.bench.running.scene import Scene, scene_of
-from leakboard.bench.running.shadows import with_shadows
 from leakboard.bench.scoring import NEEDED, advantage_low
 from leakboard.bench.suites.suite import Suite, load_suite
-from leakboard.bench.tasks.planting import planted
+from leakboard.bench.tasks.planting import plant_task
 from leakboard.bench.tasks.task import Split, Task
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.sap import SAP
@@ -81,8 +79,8 @@ def lira_of(record):
 class TestCells:
     def test_each_candidate_is_in_half_of_the_models_by_coins_of_their_own(self):
         task, plant = noise(), Plant(audit=N)
-        target = planted(task, plant, 0)
-        shadows = [planted(task, plant, 0, shadow) for shadow in range(6)]
+        target = plant_task(task, plant, 0)
+        shadows = [plant_task(task, plant, 0, shadow) for shadow in range(6)]
         members = np.array([one.members for one in shadows])
         assert (members.sum(0) == 3).all()
         for one in shadows:
@@ -102,7 +100,7 @@ class TestCells:
     def test_other_coins_give_the_inputs_that_tokenising_again_would(self):
         plan = plan_of(audit=N // 2)
         shadow, target = plan.cells[0], plan.cells[-1]
-        scene = scene_of(plan, target)
+        scene = context_of(plan, target)
         task = plan.tasks[target.cell.data_hash]
         reused = scene.inputs.with_coins(shadow.cell, task)
         afresh = Inputs.of(shadow.cell, task, scene.backbone, {})
@@ -180,7 +178,7 @@ class TestRun:
 
     def test_one_that_failed_stops_the_attack_alone_until_it_is_mended(self, tmp_path, monkeypatch):
         plan, store, trained = plan_of(Membership(), Lira(shadows=4)), Store(tmp_path), []
-        real = cells._attacked
+        real = cells._run
 
         def fragile(scene, *rest):
             trained.append(scene.cell.shadow)
@@ -188,7 +186,7 @@ class TestRun:
                 raise RuntimeError("no luck")
             return real(scene, *rest)
 
-        monkeypatch.setattr(cells, "_attacked", fragile)
+        monkeypatch.setattr(cells, "_run", fragile)
         for _ in range(2):
             record = Runner(plan, store).run()[-1]
             (leak,) = lira_of(record)
@@ -201,14 +199,14 @@ class TestRun:
 
     def test_every_model_is_trained_with_noise_and_coins_of_its_own(self, tmp_path, monkeypatch):
         used: list = []
-        real = Scene.session
+        real = CellContext.session
 
         def watched(scene, wire):
             members = tuple(scene.inputs.planted.members)
             used.append((scene.seeds, members, scene.inputs.candidates.tokens))
             return real(scene, wire)
 
-        monkeypatch.setattr(Scene, "session", watched)
+        monkeypatch.setattr(CellContext, "session", watched)
         Runner(plan_of(epochs=1), Store(tmp_path)).run()
         assert len(used) == 5
         assert len({seeds.mechanism for seeds, *_ in used}) == 5
@@ -241,7 +239,7 @@ def test_the_attacker_learns_nothing_of_the_coins_of_the_target(ran):
     pairing = dataclasses.replace(target.pairings[0], attack=Watched(shadows=4))
     ready, idle = with_shadows(dataclasses.replace(target, pairings=(pairing,)), store.read)
     assert idle == []
-    scene = scene_of(plan, ready)
+    scene = context_of(plan, ready)
     wire = Wire(NoDefense.emits, scene.inputs.recorded)
     target.defense.fine_tune(scene.session(wire))
     inputs, members = scene.inputs, scene.inputs.planted.members

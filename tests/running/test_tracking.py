@@ -17,7 +17,7 @@ import leakboard as lb
 from leakboard.bench.contracts.threat import Goal
 from leakboard.bench.records.store import to_text
 from leakboard.bench.running.reporting import Reporter
-from leakboard.bench.running.tracking import Tracked, check_tracker
+from leakboard.bench.running.tracking import TrackingReporter, check_tracker
 
 LABEL = leak(0.9, "logit-gradient", Goal.LABEL, 0.5, view="worst", curve=curve())
 RECORD = record("sap", {"eta": 75.0}, 1, 0.8, [leak(0.5), LABEL], loss=[0.7, 0.4, 0.3])
@@ -67,7 +67,7 @@ def logged(address, heard):
     from mlflow.tracking import MlflowClient
 
     def log(*records, suite="mine"):
-        tracked = Tracked(heard, address, suite)
+        tracked = TrackingReporter(heard, address, suite)
         for one in records:
             tracked.finished(one, False)
         client = MlflowClient(address.partition(":")[2])
@@ -149,7 +149,7 @@ def test_odd_names_and_equal_attacks_get_names_that_mlflow_takes(logged, heard):
 
 
 def test_what_the_tracker_refuses_is_told_and_the_run_goes_on(address, heard, monkeypatch):
-    tracked = Tracked(heard, address, "mine")
+    tracked = TrackingReporter(heard, address, "mine")
 
     def broken(*_, **__):
         raise OSError("the server has gone\nand more")
@@ -193,11 +193,11 @@ def test_an_unknown_tracker_is_told_before_anything_is_loaded():
 
 def test_a_tracker_that_cannot_be_reached_is_told(address, heard):
     with pytest.raises(lb.LeakboardError, match=r"MLflow at nonsense://x does not answer"):
-        Tracked(heard, "mlflow:nonsense://x", "mine")
+        TrackingReporter(heard, "mlflow:nonsense://x", "mine")
 
 
 def test_without_the_extra_its_name_is_told(heard, monkeypatch):
     monkeypatch.setitem(sys.modules, "mlflow.tracking", None)
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(lb.MissingExtra, match=re.escape("leakboard[mlflow]")):
-        Tracked(heard, "mlflow", "mine")
+        TrackingReporter(heard, "mlflow", "mine")

@@ -117,7 +117,7 @@ def test_a_failed_cell_is_tried_by_one_worker_of_a_run_only(tmp_path):
 def test_a_worker_whose_run_was_killed_ends_without_a_record_of_that(tmp_path):
     events, theirs = Pipe(duplex=False)
     events.close()  # as the kernel does for who was killed
-    telling = crews.Telling(theirs)
+    telling = crews.PipeReporter(theirs)
     telling.started = lambda *_: None  # it came as far as to train
     plan = make(Frozen(), attacks=(Prior(),), **QUICK)
     with pytest.raises(KeyboardInterrupt):
@@ -127,7 +127,7 @@ def test_a_worker_whose_run_was_killed_ends_without_a_record_of_that(tmp_path):
 
 def test_a_worker_with_other_data_is_refused_by_what_differs(tmp_path, monkeypatch):
     plan = make(Frozen(), attacks=(Prior(),), **QUICK)
-    monkeypatch.setattr("leakboard.bench.running.engine.keys_of", lambda _: ("another",))
+    monkeypatch.setattr("leakboard.bench.running.engine.cell_keys", lambda _: ("another",))
     with pytest.raises(LeakboardError, match=r"other cells than this run.*the methods"):
         Engine(workers=2).run(plan, Store(tmp_path), Reporter())
 
@@ -163,9 +163,9 @@ def test_parts_of_a_plan_are_all_of_it_and_keep_shadow_models_with_their_target(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"workers": 0}, "from 1 on"),
-        ({"workers": 2, "ray": "auto"}, "leave --workers out"),
-        ({"gpu_memory": 8.0}, "goes with --ray"),
+        ({"workers": 0}, "of at least 1"),
+        ({"workers": 2, "ray": "auto"}, "omit --workers"),
+        ({"gpu_memory": 8.0}, "and needs --ray"),
         ({"shard": (3, 2)}, "got 3/2"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leakboard.bench.scoring import rescoring
-from leakboard.bench.scoring.answers import answered, rouge_l
+from leakboard.bench.scoring.answers import answer_fields, rouge_l
 
 REFERENCE = [
     ("the cat sat on the mat", "the cat is on the mat", 0.833333),
@@ -33,7 +33,7 @@ def test_rouge_is_that_of_the_package(answer, right, expected):
 def test_of_answers_of_one_word_it_is_the_share_of_right_ones_and_guessing_the_share_of_the_usual_one():
     right = ["positive"] * 6 + ["negative"] * 4
     answers = ["positive"] * 5 + ["negative"] * 5
-    found = answered(answers, right, READ)
+    found = answer_fields(answers, right, READ)
     utility, exact = found["utility"], found["measures"]["exact match"]
     assert utility.value == exact.value == 0.9
     assert utility.chance == exact.chance == 0.6
@@ -42,7 +42,9 @@ def test_of_answers_of_one_word_it_is_the_share_of_right_ones_and_guessing_the_s
 
 
 def test_white_space_does_not_tell_answers_apart_and_case_does_from_a_match_word_for_word():
-    found = answered(["your  parcel left ", "Your parcel left"], ["your parcel left"] * 2, READ)
+    found = answer_fields(
+        ["your  parcel left ", "Your parcel left"], ["your parcel left"] * 2, READ
+    )
     assert found["utility"].value == 1
     assert found["measures"]["exact match"].value == 0.5
 
@@ -50,7 +52,7 @@ def test_white_space_does_not_tell_answers_apart_and_case_does_from_a_match_word
 def test_a_record_keeps_what_its_utility_was_computed_from():
     answers = ["the parcel", "a refund was sent", "no"]
     right = ["the parcel left", "the refund was sent", "yes"]
-    found = answered(answers, right, READ)
+    found = answer_fields(answers, right, READ)
     utility = rescoring._utility(found["utility_metric"], found["predictions"])
     assert utility["value"] == found["utility"].value == pytest.approx((0.8 + 0.75) / 3, abs=1e-4)
     assert (utility["low"], utility["high"]) == (found["utility"].low, found["utility"].high)

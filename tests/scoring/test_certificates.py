@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 from records import estimate, leak, record
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.estimates import Estimate
-from leakboard.bench.contracts.leak import Leak
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.record import Estimate, Leak
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.scoring.certificates import advantage_low, strengths
 
 OPEN = {"eta": None}

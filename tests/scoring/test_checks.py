@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from records import leak, record
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.claim import Claim
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Claim, Goal
 from leakboard.bench.scoring.checks import FLAGS, flags, provable
 
 

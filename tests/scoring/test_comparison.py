@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from leakboard.bench.defending.detectors import EXACT, PRESIDIO
-from leakboard.bench.defending.levels import LEVELS, PACKAGED, PIPELINE
+from leakboard.bench.defending.policy_levels import LEVELS, PACKAGED, PIPELINE
 from leakboard.bench.scoring.comparison import scores
 from leakboard.bench.tasks import load_task
 

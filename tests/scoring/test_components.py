@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leakboard.bench.contracts.channels import Channel
+from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.scoring.components import POINTS, projections
 

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from leakboard.bench.backbones.ragged import Ragged
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.threat import Goal
-from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.contracts.threat import Channel, Goal
+from leakboard.bench.contracts.transcript import Guess, Message, Transcript
 from leakboard.bench.scoring.continuations import PRINTED, score_continuations
 from leakboard.bench.scoring.guesses import BadGuess, Truth
 from leakboard.bench.scoring.memory import discoverable, score_canaries

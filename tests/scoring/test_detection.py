@@ -7,7 +7,7 @@ import pytest
 from leakboard.bench.defending.detectors import Detector
 from leakboard.bench.scoring.detection import score
 from leakboard.bench.tasks.annotated import load_annotated
-from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Span
 
 
 def test_scores_agree_with_a_sheet_of_paper():

@@ -7,7 +7,7 @@ import pytest
 from records import record
 
 from leakboard.bench.scoring.checks import flags
-from leakboard.bench.scoring.gains import gain, not_above
+from leakboard.bench.scoring.gains import gain, keys_not_above_untuned
 
 TRUTH = [0, 1] * 50
 
@@ -21,7 +21,7 @@ def answers(wrong):
 def test_a_model_that_is_clearly_better_than_before_tuning_is_not_flagged_and_another_is():
     before = record("untuned", **answers(50), leaks=[])
     clear, little = record("sap", **answers(20)), record("p3eft", **answers(48))
-    assert not_above([before, clear, little]) == {little.key}
+    assert keys_not_above_untuned([before, clear, little]) == {little.key}
     assert "not-above-untuned" in flags([before, clear, little])[little.key, -1]
     assert (clear.key, -1) not in flags([before, clear, little])
     assert (before.key, -1) not in flags([before, clear, little])
@@ -30,16 +30,19 @@ def test_a_model_that_is_clearly_better_than_before_tuning_is_not_flagged_and_an
 def test_only_the_untuned_model_on_the_same_data_and_seed_counts():
     little = record("p3eft", **answers(48))
     for other in ({"seed": 1}, {"limit": 10}, {"task": "sst2"}, {"model": "other"}):
-        assert not_above([record("untuned", **answers(50), leaks=[], **other), little]) == set()
+        assert (
+            keys_not_above_untuned([record("untuned", **answers(50), leaks=[], **other), little])
+            == set()
+        )
     longer = record("untuned", **answers(50), leaks=[], epochs=9)  # it was not trained at all
-    assert not_above([longer, little]) == {little.key}
+    assert keys_not_above_untuned([longer, little]) == {little.key}
 
 
 def test_without_predictions_the_mean_decides():
     before = record("untuned", utility=0.6, leaks=[])
-    assert not_above([before, record("sap", utility=0.61)]) == set()
+    assert keys_not_above_untuned([before, record("sap", utility=0.61)]) == set()
     worse = record("sap", utility=0.6)
-    assert not_above([before, worse]) == {worse.key}
+    assert keys_not_above_untuned([before, worse]) == {worse.key}
 
 
 def test_gains_are_paired_over_the_examples():

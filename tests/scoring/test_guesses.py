@@ -11,9 +11,8 @@ from sklearn.metrics import accuracy_score
 
 from leakboard.attacks.aia_finetune import FineTune
 from leakboard.attacks.aia_mlp import MeanMLP
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
+from leakboard.bench.contracts.transcript import Guess
 from leakboard.bench.running.attacks import attack_all
 from leakboard.bench.running.grants import knowledge_for
 from leakboard.bench.scoring import metrics

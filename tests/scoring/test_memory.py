@@ -7,10 +7,8 @@ import pytest
 from released import TEXTS
 
 from leakboard.bench.attacking.canaries import expected_unseen
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.threat import Goal
-from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.contracts.threat import Channel, Goal
+from leakboard.bench.contracts.transcript import Guess, Message, Transcript
 from leakboard.bench.scoring.guesses import BadGuess, Truth
 from leakboard.bench.scoring.memory import score_canaries, score_members
 from leakboard.bench.tasks.planting import CEILING, TRIES, UNTUNED, Canary, Planted

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.guess import Guess
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
+from leakboard.bench.contracts.transcript import Guess
 from leakboard.bench.scoring import moments
 from leakboard.bench.scoring.metrics import resamples
 from leakboard.bench.scoring.moments import Look, auc, balanced, matching, permuted, scored

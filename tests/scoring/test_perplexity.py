@@ -10,11 +10,10 @@ import torch
 from cells import load_tiny
 
 from leakboard.bench.backbones.language import LanguageModel, per_token
-from leakboard.bench.contracts.settings import TrainSettings
-from leakboard.bench.exchange.released import losses
-from leakboard.bench.scoring.perplexity import judged
-from leakboard.bench.tasks.spans import Span
-from leakboard.bench.tasks.task import Split
+from leakboard.bench.contracts.cell import TrainSettings
+from leakboard.bench.exchange.model_release import losses
+from leakboard.bench.scoring.perplexity import next_token_fields
+from leakboard.bench.tasks.task import Span, Split
 
 
 def test_secrets_do_not_count_for_utility_and_all_tokens_for_perplexity():
@@ -25,7 +24,7 @@ def test_secrets_do_not_count_for_utility_and_all_tokens_for_perplexity():
     open_ = Split(texts, np.zeros(2, np.int64))
     marked = dataclasses.replace(open_, secrets=((Span(5, 11, "name"),), ()))
     told = per_token(network, tokens)
-    one, other = (judged(*told, backbone, s, tokens, 16) for s in (open_, marked))
+    one, other = (next_token_fields(*told, backbone, s, tokens, 16) for s in (open_, marked))
     assert sum(one["predictions"]["tokens"]) == sum(other["predictions"]["tokens"]) + 1
     assert one["measures"] == other["measures"]
     means = losses(network, tokens, torch.zeros(2)).detach()

@@ -9,7 +9,7 @@ from records import leak, record
 
 from leakboard.bench.contracts.threat import Goal
 from leakboard.bench.records.store import from_text
-from leakboard.bench.scoring.rescoring import rescored
+from leakboard.bench.scoring.rescoring import rescore
 
 
 @pytest.mark.slow
@@ -20,7 +20,7 @@ def test_published_records_follow_from_their_raw_guesses():
         metrics = {leak.metric for leak in found.leaks if leak.success}
         if not metrics <= metrics_seen:
             metrics_seen |= metrics
-            assert not rescored(found).mismatches, path
+            assert not rescore(found).mismatches, path
     assert {"token accuracy", "accuracy", "AUC (sign-free)", "matched accuracy"} <= metrics_seen
 
 
@@ -61,8 +61,8 @@ def test_what_a_released_model_remembers_is_scored_again():
         }
     )
     good = record(leaks=[members_leak, canaries, gained, hit, few], utility=None)
-    assert rescored(good).mismatches == []
-    assert rescored(good).numbers == 5 * 7 + 2
+    assert rescore(good).mismatches == []
+    assert rescore(good).numbers == 5 * 7 + 2
     lied = [
         members_leak.model_copy(update={"epsilon": epsilon + 0.1}),
         members_leak.model_copy(update={"epsilon_ceiling": 99.0}),
@@ -73,7 +73,7 @@ def test_what_a_released_model_remembers_is_scored_again():
     for one in lied:
         leaks = [one if _alike(one, own) else own for own in good.leaks]
         assert leaks != good.leaks
-        assert rescored(good.model_copy(update={"leaks": leaks})).mismatches, one.attack.name
+        assert rescore(good.model_copy(update={"leaks": leaks})).mismatches, one.attack.name
 
 
 def _alike(one, other):
@@ -86,5 +86,5 @@ def test_the_moment_that_counts_is_the_worst_of_its_curve():
         point = {"step": step, "part": 0, "recipient": "v"}
         point["success"] = own.model_copy(update={"value": value})
         told = leak(goal=Goal.LABEL, step=3, curve=[point])
-        found = [m.what for m in rescored(record(leaks=[told], utility=None)).mismatches]
+        found = [m.what for m in rescore(record(leaks=[told], utility=None)).mismatches]
         assert len(found) == wrong + 1  # the first: it has no raw guesses

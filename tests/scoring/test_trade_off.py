@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
-from leakboard.bench.contracts.claim import Claim
-from leakboard.bench.scoring.one_run import audit, ceiling, promised
+from leakboard.bench.contracts.threat import Claim
+from leakboard.bench.scoring.one_run import audit, ceiling, claim_terms
 from leakboard.bench.scoring.trade_off import lower_bound
 
 DELTA = 1e-5
@@ -81,9 +81,9 @@ def test_a_thousand_coins_can_refute_eight_by_its_profile_and_not_by_the_one_pai
     claim = Claim(
         guarantee="dp", parameters={"epsilon": 8.0, "delta": DELTA}, covers="", profile=profile
     )
-    assert promised(None) == (0.0, ())
-    assert promised(claim) == (DELTA, profile)
-    assert ceiling(1000, *promised(claim)) > 8 > ceiling(1000, DELTA)
+    assert claim_terms(None) == (0.0, ())
+    assert claim_terms(claim) == (DELTA, profile)
+    assert ceiling(1000, *claim_terms(claim)) > 8 > ceiling(1000, DELTA)
 
 
 def test_bound_grows_with_right_guesses_and_falls_with_confidence():

@@ -12,7 +12,7 @@ from site_records import digests, kept
 
 from leakboard.bench.records.store import Store
 from leakboard.bench.speed import __main__ as speed
-from leakboard.bench.speed import publishing, stacks, tuning
+from leakboard.bench.speed import publishing, tuning
 from leakboard.bench.speed.figures import Figure, table
 
 
@@ -87,19 +87,6 @@ def test_so_many_shown_records_are_changed_as_were_asked_for(tmp_path):
         store = Store(folder)
         assert store.read_all()
         assert store.problems == []
-
-
-def test_what_stacks_gain_is_the_time_of_their_cells_by_themselves_over_theirs(monkeypatch):
-    asked = []
-
-    def interleaved(*ways):
-        asked.append([way() for way in ways])  # each asserts how many cells shared its passes
-        return 3.0, 2.0
-
-    monkeypatch.setattr(stacks, "interleaved", interleaved)
-    found = stacks.stacks(cells=2, model="tiny-bert", limit=16)
-    assert [figure.value for figure in found] == [1.5] * len(asked)
-    assert all("2 cells of tiny-bert" in figure.name and figure.more for figure in found)
 
 
 def test_what_tuning_costs_is_the_training_of_all_trials_over_that_of_the_suite(monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from submitted import really_run
 
-from leakboard.bench.submissions import apart, rerunning
+from leakboard.bench.submissions import cell_process, rerunning
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def at_once(monkeypatch, done):
     def run(order, minutes, reporter):
         orders.append(order)
         if order.key not in done:
-            done[order.key] = apart.run_here(order, reporter)
+            done[order.key] = cell_process.run_order(order, reporter)
         return done[order.key]
 
-    monkeypatch.setattr(rerunning, "run_apart", run)
+    monkeypatch.setattr(rerunning, "run_in_subprocess", run)
     return orders

@@ -99,7 +99,7 @@ def unknown_method(real, file):
 
 def data_that_nobody_has(real, file):
     sent(file, [with_key(more_private(r), data_hash="0" * 64) for r in real])
-    return "other data: 'reviews' has the hash 000000000000… in the record", "not accepted"
+    return "data_hash: 0000000000000000", "not accepted"
 
 
 def standard_attacks_dropped(real, file):
@@ -108,7 +108,7 @@ def standard_attacks_dropped(real, file):
         for r in real
     ]
     sent(file, kept)
-    return "eia-nn is missing, an attack that has to stand here", "refused"
+    return "the required attack eia-nn is missing", "refused"
 
 
 def verified_by_its_own_word(real, file):

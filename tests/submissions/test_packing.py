@@ -7,8 +7,8 @@ from submitted import RECORDS, manifest, members, raw, verdict, why, zipped
 
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.records.store import Store
+from leakboard.bench.submissions.archive import read_submission
 from leakboard.bench.submissions.manifest import Manifest
-from leakboard.bench.submissions.opening import opened
 from leakboard.bench.submissions.packing import gather, pack
 
 
@@ -18,7 +18,7 @@ def test_same_records_give_the_same_bytes_and_come_back_as_they_were(tmp_path):
     one, two = (pack(gather({"mine": tmp_path / "mine"}, None, "", "")) for _ in range(2))
     assert one == two
     (tmp_path / "a.zip").write_bytes(one)
-    assert opened(tmp_path / "a.zip").records == raw(RECORDS)
+    assert read_submission(tmp_path / "a.zip").records == raw(RECORDS)
 
 
 @pytest.mark.parametrize(

@@ -16,17 +16,17 @@ from submitted import more_private, sent, with_key
 from leakboard.bench.contracts.cell import MethodSpec
 from leakboard.bench.records.store import to_text
 from leakboard.bench.running.reporting import Reporter
-from leakboard.bench.submissions import apart, rerunning
-from leakboard.bench.submissions.apart import NotRun, Order, run_apart
-from leakboard.bench.submissions.here import Here
+from leakboard.bench.submissions import cell_process, rerunning
+from leakboard.bench.submissions.cell_process import NotRun, Order, run_in_subprocess
 from leakboard.bench.submissions.manifest import Verified, accepted
-from leakboard.bench.submissions.rerunning import Again, drawn_from
-from leakboard.bench.submissions.verifying import verify
+from leakboard.bench.submissions.reproduction import LocalResources
+from leakboard.bench.submissions.rerunning import Reruns, rerun_order
+from leakboard.bench.submissions.verification import verify
 
 
 def verdict(path, count=1, seed=0, minutes=60.0, reporter=None):
-    here = Here()
-    return verify(path, Again(count, seed, reporter or Reporter(), here, minutes), here)
+    here = LocalResources()
+    return verify(path, Reruns(count, seed, reporter or Reporter(), here, minutes), here)
 
 
 class Listening(Reporter):
@@ -51,7 +51,7 @@ def test_defended_cells_are_drawn_before_all_others_and_each_as_often_as_another
     cells += [record("sap", {"eta": 75.0}, seed=seed) for seed in range(4)]
     first = Counter()
     for seed in range(400):
-        order = drawn_from(cells, "content", seed)
+        order = rerun_order(cells, "content", seed)
         assert [r.undefended for r in order] == [False] * 4 + [True] * 4
         first[order[0].key] += 1
     assert len(first) == 4
@@ -60,33 +60,33 @@ def test_defended_cells_are_drawn_before_all_others_and_each_as_often_as_another
 
 def test_the_draw_depends_on_the_seed_and_on_the_records_and_on_nothing_else():
     cells = [record("sap", {"eta": 75.0}, seed=seed) for seed in range(30)]
-    order = drawn_from(cells, "content", 5)
-    assert drawn_from(cells[::-1], "content", 5) == order
-    assert drawn_from(cells, "content", 6) != order
-    assert drawn_from(cells, "other content", 5) != order
+    order = rerun_order(cells, "content", 5)
+    assert rerun_order(cells[::-1], "content", 5) == order
+    assert rerun_order(cells, "content", 6) != order
+    assert rerun_order(cells, "other content", 5) != order
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"task": "sst2"}, "its data 'sst2' are not here; give --data DIR"),
+        ({"task": "sst2"}, "its data 'sst2' are not on this machine; give --data DIR"),
         ({"task": "somebodys"}, "unknown task 'somebodys'"),
-        ({"model": "evil/model"}, "its model 'evil/model' is somewhere else; give --model FOLDER"),
-        ({"data_hash": "6f1a" + "0" * 60}, "other data: 'reviews' has the hash 6f1a00000000…"),
-        ({"model_hash": "6f1a" + "0" * 60}, "another model: 'tiny-bert' with the hash 6f1a"),
+        ({"model": "evil/model"}, "its model 'evil/model' is not on this machine; give --model FOLDER"),
+        ({"data_hash": "6f1a" + "0" * 60}, "data_hash: 6f1a00000000"),
+        ({"model_hash": "6f1a" + "0" * 60}, "model_hash: 6f1a"),
         ({"defense": MethodSpec(name="not-here")}, "unknown defense 'not-here'"),
-        ({"defense": MethodSpec(name="sap", params={"eta": "../x"})}, "'../x' is a path, which is"),
-        ({"defense": MethodSpec(name="sap", params={"eta": "~/x"})}, "'~/x' is a path, which is"),
+        ({"defense": MethodSpec(name="sap", params={"eta": "../x"})}, "'../x' is a path; paths"),
+        ({"defense": MethodSpec(name="sap", params={"eta": "~/x"})}, "'~/x' is a path; paths"),
         ({"defense": MethodSpec(name="sap", params={"eta": -1})}, "sap.eta"),
-        ({"defense": MethodSpec(name="sap")}, "it cannot be run again here, since this differs"),
+        ({"defense": MethodSpec(name="sap")}, "it cannot be run again here, because this differs"),
     ],
 )
 def test_what_cannot_be_run_again_is_said_and_not_followed(
     real, monkeypatch, tmp_path, change, expected
 ):
     monkeypatch.delenv("LEAKBOARD_DATA", raising=False)
-    assert Here(tmp_path).obstacle(real[1]) is None
-    assert expected in Here(tmp_path).obstacle(with_key(real[1], **change))
+    assert LocalResources(tmp_path).obstacle(real[1]) is None
+    assert expected in LocalResources(tmp_path).obstacle(with_key(real[1], **change))
 
 
 # What came of it
@@ -140,21 +140,21 @@ def test_no_more_cells_are_started_than_were_asked_for(real, tmp_path, monkeypat
 
     def endless(order, minutes, reporter):
         started.append(minutes)
-        raise NotRun("it was not done after 3 minutes; give --minutes")
+        raise NotRun("it was did not finish within 3 minutes; give --minutes")
 
-    monkeypatch.setattr(rerunning, "run_apart", endless)
+    monkeypatch.setattr(rerunning, "run_in_subprocess", endless)
     report = verdict(sent(tmp_path / "a.zip", real), count=1, minutes=3)
     assert started == [3]
     assert report.sound
     assert not report.repeated
-    assert "sap on reviews: it was not done after 3 minutes" in told(report)
+    assert "sap on reviews: it was did not finish within 3 minutes" in told(report)
 
 
 def test_models_of_attackers_are_handed_on_as_they_are_and_named(real, tmp_path, at_once):
     shadow = with_key(real[1], shadow=0).model_copy(update={"leaks": real[1].leaks[:1]})
     report = verdict(sent(tmp_path / "a.zip", [*real, shadow]))
     assert list(at_once[0].shadows) == [shadow.key]
-    assert "1 cells: models that attackers trained themselves are taken as they are" in told(report)
+    assert "1 cells: shadow models are not run again" in told(report)
 
 
 def test_what_was_run_again_stands_in_the_manifest_and_on_the_page(
@@ -188,16 +188,16 @@ def order_of(found):
 def test_a_cell_ends_with_its_time_and_leaves_no_process(real):
     # Those that draw figures, of a test before, stay.
     before, start = set(multiprocessing.active_children()), time.monotonic()
-    with pytest.raises(NotRun, match=r"not done after 0\.001 minutes; give --minutes"):
-        run_apart(order_of(real[1]), 0.001, Reporter())
+    with pytest.raises(NotRun, match=r"did not finish within 0\.001 minutes; give --minutes"):
+        run_in_subprocess(order_of(real[1]), 0.001, Reporter())
     assert time.monotonic() - start < 5
     assert set(multiprocessing.active_children()) <= before
 
 
 def test_a_process_that_dies_is_a_reason_and_no_error(monkeypatch):
-    monkeypatch.setattr(apart, "get_context", lambda _: Dying)
+    monkeypatch.setattr(cell_process, "get_context", lambda _: Dying)
     with pytest.raises(NotRun, match=r"its process died \(code 9\)"):
-        run_apart(None, 1, Reporter())
+        run_in_subprocess(None, 1, Reporter())
 
 
 class Dying:
@@ -215,5 +215,5 @@ class Dying:
 def test_what_is_wrong_over_there_is_a_reason(real):
     sent = []
     broken = Order("0" * 16, b"{}", {}, None, "cpu", "tiny-bert", 1)
-    apart._work(SimpleNamespace(send=sent.append), broken)
+    cell_process._work(SimpleNamespace(send=sent.append), broken)
     assert sent == [("not run", "Corrupt: its content does not match its checksum")]

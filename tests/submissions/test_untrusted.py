@@ -18,8 +18,8 @@ from leakboard.bench.contracts.cell import Cell
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.outside import Refused, parsed, visible
 from leakboard.bench.records.store import to_text
-from leakboard.bench.submissions import opening as submissions
-from leakboard.bench.submissions.verifying import verify
+from leakboard.bench.submissions import archive as submissions
+from leakboard.bench.submissions.verification import verify
 
 BOMB = b"0" * (submissions.MEMBER + 2**20)
 
@@ -38,9 +38,9 @@ def test_no_more_is_unpacked_than_is_taken():
             return b"0" * size
 
     with pytest.raises(Refused, match="unpacks to more than"):
-        submissions._at_most(Endless(), 0)
+        submissions._read_bounded(Endless(), 0)
     with pytest.raises(Refused, match="128 in all"):
-        submissions._at_most(io.BytesIO(b"0" * 10), submissions.WHOLE)
+        submissions._read_bounded(io.BytesIO(b"0" * 10), submissions.WHOLE)
 
 
 def test_a_bomb_with_a_header_that_lies_is_stopped(place):

@@ -47,7 +47,7 @@ def test_every_built_in_suite_can_be_planned_and_certifies_its_attacks(
     monkeypatch.setattr(planning, "load_task", lambda spec, data, base: loaded(spec, data))
     suite = load_suite(name)
     plan = planning.make_plan(suite, data)
-    assert not any(cell.refused for cell in plan.cells)
+    assert not any(cell.skip_reason for cell in plan.cells)
     # Without an open setting at its cut, a failure of an attack would say nothing.
     certified = {(c.cell.task, c.cell.cut) for c in plan.cells if c.defense.undefended}
     tuned = [c for c in plan.cells if c.defense.name != "untuned"]

@@ -11,8 +11,8 @@ import torch
 import yaml
 
 from leakboard.attacks.lira import Lira
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import TrainSettings
 from leakboard.bench.methods.defense import Defense
 from leakboard.bench.suites.suite import SUITES, load_suite
 from leakboard.defenses.none import NoDefense

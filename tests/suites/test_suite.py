@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from suite_files import HEAD, Learned, Noise, Plain, Prior, Read
 
+from leakboard.bench.contracts.cell import Recording, TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import Recording, TrainSettings
 from leakboard.bench.suites.suite import load_suite
-from leakboard.bench.suites.writing import written
-from leakboard.bench.tasks.own import OwnTask
+from leakboard.bench.suites.writer import suite_text
+from leakboard.bench.tasks.user_task import UserTask
 
 
 def test_every_key_of_the_grammar_means_what_it_says(read: Read) -> None:
@@ -39,7 +39,7 @@ paper: {paper: SAP, artefact: Table 3, model: roberta-large, task: {mine: theirs
     assert (suite.name, suite.description, suite.evaluate) == ("my-suite", "one line", "test")
     own = suite.task[1]
     assert suite.task[0] == "sst2"
-    assert isinstance(own, OwnTask)
+    assert isinstance(own, UserTask)
     assert own.name == "mine"
     assert suite.model == ("minilm", "tiny")
     assert suite.cut == (0, 2)
@@ -233,7 +233,7 @@ paper: {paper: SAP, artefact: [Table 3, Table 4]}
 """
     suite = read(HEAD.replace("task: sst2\n", "") + text)
     file = tmp_path / "again.yaml"
-    file.write_text(written(suite, "two lines\nof words"), "utf-8")
+    file.write_text(suite_text(suite, "two lines\nof words"), "utf-8")
     again = load_suite(file)
     assert again.model_dump() == suite.model_dump()
     assert list(map(str, again.defenses)) == list(map(str, suite.defenses))

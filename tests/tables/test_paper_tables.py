@@ -7,9 +7,8 @@ from boards import CHANCE, cell
 from printed_tables import SST2, laid, row_of, sap
 from records import estimate, leak, record
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.settings import Plant
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.cell import Plant
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.suites import load_suite
 
 

@@ -7,7 +7,7 @@ from secret_texts import OWN, own_file, pieces
 
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.tasks.annotated import load_annotated, load_file
-from leakboard.bench.tasks.spans import Span
+from leakboard.bench.tasks.task import Span
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".csv", ".parquet"])

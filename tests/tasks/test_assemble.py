@@ -46,7 +46,7 @@ def test_a_file_of_public_text_with_the_customers_own_is_refused(sst2, text):
     message = failure(sst2)
     assert f"{path}: 1 of 4 public examples" in message
     assert "data row 4" in message
-    assert "leave them out" in message
+    assert "remove these examples" in message
 
 
 def test_auxiliary_file_is_used_where_there_is_one(sst2):

@@ -7,8 +7,8 @@ import pytest
 from cells import make
 
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.running.scene import scene_of
-from leakboard.bench.tasks.held_out import HELD_OUT, SHARE, held_out
+from leakboard.bench.running.cell_context import context_of
+from leakboard.bench.tasks.sources import HELD_OUT, SHARE, hold_out
 from leakboard.bench.tasks.task import Split, Task
 from leakboard.defenses.none import NoDefense
 
@@ -22,7 +22,7 @@ def task_of(texts, labels=None):
 def test_what_is_held_out_shares_no_source_with_what_is_trained_on():
     whole = [" ".join(f"w{i}x{j}" for j in range(12)) for i in range(50)]
     cut = [part for text in whole for part in (text, " ".join(text.split()[:9]))]
-    told = held_out(task_of(cut, [0, 1] * 50))
+    told = hold_out(task_of(cut, [0, 1] * 50))
     kept, apart = told.splits["train"].texts, told.splits[HELD_OUT].texts
     assert sorted([*kept, *apart]) == sorted(cut)
     assert len(apart) == SHARE * len(cut)
@@ -33,16 +33,16 @@ def test_what_is_held_out_shares_no_source_with_what_is_trained_on():
 
 def test_a_split_of_one_source_or_with_a_class_in_one_part_only_is_refused():
     with pytest.raises(LeakboardError, match="of one source"):
-        held_out(task_of(["the same words again and again and again"] * 6))
+        hold_out(task_of(["the same words again and again and again"] * 6))
     rare = [f"text number {i} of many" for i in range(30)]
     with pytest.raises(LeakboardError, match="b is in one of the two parts only"):
-        held_out(task_of(rare, [1, *[0] * 29]))
+        hold_out(task_of(rare, [1, *[0] * 29]))
 
 
 def test_a_cell_that_is_evaluated_on_it_trains_on_the_rest_alone():
     plain, chosen = (make(NoDefense(), limit=60, evaluate=e) for e in ("dev", HELD_OUT))
-    before = scene_of(plain, plain.cells[0]).inputs
-    after = scene_of(chosen, chosen.cells[0]).inputs
+    before = context_of(plain, plain.cells[0]).inputs
+    after = context_of(chosen, chosen.cells[0]).inputs
     texts = after.task.splits["train"].texts
     assert {*texts} | {*after.task.splits[HELD_OUT].texts} == {*before.task.splits["train"].texts}
     assert {*texts}.isdisjoint(after.task.splits[HELD_OUT].texts)

@@ -19,8 +19,8 @@ from leakboard.bench.tasks.abcd import abcd
 from leakboard.bench.tasks.annotated import load_file
 from leakboard.bench.tasks.hub import to_table
 from leakboard.bench.tasks.loading import data_folder, load_task
-from leakboard.bench.tasks.own import OwnTask
 from leakboard.bench.tasks.table import read_table
+from leakboard.bench.tasks.user_task import UserTask
 
 
 def failure(path):
@@ -164,7 +164,7 @@ def test_a_label_among_thousands_is_not_compared_with_each(tmp_path):
         rows = "".join(f"sentence {i}\tlabel number {i}\n" for i in range(first, first + 50_000))
         (tmp_path / f"{split}.tsv").write_text(f"text\tlabel\n{rows}")
     with pytest.raises(LeakboardError, match=r"does not occur in train\. 50,000 are known\."):
-        load_task(OwnTask(name="mine", path=tmp_path))
+        load_task(UserTask(name="mine", path=tmp_path))
 
 
 # Paths
@@ -187,8 +187,8 @@ def test_paths_that_are_none_are_told_wherever_they_come_from(
     (tmp_path / "gone.tsv").symlink_to("nowhere")
     (tmp_path / "ring.tsv").symlink_to("ring.tsv")
     for call in (
-        lambda: load_task(OwnTask(name="mine", path=path)),
-        lambda: load_task(OwnTask(name="mine", path={"train": path, "dev": path})),
+        lambda: load_task(UserTask(name="mine", path=path)),
+        lambda: load_task(UserTask(name="mine", path={"train": path, "dev": path})),
         lambda: data_folder(type(tmp_path)(path)),
         lambda: load_file(type(tmp_path)(path)),
     ):
@@ -201,7 +201,7 @@ def test_a_split_that_is_a_link_to_nothing_is_named(tmp_path):
     with pytest.raises(
         LeakboardError, match=r"train\.tsv: is a link to nowhere\.tsv, which is not"
     ):
-        load_task(OwnTask(name="mine", path=tmp_path))
+        load_task(UserTask(name="mine", path=tmp_path))
 
 
 def test_a_pipe_in_place_of_a_table_is_not_waited_for(tmp_path):

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from released import FORM, TEXTS, plan_of
 
-from leakboard.bench.contracts.cell import digest
+from leakboard.bench.contracts.cell import Plant, digest
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import Plant
 from leakboard.bench.suites.suite import load_suite
 from leakboard.bench.tasks import planting
-from leakboard.bench.tasks.planting import planted
+from leakboard.bench.tasks.planting import plant_task
 from leakboard.bench.tasks.reviews import reviews
 from leakboard.defenses.dpsgd import DPSGD
 from leakboard.defenses.none import NoDefense
@@ -22,7 +21,7 @@ from leakboard.defenses.none import NoDefense
 
 def test_each_canary_stands_in_train_as_often_as_it_says_and_its_span_is_its_secret():
     plant = Plant(canaries=(FORM, "Pin {digits}"), copies=(1, 3), each=2, unseen=4)
-    found = planted(TEXTS, plant, 0)
+    found = plant_task(TEXTS, plant, 0)
     texts = found.task.splits["train"].texts
     for canary in found.drawn:
         text = plant.canaries[canary.form].replace("{digits}", f"{canary.secret:06d}")
@@ -36,7 +35,7 @@ def test_each_canary_stands_in_train_as_often_as_it_says_and_its_span_is_its_sec
 
 
 def test_members_are_in_train_and_the_others_are_not():
-    found = planted(TEXTS, Plant(audit=30), 1)
+    found = plant_task(TEXTS, Plant(audit=30), 1)
     texts = found.task.splits["train"].texts
     whole = TEXTS.splits["train"].texts
     for text, member in zip(found.audited.texts, found.members, strict=True):
@@ -56,7 +55,7 @@ def with_all_columns(task):
 
 @pytest.mark.parametrize("task", [TEXTS, with_all_columns(reviews())], ids=["texts", "labels"])
 def test_of_strange_candidates_members_alone_are_trained_on_beside_all_texts(task):
-    found = planted(task, Plant(audit=30, candidates="strange"), 1)
+    found = plant_task(task, Plant(audit=30, candidates="strange"), 1)
     whole, train = task.splits["train"], found.task.splits["train"]
     assert train.texts[: len(whole)] == whole.texts
     assert train.labels[: len(whole)].tolist() == whole.labels.tolist()
@@ -92,7 +91,7 @@ def test_words_of_strange_candidates_stand_nowhere_else_and_once_in_all(monkeypa
         pairs=(*train.pairs[1:], " ".join(pairs[2::4]).upper()),
     )
     task = replace(task, splits={**task.splits, "train": taken})
-    found = planted(task, Plant(audit=20, candidates="strange"), 0).audited
+    found = plant_task(task, Plant(audit=20, candidates="strange"), 0).audited
     words = [word for text in (*found.texts, *found.pairs) for word in text.split()]
     assert len(words) == len(set(words)) == 2 * 20 * planting.WORDS
     assert not set(words) & {*pairs[::4], *pairs[2::4]}
@@ -100,7 +99,7 @@ def test_words_of_strange_candidates_stand_nowhere_else_and_once_in_all(monkeypa
 
 def test_labels_of_strange_candidates_are_coins_of_their_own():
     one, other = (
-        planted(reviews(), Plant(audit=400, candidates="strange"), seed) for seed in (0, 1)
+        plant_task(reviews(), Plant(audit=400, candidates="strange"), seed) for seed in (0, 1)
     )
     labels = one.audited.labels
     assert abs(labels.mean() - 0.5) < 0.1
@@ -114,7 +113,7 @@ def test_labels_of_strange_candidates_are_coins_of_their_own():
 
 def test_models_of_an_attacker_know_the_same_strange_candidates_by_coins_of_their_own():
     plant = Plant(audit=30, candidates="strange")
-    target, one, next_ = (planted(TEXTS, plant, 0, shadow) for shadow in (None, 0, 1))
+    target, one, next_ = (plant_task(TEXTS, plant, 0, shadow) for shadow in (None, 0, 1))
     assert target.audited.texts == one.audited.texts == next_.audited.texts
     assert (one.members != next_.members).all()
     assert (one.members != target.members).any()
@@ -139,7 +138,7 @@ def test_natural_candidates_are_left_out_of_the_key_and_strange_ones_are_not():
 
 def test_seed_decides_secrets_and_coins():
     plant = Plant(canaries=FORM, audit=20)
-    one, same, other = (planted(TEXTS, plant, seed) for seed in (0, 0, 1))
+    one, same, other = (plant_task(TEXTS, plant, seed) for seed in (0, 0, 1))
     assert one.drawn == same.drawn != other.drawn
     assert (one.members == same.members).all()
     assert one.task.hash == same.task.hash != other.task.hash
@@ -147,9 +146,9 @@ def test_seed_decides_secrets_and_coins():
 
 def test_canary_in_a_task_with_labels_and_too_many_to_audit_are_refused():
     with pytest.raises(LeakboardError, match="language modelling"):
-        planted(reviews(), Plant(canaries=FORM), 0)
+        plant_task(reviews(), Plant(canaries=FORM), 0)
     with pytest.raises(LeakboardError, match="41 examples to audit"):
-        planted(TEXTS, Plant(audit=41), 0)
+        plant_task(TEXTS, Plant(audit=41), 0)
 
 
 def by_authors(authors):
@@ -164,7 +163,7 @@ def test_a_coin_decides_on_all_examples_of_an_author_of_whom_few_are_kept():
     # Ten authors of one to ten texts each, in no order, whose numbers have gaps.
     written = np.random.default_rng(0).permutation(np.repeat(7 * np.arange(10), np.arange(1, 11)))
     task = by_authors(written)
-    found = planted(task, Plant(audit=8, per_author=3), 0)
+    found = plant_task(task, Plant(audit=8, per_author=3), 0)
     whole, train = task.splits["train"], found.task.splits["train"]
     assert set(train.texts) <= set(whole.texts)
     assert np.unique(train.authors, return_counts=True)[1].max() == 3
@@ -181,7 +180,8 @@ def test_a_coin_decides_on_all_examples_of_an_author_of_whom_few_are_kept():
     assert 0 < found.members.sum() < len(found.members)
     # Of an author with more texts others are drawn by another seed.
     kept = [
-        set(planted(task, Plant(per_author=3), seed).task.splits["train"].texts) for seed in (0, 1)
+        set(plant_task(task, Plant(per_author=3), seed).task.splits["train"].texts)
+        for seed in (0, 1)
     ]
     assert kept[0] != kept[1]
 
@@ -190,11 +190,11 @@ def test_more_authors_than_there_are_and_texts_of_nobody_are_refused():
     with pytest.raises(
         LeakboardError, match="3 authors to audit, and task 'reviews' trains on 2 only"
     ):
-        planted(by_authors([4, 4, 9]), Plant(audit=3, per_author=2), 0)
+        plant_task(by_authors([4, 4, 9]), Plant(audit=3, per_author=2), 0)
     with pytest.raises(
         LeakboardError, match="'reviews' does not say who wrote its texts; synthpai"
     ):
-        planted(reviews(), Plant(per_author=2), 0)
+        plant_task(reviews(), Plant(per_author=2), 0)
 
 
 @pytest.mark.parametrize(
@@ -217,18 +217,18 @@ def test_bad_plant_is_refused(bad):
 
 def test_the_same_secrets_are_planted_however_often():
     plants = [Plant(canaries=FORM, copies=(number,), each=3, unseen=2) for number in (0, 1, 7)]
-    drawn = [planted(TEXTS, plant, 0).drawn for plant in plants]
+    drawn = [plant_task(TEXTS, plant, 0).drawn for plant in plants]
     assert len({tuple(canary.secret for canary in own) for own in drawn}) == 1
     assert [[canary.copies for canary in own[:3]] for own in drawn] == [[0] * 3, [1] * 3, [7] * 3]
 
 
 def test_more_canaries_than_texts_are_refused():
     forty = Plant(canaries=(FORM, "Pin {digits}"), copies=(0, 1), each=20)
-    assert len(planted(TEXTS, forty, 0).canaries) == 40
+    assert len(plant_task(TEXTS, forty, 0).canaries) == 40
     with pytest.raises(
-        LeakboardError, match=r"42 canaries to plant .* 40 texts: .* fewer than the canaries"
+        LeakboardError, match=r"42 canaries to plant .* 40 texts: .* fewer canaries"
     ):
-        planted(TEXTS, forty.model_copy(update={"each": 21}), 0)
+        plant_task(TEXTS, forty.model_copy(update={"each": 21}), 0)
 
 
 def test_a_suite_has_a_model_for_each_number_of_copies_and_older_cells_keep_their_keys():

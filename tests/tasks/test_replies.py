@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from leakboard.bench.tasks.dialogues import dialogues
-from leakboard.bench.tasks.replies import replies
+from leakboard.bench.tasks.dialogues import dialogues, replies
 
 
 def test_a_prompt_with_its_answer_is_a_dialogue_up_to_where_its_agent_ends():

@@ -8,7 +8,7 @@ from folders import DATA, needs_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leakboard.bench.tasks import shared
+from leakboard.bench.tasks import shares_source
 from leakboard.bench.tasks.loading import load_task
 from leakboard.bench.tasks.reviews import reviews
 from leakboard.bench.tasks.sources import RUN, public_rows
@@ -47,8 +47,8 @@ def test_long_phrases_that_overlap_are_of_one_source_even_without_their_sentence
     assert public.any()
     assert not public.all()
     apart = [phrase(text, a, b) for text in whole for a, b in ((0, 5 + RUN), (6, 20))]
-    assert shared(split(*cut[::2]), [split(*cut[1::2])]).all()
-    assert not shared(split(*apart[::2]), [split(*apart[1::2])]).any()
+    assert shares_source(split(*cut[::2]), [split(*cut[1::2])]).all()
+    assert not shares_source(split(*apart[::2]), [split(*apart[1::2])]).any()
 
 
 def test_what_stands_on_both_sides_stays_with_the_customer():
@@ -71,7 +71,7 @@ def test_pairs_with_a_text_in_common_are_one_source():
     assert public.sum() == 15
     # Also where it is the first text of one and the second of the other.
     crossed = split("one", "two", pairs=("two", "three"))
-    assert shared(crossed.take(np.array([0])), [crossed.take(np.array([1]))]).all()
+    assert shares_source(crossed.take(np.array([0])), [crossed.take(np.array([1]))]).all()
 
 
 def test_sentences_of_another_split_are_never_public_nor_are_their_parts():

@@ -7,8 +7,8 @@ from cells import load_tiny
 from records import record
 
 import leakboard as lb
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import TrainSettings
 from leakboard.bench.records.store import Store
 from leakboard.bench.running import plan as planning
 from leakboard.bench.suites.row import SuiteRow
@@ -193,7 +193,7 @@ def test_a_file_that_could_not_be_written_is_refused_before_the_first_trial(tmp_
     with pytest.raises(LeakboardError, match=r"ends in \.yaml"):
         lb.tune(suite("none"), tmp_path / "tuned.txt", tmp_path / "t", progress=False)
     own = {"name": "own", "path": "own.csv"}
-    with pytest.raises(LeakboardError, match="write it there"):
+    with pytest.raises(LeakboardError, match="write the file to that folder"):
         lb.tune(suite("none", task=own), tmp_path / "tuned.yaml", tmp_path / "t", progress=False)
     assert not (tmp_path / "t").exists()
 

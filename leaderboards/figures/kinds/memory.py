@@ -11,7 +11,7 @@ import pandas as pd
 from leakboard.bench.contracts import Goal, LeakboardError, Record, TrainSettings, digest
 from leakboard.bench.defending import DETECTORS
 from leakboard.bench.scoring import GAINED
-from leakboard.bench.suites import in_words
+from leakboard.bench.suites import format_settings
 from leakboard.bench.tasks import CEILING, copies_of, planted_view
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.rendering import (
@@ -239,7 +239,7 @@ def _trained(records: Sequence[Record]) -> dict[str, str]:
     for own in peers.values():
         every = {record.key: record.cell.train.model_dump() for record in own}
         differ = [k for k in TrainSettings.model_fields if len({t[k] for t in every.values()}) > 1]
-        found |= {key: in_words({k: train[k] for k in differ}) for key, train in every.items()}
+        found |= {key: format_settings({k: train[k] for k in differ}) for key, train in every.items()}
     return found
 
 

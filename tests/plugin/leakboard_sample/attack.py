@@ -19,8 +19,12 @@ class SampleNearest(lb.Attack):
         frozenset({lb.Knows.BASE_WEIGHTS}),
     )
 
-    def refuses(self, cut: int) -> str | None:
-        return None if cut == 0 else "received vectors are word embeddings at the first cut only"
+    def skip(self, conditions: lb.Conditions) -> str | None:
+        return (
+            None
+            if conditions.cut == 0
+            else "received vectors are word embeddings at the first cut only"
+        )
 
     def guess(
         self, seen: lb.Transcript, knowledge: lb.Knowledge, rng: np.random.Generator

@@ -26,8 +26,8 @@ class SampleNoise(lb.Defense):
     def undefended(self) -> bool:
         return self.sigma == 0
 
-    def refuses(self, cut: int) -> str | None:
-        return None if cut == 0 else "only word embeddings are made noisy"
+    def skip(self, conditions: lb.Conditions) -> str | None:
+        return None if conditions.cut == 0 else "only word embeddings are made noisy"
 
     def fine_tune(self, session: lb.Session) -> lb.Tuned:
         network, wire = session.network(), session.wire

@@ -1,0 +1,51 @@
+"""Support for long computations: progress, and a cache of what was learned from public data."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+Progress = Callable[[str, Iterable[Any], int], Iterable[Any]]
+"""Function that shows progress over an iterable of known length: (what, items, total) → items."""
+
+
+def quietly(what: str, items: Iterable[Any], total: int) -> Iterable[Any]:
+    """Returns the items without showing progress."""
+    return items
+
+
+T = TypeVar("T")
+KEPT = 24
+"""Default number of results in a `Memory`."""
+
+
+class Memory:
+    """Cache of results that depend on public data only, so that cells of different seeds can share them.
+
+    Args:
+        kept: largest number of results; the least recently used result is dropped first.
+    """
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept, self._known = kept, OrderedDict[str, object]()
+
+    def recall(self, key: str, learn: Callable[[np.random.Generator], T]) -> T:
+        """The result with a key, which is computed if the cache does not have it.
+
+        Args:
+            key: must determine everything that the result depends on.
+            learn: computes the result; its random generator depends on the key alone, so that the result
+                does not depend on earlier cells.
+        """
+        if key not in self._known:
+            seed = hashlib.sha256(key.encode()).digest()
+            found = learn(np.random.default_rng(int.from_bytes(seed)))
+            while len(self._known) >= self._kept:
+                self._known.popitem(last=False)
+            self._known[key] = found
+        self._known.move_to_end(key)
+        return self._known[key]  # type: ignore[return-value]

@@ -1,0 +1,233 @@
+"""Attacks on a transcript that was recorded around an external system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from leakboard.bench.backbones import Backbone
+from leakboard.bench.contracts import (
+    Cell,
+    Channel,
+    Goal,
+    Ints,
+    LeakboardError,
+    Progress,
+    Recording,
+    Transcript,
+    quietly,
+)
+from leakboard.bench.exchange import Manifest, Session, Tuned, read_transcript
+from leakboard.bench.external.applicable import grant
+from leakboard.bench.external.outcome import Audit
+from leakboard.bench.external.truth import ScoringTruth, TruthTable, read_truth, tokens_sent
+from leakboard.bench.methods import Attack, Auxiliary, Defense, Silent, Source, spec_of
+from leakboard.bench.running import (
+    CellContext,
+    Inputs,
+    Pairing,
+    PlannedCell,
+    attack_all,
+    error_line,
+    knowledge_for,
+    public_texts,
+    run_isolated,
+    with_derived_channels,
+)
+from leakboard.bench.suites import methods_named
+from leakboard.bench.tasks import TASK_ITSELF, Planted, Task, load_task
+
+
+class UnknownDefense(Defense):
+    """Placeholder for the external system, which cannot be run."""
+
+    name: ClassVar[str] = "unknown"
+    source: ClassVar[Source] = Source("recorded elsewhere")
+    emits: ClassVar[frozenset[Channel]] = frozenset(Channel)
+
+    def fine_tune(self, session: Session) -> Tuned:
+        raise NotImplementedError("the recorded system is not available")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Attacks to run on a transcript, and the knowledge that its owner grants to them.
+
+    Attributes:
+        attacks: as in a suite; empty for all but the costly ones.
+        truth: the true texts and labels, by which guesses are scored; see `read_truth`.
+        attributes: columns of the truth with private attributes.
+        auxiliary: the task whose public texts attackers may use.
+        defense: the mechanism that attackers know, as in a suite.
+        data: folder of datasets.
+    """
+
+    attacks: Sequence[str] = ()
+    truth: TruthTable | None = None
+    attributes: Sequence[str] = ()
+    auxiliary: str | None = None
+    defense: str | None = None
+    data: Path | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class ParsedRequest:
+    """A validated request.
+
+    Attributes:
+        truth: splits that it lacks are not attacked.
+        public: tasks whose public texts are granted, by the name that attacks use for them; `own` for
+            attacks that name none.
+    """
+
+    attacks: Sequence[Attack]
+    truth: ScoringTruth | None = None
+    defense: Defense | None = None
+    public: Mapping[str, Task] = field(default_factory=dict)
+    seed: int = 0
+
+
+def attack_folder(
+    folder: Path, backbone: Backbone, request: Request, progress: Progress = quietly
+) -> Audit:
+    """Read a transcript and the files of the request, and attack it; see `audit`.
+
+    Raises:
+        LeakboardError: one of them cannot be read, or they do not fit together.
+    """
+    chosen = methods_named("attack", request.attacks)
+    mechanisms = methods_named("defense", [request.defense]) if request.defense else [None]
+    if len(mechanisms) > 1:
+        raise LeakboardError(f"--defense '{request.defense}': one setting is expected, not a list")
+    if request.attributes and request.truth is None:
+        raise LeakboardError("--attribute names a column of --truth: give --truth FILE, too")
+    recorded = RecordedTranscript(*read_transcript(folder, backbone), backbone)
+    truth = None
+    if request.truth is not None:
+        labels = recorded.manifest.labels or recorded.manifest.classes
+        truth = read_truth(request.truth, labels, request.attributes)
+    foreign = {
+        name: name for a in chosen if (name := getattr(a, "auxiliary", TASK_ITSELF)) != TASK_ITSELF
+    }
+    named = foreign | ({TASK_ITSELF: request.auxiliary} if request.auxiliary else {})
+    public = {name: load_task(task, request.data) for name, task in named.items()}
+    return audit(
+        recorded, ParsedRequest(chosen, truth, mechanisms[0], public, request.seed), progress
+    )
+
+
+@dataclass(frozen=True)
+class RecordedTranscript:
+    """A transcript of an external system, and the public model that was fine-tuned."""
+
+    manifest: Manifest
+    seen: Transcript
+    backbone: Backbone
+
+    def about(self, task: Task) -> Transcript:
+        """The messages about splits of the task.
+
+        Raises:
+            LeakboardError: messages are about rows that the task lacks.
+        """
+        kept = tuple(m for m in self.seen.messages if m.split in task.splits)
+        for split, texts in task.splits.items():
+            rows = _rows(self.seen, split)
+            if not len(rows) or rows[-1] >= len(texts):
+                splits = ", ".join(self.manifest.splits)
+                sent = f"rows up to {rows[-1]}" if len(rows) else f"only {splits}"
+                raise LeakboardError(
+                    f"{task.source}: holds {len(texts)} examples of {split}; the transcript has "
+                    f"{sent}. Give a line for every row from 0 on, in their order"
+                )
+        return Transcript(kept, self.seen.dropped)
+
+
+def audit(
+    recorded: RecordedTranscript, granted: ParsedRequest, progress: Progress = quietly
+) -> Audit:
+    """Run each applicable attack on a transcript, and score it if the truth is known.
+
+    Raises:
+        LeakboardError: the truth does not match the transcript.
+    """
+    if granted.truth is not None:
+        seen = recorded.about(granted.truth.task)
+        context = _cell_context(recorded, seen, granted, progress)
+        leaks = attack_all(context, with_derived_channels(context, seen))
+        return Audit(leaks, cut_short=recorded.manifest.cut_short)
+    context = _cell_context(recorded, recorded.seen, granted, progress)
+    seen = with_derived_channels(context, recorded.seen)
+    found = Audit([], cut_short=recorded.manifest.cut_short)
+    pairings = context.planned.pairings
+    for pairing in context.progress("attacking", pairings, len(pairings)):
+        found.leaks.extend(pairing.skipped_leaks())
+        if pairing.goals:
+            _add_guesses(found, pairing, context, seen)
+    return found
+
+
+def _cell_context(
+    recorded: RecordedTranscript, seen: Transcript, granted: ParsedRequest, progress: Progress
+) -> CellContext:
+    """The context in which attacks on cells run, for this transcript."""
+    manifest, backbone, truth = recorded.manifest, recorded.backbone, granted.truth
+    numbers = tuple(map(str, range(manifest.classes)))
+    task = truth.task if truth else Task("the transcript", numbers, {})
+    by_text = (
+        truth is not None and Goal.INVERSION in truth.goals and manifest.model_hash is not None
+    )
+    tokens = (
+        tokens_sent(truth, seen, backbone, manifest.train.max_length) if truth and by_text else {}
+    )
+    public = {}
+    for name, other in granted.public.items():
+        texts = public_texts(other, task)
+        longest = manifest.train.max_length
+        encoded = backbone.encode(texts.texts, texts.pairs, longest, task.opened)
+        # Labels and attributes of another task are not comparable.
+        public[name] = Auxiliary(encoded, np.zeros(0, np.int64))
+    defense = granted.defense or UnknownDefense()
+    cell = Cell(
+        task=task.name,
+        data_hash=task.hash,
+        limit=None,
+        evaluate="train",
+        model=backbone.name,
+        model_hash=backbone.hash,
+        cut=manifest.cut,
+        defense=spec_of(defense),
+        train=manifest.train,
+        record=Recording(examples=max(manifest.splits.values())),
+        seed=granted.seed,
+    )
+    pairings = tuple(
+        grant(attack, manifest, seen, truth, granted.defense, public) for attack in granted.attacks
+    )
+    rows = {split: _rows(seen, split) for split in task.splits}
+    inputs = Inputs(task, tokens, rows, public, Planted(task))
+    return CellContext(PlannedCell(cell, defense, pairings, None), inputs, backbone, progress)
+
+
+def _add_guesses(found: Audit, pairing: Pairing, context: CellContext, seen: Transcript) -> None:
+    attack, knowledge = pairing.attack, knowledge_for(pairing, context)
+    own, rng = seen.only(attack.threat.reads), np.random.default_rng(context.seeds.attack)
+    try:
+        guesses = run_isolated(partial(attack.guess, own, knowledge, rng))
+    except Silent as error:
+        found.leaks.extend(pairing.failed_leaks("skipped", str(error)))
+    except (Exception, SystemExit) as error:
+        found.leaks.extend(pairing.failed_leaks("failed", error_line(error)))
+    else:
+        found.guesses.extend((attack, guess) for guess in guesses if guess.goal in pairing.goals)
+
+
+def _rows(seen: Transcript, split: str) -> Ints:
+    parts = [m.rows for m in seen.messages if m.split == split and m.moment is None]
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)

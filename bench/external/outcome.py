@@ -1,0 +1,136 @@
+"""Results of attacks on an external transcript: tables for a terminal, JSON for a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from pydantic import ValidationError
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from leakboard.bench.contracts import (
+    Estimate,
+    Guess,
+    Leak,
+    LeakboardError,
+    Refused,
+    parsed,
+)
+from leakboard.bench.methods import Attack, spec_of
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Scores of attacks on a transcript with reasons for missing ones, or guesses if the truth is unknown.
+
+    Attributes:
+        cut_short: the error that ended the recording early, or an empty string.
+    """
+
+    leaks: list[Leak]
+    guesses: list[tuple[Attack, Guess]] = field(default_factory=list)
+    cut_short: str = ""
+
+    def tables(self) -> Iterator[RenderableType]:
+        """The scores, highest advantage first, and the reasons why other attacks have none."""
+        if self.cut_short:
+            yield Text(
+                f"The recording ended early ({self.cut_short}): the transcript holds only the beginning of "
+                "the training.",
+                style="yellow",
+            )
+        scored = [leak for leak in self.leaks if leak.success is not None]
+        if scored:
+            table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+            for name in ("attack", "goal", "view", "reads", "metric"):
+                table.add_column(name, overflow="fold")
+            for name in ("success", "chance"):
+                table.add_column(name, justify="right", no_wrap=True)
+            for leak in sorted(scored, key=lambda leak: -(leak.advantage or 0)):
+                table.add_row(*_row(leak))
+            yield table
+            yield Text(
+                "Success is from 0 to 1, with its 95 % interval. An attack at chance level is no evidence of privacy by "
+                "itself: record the same training without protection, and check that the attack works there.",
+                style="dim",
+            )
+        for line in dict.fromkeys(
+            f"{attack}: {guess.goal} of {guess.split}: {len(guess.values)} guesses about "
+            f"{len(guess.rows)} examples"
+            for attack, guess in self.guesses
+        ):
+            yield Text(line)
+        for line in dict.fromkeys(
+            f"{leak.status}: {leak.attack.name}, {leak.goal}: {leak.reason}"
+            for leak in self.leaks
+            if leak.status != "ok"
+        ):
+            yield Text(line, style="dim" if line.startswith("skipped") else "yellow")
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """Read a file of `write`, without unscored guesses.
+
+        Raises:
+            LeakboardError: the file cannot be read, or has another format.
+        """
+        wanted = "expected a file of `leakboard attack --out`"
+        try:
+            content = parsed(file.read_bytes(), "it")
+            leaks = [Leak.model_validate(one) for one in content["leaks"]]
+            return cls(leaks, cut_short=str(content["cut_short"]))
+        except OSError as error:
+            raise LeakboardError(f"{file}: cannot be read ({error.strerror}); {wanted}") from error
+        except Refused as error:
+            raise LeakboardError(f"{file}: {error}; {wanted}") from error
+        except (KeyError, TypeError) as error:
+            raise LeakboardError(f"{file}: holds no 'leaks'; {wanted}") from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            told = f"leaks: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise LeakboardError(f"{file}: {told}; {wanted}") from error
+
+    def write(self, file: Path) -> None:
+        """Write all results as JSON.
+
+        Raises:
+            LeakboardError: the file cannot be written.
+        """
+        content = {
+            "cut_short": self.cut_short,
+            "leaks": [leak.model_dump(mode="json") for leak in self.leaks],
+            "guesses": [
+                {"attack": spec_of(attack).model_dump(mode="json")} | _as_json(guess)
+                for attack, guess in self.guesses
+            ],
+        }
+        try:
+            file.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise LeakboardError(f"{file}: cannot be written ({error.strerror})") from error
+
+
+def _row(leak: Leak) -> list[str]:
+    assert leak.success is not None
+    what = " ".join(filter(None, [leak.view, leak.attribute]))
+    channel = leak.channel or "nothing"
+    return [leak.attack.name, leak.goal, what, channel, leak.metric, *_format_success(leak.success)]
+
+
+def _format_success(success: Estimate) -> list[str]:
+    interval = f"{success.value:.3f} [{success.low:.3f}, {success.high:.3f}]"
+    return [interval, f"{success.chance:.3f}"]
+
+
+def _as_json(guess: Guess) -> dict[str, Any]:
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in vars(guess).items()
+    }

@@ -1,0 +1,255 @@
+"""Recorder: records what the vendor of a split model would see, around an unmodified training loop."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from weakref import WeakSet
+
+from torch import nn
+
+from leakboard.bench.backbones import load_backbone
+from leakboard.bench.contracts import LeakboardError, Recording, form
+from leakboard.bench.exchange import Manifest, PublicModel, write_transcript
+from leakboard.bench.external.hooks import CutHooks, CutPoint
+from leakboard.bench.external.rows import IDS, example_keys
+from leakboard.bench.external.transcript_writer import TranscriptWriter
+
+PLACEHOLDER = re.compile(r"LABEL_\d+")
+"""Default name of a class in transformers."""
+RECORDED_MODULES: WeakSet[nn.Module] = WeakSet()
+"""Modules of all models that are being recorded."""
+LONGEST = 200
+"""Maximum number of characters of an error in a manifest."""
+
+
+class Recorder:
+    """Write a transcript folder of what a vendor at the cut sees while a model is trained.
+
+    Use it in a `with` block around your own loop or `Trainer.train()`. It does not change the training: all
+    numbers are the same with and without it. It records the vectors at the cut, the logits [B, C], ∂loss/∂logits,
+    and the gradient at the cut if parameters below it train. Gradients are those of the differentiated value, so
+    they are scaled if the loss is scaled. An example that occurs again belongs to the next round.
+
+    Hooks at the cut are registered again in every pass, after all other hooks. So noise that your own hook adds to
+    the output of a submodule is recorded, and so are your own `inputs_embeds`. If ids are changed before the model
+    is called, `about` names the examples of a batch.
+
+    Passes in evaluation mode or without gradients are not recorded, unless a split is named for them. A pass in
+    evaluation mode counts as training as soon as it is differentiated.
+
+    Example:
+        with Recorder(trainer, cut=0, out="wire/", base="minilm"):
+            trainer.train()
+
+    Args:
+        model: the object that the loop calls: a transformers model, possibly wrapped (by peft or in a module), its
+                    `Trainer`, or any module if the cut is a name.
+                cut: 0 for the word embeddings (before positions and norms), k for the output of block k; or the name of a
+                    submodule whose output [B, L, d] or [B, d] is sent.
+                out: the folder to write; it must be new or empty.
+                examples: the tokenised training set in the order of the truth, in which examples are looked up by their
+                    ids: sequences of ids, the output of a tokeniser, or a dataset with `input_ids`. Default: that of the
+                    `Trainer`; without one, examples are numbered in order of appearance.
+                base: the public model: an embedded one, a folder, or a hub id. Default: the model was loaded from it;
+                    without one, attacks that need its weights are skipped. For a submodule that is no block, it may be
+                    given if one vector per text is sent.
+                split: name of the training split; or a pair with the name of the evaluation split.
+                record: limits on recorded examples per split and on megabytes.
+                tokens: whether token ids are sent to the vendor in the clear, too.
+
+            Attributes:
+                manifest: the written manifest; None before the block ends.
+
+            Raises:
+                LeakboardError: an argument is invalid (also on entry); on exit, nothing was recorded, or the folder
+                    cannot be written.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        cut: int | str = 0,
+        out: str | Path = "transcript",
+        *,
+        examples: Any = None,
+        base: str | Path | None = None,
+        split: str | tuple[str, str] = "train",
+        record: Recording | None = None,
+        tokens: bool = False,
+    ) -> None:
+        splits = (split,) if isinstance(split, str) else split
+        number_or_name = isinstance(cut, int | str) and not isinstance(cut, bool)
+        names = isinstance(splits, Sequence) and all(isinstance(s, str) and s for s in splits)
+        for name, value, fits, expected in (
+            ("cut", cut, number_or_name, "a number, or the name of a submodule"),
+            ("out", out, isinstance(out, str | Path), "the path of a folder"),
+            ("base", base, isinstance(base, str | Path | None), "the name of a model"),
+            ("split", split, names and 1 <= len({*splits}) == len(splits) <= 2, "one name, or two"),
+            ("record", record, isinstance(record, Recording | None), "a Recording"),
+        ):
+            if not fits:
+                raise LeakboardError(f"{name}: expected {expected}, got {form(value)}")
+        self._model, own = _model_of(model)
+        given = own if examples is None else examples
+        keys = None if given is None else example_keys(given)
+        self._cut, self._out, self._base = cut, Path(out), base
+        self._tape = TranscriptWriter(record or Recording.model_validate({}), splits, keys, tokens)
+        self._used = False
+        self.manifest: Manifest | None = None
+
+    def about(self, rows: Any) -> None:
+        """Name the examples of the next pass, if its ids do not identify them.
+
+        Args:
+            rows: [B] their row numbers in the truth, as a list, an array or a tensor.
+        """
+        self._tape.about(rows)
+
+    def __enter__(self) -> Recorder:
+        if self._used:
+            raise LeakboardError("a Recorder records once; create another one for another folder")
+        place = CutPoint.of(self._model, self._cut)
+        if any(module in RECORDED_MODULES for module in self._model.modules()):
+            raise LeakboardError(
+                "model: another Recorder is recording it; leave its `with` block first"
+            )
+        self._public = _public_model(place, self._base)
+        if self._base is not None and place.cut is None:
+            self._tape.only_pooled = place.name
+        self._made = _new_folder(self._out)
+        self._place, self._used = place, True
+        self._modules = list(self._model.modules())
+        RECORDED_MODULES.update(self._modules)
+        self._watch = CutHooks(place, self._tape.take)
+        self._watch.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._watch.stop()
+        for module in self._modules:
+            RECORDED_MODULES.discard(module)
+        try:
+            self.manifest = self._write("" if error is None else _first_line(error))
+        except LeakboardError as own:
+            if self._made:
+                with suppress(OSError):  # not empty: something was written, and stays
+                    self._out.rmdir()
+            if error is None:
+                raise
+            error.add_note(f"No transcript was written: {own}")
+
+    def _write(self, cut_short: str) -> Manifest:
+        seen, missing = self._tape.end(cut_short)
+        if not seen.messages:
+            told = [f"{n} {what}" for what, n in missing.left_out.items()]
+            told += [f"{n} bytes of {c} beyond the megabytes" for c, n in seen.dropped.items()]
+            raise LeakboardError(
+                f"{self._out}: nothing was recorded ("
+                + (", ".join(told) or f"no pass of {type(self._model).__name__}")
+                + "). Inside the `with` block the loop must call this model object, not a copy or a part "
+                "of it, in training mode (model.train()) and with gradients enabled; split=('train', 'dev') "
+                "also records evaluation"
+            )
+        classes = _classes(self._place, self._tape.classes)
+        cut = self._place.cut or 0
+        return write_transcript(seen, self._out, self._public, cut, classes, missing=missing)
+
+
+def _model_of(given: Any) -> tuple[nn.Module, Any]:
+    """The model that a loop calls, and the training set of a Trainer if it has token ids."""
+    if isinstance(given, nn.Module):
+        return given, None
+    model = getattr(given, "model", None)
+    if not isinstance(model, nn.Module) or not hasattr(given, "train_dataset"):
+        raise LeakboardError(
+            "model: expected a model of transformers, a Trainer or another torch module, got "
+            + form(given)
+        )
+    if getattr(given, "model_init", None) is not None:
+        raise LeakboardError(
+            "model: this Trainer creates a new model when it trains (model_init), which cannot be recorded; "
+            "create the Trainer with model= instead"
+        )
+    data = given.train_dataset
+    if data is None or not hasattr(data, "__len__") or not len(data):
+        return model, None
+    return model, data if isinstance(data[0], Mapping) and IDS in data[0] else None
+
+
+def _public_model(place: CutPoint, base: str | Path | None) -> PublicModel:
+    """Description of the public model for the manifest.
+
+    Raises:
+        LeakboardError: the base cannot be loaded, or its shape differs from that of the model.
+    """
+    name, own = type(place.model).__name__, place.encoder
+    if own is None or place.cut is None:
+        if base is None:
+            return PublicModel(name)
+        try:
+            return PublicModel.of(load_backbone(str(base)))
+        except LeakboardError as error:
+            raise LeakboardError(f"base: {error}") from error
+    named = str(base or getattr(own.model.config, "name_or_path", None) or "")
+    try:
+        if not named:
+            raise LeakboardError("it was not loaded from anywhere")
+        public = load_backbone(named)
+    except LeakboardError as error:
+        if base is not None:
+            raise LeakboardError(f"base: {error}") from error
+        warnings.warn(
+            f"no public model is known for {name} ({error}): attacks that need it will be skipped. "
+            "Name it by base='minilm', a folder, or a hub id",
+            stacklevel=3,
+        )
+        return PublicModel(name, None, len(own.embeddings), own.width)
+    found, expected = tuple(public.embeddings.shape), tuple(own.embeddings.shape)
+    if (found, public.blocks) != (expected, own.blocks):
+        raise LeakboardError(
+            f"base: '{named}' has {public.blocks} blocks and word embeddings {list(found)}, but the trained "
+            f"model has {own.blocks} and {list(expected)}. Name the model from which training started"
+        )
+    return PublicModel.of(public)
+
+
+def _new_folder(out: Path) -> bool:
+    """Create the folder before training starts, and return whether it is new.
+
+    Raises:
+        LeakboardError: the folder is not empty, or cannot be created.
+    """
+    there = out.exists()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise LeakboardError(f"out: {out} is not empty; choose a new folder")
+    except OSError as error:
+        raise LeakboardError(f"out: {out} cannot be written ({error.strerror or error})") from error
+    return not there
+
+
+def _classes(place: CutPoint, logits: int | None) -> int | list[str]:
+    """The number of classes, or their names if the model has names for them."""
+    config = getattr(place.entrance, "config", None)
+    names = [str(name) for _, name in sorted((getattr(config, "id2label", None) or {}).items())]
+    n = max(2, logits or len(names))
+    named = len(names) == n and not any(map(PLACEHOLDER.fullmatch, names))
+    return names if named else n
+
+
+def _first_line(error: BaseException) -> str:
+    """Type and first line of an error."""
+    first = next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}: {first}".removesuffix(": ")[:LONGEST]

@@ -1,0 +1,196 @@
+"""The truth about a recorded transcript: a table of texts, labels and attributes, by which guesses are scored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import torch
+
+from leakboard.bench.backbones import Backbone, Tokens
+from leakboard.bench.contracts import Channel, Goal, Ints, LeakboardError, Transcript, as_ints, form
+from leakboard.bench.tasks import Split, Table, Task, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TruthTable: TypeAlias = "str | Path | Mapping[str, Any] | pd.DataFrame"
+"""The path of a table, a DataFrame, or columns by name."""
+TEXT, SECOND, LABEL, SPLIT = "text", "text2", "label", "split"
+"""Columns of the table."""
+NUMBER = re.compile(r"[-+]?\d+(\.\d*)?")
+"""A number, which cannot be the name of a label."""
+
+
+@dataclass(frozen=True)
+class ScoringTruth:
+    """The truth as a task, and the goals that can be scored with it.
+
+    Attributes:
+        task: row i of a split is its i-th line; labels are class numbers.
+    """
+
+    task: Task
+    goals: frozenset[Goal]
+
+
+def read_truth(
+    source: TruthTable, classes: int | Sequence[str], attributes: Sequence[str] = ()
+) -> ScoringTruth:
+    """Read a table with one line per example, in the order of the transcript's rows.
+
+    Columns, all optional: `text` (and `text2` for pairs), `label` (a class number from 0, or a name), `split`
+    (default `train`), and the named attributes.
+
+    Args:
+        source: the path of a table; a pandas DataFrame; or columns by name, each a list, an array, or a tensor of
+            whole numbers.
+        classes: the labels in the order of the logits, or their number; names are then numbered in sorted order.
+            0 for a language model, whose labels are the texts themselves.
+
+    Raises:
+        LeakboardError: see `read_table`; no column can be scored, or a label is no class.
+    """
+    table = _table(source)
+    for name in attributes:
+        table.column(name)
+    columns = table.columns
+    goals = {
+        Goal.INVERSION: TEXT in columns,
+        Goal.LABEL: (LABEL if classes else TEXT) in columns,
+        Goal.ATTRIBUTE: attributes,
+    }
+    if not any(goals.values()):
+        raise LeakboardError(
+            f"{table.where}: nothing can be scored; expected a column '{TEXT}' or '{LABEL}', or an "
+            f"attribute named by --attribute; it has {', '.join(columns)}"
+        )
+    values = {name: tuple(sorted({*columns[name]} - {""})) for name in attributes}
+    told = classes and LABEL in columns
+    labels = _labels(table, classes) if told else np.zeros(len(table), np.int64)
+    names = np.array(columns.get(SPLIT, ["train"] * len(table)))
+    splits = {}
+    for split in dict.fromkeys(names.tolist()):
+        rows = np.flatnonzero(names == split)
+        splits[split] = _split(table.take(rows.tolist()), labels[rows], values)
+    n = classes if isinstance(classes, int) else len(classes)
+    task = Task("the transcript", tuple(map(str, range(n))), splits, values, f"file: {table.where}")
+    return ScoringTruth(task, frozenset(goal for goal, there in goals.items() if there))
+
+
+def tokens_sent(
+    known: ScoringTruth, seen: Transcript, base: Backbone, max_length: int
+) -> dict[str, Tokens]:
+    """The tokens of each split, truncated to the longest example that was sent.
+
+    This reproduces the truncation of the recorded system. If one vector per text was sent, the length is not
+    known, and `max_length` is used.
+
+    Raises:
+        LeakboardError: the number of tokens of a text differs from the number that was sent.
+    """
+    found, opened = {}, known.task.opened
+    for split, texts in known.task.splits.items():
+        sent = [
+            (m.rows, m.lengths)
+            for m in seen.messages
+            if m.split == split and _is_per_token(m.channel)
+        ]
+        ragged = [(rows, lengths) for rows, lengths in sent if lengths is not None]
+        if not ragged:
+            pooled = (m.channel == Channel.ACTIVATIONS for m in seen.messages if m.split == split)
+            if any(pooled):
+                found[split] = base.encode(texts.texts, texts.pairs, max_length, opened)
+            continue
+        longest = max(int(lengths.max()) for _, lengths in ragged)
+        tokens = base.encode(texts.texts, texts.pairs, longest, opened)
+        for rows, lengths in ragged:
+            mine = tokens.lengths[torch.from_numpy(np.array(rows))].numpy()
+            if (mine != lengths).any():
+                at = int(np.flatnonzero(mine != lengths)[0])
+                raise LeakboardError(
+                    f"{known.task.source}: the text of row {rows[at]} of {split} has {mine[at]} tokens "
+                    f"of '{base.name}', but {lengths[at]} were sent. Lines must be in the order of the "
+                    "transcript's rows, with the texts as they were sent"
+                )
+        found[split] = tokens
+    return found
+
+
+def _is_per_token(channel: Channel) -> bool:
+    """Whether a channel has one entry per token of an example."""
+    return channel in (Channel.TOKENS, Channel.REPRESENTATIONS)
+
+
+def _table(source: Any) -> Table:
+    """The truth as a table of text columns."""
+    if isinstance(source, str | Path):
+        return read_table(Path(source))
+    if hasattr(source, "columns") and hasattr(
+        source, "isna"
+    ):  # a DataFrame, without loading pandas
+        source = {name: source[name] for name in source.columns}
+    if not isinstance(source, Mapping):
+        raise LeakboardError(
+            "truth: expected the path of a table, a pandas DataFrame or columns by name, got "
+            + form(source)
+        )
+    columns = {str(name): _texts(values, f"truth['{name}']") for name, values in source.items()}
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len({*lengths.values()}) != 1 or not any(lengths.values()):
+        told = ", ".join(f"{name} {n}" for name, n in lengths.items()) or "none"
+        raise LeakboardError(f"truth: expected columns of one length, above 0; got {told}")
+    return Table("the truth", columns)
+
+
+def _texts(values: Any, name: str) -> list[str]:
+    if hasattr(values, "dtype") and form(values).startswith(("int", "uint", "torch.")):
+        values = as_ints(values, name).tolist()
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise LeakboardError(f"{name}: expected a value per example, got {form(values)}")
+    # NaN is not equal to itself; pandas has a separate type for missing values.
+    return ["" if v is None or type(v).__name__ == "NAType" or v != v else str(v) for v in values]
+
+
+def _split(table: Table, labels: Ints, values: dict[str, tuple[str, ...]]) -> Split:
+    columns = table.columns
+    return Split(
+        tuple(columns.get(TEXT, [""] * len(table))),
+        labels,
+        tuple(columns[SECOND]) if SECOND in columns else None,
+        {name: _indices(columns[name], known) for name, known in values.items()},
+    )
+
+
+def _labels(table: Table, classes: int | Sequence[str]) -> Ints:
+    """[n] class numbers, from labels that are numbers or names."""
+    column, told = table.columns[LABEL], ""
+    n = classes if isinstance(classes, int) else len(classes)
+    valid = {str(i): i for i in range(n)}
+    if not isinstance(classes, int):
+        told = f", or one of {', '.join(classes)}"
+        if not {*column} <= valid.keys():
+            valid = {name: i for i, name in enumerate(classes)}
+    elif "" not in column and not any(map(NUMBER.fullmatch, column)):
+        names = sorted({*column})
+        if len(names) != n:
+            raise LeakboardError(
+                f"{table.where}: there are {len(names)} different labels ({', '.join(names)[:80]}), but the transcript "
+                f"has {n} classes. Give class numbers, in the order of the logits"
+            )
+        valid = {name: i for i, name in enumerate(names)}
+    for i, label in enumerate(column):
+        if label not in valid:
+            raise LeakboardError(
+                f"{table.where}: the label of row {i} must be a class number from 0 to {n - 1}, in "
+                f"the order of the logits{told}; got '{label}'"
+            )
+    return np.array([valid[label] for label in column], np.int64)
+
+
+def _indices(column: Sequence[str], values: tuple[str, ...]) -> Ints:
+    return np.array([values.index(value) if value else -1 for value in column], np.int64)

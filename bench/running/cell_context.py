@@ -1,0 +1,283 @@
+"""The context of one cell: what was planned, the texts that it sees, and the public model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from leakboard.bench.attacking import UntrainedCache
+from leakboard.bench.backbones import Backbone, Ragged, Tokens, covered_tokens, offsets
+from leakboard.bench.contracts import Cell, Ints, Progress, Seeds, quietly
+from leakboard.bench.exchange import Session, Tuned, Wire
+from leakboard.bench.methods import Auxiliary, Defense
+from leakboard.bench.running.plan import Plan, PlannedCell
+from leakboard.bench.tasks import (
+    CONTINUED,
+    HELD_OUT,
+    TASK_ITSELF,
+    Planted,
+    Split,
+    Task,
+    hold_out,
+    plant_task,
+    shares_source,
+)
+
+PublicTexts = Mapping[str, Auxiliary]
+"""Public texts that an attack may ask for, by name: `OWN`, or the name of another task."""
+MAX_PROMPTS = 50
+"""Secrets that attacks ask for, drawn from those in the recorded texts."""
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Beginnings of n training texts, which an attack is given, and the secrets that follow, which it is not."""
+
+    tokens: Tokens
+    answers: Ragged
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The task of a cell, drawn under its limit and tokenised.
+
+    Attributes:
+        tokens: by split; only `train` and the evaluated split.
+        recorded: by split, the sorted rows whose messages are recorded, the same for every defense.
+        public: public texts that an attack may ask for, by name.
+        planted: canaries and coins planted in `task`, with the secrets that only the customer knows.
+        candidates: examples of which the coins chose some for training; None without an audit.
+        pool: tokens of `train` and of the examples that the coins keep out of it.
+    """
+
+    task: Task
+    tokens: dict[str, Tokens]
+    recorded: dict[str, Ints]
+    public: PublicTexts
+    planted: Planted
+    candidates: Auxiliary | None = None
+    pool: Tokens | None = None
+    prompts: Prompts | None = None
+    """Beginnings of recorded training texts, up to the personal data in them."""
+    untrained: UntrainedCache = field(default_factory=dict)
+    """Cache: activations of texts under the public model, shared by the cells of a task."""
+    masked: dict[tuple[Defense, str], Tokens | None] = field(default_factory=dict)
+    """Cache: results of `as_trained`, shared by the defenses and the shadow models of a task."""
+
+    @staticmethod
+    def identity(cell: Cell) -> tuple[Any, ...]:
+        """A key that is equal for cells with the same inputs; only its last entry depends on the audit's coins."""
+        train = (cell.train.max_length, cell.record.examples)
+        which = (cell.data_hash, cell.model_hash, cell.limit, cell.seed, cell.evaluate, cell.plant)
+        return (*which, *train, cell.shadow)
+
+    @classmethod
+    def of(
+        cls, cell: Cell, task: Task, backbone: Backbone, public: PublicTexts, secret: str = ""
+    ) -> Inputs:
+        """Draws, plants and tokenises the texts of a cell.
+
+        Args:
+            secret: see `Seeds.of`.
+        """
+        plants, length = _draw_and_plant(cell, task, secret), cell.train.max_length
+        pool = _encode(plants.pool, task, backbone, length)
+        evaluated = _encode(plants.task.splits[cell.evaluate], task, backbone, length)
+        return _add_prompts(_apply_coins(cell, plants, pool, evaluated, public), cell, backbone)
+
+    def with_coins(self, cell: Cell, task: Task, secret: str = "") -> Inputs:
+        """The inputs of a cell that differs only in its coins; nothing is tokenised again."""
+        assert self.pool is not None
+        plants = _draw_and_plant(cell, task, secret)
+        evaluated = self.tokens[cell.evaluate]
+        inputs = _apply_coins(cell, plants, self.pool, evaluated, self.public)
+        return replace(inputs, masked=self.masked)  # the candidates are the same
+
+    def as_trained(
+        self, known: Auxiliary, split: Split, defense: Defense, backbone: Backbone, length: int
+    ) -> Auxiliary:
+        """Adds to examples that an attacker knows how the defense would have trained on them.
+
+        Args:
+            known: the candidates, or public text of the task.
+            split: the texts of these examples.
+            length: most tokens of an example, as in training.
+        """
+        which = defense, "candidates" if known is self.candidates else "public"
+        if which not in self.masked:
+            changed = defense.as_trained(backbone, split)
+            self.masked[which] = (
+                None if changed is None else _encode(changed, self.task, backbone, length)
+            )
+        return replace(known, masked=self.masked[which])
+
+
+@dataclass(frozen=True)
+class CellContext:
+    """Everything that a cell is run on; the pairings of `planned` are the attacks that run."""
+
+    planned: PlannedCell
+    inputs: Inputs
+    backbone: Backbone
+    progress: Progress = quietly
+    workers: int = 1
+    """Cells that run at once on the machine."""
+    secret: str = ""
+    """Seed of the customer's secrets; nothing that an attack receives leads to it."""
+    tuned: Tuned | None = None
+    """The result of fine-tuning, once it is over; it answers queries to the customer's side."""
+
+    @property
+    def cell(self) -> Cell:
+        return self.planned.cell
+
+    @property
+    def classes(self) -> int:
+        """Number of classes; 0 for language modelling."""
+        return len(self.inputs.task.labels)
+
+    @property
+    def seeds(self) -> Seeds:
+        return Seeds.of(self.cell.seed, self.cell.shadow, self.secret)
+
+    def session(self, wire: Wire, seeds: Seeds | None = None) -> Session:
+        """The session in which the defense fine-tunes.
+
+        Args:
+            seeds: replace those of the cell.
+        """
+        train = self.inputs.task.splits["train"]
+        return Session(
+            train=self.inputs.tokens["train"],
+            labels=torch.from_numpy(train.labels),
+            classes=self.classes,
+            backbone=self.backbone,
+            cut=self.cell.cut,
+            wire=wire,
+            seeds=seeds or self.seeds,
+            settings=self.cell.train,
+            progress=self.progress,
+            texts=train,
+            public=public.tokens if (public := self.inputs.public.get(TASK_ITSELF)) else None,
+            canaries=self.inputs.planted.canaries or {},
+        )
+
+
+def context_of(plan: Plan, planned: PlannedCell, progress: Progress = quietly) -> CellContext:
+    """The context of a single cell of a plan; its texts are tokenised here."""
+    backbone = plan.backbones[planned.cell.model_hash]
+    task = plan.tasks[planned.cell.data_hash]
+    public = encode_public(planned.cell, task, backbone, plan.public)
+    inputs = Inputs.of(planned.cell, task, backbone, public, plan.secret)
+    return CellContext(planned, inputs, backbone, progress, secret=plan.secret)
+
+
+def encode_public(
+    cell: Cell, task: Task, backbone: Backbone, others: Mapping[str, Task]
+) -> PublicTexts:
+    """Tokenised public texts of a cell's task and of `others`, by name; the same for all seeds."""
+    public, max_length = {}, cell.train.max_length
+    if "auxiliary" in task.splits:
+        own = task.splits["auxiliary"]
+        public[TASK_ITSELF] = Auxiliary(
+            _encode(own, task, backbone, max_length), own.labels, own.attributes
+        )
+    for name, other in others.items():
+        tokens = _encode(public_texts(other, task), task, backbone, max_length)
+        # Another task's labels and attributes mean nothing here.
+        public[name] = Auxiliary(tokens, np.zeros(0, np.int64))
+    return public
+
+
+def public_texts(other: Task, task: Task) -> Split:
+    """The public texts of another task, without those from the same source as examples of this task."""
+    split = other.split("auxiliary")
+    return split.take(np.flatnonzero(~shares_source(split, list(task.splits.values()))))
+
+
+def _encode(split: Split, task: Task, backbone: Backbone, max_length: int) -> Tokens:
+    return backbone.encode(split.texts, split.pairs, max_length, task.opened)
+
+
+def prompts_of(
+    split: Split,
+    tokens: Tokens,
+    backbone: Backbone,
+    rows: Ints,
+    planted: Collection[int],
+    rng: np.random.Generator,
+) -> Prompts | None:
+    """Prompts from some rows of a split for language modelling; None if its secrets are not marked.
+
+    A secret is left out if the prompt already contains it, since the model could copy it; if it has more
+    tokens than attacks generate; or if the text was truncated within it.
+
+    Args:
+        tokens: of the split, truncated as for training.
+        rows: the texts that are searched for secrets.
+        planted: rows with canaries, which other attacks look for.
+    """
+    if split.secrets is None:
+        return None
+    own = [row for row in rows.tolist() if row not in planted]
+    texts = [split.texts[row] for row in own]
+    spans: list[tuple[int, int, int]] = []
+    places = offsets(backbone, texts, int(tokens.lengths.max())) if own else []
+    for row, text, where in zip(own, texts, places, strict=True):
+        for secret in split.secrets[row]:
+            at = np.flatnonzero(covered_tokens(where, [secret]))
+            if not 0 < len(at) <= CONTINUED[0] or not at[0] or where[at[-1], 1] < secret.end:
+                continue
+            if text[secret.start : secret.end] not in text[: secret.start]:
+                spans.append((row, int(at[0]), int(at[-1]) + 1))
+    chosen = [spans[i] for i in np.sort(rng.permutation(len(spans))[:MAX_PROMPTS])]
+    before, behind = [], []
+    for row, first, last in chosen:
+        ids = tokens.ids.take(torch.tensor([row])).values.tolist()
+        before.append(ids[:first])
+        behind.append(ids[first:last])
+    ids_before = Ragged.of(before)
+    zeros = torch.zeros_like(ids_before.values)
+    return Prompts(Tokens(ids_before, zeros, zeros.bool()), Ragged.of(behind))
+
+
+def _draw_and_plant(cell: Cell, task: Task, secret: str) -> Planted:
+    """Draws the examples of a cell and plants canaries and coins among them."""
+    seeds = Seeds.of(cell.seed, secret=secret)
+    drawn = task.limited(cell.limit, seeds.data)
+    if cell.evaluate == HELD_OUT:
+        drawn = hold_out(drawn)
+    return plant_task(drawn, cell.plant, seeds.planting, cell.shadow)
+
+
+def _apply_coins(
+    cell: Cell, plants: Planted, pool: Tokens, evaluated: Tokens, public: PublicTexts
+) -> Inputs:
+    """Inputs whose training examples, recorded rows and candidates follow from the coins."""
+    # `train` last: it may be the evaluated split, too.
+    tokens = {cell.evaluate: evaluated, "train": pool.take(torch.from_numpy(plants.rows))}
+    rng = np.random.default_rng(Seeds.of(cell.seed).data)
+    recorded = {
+        name: np.sort(rng.permutation(len(tokens[name]))[: cell.record.examples])
+        for name in ("train", cell.evaluate)
+    }
+    candidates = None
+    if plants.audited is not None and len(plants.audited):
+        thrown = pool.take(torch.from_numpy(plants.thrown))
+        candidates = Auxiliary(thrown, plants.audited.labels)
+    return Inputs(plants.task, tokens, recorded, public, plants, candidates, pool)
+
+
+def _add_prompts(inputs: Inputs, cell: Cell, backbone: Backbone) -> Inputs:
+    """Adds prompts if the task is language modelling and marks its secrets."""
+    if inputs.task.objective != "language modelling":
+        return inputs
+    # A separate stream, so that the choice of prompts changes no other draw.
+    rng = np.random.default_rng([Seeds.of(cell.seed).data, MAX_PROMPTS])
+    train, canaries = inputs.task.splits["train"], inputs.planted.canaries or {}
+    rows, tokens = inputs.recorded["train"], inputs.tokens["train"]
+    return replace(inputs, prompts=prompts_of(train, tokens, backbone, rows, canaries, rng))
