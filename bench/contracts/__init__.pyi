@@ -22,8 +22,6 @@ from .computing import quietly as quietly
 from .errors import LeakboardError as LeakboardError
 from .errors import MissingExtra as MissingExtra
 from .errors import did_you_mean as did_you_mean
-from .glossary import GLOSSARY as GLOSSARY
-from .glossary import explained as explained
 from .outside import Refused as Refused
 from .outside import parsed as parsed
 from .outside import path_of as path_of

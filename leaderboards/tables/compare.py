@@ -208,7 +208,7 @@ def _parameters(defense: str, params: str) -> dict[str, Any]:
 
 
 def _fields(defense: str) -> Mapping[str, Any]:
-    known = registry.now(defense, registry.defenses())
+    known = registry.find(defense, registry.defenses())
     return known.model_fields if known else {}
 
 

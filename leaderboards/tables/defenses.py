@@ -11,7 +11,7 @@ from typing import Any
 
 from leakboard.bench.contracts import Goal
 from leakboard.bench.methods import Defense, registry
-from leakboard.bench.tasks import OWN
+from leakboard.bench.tasks import TASK_ITSELF
 from leakboard.leaderboards.tables.frame import Row, canonical_json
 from leakboard.leaderboards.tables.leakage import Candidate
 
@@ -100,7 +100,7 @@ def choice_of(defense: str, params: str) -> str:
 
 
 def _class_of(defense: str) -> type[Defense] | None:
-    return registry.now(defense, registry.defenses())
+    return registry.find(defense, registry.defenses())
 
 
 def knob_of(defense: str, params: Iterable[str]) -> str | None:
@@ -138,7 +138,7 @@ def format_parameter(name: str, value: Any) -> str:
     if name == "head" and value:
         return "private head" if value == "private" else f"head at {value}"
     if name == "auxiliary":
-        return "text of the task" if value == OWN else f"text of {value}"
+        return "text of the task" if value == TASK_ITSELF else f"text of {value}"
     if isinstance(value, str):
         return value
     if isinstance(value, float):

@@ -11,13 +11,13 @@ from paths import ROOT
 from leakboard.bench.contracts import Plant, Recording, TrainSettings
 from leakboard.bench.suites.row import SuiteRow
 from leakboard.bench.suites.suite import Printed, Suite, load_suite
-from leakboard.bench.tasks import OwnTask, SplitFiles
+from leakboard.bench.tasks import UserTask, SplitFiles
 
 PAGE = ROOT / "docs" / "suites.md"
 PARTS = {
     "Suite": Suite,
     "A row of defenses": SuiteRow,
-    "Own task": OwnTask,
+    "Own task": UserTask,
     "Files by split": SplitFiles,
     "Training": TrainSettings,
     "Recording": Recording,

@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 from records import estimate, leak, record
 
-from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.estimates import Point
-from leakboard.bench.contracts.record import Projection
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.record import Point, Projection
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.leaderboards.figures.drawing import KINDS, Request, draw, plots
 from leakboard.leaderboards.tables.record_set import RecordSet
 

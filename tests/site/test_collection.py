@@ -8,8 +8,8 @@ import pytest
 from records import leak, record
 from site_records import kept
 
+from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.contracts.settings import Plant
 from leakboard.leaderboards.site.build import publish
 from leakboard.leaderboards.site.collection import collect
 

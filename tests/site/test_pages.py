@@ -11,7 +11,6 @@ import pytest
 from records import record
 from site_records import EVIL, LINK, PATHS, hostile_records, kept, plain_records
 
-from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.records.store import MANIFEST
 from leakboard.leaderboards.site.build import publish

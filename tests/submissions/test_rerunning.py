@@ -71,7 +71,10 @@ def test_the_draw_depends_on_the_seed_and_on_the_records_and_on_nothing_else():
     [
         ({"task": "sst2"}, "its data 'sst2' are not on this machine; give --data DIR"),
         ({"task": "somebodys"}, "unknown task 'somebodys'"),
-        ({"model": "evil/model"}, "its model 'evil/model' is not on this machine; give --model FOLDER"),
+        (
+            {"model": "evil/model"},
+            "its model 'evil/model' is not on this machine; give --model FOLDER",
+        ),
         ({"data_hash": "6f1a" + "0" * 60}, "data_hash: 6f1a00000000"),
         ({"model_hash": "6f1a" + "0" * 60}, "model_hash: 6f1a"),
         ({"defense": MethodSpec(name="not-here")}, "unknown defense 'not-here'"),

@@ -151,7 +151,10 @@ def test_built_in_suite_needs_all_of_its_seeds(place):
         (lambda c: c["provenance"].update(dirty=True), "uncommitted changes"),
         (lambda c: c.update(undefended=False), "says the wrong thing"),
         (lambda c: c["predictions"].update(truth=[1, 0] * 12), "with other labels"),
-        (lambda c: c["leaks"][0]["success"].update(chance=2.0), "has an invalid chance level of 2.0"),
+        (
+            lambda c: c["leaks"][0]["success"].update(chance=2.0),
+            "has an invalid chance level of 2.0",
+        ),
     ],
 )
 def test_incomplete_and_contradictory_records_are_refused(place, change, expected):

@@ -5,7 +5,7 @@ import pytest
 from records import estimate, leak, record
 
 from leakboard.bench.contracts import Channel, Goal
-from leakboard.bench.contracts.estimates import Point
+from leakboard.bench.contracts.record import Point
 from leakboard.leaderboards.tables.leakage import (
     CERTIFIED,
     EXACT,

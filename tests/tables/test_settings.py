@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from boards import cell, seeds
 
-from leakboard.bench.contracts.settings import TrainSettings
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.leaderboards.tables.settings import (
     describe_groups,
     gain_over,

@@ -9,8 +9,7 @@ from experiments import compared
 from records import estimate, leak, record, skipped
 from rich.console import Console
 
-from leakboard.bench.contracts.channels import Channel
-from leakboard.bench.contracts.threat import Goal
+from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.leaderboards.tables.record_set import RecordSet
 from leakboard.leaderboards.terminal import attacks_tables, printable, results_tables
 

@@ -239,7 +239,9 @@ def _trained(records: Sequence[Record]) -> dict[str, str]:
     for own in peers.values():
         every = {record.key: record.cell.train.model_dump() for record in own}
         differ = [k for k in TrainSettings.model_fields if len({t[k] for t in every.values()}) > 1]
-        found |= {key: format_settings({k: train[k] for k in differ}) for key, train in every.items()}
+        found |= {
+            key: format_settings({k: train[k] for k in differ}) for key, train in every.items()
+        }
     return found
 
 
