@@ -87,9 +87,8 @@ class P3EFT(Defense):
 
     @field_serializer("servers")
     def _as_recorded(self, value: str) -> str:
-        return (
-            "separate" if value == "per-vector" else value
-        )  # keys of published records depend on it
+        # Keys of published records depend on it.
+        return "separate" if value == "per-vector" else value
 
     def server(self, step: int, adapter: int, vector: int = 0) -> str:
         """Name of the server that answers the call for one vector of an adapter's gradient at a step."""
