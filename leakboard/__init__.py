@@ -6,11 +6,11 @@
     s = lb.tune("matrix", "tuned.yaml", data="data")  # the suite, each row trained as is best for it
     r = lb.load("runs/smoke", "runs/other")          # the records of earlier runs
     r = lb.published("matrix")                       # those that this version ships
-    r.frame(); r.best(); r.findings(); r.plot()      # tables, sentences, figures
+    r.best(); r.table; r.frame(); r.findings(); r.plot()  # leakage and cost; sentences; figures
     with lb.Recorder(model, cut=0, out="wire/"):     # around any training loop: a transcript
         trainer.train()
     lb.attack("wire/", model="minilm", truth="train.csv")  # every attack that applies to it
-    lb.choose(task="sst2", hide="inputs", max_cost=0.02)   # a setting within a budget, and its evidence
+    lb.choose(task="sst2", hide="inputs", max_cost=3.0)    # a setting within a budget of points, and its evidence
     lb.findings()                                    # what the published records show, as claims with numbers
     lb.report("runs/smoke", "report.html")           # two to four pages for somebody who decides
     lb.diff("0.1.parquet", "runs/smoke")             # what changed, and why

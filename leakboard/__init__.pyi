@@ -1,5 +1,6 @@
 from .api import check as check
 from .api import choose as choose
+from .api import compare as compare
 from .api import findings as findings
 from .api import run as run
 from .api import tune as tune
@@ -71,8 +72,9 @@ from .leaderboards.results import load as load
 from .leaderboards.results import published as published
 from .leaderboards.results import push as push
 from .leaderboards.results import snapshot as snapshot
-from .leaderboards.tables import Best as Best
 from .leaderboards.tables import Change as Change
 from .leaderboards.tables import Changes as Changes
 from .leaderboards.tables import Choice as Choice
-from .leaderboards.tables import Evidence as Evidence
+from .leaderboards.tables import Difference as Difference
+from .leaderboards.tables import Result as Result
+from .leaderboards.tables import ResultsTable as ResultsTable

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from leakboard.bench.contracts import LeakboardError, path_of
+from leakboard.bench.contracts import LeakboardError, did_you_mean, path_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from leakboard.bench.tuning import Tuning
     from leakboard.leaderboards.findings import Finding
     from leakboard.leaderboards.results import Results
-    from leakboard.leaderboards.tables import Choice
+    from leakboard.leaderboards.tables import Choice, Difference, Result
 
 
 def run(
@@ -139,35 +139,72 @@ def tune(
 
 def choose(
     task: str = "sst2",
-    hide: Literal["inputs", "labels", "attributes", "secrets", "members"] = "inputs",
-    max_cost: float = 0.02,
+    hide: str = "inputs",
+    max_cost: float = 3.0,
     records: Results | None = None,
+    *,
+    model: str | None = None,
 ) -> Choice:
-    """Which setting leaks least of something at a bearable cost, and by which evidence.
+    """Which setting leaks least of something within a budget, and by which evidence.
 
-    The answer is a setting only where records show that it helps: its strongest attack works where
-    nothing is protected, and finds clearly less here. Of an attack that nobody ran it says nothing.
+    The answer is a setting only where records show that it helps: an attack works without the defense, the setting
+    clearly leaks less, and its cost may be compared. Of an attack that nobody ran it says nothing.
 
     Args:
-        max_cost: the utility that may be lost on the mean, as a share: 0.02 are two points.
+        hide: inputs, labels, attributes, secrets, members or model; other names of these, too.
+        max_cost: points of utility that may be lost on the mean: 3 for an accuracy that falls from 0.85 to 0.82.
         records: among these; without them among the published ones.
+        model: only settings of this one.
 
     Returns:
         The setting with its evidence; or none, why, and what comes nearest. It is true where there is
         a setting.
 
     Raises:
-        LeakboardError: an unknown word, or no records of the task; the message gives the nearest one.
+        LeakboardError: an unknown word, no number of points, or no records of the task.
     """
-    from leakboard.leaderboards.results import Results, published
+    from leakboard.leaderboards.results import published
+    from leakboard.leaderboards.tables import check_budget, goal_of
     from leakboard.leaderboards.tables import choose as chosen
 
-    if records is not None and not isinstance(records, Results):
+    goal_of(hide, "hide")
+    check_budget(max_cost)
+    if 0 < max_cost < 0.1:  # it was a share once
         raise LeakboardError(
-            f"records: expected Results, as `load` returns them, got {_kind(records)}"
+            f"max_cost: points of utility, not a share: for {max_cost:g} of it give {100 * max_cost:g}"
         )
-    among = published() if records is None else records
-    return chosen(among.compared, task, hide, max_cost)
+    among = published() if records is None else _results(records)
+    return chosen(among.table, task, hide, max_cost, model)
+
+
+def compare(
+    a: Result, b: Result, metric: Literal["leakage", "success", "utility", "cost"] = "leakage"
+) -> Difference:
+    """By how much a metric is larger in one row of `Results.table` than in another, paired over seeds.
+
+    Args:
+        metric: leakage and success as shares, utility and cost in points.
+
+    Returns:
+        The mean with its 95 % interval, p and verdict: less, more or undecided; or the `reason` why the two cannot
+        be compared.
+
+    Raises:
+        LeakboardError: no row, or an unknown metric.
+    """
+    from typing import get_args
+
+    from leakboard.leaderboards.tables import Metric, Result
+    from leakboard.leaderboards.tables import compare as compared
+
+    for name, row in (("a", a), ("b", b)):
+        if not isinstance(row, Result):
+            raise LeakboardError(f"{name}: expected a row of `Results.table`, got {_kind(row)}")
+    if metric not in get_args(Metric):
+        raise LeakboardError(
+            f"metric: unknown '{metric}'. {did_you_mean(str(metric), get_args(Metric))}"
+        )
+    return compared(a, b, metric)
 
 
 def findings(*folders: str | Path, rule: str | None = None) -> list[Finding]:
@@ -199,6 +236,16 @@ def check(method: str | Path | type[Defense | Attack] | Defense | Attack) -> Rep
     from leakboard.bench.conformance import check_method
 
     return check_method(method)
+
+
+def _results(records: object) -> Results:
+    from leakboard.leaderboards.results import Results
+
+    if not isinstance(records, Results):
+        raise LeakboardError(
+            f"records: expected Results, as `load` returns them, got {_kind(records)}"
+        )
+    return records
 
 
 def _kind(value: object) -> str:

@@ -48,7 +48,7 @@ HEAVY = [
     *("transformers.models.bert.modeling_bert", "transformers.models.gpt2.modeling_gpt2"),
     *("transformers.models.auto", "opacus.accountants", "opacus.grad_sample"),
     *("sklearn.linear_model", "sklearn.cluster", "sklearn.neural_network", "scipy.stats"),
-    *("pandas", "pyarrow", "pydantic", "matplotlib.figure", "plotly", "typer", "lazy_loader"),
+    *("pandas", "pyarrow", "pydantic", "matplotlib.figure", "typer", "lazy_loader"),
     *("pytest", "hypothesis", "generated"),
 ]
 """Loaded once, before the processes part: that takes longer than most of the tests."""

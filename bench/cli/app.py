@@ -86,8 +86,15 @@ Evaluate = Annotated[
 Deciding = typer.Option(
     "--attack",
     metavar="paper|strongest|NAME",
-    help="The attack that decides: of the defense's authors, the strongest, or one by name.",
+    help="The attack that decides: those of the defense's authors, the strongest, or one by name.",
 )
+Goals = typer.Option(
+    "--goal",
+    help="inputs, labels, attributes, secrets, members or model; other names of these, too.",
+)
+Budget = Annotated[
+    float, typer.Option("--budget", help="Points of utility that a defense may cost.")
+]
 Out = Annotated[
     Path | None,
     typer.Option("--out", help="Folder of the records (default: results/local/SUITE)."),

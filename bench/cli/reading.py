@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakboard.bench.cli.app import PUBLISHED, Deciding, Source, app, console, results_of
+from leakboard.bench.cli.app import (
+    PUBLISHED,
+    Budget,
+    Deciding,
+    Goals,
+    Source,
+    app,
+    console,
+    results_of,
+)
 from leakboard.bench.contracts import LeakboardError, did_you_mean
+
+if TYPE_CHECKING:
+    from leakboard.leaderboards.rendering import Table
 
 FORMS = ("table", "json", "markdown")
 
@@ -23,23 +36,22 @@ def show(
     everything: Annotated[
         bool, typer.Option("--all", help="With --attacks: also the baselines that read nothing.")
     ] = False,
-    attack: Annotated[str | None, Deciding] = None,
+    attack: Annotated[str, Deciding] = "strongest",
 ) -> None:
-    """Show the records of a suite: per setting its utility, and per goal the strongest attack.
+    """Show the records of a suite: per setting its utility and cost, and per goal its leakage.
 
     Examples: leakboard show smoke
 
     leakboard show smoke --attacks
     """
-    from leakboard.leaderboards.tables import deciding
-    from leakboard.leaderboards.terminal import best_tables, summary_tables
+    from leakboard.leaderboards.tables import decided_by
+    from leakboard.leaderboards.terminal import attacks_tables, results_tables
 
-    rows = results_of(source).frame()
-    if attack is not None:
-        rows = rows[rows.index.isin(deciding(rows, attack).index) | (rows["status"] != "ok")]
-    long = attacks or everything or attack is not None
-    for part in summary_tables(rows, everything) if long else best_tables(rows):
-        console.print(part)
+    results = results_of(source)
+    if attacks or everything:
+        _print(attacks_tables(results.table, results.frame(), everything))
+    else:
+        _print(results_tables(decided_by(results.table, attack), results.frame()))
 
 
 @app.command()
@@ -68,41 +80,45 @@ def plot(
     out: Annotated[Path, typer.Option("--out", "--to", help="Folder of the pictures.")] = Path(
         "plots"
     ),
-    goal: Annotated[
-        str, typer.Option(help="inversion, label, attribute, memorisation or membership.")
-    ] = "inversion",
+    goal: Annotated[str | None, Goals] = None,
     attack: Annotated[str, Deciding] = "strongest",
     against: Annotated[
         str | None,
         typer.Option(
-            help="Draw EP and utility against this instead: cut, or any parameter that was swept."
+            help="Draw leakage and utility against this: cut, or any parameter that was swept."
         ),
     ] = None,
+    width: Annotated[
+        float,
+        typer.Option(help="Inches, such as 3.3 for a column of a paper; letters keep their size."),
+    ] = 7.0,
 ) -> None:
-    """Draw utility against empirical privacy, or another figure, as PNG, SVG and PDF.
+    """Draw leakage against cost, or another figure, as PNG, SVG and PDF.
 
-    Of many defenses: goals (the matrix of `board`: what each protects, and what that costs).
+    Of many defenses: goals (what each leaks of everything, and what it costs).
+
+    Of a suite that mirrors a paper: printed (empirical privacy and utility, with the paper's own points).
 
     Of released models: memory (exposure of canaries under every defense).
 
     Of label privacy: training (leak over the steps), sensitivity (utility against leak along the
-    knob), bars (both beside the paper's), pca (what was sent, coloured by label; one seed).
+    knob), bars (both for every setting), pca (what was sent, coloured by label; one seed).
 
-    Examples: leakboard plot smoke --goal label
+    Examples: leakboard plot smoke --goal labels
 
     leakboard plot sap-figure4 --against cut
 
     leakboard plot training p3eft-figure4
     """
-    from leakboard.bench.contracts import Goal
-    from leakboard.leaderboards.figures import PLOTS
+    from leakboard.leaderboards.figures import KINDS
+    from leakboard.leaderboards.tables import goal_of
 
-    kind, source = what if len(what) == 2 else (PLOTS[0], what[0])
-    if len(what) > 2 or kind not in PLOTS:
-        raise LeakboardError(f"KIND: unknown '{kind}'. {did_you_mean(kind, PLOTS)}")
-    if goal not in list(Goal):  # before records are looked for, which may not be there
-        raise LeakboardError(f"--goal: unknown '{goal}'. {did_you_mean(goal, Goal)}")
-    for path in results_of(source).plot(kind, out, goal, attack, against):
+    kind, source = what if len(what) == 2 else (KINDS[0], what[0])
+    if len(what) > 2 or kind not in KINDS:
+        raise LeakboardError(f"KIND: unknown '{kind}'. {did_you_mean(kind, KINDS)}")
+    if goal is not None:
+        goal_of(goal, "--goal")  # before records are looked for, which may not be there
+    for path in results_of(source).plot(kind, out, goal, attack, against, width):
         console.print(str(path), highlight=False)
 
 
@@ -112,51 +128,71 @@ def board(
         list[str],
         typer.Argument(metavar="SUITE|DIR...", help="Suites that were run, or folders of records."),
     ],
-    question: Annotated[
-        str | None,
-        typer.Option(
-            help="best-privacy, matched, front, hypervolume, cost or papers, instead of the matrix."
-        ),
-    ] = None,
-    budget: Annotated[
-        float, typer.Option(help="Points of utility that a defense may lose in the matrix.")
-    ] = 3.0,
+    goal: Annotated[str | None, Goals] = None,
+    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
+    budget: Budget = 3.0,
     attack: Annotated[str, Deciding] = "strongest",
+    papers: Annotated[
+        bool, typer.Option("--papers", help="Instead: what papers print, and our measurements.")
+    ] = False,
 ) -> None:
-    """Show what each defense protects, what it does not and what it costs; or one leaderboard.
+    """Rank the defenses made against each goal by what they leak within a budget.
 
     Examples: leakboard board results/published/*/
 
-    leakboard board sap-figure2 --question best-privacy
+    leakboard board sap-figure2 --goal inputs --budget 5
     """
-    from leakboard.leaderboards.tables import PAPERS, QUESTIONS, boards, matrices
-    from leakboard.leaderboards.terminal import board_tables, matrix_tables, paper_tables
+    from leakboard.leaderboards.tables import check_budget, decided_by, goal_of, rankings
+    from leakboard.leaderboards.terminal import ABOUT, board_table, papers_tables
 
-    names = [*[name for name, *_ in QUESTIONS], PAPERS]
-    if question is not None and question not in names:
-        raise LeakboardError(f"--question: unknown '{question}'. {did_you_mean(question, names)}")
-    if question is None:
-        compared = matrices(results_of(*sources).compared, budget)
-        parts = [part for one in compared for part in matrix_tables(one)]
-    elif question == PAPERS:
-        parts = [
-            part
-            for one in map(results_of, sources)
-            if one.suite and one.suite.paper
-            for part in paper_tables(one)
-        ]
-        if not parts:
+    only = None if goal is None else goal_of(goal, "--goal")
+    check_budget(budget)
+    if papers:
+        found = [table for one in map(results_of, sources) for table in papers_tables(one)]
+        if not found:
             raise LeakboardError("none of these suites mirrors a paper")
-    else:
-        found = boards(results_of(*sources).compared, attack)
-        parts = [part for one in found if one.name == question for part in board_tables(one)]
-    if not parts:
+        _print(found)
+        return
+    table = decided_by(results_of(*sources).table, attack)
+    tasks = dict.fromkeys(one.setting.task for one in table)
+    if task is not None and task not in tasks:
+        raise LeakboardError(f"--task: no records of '{task}'. {did_you_mean(task, tasks)}")
+    shown = [
+        one
+        for one in rankings(table, budget)
+        if only in (None, one.goal) and task in (None, one.task)
+    ]
+    if not shown:
         raise LeakboardError(
-            "nothing to compare: a board needs two defenses on one task, model and setup, and among "
-            "them one cell without protection, such as `none`"
+            "nothing to rank: no attack ran on a defense that is made against such a goal"
         )
-    for part in parts:
-        console.print(part)
+    _print([*map(board_table, shown), ABOUT])
+
+
+@app.command()
+def choose(
+    task: Annotated[str, typer.Argument(help="A task that was measured, such as sst2.")],
+    hide: Annotated[
+        str, typer.Argument(help="inputs, labels, attributes, secrets, members or model.")
+    ] = "inputs",
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SUITE|DIR]...",
+            help="Suites that were run, or folders of records (default: the published ones).",
+        ),
+    ] = None,
+    budget: Budget = 3.0,
+    model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
+) -> None:
+    """Choose the setting that leaks least within a budget, and show its evidence.
+
+    Example: leakboard choose sst2 inputs --budget 5
+    """
+    from leakboard.leaderboards.tables import choose as chosen
+
+    found = chosen(results_of(*(sources or ())).table, task, hide, budget, model)
+    console.print(repr(found), highlight=False)
 
 
 @app.command()
@@ -248,3 +284,10 @@ def publish(
     with console.status("building"):
         pages = build(folders, to, docs)
     console.print(f"{pages} pages; open {to / 'index.html'}", highlight=False)
+
+
+def _print(parts: Iterable[Table | str]) -> None:
+    from leakboard.leaderboards.terminal import printable
+
+    for part in printable(parts):
+        console.print(part)

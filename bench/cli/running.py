@@ -197,7 +197,7 @@ def run(
         progress=console,
         log_to=log_to,
     )
-    _ended(results.records, results.folders[0], "" if out else str(suite), ending(results.compared))
+    _ended(results.records, results.folders[0], "" if out else str(suite), ending(results.table))
 
 
 def _again(
@@ -231,12 +231,12 @@ def _ended(records: Sequence[Record], folder: Path, name: str, shown: Sequence[s
         name: by which the commands that read find the folder; '' where they do not.
         shown: what came out.
     """
-    from leakboard.leaderboards.tables import counted
+    from leakboard.leaderboards.tables import count
 
     seeds = len({record.cell.seed for record in records})
     methods = len({record.cell.defense.name for record in records})
     console.print(
-        f"{counted(len(records), 'cell')} of {counted(methods, 'defense')} and {counted(seeds, 'seed')} "
+        f"{count(len(records), 'cell')} of {count(methods, 'defense')} and {count(seeds, 'seed')} "
         f"in {folder}",
         highlight=False,
     )

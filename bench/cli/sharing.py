@@ -46,7 +46,7 @@ def diff(
     leakboard diff hf://somebody/records runs/mine --clear --format csv
     """
     import leakboard
-    from leakboard.leaderboards.terminal import changes_tables
+    from leakboard.leaderboards.terminal import changes_tables, printable
 
     if form not in ("table", "csv", "json"):
         raise LeakboardError(f"--format: expected table, csv or json, got '{form}'")
@@ -58,7 +58,7 @@ def diff(
     elif form == "json":
         print(found.frame().to_json(orient="records", indent=1, force_ascii=False))
     else:
-        for part in changes_tables(found):
+        for part in printable(changes_tables(found)):
             console.print(part)
 
 

@@ -21,4 +21,3 @@ from .versions import DataVersion as DataVersion
 from .versions import data_version as data_version
 from .versions import enter_version as enter_version
 from .versions import folder_print as folder_print
-from .versions import print_of as print_of

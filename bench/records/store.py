@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import json
 import os
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,12 +117,8 @@ class Store:
         except (Corrupt, FileNotFoundError) as error:
             raise LeakboardError(f"{path}: {error}. Restore the file") from error
 
-    def read_all(self, whole: Container[str] = ()) -> list[Record]:
-        """All readable records, ordered by file name; what is damaged is told in `problems`.
-
-        Args:
-            whole: SHA-256 of files that were read before, whose checksums need not be tried again.
-        """
+    def read_all(self) -> list[Record]:
+        """All readable records, ordered by file name; `problems` says what is damaged."""
         self.problems = []
         records = []
         with collector_paused():
@@ -131,9 +126,7 @@ class Store:
                 if path.name == MANIFEST:
                     continue
                 try:
-                    raw = path.read_bytes()
-                    tried = bool(whole) and hashlib.sha256(raw).hexdigest() in whole
-                    records.append(from_bytes(raw, path.stem, str(path), tried))
+                    records.append(from_bytes(path.read_bytes(), path.stem, str(path)))
                 except Corrupt as error:
                     self.problems.append(f"{path}: {error}")
         return records
@@ -173,13 +166,12 @@ def from_text(path: Path) -> Record:
     return from_bytes(path.read_bytes(), path.stem, str(path))
 
 
-def from_bytes(raw: bytes, name: str, where: str, tried: bool = False) -> Record:
+def from_bytes(raw: bytes, name: str, where: str) -> Record:
     """Checks the content of a record file.
 
     Args:
         name: of the file, without its suffix.
         where: for messages.
-        tried: the same bytes matched their checksum before.
 
     Raises:
         Corrupt: it is no whole and unchanged record.
@@ -199,7 +191,7 @@ def from_bytes(raw: bytes, name: str, where: str, tried: bool = False) -> Record
         )
     try:
         stated = content.pop("sha256", None)
-        whole = tried or stated == digest(content)
+        whole = stated == digest(content)
     except (ValueError, RecursionError) as error:  # a lone surrogate, or nested too deeply
         raise Corrupt(f"not text that can be hashed ({error})") from error
     if not whole:

@@ -1,7 +1,7 @@
-"""Figures on paper: curves, sweeps, matrices, bars, what training leaks, what models remember.
+"""Figures on paper: trade-offs, sweeps, what each defense hides, what training leaks, what models remember.
 
-Records and tables come in.
-Out go PNG, SVG and PDF files with error bars and chance levels.
+Collections of records come in.
+Out go descriptions of plots, and PNG, SVG and PDF files of them.
 """
 
 import lazy_loader

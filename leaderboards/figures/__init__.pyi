@@ -1,11 +1,3 @@
-from .curves import Curve as Curve
-from .curves import measured_curves as measured_curves
-from .drawing import PLOTS as PLOTS
-from .drawing import Asked as Asked
+from .drawing import KINDS as KINDS
+from .drawing import Request as Request
 from .drawing import draw as draw
-from .kinds.goals import goals as goals
-from .kinds.memory import memory as memory
-from .kinds.tradeoff import tradeoff as tradeoff
-from .kinds.training import training as training
-from .label_leak import ATTACKS as ATTACKS
-from .label_leak import CHANNEL as CHANNEL

@@ -1,208 +1,236 @@
-"""The figure of one swept parameter: what leaks, and what it costs, against the cut or any other."""
+"""Leakage and utility along one swept parameter: the cut, any of the training, of a defense or of an attack."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from textwrap import wrap
-from typing import Any, Literal
+from itertools import groupby
+from math import isnan
+from typing import Any
 
-import numpy as np
-import pandas as pd
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator
-from matplotlib.transforms import ScaledTranslation
-
-from leakboard.bench.contracts import LeakboardError
-from leakboard.leaderboards.figures.legend import CHANCE, GREY, LINE, drawn, per_row
-from leakboard.leaderboards.figures.notes import AGAINST, note
-from leakboard.leaderboards.figures.sheet import SMALL, WIDTHS, save, styled
-from leakboard.leaderboards.tables import NOT_SHOWN, OF_CELL, distinct, look, printed_sweep, setting
+from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
+from leakboard.leaderboards.figures.series import Place, measured_words
+from leakboard.leaderboards.rendering import (
+    LINES,
+    Axis,
+    Panel,
+    Plot,
+    Point,
+    Reference,
+    Series,
+    exact,
+)
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    MISSING,
+    PALETTE,
+    STRONGEST,
+    Interval,
+    RecordSet,
+    Result,
+    ResultsTable,
+    canonical_json,
+    decided_by,
+    display_name,
+    format_parameter,
+    format_parameters,
+    rows_of,
+    style_of,
+    varying_names,
+)
 
 AXES = {
-    "cut": "Blocks below the cut, k",
-    "labelled": "Labelled share",
-    "limit": "Examples per split",
-    "epochs": "Epochs",
-    "sentences": "Public texts to learn from",
+    "cut": "blocks below the cut",
+    "labelled": "labelled share",
+    "limit": "examples per split",
+    "epochs": "epochs",
+    "sentences": "public texts to learn from",
 }
-OPEN = "#222222"
-"""The line without protection."""
+OF_CELL = ("cut", "limit")
 LOG_FROM = 20
 """Ratio of the ends from which an axis is logarithmic."""
-BESIDE = 2.5
-"""Points between the marks of two lines at one value."""
-HEIGHT = 2.3
-"""Inches of a row of panels."""
 
 
 @dataclass(frozen=True)
-class Panel:
-    """One axis: a measured quantity of the lines of one task, attribute and source."""
+class Swept:
+    """A result at one value of the parameter; `name` of the line on which it lies."""
 
-    title: str
-    quantity: Literal["ep", "success", "utility"]
-    rows: pd.DataFrame
-    hollow: bool
-    """Printed in a paper, not measured here."""
+    x: Any
+    name: str
+    result: Result
 
 
-def sweep(
-    means: pd.DataFrame,
-    against: str,
-    out: Path,
-    title: str,
-    printed: pd.DataFrame | None = None,
-    more: str = "",
-) -> list[Path]:
-    """Draws the lines of `swept`.
+def sweep(found: RecordSet, goal: Goal, against: str, attack: str = STRONGEST) -> Plot:
+    """Leakage and utility along a parameter; of attackers their success alone, since utility does not depend on them.
 
-    Against a parameter of the cell or the defense: EP and utility beside each other, a row for each
-    task and attribute, and below it one for each printed sweep of the task. Against a parameter of
-    attacks, on which utility does not depend: the success, one panel for each task and attribute.
+    Below each task stands what the paper prints that the suite mirrors, where it swept the same.
 
-    Args:
-        means: as `swept` builds them, for `against`.
-        out: where to write; .png, .svg and .pdf take the place of its suffix.
-        printed: what a paper prints, as `leakboard.leaderboards.tables.printed.printed` builds it.
-        more: what else differs between its numbers and ours.
-
-    Returns:
-        The files. Equal means give equal bytes.
+    Raises:
+        LeakboardError: no such parameter, or no result of this goal.
     """
-    if (means["standing"] == NOT_SHOWN).all():
+    table = ResultsTable([one for one in found.table if one.goal == goal], found.table.groups)
+    homes = _homes(table)
+    if against not in homes:
         raise LeakboardError(
-            "nothing to plot: none of the points is shown, since no attack of this goal finds anything or "
-            "is certified; 'leakboard show' lists what each found"
+            f"against: no parameter '{against}' is in the records. {did_you_mean(against, homes)}"
         )
-    known = printed_sweep(printed, against, means)
-    panels = _panels(means, known, against)
-    paired = any(panel.quantity == "utility" for panel in panels)
-    columns = 2 if paired else min(len(panels), 3)
-    rows, width = -(-len(panels) // columns), WIDTHS[columns]
-    colours = _colours(pd.concat([means, known]))
-    handles = _legend(pd.concat([means, known]), colours)
-    beside = per_row(handles, width)
-    text = wrap(note(means, distinct(known["model"]), more), int(width / 0.052))
-    foot = LINE * (-(-len(handles) // beside) + 0.6 + 0.75 * len(text))
-    body = HEIGHT * rows + 0.3
-    with styled():
-        figure = Figure(figsize=(width, body + foot), layout="constrained")
-        above, below = np.ravel(np.asarray(figure.subfigures(2, 1, height_ratios=[body, foot])))
-        axes = above.subplots(rows, columns, squeeze=False, sharey="col" if paired else False)
-        for ax in axes.flatten()[len(panels) :]:
-            ax.set_axis_off()
-        for ax, panel in zip(axes.flatten(), panels, strict=False):
-            _draw(ax, panel, colours, against)
-        above.suptitle(title, fontsize=10, fontweight="bold")
-        below.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 1), ncols=beside)
-        below.text(0.5, 0.03, "\n".join(text), fontsize=SMALL, color=GREY, ha="center", va="bottom")
-        return save(figure, out)
-
-
-def _panels(means: pd.DataFrame, known: pd.DataFrame, against: str) -> list[Panel]:
-    of_attack = (
-        all(against not in json.loads(p) for p in means["params"]) and against not in OF_CELL
-    )
-    quantities: tuple[Literal["ep", "success", "utility"], ...] = ("ep", "utility")
+    of_attack = homes[against] == "attack"
     if of_attack:
-        quantities = ("success",)
-    panels = []
-    for (task, attribute), rows in means.groupby(["task", "attribute"], sort=False):
-        name = f"{task}: {attribute}" if attribute else str(task)
-        models = distinct(rows["model"])
-        first = name if of_attack else f"{name} · {models}, measured here"
-        panels += [Panel(first, quantity, rows, False) for quantity in quantities]
-        theirs = known[known["task"] == task] if not attribute and not of_attack else known[:0]
-        for source, own in theirs.groupby("source", sort=False):
-            panels += [Panel(f"{name} · {source}", q, own, True) for q in quantities]
-    return panels
+        swept = list(_by_attack(table, goal, against, attack))
+    else:
+        swept = list(_by_setting(decided_by(table, attack).select(goal=goal), against))
+    if not swept:
+        raise LeakboardError(f"nothing to plot: no attack on {GOAL_WORDS[goal]} read anything")
+    by_place: dict[Place, list[Swept]] = {}
+    for one in swept:
+        cell = one.result.setting
+        by_place.setdefault(Place(cell.task, cell.model, one.result.attribute), []).append(one)
+    colours = _colours(swept)
+    panels: list[Panel] = []
+    for place, own in by_place.items():
+        if of_attack:
+            panels.append(_panel(place.title, own, against, colours, "success"))
+            continue
+        panels += [_panel(place.title, own, against, colours, y) for y in ("leakage", "utility")]
+        panels += _printed(found, goal, place.task, against)
+    title = f"{GOAL_WORDS[goal].capitalize()} along {_axis_name(against)}"
+    caption = measured_words([one.result for one in swept])
+    if not of_attack:
+        caption = f"Leakage: the share of what attacks read without the defense that they still read. {caption}"
+    return Plot(title, panels, caption, columns=2)
 
 
-def _draw(ax: Axes, panel: Panel, colours: Mapping[Any, Any], against: str) -> None:
-    rows, quantity = panel.rows, panel.quantity
-    ticks = _ordered(rows["x"])
-    numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in ticks)
-    place = {json.dumps(x): (x if numeric else i) for i, x in enumerate(ticks)}
-    if numeric and min(ticks) > 0 and max(ticks) >= LOG_FROM * min(ticks):
-        ax.set_xscale("log")
-        ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xticks(list(place.values()), [_tick(x) for x in ticks])
-    if not panel.hollow:
-        # What is scored may differ along the axis, and with it what guessing reaches.
-        levels = _chances(rows, quantity)
-        ax.plot([place[x] for x in levels.index], levels.to_numpy(), **CHANCE, zorder=1)
-    lines = [line for _, line in rows.groupby("line", sort=False)]
-    for i, line in enumerate(lines):
-        first = line.iloc[0]
-        # Equal results stand beside each other, or only the last would be seen.
-        right = 0 if panel.hollow else (i - (len(lines) - 1) / 2) * BESIDE / 72
-        shifted = ax.transData + ScaledTranslation(right, 0, ax.figure.dpi_scale_trans)
-        at = np.array([place[json.dumps(x)] for x in line["x"]], float)
-        order = np.argsort(at, kind="stable")
-        at, y = at[order], line[quantity].to_numpy(float)[order]
-        strokes = _strokes(first, colours, panel.hollow)
-        if not panel.hollow:
-            ends = line[[f"{quantity}_low", f"{quantity}_high"]].to_numpy(float)[order].T
-            ax.errorbar(
-                at,
-                y,
-                yerr=np.nan_to_num(np.abs(ends - y)),
-                fmt="none",
-                ecolor=strokes["color"],
-                elinewidth=0.8,
-                alpha=0.45,
-                transform=shifted,
-                zorder=2,
-            )
-        ax.plot(at, y, **strokes, transform=shifted, zorder=3)
-        # An axis does not know by itself what is drawn with a transform of its own.
-        ax.update_datalim(np.column_stack([at, y])[~np.isnan(y)])
-    ax.autoscale_view()
-    ax.set_xlabel(AXES.get(against, setting(against, "").rstrip(" =") or against))
-    _scale_y(ax, panel)
-    ax.set_title(panel.title, loc="left", fontweight="bold", fontsize=7.5)
+def _homes(table: ResultsTable) -> dict[str, str]:
+    """Each parameter, and whether it is one of cells, trainings, defenses or attacks."""
+    found: dict[str, str] = {}
+    for one in table:
+        for record in one.setting.records.values():
+            for leak in record.leaks:
+                if leak.goal == one.goal:
+                    found |= dict.fromkeys(leak.attack.params, "attack")
+    for one in table:
+        found |= dict.fromkeys(one.setting.first.cell.train.model_dump(), "training")
+        found |= dict.fromkeys(json.loads(one.setting.params), "defense")
+    return found | dict.fromkeys(OF_CELL, "cell")
+
+
+def _value(one: Result, against: str) -> tuple[bool, Any]:
+    """Whether a setting has the parameter, and its value."""
+    cell, params = one.setting.first.cell, json.loads(one.setting.params)
+    if against in OF_CELL:
+        return True, getattr(cell, against)
+    if against in params:
+        return True, params[against]
+    train = cell.train.model_dump()
+    return against in train, train.get(against)
+
+
+def _by_setting(table: ResultsTable, against: str) -> Iterator[Swept]:
+    rows = [one for one in table if _value(one, against)[0]]
+    names: dict[str, list[str]] = {}
+    for one in rows:
+        names.setdefault(one.defense, []).append(one.setting.params)
+    told = {name: varying_names(params, but=against) for name, params in names.items()}
+    cuts = len({one.setting.cut for one in rows}) > 1 and against != "cut"
+    for one in rows:
+        words = [
+            display_name(one.defense),
+            format_parameters(one.setting.params, told[one.defense]),
+            f"cut = {one.setting.cut}" if cuts else "",
+        ]
+        yield Swept(_value(one, against)[1], ", ".join(filter(None, words)), one)
+
+
+def _by_attack(table: ResultsTable, goal: Goal, against: str, attack: str) -> Iterator[Swept]:
+    """A line for each setting and version of an attack, and a level one for the strongest of the others."""
+    versions: dict[tuple[str, str], dict[str, Any]] = {}
+    for one in table:
+        for record in one.setting.records.values():
+            for leak in record.leaks:
+                if leak.goal == goal and attack in (STRONGEST, leak.attack.name):
+                    params = dict(leak.attack.params)
+                    versions[leak.attack.name, str(sorted(params.items()))] = params
+    swept = {name: own for name, own in versions.items() if against in own}
+    told = varying_names(
+        [json.dumps(params, default=str) for params in swept.values()], but=against
+    )
+    defenses = len({one.setting.label for one in table}) > 1
+    for (name, text), params in swept.items():
+        alone = table.under(lambda c, name=name, text=text: c[:2] == (name, text))  # type: ignore[misc]
+        for one in alone.select(goal=goal):
+            words = [
+                one.name if defenses else "",
+                name,
+                format_parameters(json.dumps(params, default=str), told),
+            ]
+            yield Swept(params[against], ", ".join(filter(None, words)), one)
+    others = {name for name, _ in versions} | {one.attack for one in table}
+    others -= {name for name, _ in swept}
+    if others and attack == STRONGEST:
+        for one in table.under(others).select(goal=goal):
+            for x in dict.fromkeys(params[against] for params in swept.values()):
+                yield Swept(x, ", ".join([*([one.name] if defenses else []), "other attacks"]), one)
+
+
+def _panel(
+    title: str, own: Sequence[Swept], against: str, colours: dict[str, str], quantity: str
+) -> Panel:
+    xs = _ordered([one.x for one in own])
+    place, axis = _axis(xs, against)
+    by_line: dict[str, list[Swept]] = {}
+    for one in own:
+        by_line.setdefault(one.name, []).append(one)
+    series = []
+    for n, (name, line) in enumerate(by_line.items()):
+        points = [
+            Point(exact(place[json.dumps(one.x)]), y, detail=one.result.name)
+            for one in sorted(line, key=lambda one: place[json.dumps(one.x)])
+            if not (y := _quantity(one.result, quantity)).is_missing
+        ]
+        dash = LINES[n % len(LINES)] if len(points) > 1 else ""
+        marker = style_of(line[0].result.defense).marker
+        series.append(Series(name, points, colours[name], marker, dash))
+    first = own[0].result
+    high = Axis(first.setting.first.utility_metric or "utility")
+    lines: list[Reference] = []
+    if quantity == "leakage":
+        high = Axis(f"leakage of {GOAL_WORDS[first.goal]}", -0.03, 1.06, percent=True)
+        lines = [Reference("y", 1.0, "undefended")]
+    elif quantity == "success":
+        high = Axis(f"success ({first.metric})")
+        lines = [Reference("y", first.baseline, "guessing")]
+    return Panel(title, axis, high, series, lines, height=2.4)
+
+
+def _quantity(one: Result, name: str) -> Interval:
+    if name == "utility":
+        return one.setting.utility
+    if name == "success":
+        return one.success
+    return one.leakage.clipped() if one.is_certified else MISSING
+
+
+def _axis(xs: Sequence[Any], against: str) -> tuple[dict[str, float], Axis]:
+    """Where each value stands, and the axis; words stand in their order."""
+    numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in xs)
+    place = {json.dumps(x): float(x) if numeric else float(n) for n, x in enumerate(xs)}
+    log = numeric and min(xs) > 0 and max(xs) >= LOG_FROM * min(xs)
+    ticks = [(place[json.dumps(x)], _tick(x)) for x in xs]
+    return place, Axis(_axis_name(against), ticks=ticks, log=log)
+
+
+def _axis_name(against: str) -> str:
+    return AXES.get(
+        against, format_parameter(against, "").rstrip(" =") or against.replace("_", " ")
+    )
 
 
 def _tick(x: Any) -> str:
     return "none" if x is None else f"{x:g}" if isinstance(x, float) else str(x)
 
 
-def _scale_y(ax: Axes, panel: Panel) -> None:
-    rows, quantity = panel.rows, panel.quantity
-    if quantity == "ep":
-        goal = str(rows["goal"].iloc[0])
-        ax.set_ylabel(f"Empirical privacy against\n{AGAINST.get(goal, goal)} →")
-        ax.set_ylim(-0.03, 1.03)
-    elif quantity == "success":
-        ax.set_ylabel(f"Success: {distinct(rows['metric'])}")
-        shown = rows.loc[rows["success"].notna(), ["success", "success_low", "success_high"]]
-        ax.set_ylim(*_room([*shown.to_numpy(float).ravel(), *_chances(rows, "success")]))
-    else:
-        metric = distinct(rows["utility_metric"]) if "utility_metric" in rows else ""
-        ax.set_ylabel(f"Utility: {metric or 'accuracy'} →")
-
-
-def _room(values: Sequence[float]) -> tuple[float, float]:
-    known = [value for value in values if not np.isnan(value)]
-    low, high = min(known), max(known)
-    pad = max(0.1 * (high - low), 0.02)
-    return low - pad, high + pad
-
-
-def _chances(rows: pd.DataFrame, quantity: str) -> pd.Series:
-    """The level of guessing without an observation at each value of the parameter, as JSON."""
-    name = {"utility": "utility_chance", "ep": "ep_chance"}.get(quantity, "chance")
-    levels = rows.groupby(rows["x"].map(json.dumps), sort=False)[name].mean().dropna()
-    return levels.loc[[x for x in map(json.dumps, _ordered(rows["x"])) if x in levels]]
-
-
-def _ordered(values: pd.Series) -> list[Any]:
+def _ordered(values: Sequence[Any]) -> list[Any]:
     """The different values: numbers in order, then words, then none."""
     different = {json.dumps(x): x for x in values}.values()
     numbers = sorted(x for x in different if isinstance(x, int | float))
@@ -210,24 +238,59 @@ def _ordered(values: pd.Series) -> list[Any]:
     return [*numbers, *words, *([None] if None in different else [])]
 
 
-def _colours(rows: pd.DataFrame) -> dict[Any, Any]:
-    """A colour for each value, from a small number, of much protection, to none."""
-    values = _ordered(rows["value"])
-    numbers = [v for v in values if v is not None and not isinstance(v, str)]
-    shades = colormaps["viridis"](np.linspace(0.0, 0.88, max(len(numbers), 1)))
-    own = {v: v for v in values if isinstance(v, str)}
-    return dict(zip(numbers, shades, strict=False)) | own | {None: OPEN}
+def _colours(swept: Sequence[Swept]) -> dict[str, str]:
+    """A colour for each line: that of the defense, where each has one line."""
+    names = {one.name: one.result.defense for one in swept}
+    if len(set(names.values())) == len(names):
+        return {name: style_of(defense).colour for name, defense in names.items()}
+    return {name: PALETTE[n % len(PALETTE)] for n, name in enumerate(names)}
 
 
-def _strokes(row: Any, colours: Mapping[Any, Any], hollow: bool) -> dict[str, Any]:
-    """Line and marker; the value decides the colour, the defense the marker."""
-    strokes = drawn(look(str(row["defense"])).marker, colours[row["value"]], hollow)
-    return strokes | {"linestyle": (0, (4, 2.5)) if hollow else "-"}
+def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[Panel]:
+    """What the mirrored paper prints along the same parameter: EP and utility, hollow."""
+    if found.printed is None:
+        return
+    key = "split" if against == "cut" else against  # as papers call it
+    rows = [
+        (row, params)
+        for row in rows_of(found.printed)
+        if (row["goal"], row["task"]) == (goal, task)
+        and key in (params := json.loads(row["params"]))
+    ]
 
+    def source(item: tuple[Any, dict[str, Any]]) -> str:
+        return f"{item[0]['paper']}, {item[0]['artefact']}, {item[0]['model']}"
 
-def _legend(rows: pd.DataFrame, colours: Mapping[Any, Any]) -> list[Line2D]:
-    order = _ordered(rows["value"])
-    firsts = rows.drop_duplicates("line")
-    ranked = sorted(firsts.to_dict("records"), key=lambda row: order.index(row["value"]))
-    lines = [Line2D([], [], **_strokes(r, colours, False), label=r["line"]) for r in ranked]
-    return [*lines, Line2D([], [], **CHANCE, label="chance level")]
+    for title, group in groupby(sorted(rows, key=source), source):
+        own = list(group)
+        xs = _ordered([params[key] for _, params in own])
+        if len(xs) < 2:
+            continue
+        place, axis = _axis(xs, against)
+        told = varying_names([row["params"] for row, _ in own], but=key)
+        lines: dict[tuple[str, str], list[tuple[Any, dict[str, Any]]]] = {}
+        for row, params in own:
+            rest = canonical_json({k: v for k, v in params.items() if k != key})
+            lines.setdefault((row["defense"], rest), []).append((row, params))
+        for name, words in (
+            ("ep", "empirical privacy (printed)"),
+            ("utility", "utility (printed)"),
+        ):
+            series = [
+                Series(
+                    ", ".join(filter(None, [display_name(defense), format_parameters(rest, told)]))
+                    + ", as printed",
+                    [
+                        Point(exact(place[json.dumps(params[key])]), exact(float(row[name])))
+                        for row, params in line
+                        if not isnan(row[name])
+                    ],
+                    PALETTE[n % len(PALETTE)],
+                    style_of(defense).marker,
+                    "dashed",
+                    hollow=True,
+                )
+                for n, ((defense, rest), line) in enumerate(lines.items())
+            ]
+            limits = (-0.03, 1.03) if name == "ep" else (None, None)
+            yield Panel(f"{task} · {title}", axis, Axis(words, *limits), series, height=2.4)

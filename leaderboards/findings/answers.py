@@ -7,15 +7,19 @@ from math import isnan
 
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
-from leakboard.leaderboards.tables.curves import BUDGET, Choice, Summary, choose, curves
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import (
+from leakboard.leaderboards.tables import (
+    BUDGET,
+    GOAL_WORDS,
+    Choice,
+    ResultsTable,
+    Summary,
+    choose,
+    curves,
     format_interval,
     format_number,
     format_percent,
     format_points,
 )
-from leakboard.leaderboards.tables.results import ResultsTable
 
 MUCH = 0.5
 """A defense that hides more than this share within the budget has a sentence of its own."""

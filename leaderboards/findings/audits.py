@@ -8,9 +8,14 @@ from statistics import fmean
 from leakboard.bench.contracts import Claim, Leak, Record, attack_id
 from leakboard.bench.scoring import UNTUNED, provable, proven
 from leakboard.leaderboards.findings.finding import Finding, task_name
-from leakboard.leaderboards.tables.intervals import Interval, format_number, mean_interval
-from leakboard.leaderboards.tables.results import ResultsTable, display_name
-from leakboard.leaderboards.tables.settings import Setting
+from leakboard.leaderboards.tables import (
+    Interval,
+    ResultsTable,
+    Setting,
+    display_name,
+    format_number,
+    mean_interval,
+)
 
 Audits = Sequence[tuple[Record, Leak]]
 

@@ -21,18 +21,20 @@ from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
 from leakboard.leaderboards.findings.answers import least_cost_of_halving
 from leakboard.leaderboards.findings.finding import Finding, task_name
 from leakboard.leaderboards.findings.rules import CONDITIONS, TITLES, findings
-from leakboard.leaderboards.tables.claim_verdicts import ClaimVerdict, claim_verdicts
-from leakboard.leaderboards.tables.claims import printed_claims
-from leakboard.leaderboards.tables.curves import BUDGET, choose
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import (
+from leakboard.leaderboards.tables import (
+    BUDGET,
+    GOAL_WORDS,
+    ClaimVerdict,
+    RecordSet,
+    ResultsTable,
+    artefacts,
+    choose,
+    claim_verdicts,
     format_percent,
     format_points,
+    paper_tables,
+    printed_claims,
 )
-from leakboard.leaderboards.tables.paper_tables import paper_tables
-from leakboard.leaderboards.tables.printed import artefacts
-from leakboard.leaderboards.tables.record_set import RecordSet
-from leakboard.leaderboards.tables.results import ResultsTable
 
 KINDS = ("findings", "claims", "papers")
 BLOCK = re.compile(rf"(<!-- ({'|'.join(KINDS)}): ([^\n]*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)

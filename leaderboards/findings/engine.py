@@ -8,26 +8,29 @@ from math import isnan
 
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
-from leakboard.leaderboards.tables.compare import Difference, Metric, compare, holm
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import (
-    count,
-    format_number,
-    format_percent,
-    format_points,
-)
-from leakboard.leaderboards.tables.pairing import (
+from leakboard.leaderboards.tables import (
     ALL,
+    GOAL_WORDS,
+    Difference,
+    Metric,
     Reader,
+    Result,
     Rows,
     Tables,
+    compare,
+    count,
+    display_name,
+    format_number,
+    format_parameter,
+    format_percent,
+    format_points,
+    holm,
+    knob_of,
     one_per_setting,
     pairs,
     parameter,
     place_but,
 )
-from leakboard.leaderboards.tables.parameters import knob, setting
-from leakboard.leaderboards.tables.results import Result, display_name
 
 MORE_USEFUL = "{a} is more useful than {b} on {task}: by {d} points at {at} ({ci}; {n} of {pairs})."
 LESS_USEFUL = MORE_USEFUL.replace("more", "less")
@@ -248,5 +251,5 @@ def _format(metric: Metric, row: Result) -> Callable[[float], str]:
 
 def _at(row: Result, names: Sequence[str]) -> str:
     """'η = 75'; '' for a defense without a knob."""
-    names = names or [knob(row.defense, [row.setting.params]) or ""]
-    return " and ".join(setting(name, parameter(row, name)) for name in names if name)
+    names = names or [knob_of(row.defense, [row.setting.params]) or ""]
+    return " and ".join(format_parameter(name, parameter(row, name)) for name in names if name)

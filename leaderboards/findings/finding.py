@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from leakboard.leaderboards.tables.intervals import Interval
-from leakboard.leaderboards.tables.results import Result
+from leakboard.leaderboards.tables import Interval, Result
 
 TASKS = {
     "sst2": "SST-2",

@@ -16,9 +16,7 @@ from leakboard.leaderboards.findings.engine import (
     Level,
 )
 from leakboard.leaderboards.findings.finding import Finding
-from leakboard.leaderboards.tables.compare import Metric
-from leakboard.leaderboards.tables.pairing import GIVEN, Reader, Rows, Tables
-from leakboard.leaderboards.tables.results import ResultsTable
+from leakboard.leaderboards.tables import GIVEN, Metric, Reader, ResultsTable, Rows, Tables
 
 INPUTS, LABELS, ATTRIBUTES = Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE
 SECRETS, MEMBERS, MODEL = Goal.MEMORISATION, Goal.MEMBERSHIP, Goal.MODEL

@@ -1,6 +1,9 @@
 from .files import save as save
 from .html import TABLE_CSS as TABLE_CSS
 from .html import html_table as html_table
+from .plot import CLASSES as CLASSES
+from .plot import GREY as GREY
+from .plot import LINES as LINES
 from .plot import Axis as Axis
 from .plot import Panel as Panel
 from .plot import Plot as Plot
@@ -8,8 +11,6 @@ from .plot import Point as Point
 from .plot import Reference as Reference
 from .plot import Series as Series
 from .plot import exact as exact
-from .plotly import plotly_figure as plotly_figure
-from .plotly import plotly_fragment as plotly_fragment
 from .svg import PLOT_CSS as PLOT_CSS
 from .svg import svg_plot as svg_plot
 from .table import Cell as Cell

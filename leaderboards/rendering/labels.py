@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 DIRECTIONS = np.array([(1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)])
-GAPS = (4.0, 8.0, 16.0, 24.0)
+GAPS = (4.0, 8.0)
 """Distances from the point that are tried, in typographic points."""
-LEADER = 9.0
-"""From this distance on a thin line leads to the point."""
 COLLISION = 50.0
 """Cost of covering a name or a marker; covering a line costs 1 for each pixel or so."""
 GROUND: dict[str, Any] = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.4}
@@ -40,7 +38,7 @@ class Label:
 def place_labels(
     ax: Axes, labels: Sequence[Label], markers: Floats, lines: Sequence[Floats], size: float
 ) -> None:
-    """Draws the labels, those with most markers around them first.
+    """Draws the labels in their order, each where it covers nothing.
 
     Args:
         ax: laid out already; its limits must not change afterwards.
@@ -78,13 +76,12 @@ def place_labels(
         if costs[best] >= COLLISION:
             continue
         taken.append(boxes[best])
-        _write(ax, label, shifts[best] / pixels, GAPS[best // len(DIRECTIONS)], size)
+        _write(ax, label, shifts[best] / pixels, size)
 
 
-def _write(ax: Axes, label: Label, shift: Floats, gap: float, size: float) -> None:
+def _write(ax: Axes, label: Label, shift: Floats, size: float) -> None:
     # Light colours would fade on white.
     colour = tuple(0.75 * channel for channel in to_rgb(label.colour))
-    leader = {"arrowstyle": "-", "linewidth": 0.4, "shrinkA": 0, "shrinkB": 2, "color": colour}
     ax.annotate(
         label.text,
         (label.x, label.y),
@@ -95,7 +92,6 @@ def _write(ax: Axes, label: Label, shift: Floats, gap: float, size: float) -> No
         fontsize=size,
         color=colour,
         bbox=GROUND,
-        arrowprops=leader if gap >= LEADER else None,
         zorder=5,
     )
 

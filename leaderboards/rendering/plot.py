@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from leakboard.leaderboards.tables.intervals import Interval
+from leakboard.leaderboards.tables import Interval
 
 GREY = "#6b6b6b"
 CLASSES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")

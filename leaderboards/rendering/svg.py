@@ -54,7 +54,7 @@ def svg_plot(plot: Plot) -> Markup:
         series.name: _key(series)
         for panel in plot.panels
         for series in panel.series
-        if series.name and series.points
+        if series.name and _measured(series)
     }
     legend = Markup("<ul>{}</ul>\n").format(Markup("").join(keys.values())) if keys else ""
     caption = Markup("<figcaption>{}</figcaption>\n").format(plot.caption) if plot.caption else ""
@@ -68,8 +68,10 @@ def _panel(panel: Panel, title: str) -> Markup:
     ends = [end for p in points for end in p.y.ends]
     y = _scale(panel.y, ends, HEIGHT - BOTTOM, TOP)
     words = f"{title}: {panel.title}" if panel.title else title
+    notes = [(LEFT + 6, TOP + 12, panel.title), (LEFT + 6, HEIGHT - BOTTOM - 6, panel.remark)]
     parts = [*_axes(panel, x, y), *(_reference(one, x, y) for one in panel.references)]
     parts += [_series(series, x, y) for series in panel.series]
+    parts += [Markup('<text x="{}" y="{}">{}</text>').format(*one) for one in notes if one[2]]
     return Markup('<svg viewBox="0 0 {} {}" role="group" aria-label="{}">\n{}</svg>\n').format(
         WIDTH, HEIGHT, words, Markup("").join(parts)
     )
@@ -170,8 +172,12 @@ def _reference(one: Reference, x: _Scale, y: _Scale) -> Markup:
     )
 
 
+def _measured(series: Series) -> list[Point]:
+    return [p for p in series.points if not (p.x.is_missing or p.y.is_missing)]
+
+
 def _series(series: Series, x: _Scale, y: _Scale) -> Markup:
-    points = [p for p in series.points if not (p.x.is_missing or p.y.is_missing)]
+    points = _measured(series)
     parts: list[Markup] = []
     if series.band:
         inside = [p for p in points if not isnan(p.y.low)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from leakboard.leaderboards.tables.intervals import Interval, format_percent_interval
+from leakboard.leaderboards.tables import Interval, format_percent_interval
 
 Tone = Literal["plain", "muted", "good", "bad"]
 

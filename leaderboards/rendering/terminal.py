@@ -29,13 +29,13 @@ class TerminalTable:
         rows = [row if isinstance(row, str) else table.cells(row) for row in table.rows]
         shown, widths = _layout(table, [row for row in rows if not isinstance(row, str)], width)
         aligned = [table.columns[i].align for i in shown]
-        yield Text(table.title, style="bold")
+        yield Text(table.title, style="bold underline")
         heads = [Text(table.columns[i].label, style="dim") for i in shown]
         yield from _lines(console, heads, widths, aligned)
         yield Text("─" * min(width, sum(widths) + GAP * (len(widths) - 1)), style="dim")
         for row in rows:
             if isinstance(row, str):
-                yield Text(row, style="dim italic")
+                yield Text(row, style="bold")
                 continue
             yield from _lines(console, [_text(row[i]) for i in shown], widths, aligned)
             folded = [i for i in range(len(row)) if i not in shown and row[i].text not in ("", "–")]
@@ -65,9 +65,9 @@ def _layout(
     texts = {i: [table.columns[i].label, *(_text(row[i]).plain for row in rows)] for i in shown}
     whole = {i: max(map(cell_len, own)) for i, own in texts.items()}
     least = {
-        i: whole[i]
-        if table.columns[i].align == "right"
-        else max(cell_len(word) for text in own for word in text.split(" "))
+        i: max(cell_len(word) for text in own for word in text.split(" "))
+        if table.columns[i].align == "left"
+        else max(cell_len(part) for part in [*own[0].split(" "), *own[1:]])
         for i, own in texts.items()
     }
     easy = {i: min(whole[i], max(least[i], EASY)) for i in shown}

@@ -7,15 +7,20 @@ from dataclasses import dataclass
 
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
-from leakboard.leaderboards.tables.curves import HALF, NEVER, Choice, Summary, choose, curves
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import (
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    HALF,
+    NEVER,
+    Choice,
+    Result,
+    Summary,
+    choose,
+    curves,
     format_interval,
     format_number,
     format_percent,
     format_percent_interval,
 )
-from leakboard.leaderboards.tables.results import Result
 
 FEW = 3
 """Settings in the table for each goal."""

@@ -8,15 +8,15 @@ from math import isnan
 
 from leakboard.bench.contracts import Channel, Goal, Leak
 from leakboard.bench.scoring import advantage_low
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import (
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
     Interval,
+    Result,
     count,
     format_number,
     format_percent,
     format_percent_interval,
 )
-from leakboard.leaderboards.tables.results import Result
 
 SUBJECTS = {
     Goal.INVERSION: "Your texts",

@@ -21,9 +21,7 @@ from leakboard.leaderboards.report.exposures import (
 )
 from leakboard.leaderboards.results import Attacked, Results, attack, load, published
 from leakboard.leaderboards.site import environment
-from leakboard.leaderboards.tables.curves import BUDGET, check_budget
-from leakboard.leaderboards.tables.intervals import count
-from leakboard.leaderboards.tables.results import ResultsTable, results_table
+from leakboard.leaderboards.tables import BUDGET, ResultsTable, check_budget, count
 
 FIRST = "sst2"
 """The task of most published records."""
@@ -113,7 +111,7 @@ def _rows_of_task(table: ResultsTable, task: str | None) -> ResultsTable:
 
 
 def _of_records(found: Results, task: str | None, budget: float) -> str:
-    table = results_table(found.records)
+    table = found.table
     rows = _rows_of_task(table, task)
     exposures = exposures_of_results(rows)
     if not exposures:
@@ -136,7 +134,7 @@ def _of_records(found: Results, task: str | None, budget: float) -> str:
 
 def _of_transcript(found: Attacked, shipped: Results, task: str | None, budget: float) -> str:
     exposures = exposures_of_leaks(found.leaks)
-    rows = _rows_of_task(results_table(shipped.records), task)
+    rows = _rows_of_task(shipped.table, task)
     if not exposures:
         raise LeakboardError(
             "nothing to report: no guess was scored. Give the truth (a table with the columns text, label), by which "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from leakboard.bench.contracts import Guess, Leak
 from leakboard.bench.foreign import Audit
 from leakboard.bench.methods import Attack
-from leakboard.leaderboards.tables import NOT_SHOWN, PROVEN, leaks_frame
+from leakboard.leaderboards.tables import leaks_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,19 +56,15 @@ class Attacked:
     def best(self) -> pd.DataFrame:
         """For each goal, attribute and view the attack with the largest advantage over guessing.
 
-        Attacks that read nothing are left out: they only guess. Nothing here certifies an attack, so
-        that one which finds nothing clear shows nothing: `standing` says so, and there is no `ep`.
+        Attacks that read nothing are left out: they only guess. `is_clear` says whether the whole interval of success
+        lies above the baseline. Without an undefended twin, a result that is not clear is no evidence of privacy.
         """
         rows = self.frame().dropna(subset=["success"])
         rows = rows[rows["channel"] != ""].sort_values("advantage", ascending=False, kind="stable")
         first = rows.drop_duplicates(["goal", "attribute", "view"]).sort_index()
         shown = ["goal", "attribute", "view", "attack", "channel", "metric"]
-        numbers = ["success", "success_low", "success_high", "chance", "ep", "standing"]
-        clear = first["advantage_low"] > 0
-        first = first.assign(
-            ep=first["ep"].where(clear),
-            standing=[PROVEN if one else NOT_SHOWN for one in clear],
-        )
+        numbers = ["success", "success_low", "success_high", "chance", "is_clear"]
+        first = first.assign(is_clear=first["advantage_low"] > 0)
         return first[[*shown, *numbers]].reset_index(drop=True)
 
     def tables(self) -> Iterator[RenderableType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from leakboard.leaderboards.results.results import Results
@@ -18,12 +19,13 @@ def diff(old: Results | str | Path, new: Results | str | Path | None = None) -> 
 
     Returns:
         A sequence of changes, those of one setting beside each other: `kind`, `setting`, `what`, `old`, `new`, their
-        `difference`, `why` (method, data, model, training, seeds, attacker, code); `frame()` is a table of them.
+        `difference`, `why` (method, data, model, training, seeds, attacker, code); `frame()` is a table of them,
+        and `note` says where the data version of `old` was published by other rules.
 
     Raises:
         LeakboardError: as `load` says.
     """
     before = old if isinstance(old, Results) else load(old)
-    if new is None:
-        return changes(before, published())
-    return changes(before, new if isinstance(new, Results) else load(new))
+    after = published() if new is None else new if isinstance(new, Results) else load(new)
+    note = before.version.rules_note if before.version else ""
+    return replace(changes(before, after), note=note)

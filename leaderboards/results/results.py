@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.records import DataVersion
-from leakboard.leaderboards.tables import RecordSet, export
+from leakboard.leaderboards.tables import STRONGEST, RecordSet, export
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,8 +81,9 @@ class Results(RecordSet):
         kind: str = "tradeoff",
         out: str | Path = "plots",
         goal: str | None = None,
+        attack: str = STRONGEST,
         against: str | None = None,
-        width: float | None = None,
+        width: float = 7.0,
     ) -> list[Path]:
         """Draws a figure as PNG, SVG and PDF, and returns the files.
 
@@ -93,6 +94,7 @@ class Results(RecordSet):
             out: the folder.
             goal: inputs, labels, attributes, secrets, members or model; without it the first that was attacked.
                 For tradeoff and printed.
+            attack: the one that decides: strongest, paper, or a name.
             against: draw against this instead: cut, or any parameter that was swept; for tradeoff.
             width: of the figure in inches, such as 3.3 for a column of a paper.
 
@@ -103,7 +105,7 @@ class Results(RecordSet):
 
         if not self.records:
             raise LeakboardError(f"nothing to draw: {self.name} holds no records")
-        return draw(self, Path(out), Request(kind, goal, against, width))
+        return draw(self, Path(out), Request(kind, goal, attack, against, width))
 
     def named(self, name: str) -> Self:
         """The same records under another name, which titles and files of figures bear."""

@@ -54,7 +54,7 @@ def load(*sources: str | Path) -> Results:
             "folders: give a folder of records, or the name of a suite that was run"
         )
     found = [_read(source) for source in sources]
-    return Results.joined(found)
+    return found[0] if len(found) == 1 else Results.joined(found)  # one alone keeps its version
 
 
 def _read(source: str | Path) -> Results:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import asinh
 from typing import Any
 
 from markupsafe import Markup
 
 from leakboard.bench.contracts import Goal
+from leakboard.bench.scoring import UNTUNED
 from leakboard.leaderboards.rendering import (
     Axis,
     Cell,
@@ -26,18 +27,28 @@ from leakboard.leaderboards.rendering import (
     svg_plot,
 )
 from leakboard.leaderboards.site.markup import page_of
-from leakboard.leaderboards.tables import look
-from leakboard.leaderboards.tables.curves import BUDGET, Choice, Curve, choose, curves, pareto
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import (
+from leakboard.leaderboards.tables import (
+    BUDGET,
+    GOAL_WORDS,
+    Choice,
+    Curve,
+    Entry,
     Interval,
+    Ranking,
+    Result,
+    ResultsTable,
+    choose,
     count,
+    display_name,
     format_interval,
     format_number,
     format_percent,
     format_percent_interval,
+    pareto,
+    rankings,
+    reason_without_cost,
+    style_of,
 )
-from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name
 
 BUDGETS = (1.0, BUDGET, 5.0, 10.0)
 FIRST = (Goal.INVERSION, "sst2")
@@ -47,163 +58,93 @@ TICKS = [(asinh(points), f"{points:g}") for points in (-10, -3, -1, 0, 1, 3, 10,
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is to be hidden, on which task and model.
+class Answer:
+    """The answer to a question within a budget.
 
     Attributes:
-        curves: of the defenses that are made for the goal.
-        rows: all results of the goal there.
+        unranked: a list of the defenses that were measured and have no rank, as HTML.
     """
-
-    goal: Goal
-    task: str
-    model: str
-    curves: Sequence[Curve]
-    rows: Sequence[Result]
-
-    @property
-    def word(self) -> str:
-        return GOAL_WORDS[self.goal]
-
-    @property
-    def place(self) -> str:
-        return f"{self.task}, {self.model}"
-
-    @property
-    def baselines(self) -> list[Result]:
-        """No protection and the untuned model, each where most seeds were run."""
-        found: dict[tuple[str, str], Result] = {}
-        for one in self.rows:
-            if one.is_baseline and one.defense in ("none", "untuned"):
-                where = one.defense, one.attribute
-                if where not in found or len(one.setting.seeds) > len(found[where].setting.seeds):
-                    found[where] = one
-        return list(found.values())
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer to a question within a budget."""
 
     choice: Choice
     table: Markup
     unranked: Markup
 
 
-class Answers:
-    """All questions that the records answer."""
+class Question:
+    """What is to be hidden, on which task and model; `rankings` has one for each budget of `BUDGETS`."""
 
-    def __init__(self, table: ResultsTable) -> None:
-        self.curves = curves(table)
-        self._others: dict[tuple[object, ...], list[Result]] = {}
-        for curve in self.curves:
-            for one in curve.results:
-                self._others.setdefault(_choice_of(one), []).append(one)
-        found: dict[tuple[Goal, str, str], list[Curve]] = {}
-        for curve in self.curves:
-            if curve.results[0].is_made_for_goal:
-                found.setdefault((curve.goal, curve.task, curve.model), []).append(curve)
-        order = list(GOAL_WORDS)
-        self.questions = [
-            Question(
-                goal,
-                task,
-                model,
-                own,
-                [
-                    r
-                    for r in table
-                    if (r.goal, r.setting.task, r.setting.model) == (goal, task, model)
-                ],
-            )
-            for (goal, task, model), own in sorted(
-                found.items(), key=lambda item: order.index(item[0][0])
-            )
-        ]
+    def __init__(self, rankings: Mapping[float, Ranking], rows: Sequence[Result]) -> None:
+        self.rankings, self.rows = rankings, rows
+        self.ranking = rankings[BUDGET]
 
     @property
-    def first(self) -> Question | None:
-        """The question that the page opens with."""
-        asked = (q for q in self.questions if (q.goal, q.task) == FIRST)
-        return next(asked, self.questions[0] if self.questions else None)
+    def word(self) -> str:
+        return self.ranking.words
 
-    def answer(self, question: Question, budget: float) -> Answer:
-        choice = choose(question.rows, question.task, question.word, budget, question.model)
-        ranked = sorted(
-            (
-                (summary.value, summary.setting, curve)
-                for curve in question.curves
-                if (summary := curve.leakage_within(budget)).setting is not None
-            ),
-            key=lambda item: item[0].value,
-        )
-        within = [id(curve) for _, _, curve in ranked]
-        dearer = sorted(
-            (
-                (min(curve.priced, key=lambda one: one.cost.value), curve)
-                for curve in question.curves
-                if curve.priced and id(curve) not in within
-            ),
-            key=lambda item: item[0].leakage.value,
-        )
+    @property
+    def place(self) -> str:
+        return f"{self.ranking.task}, {self.ranking.model}"
+
+    @property
+    def curves(self) -> list[Curve]:
+        """Of the defenses with a setting that has a leakage and a comparable cost."""
+        return [entry.curve for entry in (*self.ranking.within, *self.ranking.over)]
+
+    def answer(self, budget: float) -> Answer:
+        one = self.rankings[budget]
+        choice = choose(self.rows, one.task, GOAL_WORDS[one.goal], budget, one.model)
         rows: list[Sequence[Cell | str] | str] = []
         points = "1 point" if budget == 1 else f"{budget:g} points"
-        helping = [item for item in ranked if item[1].leakage.high < 1]
-        for rank, (leakage, setting, _) in enumerate(helping, start=1):
-            rows.append(self._row(setting, leakage, f"{rank}. "))
-        if len(helping) < len(ranked):
+        helping = [entry for entry in one.within if entry.setting.leakage.high < 1]
+        rows += [_row(entry, f"{entry.rank}. ") for entry in helping]
+        if len(helping) < len(one.within):
             rows.append(f"Costs at most {points}, but does not clearly reduce leakage")
-            rows += [self._row(one, leakage) for leakage, one, _ in ranked if one.leakage.high >= 1]
-        if dearer:
+            rows += [_row(entry) for entry in one.within if entry not in helping]
+        if one.over:
             rows.append(f"Costs more than {points} at every measured setting")
-            rows += [self._row(setting, setting.leakage) for setting, _ in dearer]
-        if question.baselines:
+            rows += [_row(entry) for entry in one.over]
+        if one.baselines:
             rows.append("For comparison")
-            rows += [_baseline(one) for one in question.baselines]
-        title = (
-            f"Defenses made to hide {question.word}, measured on {question.task} ({question.model})"
-        )
-        table = Table(title, COLUMNS, rows)
-        return Answer(choice, html_table(table), _unranked(question))
-
-    def _row(self, one: Result, leakage: Interval, rank: str = "") -> list[Cell | str]:
-        setting = one.setting
-        about = f" ({one.attribute})" if one.attribute else ""
-        label = "" if setting.label == setting.defense else setting.label
-        return [
-            Cell(
-                f"{rank}{display_name(one.defense)}{about}",
-                label,
-                link=page_of("defense", one.defense),
-            ),
-            leakage_cell(leakage),
-            Cell(format_number(one.cost.value, 1), _ends(one.cost), sort=one.cost.value),
-            Cell(
-                one.attack,
-                f"{one.metric} {format_number(one.success.value)}; undefended "
-                f"{format_number(one.twin_success.value)}, guessing {format_number(one.baseline)}",
-                link=page_of("attack", one.attack),
-                help=f"{count(len(setting.seeds), 'seed')}, {count(one.n, 'unit')} each",
-            ),
-            Cell(self._gives_away(one) or "–"),
-            Cell("all recovered" if one.certification == "exact" else "yes"),
+            rows += [_baseline(each) for each in one.baselines]
+        title = f"Defenses made to hide {self.word}, measured on {one.task} ({one.model})"
+        unranked = [
+            Markup('<li><a href="{}">{}</a> {}.</li>').format(
+                page_of("defense", curve.defense), curve.title, why_unranked(curve)
+            )
+            for curve in (*one.unpriced, *one.uncertified)
         ]
+        return Answer(choice, html_table(Table(title, COLUMNS, rows)), Markup("").join(unranked))
 
-    def _gives_away(self, one: Result) -> str:
-        """The other goals on which this setting leaks, with how much."""
-        others = [
-            other
-            for other in self._others[_choice_of(one)]
-            if other.goal != one.goal and other.is_certified and other.leakage.low > 0
-        ]
-        most: dict[Goal, float] = {}
-        for other in others:
-            most[other.goal] = max(most.get(other.goal, 0.0), other.leakage.value)
-        return ", ".join(
-            f"{GOAL_WORDS[goal]} {format_percent(most[goal])}"
-            for goal in GOAL_WORDS
-            if goal in most
+
+def questions_of(table: ResultsTable) -> list[Question]:
+    """All questions that the results answer, goals in their order."""
+    by_budget = {budget: rankings(table, budget) for budget in BUDGETS}
+    return [
+        Question(
+            dict(zip(BUDGETS, same, strict=True)),
+            table.select(goal=same[0].goal, attribute=same[0].attribute, task=same[0].task),
         )
+        for same in zip(*by_budget.values(), strict=True)
+    ]
+
+
+def first_of(questions: Sequence[Question]) -> Question | None:
+    """The question that the page opens with."""
+    asked = (q for q in questions if (q.ranking.goal, q.ranking.task) == FIRST)
+    return next(asked, questions[0] if questions else None)
+
+
+def _row(entry: Entry, rank: str = "") -> list[Cell | str]:
+    one = entry.setting
+    label = "" if one.setting.label == one.defense else one.setting.label
+    return [
+        Cell(f"{rank}{entry.curve.title}", label, link=page_of("defense", one.defense)),
+        leakage_cell(entry.leakage),
+        Cell(format_number(one.cost.value, 1), _ends(one.cost), sort=one.cost.value),
+        attack_cell(one),
+        Cell(entry.gives_away_words or "–"),
+        Cell("all recovered" if one.certification == "exact" else "yes"),
+    ]
 
 
 COLUMNS = (
@@ -218,9 +159,15 @@ COLUMNS = (
 )
 
 
-def _choice_of(one: Result) -> tuple[object, ...]:
-    setting = one.setting
-    return setting.task, setting.model, setting.defense, setting.choice, setting.cut
+def attack_cell(one: Result, root: str = "") -> Cell:
+    """The strongest attack with its success, that on the undefended model, and guessing."""
+    return Cell(
+        one.attack,
+        f"{one.metric} {format_number(one.success.value)}; undefended "
+        f"{format_number(one.twin_success.value)}, guessing {format_number(one.baseline)}",
+        link=page_of("attack", one.attack, root),
+        help=f"{count(len(one.setting.seeds), 'seed')}, {count(one.n, 'unit')} each",
+    )
 
 
 def _ends(cost: Interval) -> str:
@@ -229,48 +176,24 @@ def _ends(cost: Interval) -> str:
 
 def _baseline(one: Result) -> list[Cell | str]:
     about = f" ({one.attribute})" if one.attribute else ""
-    what = "No protection" if one.defense == "none" else "Untuned model"
-    plain = [
-        Cell(f"{what}{about}", tone="muted"),
-        Cell(format_percent(one.leakage.value) if one.is_certified else "–", tone="muted"),
-        Cell("0.0" if one.defense == "none" else "–", tone="muted"),
-        Cell(
-            one.attack,
-            f"{one.metric} {format_number(one.success.value)}; guessing {format_number(one.baseline)}",
-            tone="muted",
-        ),
+    is_untuned = one.defense == UNTUNED
+    return [
+        Cell(f"{display_name(one.defense)}{about}", tone="muted"),
+        Cell(format_percent(one.leakage.value), tone="muted"),
+        Cell("–" if is_untuned else "0.0", tone="muted"),
+        replace(attack_cell(one), tone="muted"),
         Cell("–", tone="muted"),
         Cell("yes" if one.is_certified else "no", tone="muted"),
     ]
-    return list(plain)
-
-
-def _unranked(question: Question) -> Markup:
-    """A list of defenses without a rank, each with the reason."""
-    items = [
-        Markup('<li><a href="{}">{}</a>: {}.</li>').format(
-            page_of("defense", curve.defense), curve.title, why_unranked(curve)
-        )
-        for curve in question.curves
-        if not curve.priced
-    ]
-    return Markup("").join(items)
 
 
 def why_unranked(curve: Curve) -> str:
-    """Why a curve has no setting with a certified leakage and a comparable cost; '' where it has one."""
-    about = f" ({curve.attribute})" if curve.attribute else ""
-    if curve.priced:
-        return ""
+    """What a curve without a setting that has both a certified leakage and a comparable cost shows."""
     if not curve.certified:
-        return f"not certified{about}; {curve.results[0].reason}"
-    reasons = dict.fromkeys(
-        one.cost_reason or "it was not tuned like no protection" for one in curve.certified
-    )
+        return f"is not certified: {curve.results[0].reason}"
     leaks = [one.leakage.value for one in curve.certified]
     span = " to ".join(dict.fromkeys((format_percent(min(leaks)), format_percent(max(leaks)))))
-    word = f"{GOAL_WORDS[curve.goal]}{about}"
-    return f"leaks {span} of the {word}, at a cost that cannot be compared: {'; '.join(reasons)}"
+    return f"leaks {span}, at a cost that cannot be compared: {reason_without_cost(curve)}"
 
 
 def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
@@ -281,15 +204,12 @@ def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
     """
     series = []
     for curve in question.curves:
-        if curve.priced:
-            mine = look(curve.defense)
-            colour = mine.colour if only in ("", curve.defense) else "#9a9a9a"
-            title = f"{curve.title} ({curve.attribute})" if curve.attribute else curve.title
-            front = [_point(one, root) for one in pareto(curve.priced)]
-            series.append(Series("", front, colour, marker="", line="solid"))
-            series.append(
-                Series(title, [_point(one, root) for one in curve.priced], colour, mine.marker)
-            )
+        mine = style_of(curve.defense)
+        colour = mine.colour if only in ("", curve.defense) else "#9a9a9a"
+        front = [_point(one, root) for one in pareto(curve.priced)]
+        series.append(Series("", front, colour, marker="", line="solid"))
+        points = [_point(one, root) for one in curve.priced]
+        series.append(Series(curve.title, points, colour, mine.marker))
     if not series:
         return Markup("")
     costs = [asinh(one.cost.value) for curve in question.curves for one in curve.priced]
@@ -312,7 +232,7 @@ def _point(one: Result, root: str) -> Point:
     )
 
 
-def front_data(answers: Answers) -> dict[str, Any]:
+def front_data(questions: Sequence[Question]) -> dict[str, Any]:
     """All answers for the page's script; what several budgets share stands once.
 
     Returns:
@@ -324,26 +244,23 @@ def front_data(answers: Answers) -> dict[str, Any]:
     def part(text: Markup) -> int:
         return parts.setdefault(str(text), len(parts))
 
-    questions: dict[str, dict[str, Any]] = {}
-    for question in answers.questions:
-        each = {f"{b:g}": answers.answer(question, b) for b in BUDGETS}
-        questions.setdefault(question.word, {})[question.place] = {
+    found: dict[str, dict[str, Any]] = {}
+    for question in questions:
+        each = {f"{b:g}": question.answer(b) for b in BUDGETS}
+        found.setdefault(question.word, {})[question.place] = {
             "plot": part(plot_of(question)),
             "unranked": part(next(iter(each.values())).unranked),
             "budgets": {b: [one.choice.why, part(one.table)] for b, one in each.items()},
         }
-    return {"parts": list(parts), "questions": questions}
+    return {"parts": list(parts), "questions": found}
 
 
 def words_of(curve: Curve, budget: float = BUDGET) -> Iterator[str]:
     """What a curve shows, in a sentence or two."""
     word = f"{GOAL_WORDS[curve.goal]}{f' ({curve.attribute})' if curve.attribute else ''}"
     where = f"On {curve.task} ({curve.model})"
-    if not curve.certified:
-        yield f"{where} its leakage of {word} is not certified: {curve.results[0].reason}."
-        return
     if not curve.priced:
-        yield f"{where} it {why_unranked(curve)}."
+        yield f"{where}, {word}: it {why_unranked(curve)}."
         return
     within, halving = curve.leakage_within(budget), curve.cost_of_halving()
     if within.setting is None:

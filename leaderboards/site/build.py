@@ -12,14 +12,19 @@ from pathlib import Path
 from leakboard.bench.contracts import LeakboardError
 from leakboard.leaderboards.findings import CONDITIONS, TITLES, findings
 from leakboard.leaderboards.rendering import PLOT_CSS, TABLE_CSS, html_table
-from leakboard.leaderboards.site.answers import BUDGETS, Answers, front_data, plot_of
+from leakboard.leaderboards.site.answers import (
+    BUDGETS,
+    Question,
+    first_of,
+    front_data,
+    plot_of,
+    questions_of,
+)
 from leakboard.leaderboards.site.collection import Collection, collect
 from leakboard.leaderboards.site.markup import environment, slug
 from leakboard.leaderboards.site.methods import MethodPages
 from leakboard.leaderboards.site.records_data import VARIABLE, records_data, script
-from leakboard.leaderboards.tables.curves import BUDGET
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.results import ResultsTable, results_table
+from leakboard.leaderboards.tables import BUDGET, ResultsTable, results_table
 
 LIST = "leakboard-site.json"
 """Names every file of a site; a folder without it was not built here and is never replaced."""
@@ -67,8 +72,8 @@ def publish(folders: Sequence[Path], to: Path, docs: Path | None = None) -> int:
 def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> int:
     """Writes all pages and files of a site into an empty folder, and counts the pages."""
     table = results_table(collection.records.values())
-    answers, templates = Answers(table), environment()
-    methods = MethodPages(collection, table, answers)
+    questions, templates = questions_of(table), environment()
+    methods = MethodPages(collection, table, questions)
     templates.globals |= {
         "has_docs": has_docs,
         "data_version": collection.version,
@@ -83,7 +88,7 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
         place.parent.mkdir(exist_ok=True)
         place.write_text(text, "utf-8")
 
-    page("index.html", "index.html", notes=collection.notes, **_front(answers))
+    page("index.html", "index.html", notes=collection.notes, **_front(questions))
     for kind, names in methods.names.items():
         for name in names:
             page(f"{kind}s/{slug(name)}.html", "method.html", **methods.page(kind, name))
@@ -93,24 +98,21 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
     _write_assets(folder / "assets")
     data = folder / "data"
     data.mkdir()
-    (data / "front.js").write_text(script("leakboardFront", front_data(answers)), "utf-8")
+    (data / "front.js").write_text(script("leakboardFront", front_data(questions)), "utf-8")
     (data / "records.js").write_text(script(VARIABLE, records_data(collection)), "utf-8")
     table.frame().to_csv(data / "results.csv", index=False)
     return 4 + sum(map(len, methods.names.values()))
 
 
-def _front(answers: Answers) -> dict[str, object]:
+def _front(questions: Sequence[Question]) -> dict[str, object]:
     """The variables of the front page: the question it opens with, and its answer."""
-    first = answers.first
-    places: dict[str, list[str]] = {}
-    for question in answers.questions:
-        places.setdefault(question.word, []).append(question.place)
+    first = first_of(questions)
     return {
         "first": first,
-        "answer": answers.answer(first, BUDGET) if first else None,
+        "answer": first.answer(BUDGET) if first else None,
         "plot": plot_of(first) if first else "",
-        "goals": [word for word in GOAL_WORDS.values() if word in places],
-        "places": list(dict.fromkeys(place for own in places.values() for place in own)),
+        "goals": list(dict.fromkeys(question.word for question in questions)),
+        "places": list(dict.fromkeys(question.place for question in questions)),
         "budgets": [f"{budget:g}" for budget in BUDGETS],
         "budget": f"{BUDGET:g}",
     }

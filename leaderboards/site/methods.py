@@ -9,12 +9,19 @@ from typing import Any
 
 from leakboard.bench.methods import Attack, Defense, Method, registry
 from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
-from leakboard.leaderboards.site.answers import Answers, plot_of, words_of
+from leakboard.leaderboards.site.answers import Question, attack_cell, plot_of, words_of
 from leakboard.leaderboards.site.collection import Collection
 from leakboard.leaderboards.site.markup import page_of
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import count, format_interval, format_number
-from leakboard.leaderboards.tables.results import Result, ResultsTable, display_name, goals_of
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    Result,
+    ResultsTable,
+    count,
+    curves,
+    display_name,
+    format_interval,
+    goals_of,
+)
 
 ROOT = "../"
 """From a page of a method to the front."""
@@ -39,8 +46,11 @@ class MethodEntry:
 class MethodPages:
     """What the pages of methods show."""
 
-    def __init__(self, collection: Collection, table: ResultsTable, answers: Answers) -> None:
-        self._collection, self._table, self._answers = collection, table, answers
+    def __init__(
+        self, collection: Collection, table: ResultsTable, questions: Sequence[Question]
+    ) -> None:
+        self._collection, self._table, self._questions = collection, table, questions
+        self._curves = curves(table)
         self._known: dict[str, dict[str, type[Any]]] = {
             DEFENSE: dict(registry.defenses()),
             ATTACK: dict(registry.attacks()),
@@ -99,16 +109,16 @@ class MethodPages:
                 f"It is the strongest attack on {count(len(rows), 'setting')} of {count(len(tasks), 'task')}: "
                 f"{', '.join(tasks)}."
             ]
-        own = [curve for curve in self._answers.curves if curve.defense == name]
+        own = [curve for curve in self._curves if curve.defense == name]
         return [" ".join(words_of(curve)) for curve in own if curve.results[0].is_made_for_goal]
 
     def _plot(self, name: str) -> Any:
         """Where the defense has most settings with a leakage and a cost."""
         found = [
             (len(curve.priced), question)
-            for question in self._answers.questions
+            for question in self._questions
             for curve in question.curves
-            if curve.defense == name and curve.priced
+            if curve.defense == name
         ]
         if not found:
             return ""
@@ -174,11 +184,7 @@ def _setting(kind: str, one: Result) -> list[Cell | str]:
         Cell(goal),
         leakage,
         cost,
-        Cell(
-            f"{format_number(one.success.value)} {one.metric}",
-            f"{one.attack}; undefended {format_number(one.twin_success.value)}, "
-            f"guessing {format_number(one.baseline)}",
-        ),
+        attack_cell(one, ROOT),
         Cell(count(len(setting.seeds), "seed"), link=f"{ROOT}records.html#{setting.keys[0]}"),
     ]
 

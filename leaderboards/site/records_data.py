@@ -8,7 +8,7 @@ from typing import Any
 from leakboard.bench.contracts import Estimate, Leak, Record
 from leakboard.leaderboards.site.collection import Collection
 from leakboard.leaderboards.site.markup import slug
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
+from leakboard.leaderboards.tables import GOAL_WORDS
 
 VARIABLE = "leakboardRecords"
 
@@ -77,7 +77,7 @@ def _leak(leak: Leak, word: Any) -> list[Any]:
         word(leak.attack.name),
         word(goal),
         word(leak.metric),
-        word(leak.channel or ""),
+        word(" ".join(filter(None, (leak.channel, f"({leak.view})" if leak.view else "")))),
         word(leak.reason if leak.status == "ok" else f"{leak.status}: {leak.reason}"),
         _short(success.value if success else None),
         _short(baseline),

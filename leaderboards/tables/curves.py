@@ -8,6 +8,7 @@ from math import inf
 from statistics import fmean
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
+from leakboard.leaderboards.tables.defenses import display_name
 from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
@@ -20,7 +21,7 @@ from leakboard.leaderboards.tables.intervals import (
     format_points,
     mean_interval,
 )
-from leakboard.leaderboards.tables.results import Result, display_name
+from leakboard.leaderboards.tables.results import Result
 
 BUDGET = 3.0
 """Points of utility that a defense may cost by default, everywhere."""

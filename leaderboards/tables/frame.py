@@ -1,10 +1,11 @@
-"""Records as one tidy table. `results/README.md` explains each column."""
+"""Records as one tidy table, in memory and as a file. `results/README.md` explains each column."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,10 +15,12 @@ from leakboard.bench.contracts import (
     Cell,
     Estimate,
     Leak,
+    LeakboardError,
     MethodSpec,
     Record,
     digest,
 )
+from leakboard.bench.records import replacing
 from leakboard.bench.scoring import Flags, Strengths, advantage_low, flags, provable, strengths
 
 Row = Mapping[Hashable, Any]
@@ -100,7 +103,7 @@ LEAK_COLUMNS = frozenset(
 """Those that a leak decides by itself."""
 
 
-def in_order(records: Sequence[Record]) -> list[Record]:
+def sort_records(records: Sequence[Record]) -> list[Record]:
     """Cell by cell as a reader looks for them, whatever the files are called.
 
     By task, model and cut; in each "none" first, then method by method along its parameters from
@@ -165,7 +168,7 @@ def flags_of(row: Row) -> list[str]:
     return [flag for flag in str(row["flags"]).split(",") if flag]
 
 
-def canonical(params: Any) -> str:
+def canonical_json(params: Any) -> str:
     """Parameters as JSON with sorted keys, so that equal parameters are equal text."""
     return json.dumps(params, sort_keys=True, ensure_ascii=False)
 
@@ -177,7 +180,7 @@ def _of_cell(record: Record) -> dict[str, Any]:
         "model": cell.model,
         "cut": cell.cut,
         "defense": cell.defense.name,
-        "params": canonical(cell.defense.params),
+        "params": canonical_json(cell.defense.params),
         "seed": cell.seed,
         "status": record.status,
         "reason": record.reason,
@@ -188,7 +191,7 @@ def _of_cell(record: Record) -> dict[str, Any]:
         "limit": cell.limit,
         "epochs": cell.train.epochs,
         "precision": cell.train.precision,
-        "train": canonical(cell.train.model_dump()),
+        "train": canonical_json(cell.train.model_dump()),
         "copies": ", ".join(map(str, cell.plant.copies))
         if cell.plant and cell.plant.canaries
         else "",
@@ -202,7 +205,7 @@ def _of_cell(record: Record) -> dict[str, Any]:
         "key": record.key,
         "commit": record.provenance.commit,
         "setup": setup_digits(cell),
-        "shared": shared(cell),
+        "shared": group_digits(cell),
     }
 
 
@@ -250,7 +253,7 @@ def _of_audit(record: Record, leak: Leak) -> dict[str, float | None]:
 def _of_attack(attack: MethodSpec) -> dict[str, Any]:
     return {
         "attack": attack.name,
-        "attack_params": canonical(attack.params),
+        "attack_params": canonical_json(attack.params),
         "attack_version": attack.version,
     }
 
@@ -277,7 +280,7 @@ FREE = {"defense", "seed", "cut", "record", "model", "train"}
 """Of a cell what may differ inside a comparison; what of a transcript is kept changes no training."""
 
 
-def shared(cell: Cell) -> str:
+def group_digits(cell: Cell) -> str:
     """Eight digits for what cells have to share to be compared: task, data, model, what is planted, ….
 
     How a model is trained belongs to its defense: each is compared at its best.
@@ -287,3 +290,83 @@ def shared(cell: Cell) -> str:
         # Younger than names and addresses that were made of these digits.
         del rest["plant"]["candidates"]
     return digest(rest | {"train": cell.train.model_dump(mode="json", include=set(ALIKE))})[:8]
+
+
+def failures(frame: pd.DataFrame) -> list[str]:
+    """A line for each cell, or attack on a cell, that neither worked nor was skipped."""
+    bad = frame[~frame["status"].isin(["ok", "skipped"])]
+    lines = []
+    for row in bad.to_dict("records"):
+        parts = [row["task"], row["model"], f"{row['defense']} {row['params']}"]
+        parts += [f"cut {row['cut']}", f"seed {row['seed']}"]
+        parts += [row["attack"]] if row["attack"] else []
+        lines.append(f"{', '.join(parts)}: {row['status']}: {row['reason'] or 'no reason given'}")
+    return list(dict.fromkeys(lines))
+
+
+def skipped(frame: pd.DataFrame) -> list[str]:
+    """A line for each method that was skipped, and each reason."""
+    rows = frame[frame["status"] == "skipped"]
+    named = rows["attack"].where(rows["attack"] != "", rows["defense"])
+    lines = named + " (" + rows["goal"] + "): " + rows["reason"]
+    return list(dict.fromkeys(lines.str.replace(" ()", "")))
+
+
+def export(table: pd.DataFrame, path: Path) -> None:
+    """Writes a frame as .csv, .parquet or .json; a reader never sees half a file.
+
+    Raises:
+        LeakboardError: another suffix.
+    """
+    write = _writer(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        write(table, file)
+
+
+def load(path: Path) -> pd.DataFrame:
+    """Reads what `export` wrote: the same frame, types included.
+
+    Raises:
+        LeakboardError: another suffix.
+    """
+    _writer(path)
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path).astype(COLUMNS)
+    if path.suffix == ".json":
+        rows = json.loads(path.read_text("utf-8"))
+        return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+    # Read as text first: only then is an empty text not the same as a missing number.
+    table = pd.read_csv(path, dtype=TEXT, keep_default_na=False)
+    for name, kind in COLUMNS.items():
+        if kind == TRUTH:
+            table[name] = table[name] == "True"
+        elif kind != TEXT:
+            table[name] = table[name].where(table[name] != "")
+    return table.astype(COLUMNS)
+
+
+def _writer(path: Path) -> Callable[[pd.DataFrame, Path], object]:
+    writers: dict[str, Callable[[pd.DataFrame, Path], object]] = {
+        ".csv": lambda table, to: table.to_csv(to, index=False),
+        ".parquet": lambda table, to: table.to_parquet(to, index=False),
+        ".json": _write_json,
+    }
+    if path.suffix not in writers:
+        raise LeakboardError(
+            f"{path}: the suffix '{path.suffix}' is unknown; use .csv, .parquet or .json"
+        )
+    return writers[path.suffix]
+
+
+def _write_json(table: pd.DataFrame, to: Path) -> None:
+    # pandas' own writer keeps at most 15 digits of a number; json keeps them all.
+    rows = [
+        {name: _plain(value) for name, value in row.items()} for row in table.to_dict("records")
+    ]
+    to.write_text(json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+
+def _plain(value: Any) -> Any:
+    missing = value is pd.NA or (isinstance(value, float) and math.isnan(value))
+    return None if missing else value

@@ -17,6 +17,13 @@ import pandas as pd
 from leakboard.bench.contracts import Channel, Goal
 from leakboard.bench.suites import Suite
 from leakboard.bench.tasks import copies_of
+from leakboard.leaderboards.tables.defenses import (
+    describe_limit,
+    format_parameter,
+    format_parameters,
+    style_of,
+    varying_names,
+)
 from leakboard.leaderboards.tables.frame import Row, rows_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
@@ -26,10 +33,12 @@ from leakboard.leaderboards.tables.intervals import (
     format_number,
     mean_interval,
 )
-from leakboard.leaderboards.tables.leakage import Candidate
-from leakboard.leaderboards.tables.looks import look
-from leakboard.leaderboards.tables.parameters import examples, setting, settings, varying
-from leakboard.leaderboards.tables.printed import MEASURES, artefacts, mirroring, printed_table
+from leakboard.leaderboards.tables.printed import (
+    MEASURES,
+    artefacts,
+    mirroring_suites,
+    printed_table,
+)
 from leakboard.leaderboards.tables.results import ResultsTable
 from leakboard.leaderboards.tables.settings import Setting
 
@@ -120,7 +129,7 @@ def paper_tables(
     """
     found = []
     for paper, artefact in artefacts() if only is None else only:
-        known, suites = printed_table(paper, artefact), mirroring(paper, artefact)
+        known, suites = printed_table(paper, artefact), mirroring_suites(paper, artefact)
         measured = _measured(table, known)
         notes = tuple(one.paper.note for one in suites if one.paper and one.paper.note)
         for model, printed in known.groupby("model", sort=False):
@@ -155,7 +164,11 @@ def _measured(table: ResultsTable, known: pd.DataFrame) -> list[_Measured]:
     eps: dict[int, Interval] = {}
     goal = Goal(known["goal"].iloc[0]) if known["goal"].iloc[0] else None
     if goal is not None:
-        for row in ResultsTable([], groups).under(_by_authors(defenses, goal)):
+        styles = [style_of(defense) for defense in defenses]
+        theirs = ResultsTable([], groups).under(
+            lambda candidate: any(one.is_measured_by(candidate, goal) for one in styles)
+        )
+        for row in theirs:
             if row.goal == goal:
                 low, high = row.success.low / row.ceiling, row.success.high / row.ceiling
                 ep = Interval(1 - row.success.value / row.ceiling, 1 - high, 1 - low)
@@ -169,18 +182,6 @@ def _measured(table: ResultsTable, known: pd.DataFrame) -> list[_Measured]:
                 kept = {name: mean for name, mean in means.items() if not mean.is_missing}
                 found.append(_Measured(one, _stated(one), kept))
     return [one for one in found if "utility" in one.means]
-
-
-def _by_authors(defenses: Iterable[str], goal: Goal) -> Any:
-    """Whether a candidate is an attack by which the authors of some defenses measure, on their channels."""
-    looks = [one for one in map(look, defenses) if one.measured_by.get(goal)]
-    names = {name for one in looks for name in one.measured_by[goal]}
-    channels = {str(channel) for one in looks for channel in one.measured_on}
-
-    def counts(candidate: Candidate) -> bool:
-        return candidate[0] in names and (not channels or candidate[2] in channels)
-
-    return counts
 
 
 def _others(one: Setting) -> dict[str, Interval]:
@@ -220,8 +221,8 @@ def _rows(
 ) -> list[PaperRow]:
     """The printed settings of one task."""
     theirs = rows_of(printed)
-    knobs = {look(row["defense"]).knob or "" for row in theirs}
-    shown = sorted({*varying(printed["params"]), *knobs})
+    knobs = {style_of(row["defense"]).knob or "" for row in theirs}
+    shown = sorted({*varying_names(printed["params"]), *knobs})
     near = [[one for one in measured if _is_printed(one, row, suites)] for row in theirs]
     fitting = [
         [one for one in own if any(not pd.isna(row[name]) for name in one.means)]
@@ -235,13 +236,11 @@ def _rows(
         ours = {name: mean for name, mean in one.means.items() if name in values} if one else {}
         if one:
             where = f"{one.setting.model}, {count(len(one.setting.seeds), 'seed')}, "
-            where += (
-                f"{examples(one.setting.first.cell.limit).removesuffix(' per split')} ({folder})"
-            )
+            where += f"{describe_limit(one.setting.first.cell.limit).removesuffix(' per split')} ({folder})"
         else:
             why = "what the paper measures was not" if alike else _why_not(row, measured)
             where = f"not measured: {why}"
-        words = settings(row["params"], shown).replace("split =", "cut =")
+        words = format_parameters(row["params"], shown).replace("split =", "cut =")
         rows.append(
             PaperRow(row["task"], row["defense"], words, row["params"], values, ours, where)
         )
@@ -313,5 +312,5 @@ def _missing(name: str, value: object, own: Sequence[_Measured]) -> str:
     known = {one.stated[name] for one in own if name in one.stated}
     numbers = sorted(one for one in known if isinstance(one, int | float))
     if isinstance(value, int | float) and numbers:
-        return f"no {setting(name, value)} ({', '.join(f'{one:g}' for one in numbers)})"
-    return f"no {setting(name, value)}"
+        return f"no {format_parameter(name, value)} ({', '.join(f'{one:g}' for one in numbers)})"
+    return f"no {format_parameter(name, value)}"

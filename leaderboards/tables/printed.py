@@ -11,7 +11,7 @@ import pandas as pd
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 from leakboard.bench.suites import Printed, Suite, load_suite, suite_names
-from leakboard.leaderboards.tables.frame import canonical
+from leakboard.leaderboards.tables.frame import canonical_json
 
 TABLE = Path(__file__).with_name("printed.csv")
 METRICS = {
@@ -31,7 +31,7 @@ POINT = ["paper", "artefact", "model", "task", "defense", "params", "goal"]
 """What identifies a printed point."""
 
 
-def printed(paper: str, artefacts: Sequence[str], model: str | None = None) -> pd.DataFrame:
+def printed_points(paper: str, artefacts: Sequence[str], model: str | None = None) -> pd.DataFrame:
     """The printed points of some tables of a paper.
 
     Args:
@@ -69,9 +69,9 @@ def paper_of(suite: str) -> Printed | None:
     return load_suite(suite).paper if suite in suite_names() else None
 
 
-def mirrored(paper: Printed) -> pd.DataFrame:
+def mirrored_points(paper: Printed) -> pd.DataFrame:
     """What the paper that a suite mirrors prints, its tasks by the names that the suite has for them."""
-    return _as_ours(printed(paper.paper, paper.artefact, paper.model), [paper])
+    return _as_ours(printed_points(paper.paper, paper.artefact, paper.model), [paper])
 
 
 def artefacts() -> list[tuple[str, str]]:
@@ -82,12 +82,12 @@ def artefacts() -> list[tuple[str, str]]:
 
 def printed_table(paper: str, artefact: str) -> pd.DataFrame:
     """What one table of a paper prints, its tasks by the names that suites have for them."""
-    papers = [one.paper for one in mirroring(paper, artefact) if one.paper]
-    return _as_ours(printed(paper, [artefact]), papers)
+    papers = [one.paper for one in mirroring_suites(paper, artefact) if one.paper]
+    return _as_ours(printed_points(paper, [artefact]), papers)
 
 
 @cache
-def mirroring(paper: str, artefact: str) -> tuple[Suite, ...]:
+def mirroring_suites(paper: str, artefact: str) -> tuple[Suite, ...]:
     """The suites that mirror a table of a paper; where none does, those that mirror another one of it."""
     every = [
         one for one in map(load_suite, suite_names()) if one.paper and one.paper.paper == paper
@@ -115,7 +115,7 @@ def _only(rows: pd.DataFrame, column: str, wanted: Sequence[str]) -> pd.DataFram
 def _canonical(params: str) -> str:
     """'eta=45;bottom=frozen' as JSON with sorted keys; numbers become numbers, 'none' null."""
     pairs = (pair.split("=", 1) for pair in params.split(";") if pair)
-    return canonical({name: _value(text) for name, text in pairs})
+    return canonical_json({name: _value(text) for name, text in pairs})
 
 
 def _value(text: str) -> float | int | str | None:

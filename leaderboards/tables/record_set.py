@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Self
 
 from leakboard.bench.contracts import Record
 from leakboard.bench.records import collector_paused, differing
-from leakboard.leaderboards.tables.comparisons import Comparison, comparisons
-from leakboard.leaderboards.tables.deciding import Decided
-from leakboard.leaderboards.tables.frame import frame, in_order
-from leakboard.leaderboards.tables.printed import mirrored
+from leakboard.leaderboards.tables.frame import frame, sort_records
+from leakboard.leaderboards.tables.printed import mirrored_points
 from leakboard.leaderboards.tables.results import ResultsTable, results_table
 
 if TYPE_CHECKING:
@@ -65,7 +63,7 @@ class RecordSet:
                 )
             else:
                 found[record.key] = record if first is record else record.merged(first)
-        ordered = tuple(in_order(list(found.values())))
+        ordered = tuple(sort_records(list(found.values())))
         return cls(ordered, name, run, tuple(folders), tuple(dict.fromkeys(told)))
 
     def __len__(self) -> int:
@@ -110,11 +108,6 @@ class RecordSet:
         with collector_paused():
             return results_table(self.records)
 
-    @cached_property
-    def compared(self) -> list[Comparison]:
-        """The records in groups in which only what is alike is compared."""
-        return comparisons(self.records, Decided(self._table))
-
     def frame(self) -> pd.DataFrame:
         """One row per cell and leak; `results/README.md` explains the columns."""
         return self._table.copy()
@@ -124,7 +117,7 @@ class RecordSet:
         """What figures draw of the paper that the suite mirrors; None where it mirrors none."""
         if self.suite is None or self.suite.paper is None:
             return None
-        return mirrored(self.suite.paper).dropna(subset=["utility", "ep"], how="all")
+        return mirrored_points(self.suite.paper).dropna(subset=["utility", "ep"], how="all")
 
     @cached_property
     def by_folder(self) -> dict[str, frozenset[str]]:

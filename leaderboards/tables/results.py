@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from leakboard.bench.contracts import Goal, Record
-from leakboard.bench.methods import registry
 from leakboard.bench.scoring import UNTUNED, twin_settings
+from leakboard.leaderboards.tables.defenses import display_name, goals_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
     Interval,
@@ -159,18 +159,6 @@ class Result:
 Attacks = Collection[str] | Callable[[Candidate], bool] | None
 """Attacks that count: their names, or a test of a candidate; None: all."""
 COST_FIELDS = ("setting", "cost", "cost_by_seed", "cost_reason", "is_equally_tuned")
-
-
-def display_name(defense: str) -> str:
-    """A defense as its authors write it."""
-    cls = registry.now(defense, registry.defenses())
-    return (cls.display_name if cls else "") or defense
-
-
-def goals_of(defense: str) -> frozenset[Goal]:
-    """The goals against which a defense is made; none for baselines and unknown methods."""
-    cls = registry.now(defense, registry.defenses())
-    return frozenset() if cls is None else frozenset({*cls.protects, *cls.measured_by})
 
 
 class ResultsTable(Sequence[Result]):

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isnan, nan
 from statistics import fmean
+from typing import Any
 
-import pandas as pd
-
-from leakboard.bench.contracts import Record
+from leakboard.bench.contracts import Plant, Record
 from leakboard.bench.scoring import UNTUNED, gain
-from leakboard.leaderboards.tables.comparisons import alike, setups, told_apart
-from leakboard.leaderboards.tables.frame import canonical, rows_of, setup_digits
-from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
+from leakboard.bench.tasks import planted_view
+from leakboard.leaderboards.tables.defenses import choice_of, describe_limit, labels_of
+from leakboard.leaderboards.tables.frame import canonical_json, group_digits, setup_digits
+from leakboard.leaderboards.tables.intervals import MISSING, Interval, count, mean_interval
 from leakboard.leaderboards.tables.leakage import Aim, Readings, readings
-from leakboard.leaderboards.tables.parameters import choices
-from leakboard.leaderboards.tables.points import labelled
 
 
 @dataclass(frozen=True)
@@ -166,8 +164,8 @@ def groups_of(records: Iterable[Record]) -> list[Group]:
 
     Shadow models, which attackers train themselves, are no settings.
     """
-    together = alike([record for record in records if record.cell.shadow is None])
-    words = setups(together)
+    together = group_records([record for record in records if record.cell.shadow is None])
+    words = describe_groups(together)
     groups = [_group(digits, words[digits], own) for digits, own in together.items()]
     return sorted(groups, key=lambda group: -len({one.defense for one in group.settings}))
 
@@ -176,44 +174,42 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
     found: dict[tuple[object, ...], dict[int, Record]] = {}
     for record in records:
         cell = record.cell
-        where = (cell.cut, cell.defense.name, canonical(cell.defense.params), setup_digits(cell))
+        where = (
+            cell.cut,
+            cell.defense.name,
+            canonical_json(cell.defense.params),
+            setup_digits(cell),
+        )
         found.setdefault(where, {}).setdefault(cell.seed, record)
-    rows = []
+    rows: list[dict[Hashable, Any]] = []
     for (cut, defense, params, setup), by_seed in found.items():
         cell = next(iter(by_seed.values())).cell
-        copies = cell.plant.copies if cell.plant and cell.plant.canaries else ()
         rows.append(
             {
-                "task": cell.task,
-                "model": cell.model,
-                "cut": cut,
                 "defense": defense,
                 "params": params,
+                "cut": cut,
                 "setup": setup,
-                "shared": digits,
-                "limit": cell.limit,
-                "train": canonical(cell.train.model_dump()),
-                "copies": ", ".join(map(str, copies)),
+                "train": canonical_json(cell.train.model_dump()),
             }
         )
-    table = told_apart(labelled(pd.DataFrame(rows)))
     settings = [
         Setting(
             group=digits,
             conditions=words,
-            task=row["task"],
-            model=row["model"],
-            cut=int(row["cut"]),
+            task=records[0].cell.task,
+            model=records[0].cell.model,
+            cut=row["cut"],
             defense=row["defense"],
             params=row["params"],
-            choice=choices(row["defense"], [row["params"]])[0],
+            choice=choice_of(row["defense"], row["params"]),
             setup=row["setup"],
-            label=row["label"],
-            knob=row["knob"],
-            knob_value=float(row["knob_value"]),
+            label=label.text,
+            knob=label.knob,
+            knob_value=label.value,
             records=dict(sorted(by_seed.items())),
         )
-        for row, by_seed in zip(rows_of(table), found.values(), strict=True)
+        for row, label, by_seed in zip(rows, labels_of(rows), found.values(), strict=True)
     ]
     measured = [one for one in settings if not one.utility.is_missing]
     open_ = [one for one in measured if one.undefended and one.defense != UNTUNED]
@@ -225,3 +221,59 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
         default=None,
     )
     return Group(settings, reference, untuned)
+
+
+def group_records(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The records that may be compared, by some digits of what they share, in the order of these."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(group_digits(record.cell), []).append(record)
+    return dict(sorted(found.items()))
+
+
+def describe_groups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
+    """In words the data, the training and the number of seeds that each group of `group_records` shares.
+
+    What the words leave out, such as a batch size, may differ as well: then digits tell groups apart,
+    those of the data where these do.
+    """
+    peers: dict[tuple[str, str, str], list[str]] = {}
+    for digits, own in groups.items():
+        peers.setdefault((own[0].cell.task, own[0].cell.model, _setup(own)), []).append(digits)
+    found = dict[str, str]()
+    for (_, _, words), same in peers.items():
+        data = {digits: groups[digits][0].cell.data_hash[:8] for digits in same}
+        by_data = len(set(data.values())) == len(same)
+        for digits in same:
+            apart = f", data {data[digits]}" if by_data else f", setup {digits}"
+            found[digits] = words + apart * (len(same) > 1)
+    return found
+
+
+def _setup(records: Sequence[Record]) -> str:
+    cell, seeds = records[0].cell, {record.cell.seed for record in records}
+    words = [describe_limit(cell.limit)]
+    words += [_coins(cell.plant)] if cell.plant and cell.plant.audit else []
+    words += [_canaries(cell.plant.copies)] if cell.plant and cell.plant.canaries else []
+    trained = {record.cell.train for record in records if record.cell.defense.name != UNTUNED}
+    if len(trained) > 1:
+        words += ["each trained in its own way"]
+    else:
+        words += ["all weights"] if cell.train.tune == "full" else []
+        words += [count(cell.train.epochs, "epoch")]
+    words += [cell.train.precision] if cell.train.precision != "float32" else []
+    words += [count(len(seeds), "seed")]
+    return ", ".join(words)
+
+
+def _coins(plant: Plant) -> str:
+    if plant.candidates == "strange":
+        return f"{plant.audit} strange texts beside them by a coin"
+    if plant.per_author is None:
+        return f"{plant.audit} of them by a coin"
+    return f"at most {plant.per_author} of an author, {plant.audit} authors by a coin"
+
+
+def _canaries(copies: Sequence[int]) -> str:
+    """How often they were planted: older records hold several multiplicities at once."""
+    return f"canaries {planted_view(copies[0]) if len(copies) == 1 else 'planted'}"

@@ -1,7 +1,7 @@
-"""Results, the matrix and the leaderboards on the terminal.
+"""What commands print: results, leaderboards, changes, and how a run ends.
 
-Frames, comparisons and boards come in.
-Out go tables and lines that rich prints.
+Results tables and frames come in.
+Out go descriptions of tables, and sentences, which `printable` makes ready for rich.
 """
 
 import lazy_loader

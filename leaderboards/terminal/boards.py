@@ -1,116 +1,118 @@
-"""The matrix, the leaderboards, and the papers' numbers beside ours."""
+"""Leaderboards: for each goal, task and model the defenses by their leakage within the budget."""
 
 from __future__ import annotations
 
-import pandas as pd
-from rich.console import RenderableType
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
-from leakboard.bench.contracts import GLOSSARY
+from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
 from leakboard.leaderboards.tables import (
-    NOTHING_WORKS,
-    PROVEN,
-    Board,
-    Line,
-    Matrix,
+    Entry,
+    Ranking,
     RecordSet,
-    Shield,
-    beside,
-    points_lost,
-    shapes,
-    worded,
+    Result,
+    count,
+    format_interval,
+    format_number,
+    paper_tables,
+    reason_without_cost,
 )
-from leakboard.leaderboards.terminal.layout import Fitting, titled
 
-SHADES = ((0.2, "red"), (0.8, "yellow"), (1.0, "green"))
-"""Privacy up to which a cell has which colour."""
-BESIDES = ("EP", "EP at chance")
-"""What privacy is worked out from: on the site and in its tables, and too wide for a terminal."""
-REPEATED = ("task", "defense", "seeds", "flags", "matched on", "where")
-"""Said once, below the table, where all rows say the same."""
-
-
-def matrix_tables(found: Matrix) -> list[RenderableType]:
-    """One row per defense; a cell holds the privacy kept, of 1, and the attack that was strongest."""
-    one = found.comparison
-    table = titled(f"{one.task} · {one.model} · {one.words}")
-    table.add_column("defense", overflow="fold")
-    table.add_column("points lost", no_wrap=True)
-    for aim in found.aims:
-        idle = f"\n{NOTHING_WORKS}" if aim in found.idle else ""
-        table.add_column(" ".join(aim).strip() + idle, overflow="fold")
-    table.add_column("claims", overflow="fold")
-    table.add_column("MB/epoch", justify="right")
-    notes = dict[str, int]()
-    for line in found.lines:
-        cells = [_cell(line.shields[aim], notes) for aim in found.aims]
-        sent = "–" if line.sent is None else f"{line.sent:.3g}"
-        table.add_row(Text(line.named), Text(_lost(line)), *cells, Text(line.claimed), Text(sent))
-    over = any(not line.within for line in found.lines)
-    parts: list[RenderableType] = [Fitting(table, ("claims", "MB/epoch"))]
-    parts += [Text(f"({n}) {why}", style="dim") for why, n in notes.items()]
-    about = f"privacy, under the strongest attack: {GLOSSARY['privacy'].rstrip('.')}"
-    if any(shield.standing == PROVEN for line in found.lines for shield in line.shields.values()):
-        about += "; ≤ at most so much: the attack found it, and has no certificate"
-    beyond = f"; ! more than {found.budget:g} points lost at every setting" if over else ""
-    return [*parts, Text(about + beyond, style="dim")]
+COLUMNS = (
+    Column("rank", align="right", help="Those that share a rank do not clearly differ"),
+    Column("defense"),
+    Column(
+        "leakage",
+        align="right",
+        help="Of what is read without the defense, the share that still is",
+    ),
+    Column("points lost", align="right", help="Of utility, against no protection"),
+    Column(
+        "halving costs",
+        align="right",
+        help="The least cost of a measured setting that leaks at most half",
+    ),
+    Column("also gives away", optional=True, help="Leakage of other goals at the same setting"),
+    Column("strongest attack", optional=True),
+)
+ABOUT = (
+    "Leakage: of what attacks read without the defense, the share that they still read, with its 95 % interval. "
+    "Defenses share a rank where none leaks clearly less (paired over seeds, Holm's correction)."
+)
+"""What all boards mean by their numbers."""
+WORDS = ("task", "defense", "setting", "measured on")
+"""Columns of the papers' tables that hold no numbers."""
 
 
-def paper_tables(found: RecordSet) -> list[RenderableType]:
-    """What the paper that a suite mirrors prints, and what was measured here at the same settings."""
-    parts: list[RenderableType] = []
+def board_table(ranking: Ranking) -> Table:
+    """The ranking with the baselines, what costs more, and what has no rank below it."""
+    one = ranking
+    rows: list[Sequence[Cell | str] | str] = [_row(entry) for entry in one.within]
+    if not one.within and (one.over or one.unpriced):
+        rows.append(f"no defense has a setting that costs at most {one.budget:g} points")
+    if one.over:
+        rows.append(f"costs more than {one.budget:g} points at every measured setting")
+        rows += [_row(entry) for entry in one.over]
+    if one.baselines:
+        rows.append("baselines")
+        rows += [_baseline(result) for result in one.baselines]
+    notes = _together("No rank", [(c.title, reason_without_cost(c)) for c in one.unpriced])
+    notes += _together("Not certified", [(c.title, c.results[0].reason) for c in one.uncertified])
+    measured = next((entry.setting.setting for entry in [*one.within, *one.over]), None)
+    about = f" · {measured.conditions}" if measured else ""
+    title = f"{one.words} of {one.task} · {one.model}{about} · at most {one.budget:g} points"
+    return Table(title, COLUMNS, rows, notes)
+
+
+def _together(what: str, reasons: Sequence[tuple[str, str]]) -> list[str]:
+    """A sentence for each reason, with all defenses of which it is true."""
+    found: dict[str, list[str]] = {}
+    for name, reason in reasons:
+        found.setdefault(reason, []).append(name)
+    return [f"{what}: {', '.join(names)}; {reason}." for reason, names in found.items()]
+
+
+def papers_tables(found: RecordSet) -> Iterator[Table]:
+    """What the paper that a suite mirrors prints, and what was measured at the same settings."""
     paper = found.suite.paper if found.suite else None
     if paper is None:
-        return parts
-    for artefact in paper.artefact:
-        for laid in beside(paper.paper, artefact, found.frame(), found.records, found.by_folder):
-            if laid.measured.empty:
-                parts.append(Text(f"{laid.title}: none of the printed settings was measured"))
-                continue
-            about = (
-                "Both by the paper's own attacks; the models differ, so the numbers need not agree."
+        return
+    only = [(paper.paper, artefact) for artefact in paper.artefact]
+    for one in paper_tables(found.table, found.by_folder, only):
+        if paper.model not in (None, one.model):
+            continue
+        rows = one.frame()
+        columns = [
+            Column(
+                name,
+                "left" if name in WORDS else "right",
+                optional=name == "measured on" or name.endswith("difference"),
             )
-            title = f"{found.name}: ours beside {laid.title}"
-            table, note = _rows(title, worded(laid), " ".join([about, *laid.notes]))
-            parts += [table, *(Text(str(shape)) for shape in shapes(laid)), note]
-    return parts
+            for name in map(str, rows.columns)
+        ]
+        about = "Both by the paper's own attacks; the models differ, so the numbers need not agree."
+        cells = rows.astype(str).to_numpy().tolist()
+        yield Table(f"{one.title}, and our measurements", columns, cells, [about, *one.notes])
 
 
-def board_tables(found: Board) -> list[RenderableType]:
-    """The question, its answer as a table, and what to know about it."""
-    title = f"{found.question}\n{found.goal} · {found.task} · {found.model} · {found.words}"
-    rows = found.rows
-    if "setting" in rows:
-        same = rows["setting"] == rows["defense"]
-        both = rows["defense"] + ("\n" + rows["setting"]).mask(same, "")
-        flags = rows["flags"].str.replace(",", ", ")
-        rows = rows.assign(defense=both, flags=flags).drop(columns=["setting", *BESIDES])
-    return _rows(title, rows, found.note)
+def _row(entry: Entry) -> list[Cell | str]:
+    one = entry.setting
+    halving = entry.halving
+    return [
+        str(entry.rank or "–"),
+        one.name,
+        leakage_cell(entry.leakage),
+        format_interval(one.cost, 1),
+        "never" if halving.setting is None else format_number(halving.value.value, 1),
+        entry.gives_away_words or "–",
+        f"{one.attack}: {one.metric} {format_number(one.success.value)}, undefended "
+        f"{format_number(one.twin_success.value)}, guessing {format_number(one.baseline)}, "
+        f"{count(len(one.setting.seeds), 'seed')}",
+    ]
 
 
-def _rows(title: str, rows: pd.DataFrame, note: str) -> list[RenderableType]:
-    """A table and its note, which says once what stands in every row."""
-    alike = [name for name in REPEATED if name in rows and rows[name].nunique() == 1]
-    told = [f"{name} {rows[name].iloc[0]}" for name in alike if rows[name].iloc[0]]
-    said = f" In all rows: {'; '.join(told)}." if told else ""
-    table = titled(title)
-    shown = rows.drop(columns=alike)
-    for name in shown.columns:
-        table.add_column(str(name), no_wrap=name in ("rank", "privacy"), overflow="fold")
-    for row in shown.itertuples(index=False):
-        table.add_row(*(Text(str(value)) for value in row))
-    return [table, Text(note + said, style="dim")]
-
-
-def _lost(line: Line) -> str:
-    points, between = points_lost(line.lost)
-    return f"{points}\n{between}" + "!" * (not line.within)
-
-
-def _cell(shield: Shield, notes: dict[str, int]) -> Text:
-    remarks = shield.remarks(notes)
-    if shield.kept is None:
-        return Text(f"{shield.number}{remarks}".strip(), style="dim")
-    shade = next(shade for top, shade in SHADES if shield.kept <= top) if shield.coloured else ""
-    beside = f" {shield.row['attack']}{remarks}"
-    return Text(shield.number, style=shade) + Text(beside, style="dim")
+def _baseline(one: Result) -> list[Cell | str]:
+    name = "no protection" if one.setting.undefended else "untuned model"
+    cost = "0.0" if one.defense == "none" else "–"
+    read = f"{one.attack}: {one.metric} {format_number(one.success.value)}, guessing {format_number(one.baseline)}"
+    cells: list[Cell | str] = ["–", name, leakage_cell(one.leakage), cost, "–", "–", read]
+    return [Cell(c, tone="muted") if isinstance(c, str) else c for c in cells]

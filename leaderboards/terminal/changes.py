@@ -1,64 +1,49 @@
-"""What changed between two collections of records, on the terminal."""
+"""What changed between two collections of records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isnan
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
+from leakboard.leaderboards.rendering import Column, Table
+from leakboard.leaderboards.tables import Change, Changes, Interval, format_interval
 
-from leakboard.leaderboards.tables import Change, Changes
-from leakboard.leaderboards.tables.intervals import Interval, format_interval
-from leakboard.leaderboards.terminal.layout import titled
+COLUMNS = (
+    Column("setting"),
+    Column("number"),
+    Column("before", align="right"),
+    Column("after", align="right"),
+    Column("difference", align="right"),
+    Column("why", optional=True),
+)
+CLEAR = "! The 95 % interval of the difference lies on one side of 0. Seeds that both have are compared one by one."
 
 
-def changes_tables(found: Changes) -> Iterator[RenderableType]:
+def changes_tables(found: Changes) -> Iterator[Table | str]:
     """What came and went, a table of changed numbers for each task and model, and how many of each there are."""
+    if found.note:
+        yield found.note
     for kind in ("new", "gone"):
         for one in found:
             if one.kind == kind:
-                yield Text(f"{kind}: {_place(one)} {one.setting}")
-    places = dict.fromkeys(_place(one) for one in found if one.kind == "changed")
-    for place in places:
-        yield _table(
-            place, [one for one in found if one.kind == "changed" and _place(one) == place]
-        )
-    yield Text(found.summary)
-    if places:
-        yield Text(
-            "! The 95 % interval of the difference lies on one side of 0. Seeds that both have are compared one by one.",
-            style="dim",
-        )
+                yield f"{kind}: {_place(one)} {one.setting}"
+    changed = [one for one in found if one.kind == "changed"]
+    for place in dict.fromkeys(map(_place, changed)):
+        rows = [_row(one) for one in changed if _place(one) == place]
+        yield Table(place, COLUMNS, rows, [CLEAR])
+    yield found.summary
 
 
-def _table(title: str, own: list[Change]) -> Table:
-    table = titled(title)
-    for name in ("setting", "what", "before", "after", "difference", "why"):
-        table.add_column(name, overflow="fold")
-    for one in own:
-        mark = " !" if one.clear else ""
-        gap = _told(one.difference, "+.3f") + mark if one.difference else "not alike"
-        words = (
-            one.setting,
-            one.what,
-            _told(one.old),
-            _told(one.new),
-            gap,
-            "; ".join(one.why) or "–",
-        )
-        table.add_row(*map(Text, words))
-    return table
+def _row(one: Change) -> list[str]:
+    gap = "not alike"
+    if one.difference is not None:
+        sign = "+" if one.difference.value > 0 else ""
+        gap = f"{sign}{_number(one.difference)}{' !' if one.clear else ''}"
+    why = "; ".join(one.why) or "–"
+    return [one.setting, one.what, _number(one.old), _number(one.new), gap, why]
 
 
-def _told(of: Interval | None, form: str = "") -> str:
-    if of is None:
-        return "–"
-    if not form:
-        return format_interval(of, 3)
-    ends = "" if isnan(of.low) else f" [{of.low:{form}}, {of.high:{form}}]"
-    return f"{of.value:{form}}{ends}"
+def _number(of: Interval | None) -> str:
+    return "–" if of is None else format_interval(of, 3)
 
 
 def _place(one: Change) -> str:

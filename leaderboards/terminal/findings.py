@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from leakboard.leaderboards.findings import CONDITIONS, TITLES, Finding
-from leakboard.leaderboards.tables.intervals import count
+from leakboard.leaderboards.tables import count
 
 FIRST = 10
 """Sentences that are shown where not all are asked for."""

@@ -1,279 +1,223 @@
-"""Results, attack by attack or at their strongest, with what did not run and why."""
+"""Results of single runs: settings and goals, or every attack, with what did not run and why."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan, nan
 
 import pandas as pd
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from leakboard.bench.scoring import FLAGS
+from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
 from leakboard.leaderboards.tables import (
-    NOTHING,
-    PAPER,
-    SETTING,
-    Row,
-    average,
-    deciding,
+    GOAL_WORDS,
+    MISSING,
+    Interval,
+    Result,
+    ResultsTable,
+    Setting,
+    display_name,
     failures,
-    look,
-    settings,
-    setup,
+    format_interval,
+    format_number,
+    format_parameters,
+    goal_of,
+    mean_interval,
     skipped,
-    standing,
-    told,
-    varying,
+    varying_names,
 )
-from leakboard.leaderboards.terminal.layout import titled
 
-LEAK = ["attack", "attack_params", "goal", "channel", "view", "attribute"]
-BELOW = (0, 0, 0, 2)
-"""Room around what stands below the line of its setting."""
+LEAK = [
+    "attack",
+    "attack_params",
+    "goal",
+    "channel",
+    "view",
+    "attribute",
+    "metric",
+    "status",
+    "reason",
+]
+"""What rows of one attack have in common over seeds."""
+BEST = (
+    Column("goal"),
+    Column(
+        "leakage",
+        align="right",
+        help="Of what is read without the defense, the share that still is",
+    ),
+    Column("success", align="right", help="Of the strongest attack"),
+    Column("undefended", align="right", help="The same without the defense"),
+    Column("guessing", align="right"),
+    Column("attack", optional=True),
+)
+EVERY = (
+    Column("attack"),
+    Column("success", align="right"),
+    Column("guessing", align="right", help="Chance, or the untrained model where that is higher"),
+    Column("metric", optional=True),
+    Column("flags", optional=True),
+)
+Place = tuple[str, str, int]
 
 
-def summary_tables(frame: pd.DataFrame, everything: bool = False) -> list[RenderableType]:
-    """For each task, model and cut a table: below each setting a row per attack and view.
-
-    Numbers are means over seeds; utility and EP carry their 95 % interval, and beside EP stands
-    what an attacker who only guesses would leave. Parameters are shown
-    where they vary within their method. What failed or was skipped stands below with its reason,
-    and what the numbers of the flags mean.
+def results_tables(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table | str]:
+    """For each task, model and cut a table: below each setting, with its utility and cost, a row per goal.
 
     Args:
+        frame: of the same records; what failed or was skipped is told from it.
+    """
+    results: dict[int, list[Result]] = {}
+    for one in table:
+        results.setdefault(id(one.setting), []).append(one)
+    for (task, model, cut), own in _by_place(table).items():
+        rows: list[Sequence[Cell | str] | str] = []
+        for setting in own:
+            found = results.get(id(setting), [])
+            rows.append(_heading(setting, found[0] if found else None))
+            rows += [_best(one) for one in found] or [["–", "nothing was read", *["–"] * 4]]
+        yield Table(f"{task} · {model} · cut {cut}", BEST, rows)
+    yield from _not_run(frame[frame["goal"] == ""])
+
+
+def attacks_tables(
+    table: ResultsTable, frame: pd.DataFrame, everything: bool = False
+) -> Iterator[Table | str]:
+    """For each task, model and cut a table: below each setting a row per attack and view, means over seeds.
+
+    What failed or was skipped stands below with its reason, and what the numbers of the flags mean.
+
+    Args:
+        frame: `RecordSet.frame`, of which attacks may be left out.
         everything: also the rows of attacks that read nothing, which stand at the chance level.
     """
-    shown, frame = _shown(frame), frame.sort_values("cut", kind="stable")
-    parts: list[RenderableType] = []
-    for (task, model, cut), here in frame.groupby(["task", "model", "cut"], sort=False):
-        told = here[here["status"] != "skipped"]
-        if not everything:
-            told = told[(told["channel"] != "") | (told["status"] != "ok")]
-        if len(told):
-            parts.append(_table(f"{task} · {model} · cut {cut}", told, shown))
-        parts += [Text(line) for line in _audits(told, shown)]
-        parts += [Text(line, style="yellow") for line in failures(here)]
-        parts += [Text(f"skipped: {line}", style="dim") for line in skipped(here)]
-    parts += _meanings(frame["flags"])
-    if not everything and ((frame["channel"] == "") & (frame["status"] == "ok")).any():
-        parts.append(Text("Attacks that read nothing stand at chance; --all shows them.", "dim"))
-    return parts
+    silent = (frame["channel"] == "") & (frame["status"] == "ok")
+    shown = frame if everything else frame[~silent]
+    shown = shown[(shown["status"] != "skipped") & (shown["attack"] != "")]
+    params = {
+        str(name): varying_names(rows["attack_params"]) for name, rows in shown.groupby("attack")
+    }
+    by_key = dict(iter(shown.groupby("key", sort=False)))
+    for (task, model, cut), own in _by_place(table).items():
+        rows: list[Sequence[Cell | str] | str] = []
+        audits: list[str] = []
+        for setting in own:
+            found = [by_key[key] for key in setting.keys if key in by_key]
+            if not found:
+                continue
+            rows.append(_heading(setting, None))
+            several = pd.concat(found)
+            rows += _attacks(several, params)
+            audits += _audits(setting, several, params)
+        if rows:
+            yield Table(f"{task} · {model} · cut {cut}", EVERY, rows, audits)
+    yield from _not_run(frame)
+    raised = {flag for text in shown["flags"] for flag in text.split(",")}
+    for number, (flag, meaning) in enumerate(FLAGS.items(), start=1):
+        if flag in raised:
+            yield f"flag {number}, {flag}: {meaning}"
+    if not everything and silent.any():
+        yield "Attacks that read nothing stand at chance; --all shows them."
 
 
-def best_tables(frame: pd.DataFrame) -> list[RenderableType]:
-    """For each task, model and cut a table: below each setting, with its utility, a row per goal and attribute.
-
-    A row holds the EP that the attack of the defense's authors leaves, the EP that the strongest
-    attack leaves, and which one that was; both are chosen as `leakboard.leaderboards.tables.deciding.deciding` says.
-    What failed is a numbered note, with its reason; what nobody measured is named once.
-    """
-    shown, frame = _shown(frame), frame.sort_values("cut", kind="stable")
-    parts: list[RenderableType] = []
-    for (task, model, cut), here in frame.groupby(["task", "model", "cut"], sort=False):
-        told, notes = here[here["goal"] != ""], dict[str, int]()
-        if len(told):
-            parts.append(_best(f"{task} · {model} · cut {cut}", told, shown, notes))
-        parts += [Text(f"note {n}, {note}", style="dim") for note, n in notes.items()]
-        parts += [Text(line, style="dim") for line in _unmeasured(told)]
-        cells = here[here["goal"] == ""]
-        parts += [Text(line, style="yellow") for line in failures(cells)]
-        parts += [Text(f"skipped: {line}", style="dim") for line in skipped(cells)]
-    return parts + _meanings(deciding(frame)["flags"])
+def _by_place(table: ResultsTable) -> dict[Place, list[Setting]]:
+    found: dict[Place, list[Setting]] = {}
+    for group in table.groups:
+        for setting in group.settings:
+            where = (setting.task, setting.model, setting.cut)
+            found.setdefault(where, []).append(setting)
+    return dict(sorted(found.items(), key=lambda item: item[0][2]))
 
 
-def _best(
-    title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]], notes: dict[str, int]
-) -> Table:
-    """The table; texts of notes are added to `notes`, with their numbers."""
-    title = f"{title} · EP by the paper's attack and by the strongest"
-    table = titled(title)
-    # Names may be wrapped on a narrow terminal, numbers may not.
-    table.add_column("defense, strongest attack", overflow="fold")
-    for name in ("paper", "strongest"):
-        table.add_column(name, justify="right", no_wrap=True)
-    floors = _add_levels(table, rows)
-    broken = not rows["status"].isin(["ok", "skipped"]).all()
-    if broken:
-        table.add_column("note", overflow="fold")
-    table.add_column("flag", no_wrap=True, min_width=4)
-    for _, own in rows.groupby(SETTING, sort=False, dropna=False):
-        first = average(own, SETTING).iloc[0].to_dict()
-        setting = _setting(first, rows[rows["defense"] == first["defense"]], shown)
-        table.add_row(_headed(setting, first))
-        for _, same in own.groupby("goal", sort=False):
-            found = average(deciding(same), [*SETTING, "goal", "attribute"])
-            theirs = average(deciding(same, PAPER), [*SETTING, "goal", "attribute"])
-            authors = {row["attribute"]: row for row in theirs.to_dict("records")}
-            numbers = [notes.setdefault(text, len(notes) + 1) for text in _failed(same)]
-            empty = [same.iloc[0].to_dict() | NOTHING] if numbers else []
-            for row in found.sort_values("attribute").to_dict("records") or empty:
-                # Without authors there is nothing but the strongest.
-                known = look(row["defense"]).measured_by and row["attribute"] in authors
-                params = settings(row["attack_params"], shown.get(row["attack"], []))
-                by = f"by {row['attack']} {params.replace(' = ', '=')}" if len(found) else ""
-                aim = Text(f"{row['attribute'] or row['goal']} {by}".rstrip())
-                words = [
-                    _privacy(authors[row["attribute"]], interval=False) if known else _number(None),
-                    _privacy(row),
-                    *_levels(row, floors),
-                    *([", ".join(map(str, sorted(numbers)))] if broken else []),
-                    _numbered(row["flags"]),
-                ]
-                table.add_row(Padding(aim, BELOW), *map(Text, words))
-    return table
+def _heading(setting: Setting, result: Result | None) -> str:
+    name = display_name(setting.defense)
+    words = [name if setting.label == setting.defense else f"{name}, {setting.label}"]
+    if not setting.utility.is_missing:
+        metric = setting.first.utility_metric or "utility"
+        words.append(f"{metric} {format_interval(setting.utility)}")
+    if result is not None and result.has_cost and not setting.undefended:
+        words.append(f"{format_interval(result.cost, 1)} points lost")
+    words.append(f"seeds {', '.join(map(str, setting.seeds))}")
+    return " · ".join(words)
 
 
-def _audits(rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> list[str]:
-    """What is proven about ε, beside what could have been, means over seeds, a line per setting and attack."""
-    proven, lines = rows[rows["epsilon"].notna()], []
-    for _, same in proven.groupby([*SETTING, "attack", "attack_params"], sort=False, dropna=False):
-        row = same.iloc[0].to_dict()
-        setting = _setting(row, proven[proven["defense"] == row["defense"]], shown)
-        attack = f"{row['attack']} {settings(row['attack_params'], shown.get(row['attack'], []))}"
-        bound, most = same["epsilon"].mean(), same["epsilon_ceiling"].mean()
-        perfect = "" if pd.isna(most) else f"; a perfect attacker would prove {most:.2f}"
-        lines.append(f"audit of {setting} by {attack.strip()}: ε ≥ {bound:.2f}{perfect}")
-    return lines
-
-
-def _headed(setting: str, row: Row) -> Text:
-    """The line above what was found of a setting."""
-    utility = f" · {row['utility_metric'] or 'utility'} {_with_half(row, 'utility')}"
-    return Text(setting, style="bold") + Text(utility, style="not bold")
-
-
-def _unmeasured(rows: pd.DataFrame) -> list[str]:
-    """The goals for which no attack found anything to read."""
-    tried = rows[~((rows["status"] == "ok") & (rows["channel"] == ""))]
-    told = tried.groupby("goal", sort=False)["status"]
-    goals = [str(goal) for goal, statuses in told if (statuses == "skipped").all()]
-    return [f"not measured: {', '.join(goals)}; --attacks says why"] if goals else []
-
-
-def _failed(rows: pd.DataFrame) -> list[str]:
-    """Why attacks of one goal failed, those with the same reason together."""
-    bad = rows[~rows["status"].isin(["ok", "skipped"])]
-    lost = bad.groupby(["goal", "status", "reason"], sort=False)["attack"]
+def _best(one: Result) -> list[Cell | str]:
     return [
-        f"{', '.join(attacks.unique())} ({goal}): {status}: {reason or 'no reason given'}"
-        for (goal, status, reason), attacks in lost
+        " ".join(filter(None, [_goal(one.goal.value), one.attribute])),
+        leakage_cell(one.leakage),
+        format_interval(one.success),
+        format_number(one.twin_success.value),
+        format_number(one.baseline),
+        f"{one.attack} ({one.metric})",
     ]
 
 
-def _meanings(flags: pd.Series) -> list[RenderableType]:
-    """What the numbers of the flags mean that occur in a column."""
-    raised = {flag for text in flags for flag in text.split(",")}
-    return [
-        Text(f"flag {number}, {flag}: {meaning}", style="yellow")
-        for number, (flag, meaning) in enumerate(FLAGS.items(), start=1)
-        if flag in raised
-    ]
+def _goal(goal: str) -> str:
+    return GOAL_WORDS[goal_of(goal)] if goal else ""
 
 
-def _table(title: str, rows: pd.DataFrame, shown: Mapping[str, list[str]]) -> Table:
-    # A reason belongs to one seed; joined with a success of another it would say nothing true.
-    means = average(rows, [*SETTING, *LEAK, "status", "reason"])
-    seeds = ", ".join(str(n) for n in sorted(means["n_seeds"].unique()))
-    table = titled(f"{title} · seeds: {seeds}")
-    table.add_column(
-        "defense, attack", overflow="fold"
-    )  # the one that gives way where it is narrow
-    table.add_column("EP", justify="right", no_wrap=True)
-    floors = _add_levels(table, means)
-    if (means["flags"] != "").any():
-        table.add_column("flag", no_wrap=True, min_width=4)
-    views = means.drop_duplicates(["attack", "goal", "view", "channel"])
+def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[list[Cell | str]]:
+    """A row for each attack, channel and view; a reason belongs to its seeds alone."""
+    found: list[list[Cell | str]] = []
+    groups = [own for _, own in rows.groupby(LEAK, sort=False, dropna=False)]
+    views = rows.drop_duplicates(["attack", "goal", "view", "channel"])
     several = set(views[views.duplicated(["attack", "goal", "view"])]["attack"])
-    last = None
-    for row in means.to_dict("records"):
-        same = means[means["defense"] == row["defense"]]
-        setting = _setting(row, same, shown)
-        if setting != last:
-            table.add_row(_headed(setting, row))
-        found = _privacy(row) if row["status"] == "ok" else row["status"]
-        words = [found, *_levels(row, floors), _numbered(row["flags"])]
-        cells: list[RenderableType] = [
-            Padding(_tried(row, shown, several), BELOW),
-            *map(Text, words),
+    for own in groups:
+        row = own.iloc[0]
+        attack = str(row["attack"])
+        # What was sent to train on is what matters first, and its worst moment; only another view is named.
+        view = "" if row["view"] in ("train", "worst") else str(row["view"])
+        channel = str(row["channel"]) if attack in several else ""
+        words = [
+            attack,
+            format_parameters(str(row["attack_params"]), params.get(attack, [])),
+            "on " + " ".join(filter(None, [_goal(str(row["goal"])), str(row["attribute"])])),
+            channel,
+            view,
         ]
-        style = "" if row["status"] == "ok" else "dim"
-        table.add_row(*cells[: len(table.columns)], style=style)
-        last = setting
-    return table
-
-
-def _add_levels(table: Table, rows: pd.DataFrame) -> bool:
-    """Adds the columns of what guessing leaves, and of the untrained model where it leaves less somewhere."""
-    table.add_column("chance", justify="right", no_wrap=True, min_width=len("chance"))
-    floors = bool((rows["ep_level"] < rows["ep_chance"]).any())
-    if floors:
-        table.add_column("floor", justify="right", no_wrap=True)
-    return floors
-
-
-def _levels(row: Row, floors: bool) -> list[str]:
-    """The entries of these columns."""
-    below = row["ep_level"] < row["ep_chance"]
-    floor = [_number(row["ep_level"]) if below else ""]
-    return [_number(row["ep_chance"]), *(floor if floors else [])]
-
-
-def _setting(row: Row, same: pd.DataFrame, shown: Mapping[str, list[str]]) -> str:
-    own = settings(row["params"], shown[row["defense"]])
-    other = setup(row, same)
-    # Spaces around "=" would cost the width that the numbers need on 80 columns.
-    return " ".join(part for part in (row["defense"], own, other) if part).replace(" = ", "=")
-
-
-def _tried(row: Row, shown: Mapping[str, list[str]], several: Collection[str]) -> Text:
-    """The attack, and what it was aimed at where that is not plain."""
-    attack = str(row["attack"])
-    params = settings(row["attack_params"], shown.get(attack, []))
-    # What was sent to train on is what matters first, and its worst moment; only another view is named.
-    view = "" if row["view"] in ("train", "worst") else str(row["view"])
-    channel = str(row["channel"]) if attack in several else ""
-    what = [attack, params, str(row["attribute"]), channel, view]
-    # Text, not str: a bracket in a name must not be read as markup.
-    return Text(" ".join(part for part in what if part))
-
-
-def _shown(frame: pd.DataFrame) -> dict[str, list[str]]:
-    """For each method the parameters that vary within it."""
-    found = {}
-    for method, params in (("defense", "params"), ("attack", "attack_params")):
-        for name, rows in frame[frame[method] != ""].groupby(method):
-            found[str(name)] = varying(rows[params])
+        text = " ".join(filter(None, words))
+        if row["status"] != "ok":
+            found.append([Cell(text, tone="muted"), str(row["status"]), "–", "–", "–"])
+            continue
+        floors = own["floor"].astype(float) if "floor" in own else own["chance"] * nan
+        guess = float(own[["chance"]].assign(floor=floors).max(axis=1).mean())
+        flags = {flag for text in own["flags"] for flag in str(text).split(",") if flag}
+        numbers = [str(list(FLAGS).index(flag) + 1) for flag in FLAGS if flag in flags]
+        found.append(
+            [
+                text,
+                format_interval(_mean(own, "success")),
+                format_number(guess),
+                str(row["metric"]),
+                ", ".join(numbers) or "–",
+            ]
+        )
     return found
 
 
-def _numbered(flags: str) -> str:
-    return ",".join(str(list(FLAGS).index(flag) + 1) for flag in flags.split(",") if flag)
+def _mean(own: pd.DataFrame, name: str) -> Interval:
+    values = own[name].astype(float)
+    first = own.iloc[0]
+    alone = Interval(*(float(first[f"{name}{end}"]) for end in ("", "_low", "_high")))
+    known = [value for value in values if not isnan(value)]
+    return mean_interval(known, alone) if known else MISSING
 
 
-def _number(value: Any) -> str:
-    return "–" if pd.isna(value) else f"{value:.3f}"
+def _audits(
+    setting: Setting, rows: pd.DataFrame, params: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """What is proven about ε, and what could have been, means over seeds, a line per attack."""
+    proven = rows[rows["epsilon"].notna()]
+    for _, own in proven.groupby(["attack", "attack_params"], sort=False):
+        row = own.iloc[0]
+        attack = f"{row['attack']} {format_parameters(str(row['attack_params']), params.get(row['attack'], []))}"
+        most = own["epsilon_ceiling"].mean()
+        perfect = "" if pd.isna(most) else f"; a perfect attacker would prove {most:.2f}"
+        yield (
+            f"audit of {setting.label} by {attack.strip()}: ε ≥ {own['epsilon'].mean():.2f}{perfect}"
+        )
 
 
-def _privacy(row: Row, interval: bool = True) -> str:
-    """EP in words, where anything is said of it."""
-    number = _with_interval(row, "ep") if interval else _number(row["ep"])
-    return number if pd.isna(row["ep"]) else told(number, standing(row))
-
-
-def _with_half(row: Row, name: str) -> str:
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    if pd.isna(low) or pd.isna(high):
-        return _number(row[name])
-    return f"{_number(row[name])} ±{(high - low) / 2:.2f}"
-
-
-def _with_interval(row: Row, name: str) -> str:
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    if pd.isna(low) or pd.isna(high):
-        return _number(row[name])
-    # Without their leading zeros the ends leave room for the rest on 80 columns.
-    ends = ", ".join(_number(end).removeprefix("0") for end in (low, high))
-    return f"{_number(row[name])} [{ends}]"
+def _not_run(frame: pd.DataFrame) -> Iterator[str]:
+    yield from failures(frame)
+    yield from (f"skipped: {line}" for line in skipped(frame))

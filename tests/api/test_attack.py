@@ -87,18 +87,17 @@ def test_the_best_attack_of_each_goal_is_told_and_guessing_is_none(sent, truths)
     best = found.best()
     assert best["attack"].tolist() == ["eia-nn", "logit-gradient"]
     assert best["goal"].tolist() == ["inversion", "label"]
-    assert set(best["standing"]) == {"proven"}
+    assert best["is_clear"].all()
     assert found.guesses == ()
     assert "eia-nn" in repr(found)
 
 
-def test_of_an_attack_that_finds_nothing_clear_no_privacy_is_told(sent, truths):
+def test_an_attack_without_a_clear_success_is_marked(sent, truths):
     wrong = {name: list(values) for name, values in truths["columns with an array"].items()}
     wrong["label"] = [(label + n) % 2 for n, label in enumerate(wrong["label"])]
     found = lb.attack(sent[0], "tiny-bert", truth=wrong, attacks=ATTACKS, progress=False)
     best = found.best().set_index("goal")
-    assert best["standing"].to_dict() == {"inversion": "proven", "label": "not shown"}
-    assert best["ep"].isna().to_dict() == {"inversion": False, "label": True}
+    assert best["is_clear"].to_dict() == {"inversion": True, "label": False}
     assert best["success"].notna().all()
 
 

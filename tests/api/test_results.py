@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from boards import seeds
+from experiments import compared
 from paths import PUBLISHED
 from records import leak
 
@@ -13,13 +13,9 @@ from leakboard.bench.records.packed import pack
 from leakboard.bench.records.store import Store
 from leakboard.leaderboards.results import sources
 
-pytestmark = pytest.mark.usefixtures("certified")
-
-OPEN = [leak(0.95, chance=0.2)]
-NONE = [
-    record.model_copy(update={"leaks": OPEN}) for record in seeds("none", [0.9, 0.91], [0.9, 0.9])
-]
-SAP = seeds("sap", [0.88, 0.9], [0.5, 0.52], params={"eta": 75.0})
+RECORDS = compared({75.0: (0.5, 0.88)}, task="reviews", seeds=2)
+SAP = [one for one in RECORDS if one.cell.defense.params.get("eta") == 75.0]
+NONE = [one for one in RECORDS if one not in SAP]
 
 
 @pytest.fixture
@@ -32,13 +28,17 @@ def folders(tmp_path):
 
 def test_records_of_several_folders_are_one_collection(folders):
     both = lb.load(*map(str, folders))
-    assert len(both) == 4
+    assert len(both) == 8
     assert list(both) == list(both.records)
-    assert [record.cell.defense.name for record in both] == ["none", "none", "sap", "sap"]
+    assert [record.cell.defense.name for record in both] == [
+        *["none"] * 2,
+        *["sap"] * 4,
+        *["untuned"] * 2,
+    ]
     assert both.name == "one + two"
     assert both.folders == folders
     assert repr(both) == (
-        "<Results one + two: 4 records; task reviews; model minilm; defenses none, sap; seeds 0, 1>"
+        "<Results one + two: 8 records; task reviews; model minilm; defenses none, sap, untuned; seeds 0, 1>"
     )
 
 
@@ -72,7 +72,7 @@ def test_a_damaged_record_is_left_out_and_told(folders):
     path = Store(folders[0]).path(NONE[0].key)
     path.write_text(path.read_text()[:-40])
     results = lb.load(folders[0])
-    assert [record.key for record in results] == [NONE[1].key]
+    assert {record.key for record in results} == {record.key for record in NONE[1:]}
     assert NONE[0].key in results.problems[0]
 
 
@@ -96,13 +96,52 @@ def test_a_changed_frame_changes_no_result(folders):
 
 def test_the_short_answers_come_from_the_records(folders):
     results = lb.load(*folders)
-    assert results.best()["setting"].tolist() == ["none", "η = 75"]
+    best = results.best()
+    pd.testing.assert_frame_equal(best, results.table.frame())
+    assert best["setting"].tolist() == ["none", "η = none", "η = 75"]
+    assert "leakage" in repr(best)
     with pytest.raises(lb.LeakboardError, match="Did you mean 'headlines'"):
         results.findings("headline")
     assert all(one.keys for one in results.findings())
-    chosen = lb.choose("reviews", "inputs", max_cost=0.05, records=results)
+    chosen = lb.choose("reviews", "inputs", records=results)
     assert chosen.setting.defense == "sap"
-    assert set(chosen.setting.keys) == {record.key for record in SAP}
+    assert set(chosen.setting.setting.keys) == {record.key for record in SAP}
+    assert chosen.leakage.value == pytest.approx(best["leakage"].iloc[2])
+
+
+@pytest.mark.parametrize("word", ["inputs", "inversion", "input", "text"])
+def test_a_goal_goes_by_all_its_names(folders, word):
+    results = lb.load(*folders)
+    assert lb.choose("reviews", word, records=results).setting
+    assert results.plot(goal=word, out=folders[0] / "plots")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"max_cost": 0.02}, "points of utility, not a share: for 0.02 of it give 2"),
+        ({"max_cost": -1}, "expected points of utility from 0 to 100"),
+        ({"max_cost": "3"}, "expected points of utility from 0 to 100"),
+        ({"hide": "imputs"}, "hide: unknown 'imputs'. Did you mean 'inputs'"),
+        ({"task": "review"}, "Did you mean 'reviews'"),
+    ],
+)
+def test_a_choice_that_cannot_be_made_is_told(folders, words, told):
+    with pytest.raises(lb.LeakboardError, match=told):
+        lb.choose(**{"task": "reviews", "records": lb.load(*folders), **words})
+
+
+def test_two_rows_are_compared_over_their_common_seeds(folders):
+    results = lb.load(*folders)
+    sap, none = (results.table.select(defense=name)[-1] for name in ("sap", "none"))
+    found = lb.compare(sap, none)
+    assert (found.verdict, found.seeds) == ("less", 2)
+    assert found.mean.value == pytest.approx(sap.leakage.value - 1)
+    assert lb.compare(none, sap, "utility").mean.value == pytest.approx(2.0)
+    with pytest.raises(lb.LeakboardError, match=r"metric: unknown 'leak'. Did you mean 'leakage'"):
+        lb.compare(sap, none, "leak")
+    with pytest.raises(lb.LeakboardError, match=r"b: expected a row of `Results.table`"):
+        lb.compare(sap, results.best())
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "json"])
@@ -117,7 +156,7 @@ def test_an_export_holds_the_frame(folders, tmp_path, suffix):
 def test_figures_are_written_and_named_after_the_records(folders, tmp_path):
     paths = lb.load(*folders).named("mine").plot(out=tmp_path / "plots")
     assert sorted(path.name for path in paths) == [
-        f"mine-inversion.{s}" for s in ("pdf", "png", "svg")
+        f"mine-inputs.{s}" for s in ("pdf", "png", "svg")
     ]
     assert all(path.stat().st_size > 1000 for path in paths)
 
@@ -126,7 +165,7 @@ def test_figures_are_written_and_named_after_the_records(folders, tmp_path):
     ("words", "told"),
     [
         ({"kind": "tradeof"}, "kind: unknown 'tradeof'. Did you mean 'tradeoff'?"),
-        ({"goal": "labels"}, "goal: unknown 'labels'. Did you mean 'label'?"),
+        ({"goal": "lables"}, "goal: unknown 'lables'. Did you mean 'labels'?"),
         ({"attack": "eia-n"}, "Did you mean 'eia-nn'?"),
     ],
 )
@@ -191,7 +230,13 @@ class TestPublished:
             lb.published()
 
     def test_the_answer_of_choose_names_records_that_are_published(self):
-        chosen = lb.choose(task="sst2", hide="inputs", max_cost=0.2)
-        assert chosen.setting.cost.value <= 0.2
-        assert chosen.setting.leak.success.high < chosen.setting.open.success.low
-        assert set(chosen.setting.keys) <= {path.stem for path in PUBLISHED}
+        chosen = lb.choose(task="sst2", hide="inputs", max_cost=20)
+        assert chosen.setting.cost.value <= 20
+        assert chosen.leakage.high < 1
+        assert set(chosen.setting.setting.keys) <= {path.stem for path in PUBLISHED}
+
+    def test_the_suite_is_loaded_when_it_is_asked_for(self):
+        results = lb.published("sap-table3")
+        assert results.run == "sap-table3"
+        assert results.suite.paper.paper == "SAP"
+        assert (results + lb.published("matrix")).suite is None

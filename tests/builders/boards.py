@@ -1,11 +1,8 @@
-"""Records for boards, matrices and comparisons: cells with one inversion each."""
+"""Records for results tables and comparisons: cells with one inversion each."""
 
 from __future__ import annotations
 
 from records import leak, record
-
-from leakboard.leaderboards.tables.boards import boards
-from leakboard.leaderboards.tables.comparisons import comparisons
 
 CHANCE = 0.2
 
@@ -21,8 +18,3 @@ def cell(defense, seed=0, utility=0.9, success=0.5, params=None, **fields):
 def seeds(defense, utilities, successes, **fields):
     pairs = zip(utilities, successes, strict=True)
     return [cell(defense, s, u, x, **fields) for s, (u, x) in enumerate(pairs)]
-
-
-def the_board(records, name):
-    (found,) = [board for board in boards(comparisons(records)) if board.name == name]
-    return found.rows

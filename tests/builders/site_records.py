@@ -24,7 +24,7 @@ def curve():
 
 
 def plain_records():
-    """Two defenses on one task, three seeds each; one more setting with a single seed."""
+    """A defense at three strengths, no defense and the untuned model on one task, three seeds each."""
     found = []
     for seed in (0, 1, 2):
         jitter = 0.004 * seed
@@ -45,6 +45,7 @@ def plain_records():
                 record("sap", {"eta": eta}, seed, utility + jitter, leaks, undefended=undefended)
             )
         found.append(record("none", {}, seed, 0.91 + jitter, [leak(1.0)], undefended=True))
+        found.append(record("untuned", {}, seed, 0.5, [], undefended=True))
     found.append(record("sap", {"eta": 25.0}, 0, 0.6, [leak(0.1)]))
     return found
 
@@ -71,7 +72,7 @@ def hostile_records():
     return [
         record(EVIL, {EVIL: EVIL, "eta": 1}, 0, 0.8, evil, EVIL, EVIL, utility_metric=EVIL),
         record(PATHS, {"eta": 2}, 0, None, [leak(0.3)], PATHS, PATHS),
-        record("none", {}, 7, None, [], status="failed", reason=EVIL),
+        record("none", {}, 7, None, [], status="failed", reason=EVIL, undefended=True),
     ]
 
 
@@ -88,8 +89,3 @@ def digests(folder):
         for path in folder.rglob("*")
         if path.is_file()
     }
-
-
-def inversion(page, part="plot"):
-    """The curves, or the legend, of inversion on `reviews` under most defenses."""
-    return page.locator(f".{part}[id^='{part}-reviews.'][id$='.inversion']").first

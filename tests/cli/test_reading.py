@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 
-def test_show_tells_the_strongest_and_with_attacks_all_and_why_some_did_not_run(leakboard, records):
+def test_show_tells_leakage_and_with_attacks_all_and_why_some_did_not_run(leakboard, records):
     code, out, _ = leakboard("show", records)
     assert code == 0
-    assert "EP by the paper's attack and by the strongest" in out
+    assert "leakage" in out
+    assert "SAP, η = 75 · accuracy" in out
     assert "frozen does not send logit-gradients" not in out
     code, out, _ = leakboard("show", records, "--attacks")
     assert code == 0
@@ -23,9 +24,38 @@ def test_show_tells_the_strongest_and_with_attacks_all_and_why_some_did_not_run(
 def test_show_can_be_limited_to_one_attack(leakboard, records):
     _, out, _ = leakboard("show", records, "--attack", "paper")
     assert "eia-nn" in out
-    # No paper measures labels; what did not run stays.
-    assert "0.000" not in "".join(line for line in out.splitlines() if "logit-gradient" in line)
-    assert "frozen does not send logit-gradients" in out
+    assert "logit-gradient (" not in out  # no paper measures labels
+    code, _, err = leakboard("show", records, "--attack", "eia-n")
+    assert code == 2
+    assert "Did you mean 'eia-nn'" in err
+
+
+def test_a_board_ranks_within_a_budget_and_takes_any_name_of_a_goal(leakboard, records):
+    for word in ("inputs", "inversion"):
+        code, out, _ = leakboard("board", records, "--goal", word, "--budget", 100)
+        assert code == 0
+        assert "inputs of reviews · minilm" in out
+        assert "at most 100 points" in out
+        assert "SAP" in out
+    for words, told in (
+        (("--goal", "imputs"), "Did you mean 'inputs'"),
+        (("--budget", -2), "points of utility from 0 to 100"),
+        (("--task", "review"), "Did you mean 'reviews'"),
+        (("--goal", "secrets"), "nothing to rank"),
+        (("--papers",), "none of these suites mirrors a paper"),
+    ):
+        code, _, err = leakboard("board", records, *words)
+        assert code == 2
+        assert told in " ".join(err.split())
+
+
+def test_choose_answers_in_words_with_its_evidence(leakboard, records):
+    code, out, _ = leakboard("choose", "reviews", "inputs", records, "--budget", 100)
+    assert code == 0
+    assert "Inputs of reviews, at most 100 points: " in out
+    code, _, err = leakboard("choose", "reviews", "imputs", records)
+    assert code == 2
+    assert "Did you mean 'inputs'" in err
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "json"])
@@ -63,7 +93,7 @@ def test_plot_against_a_swept_parameter_names_its_files_after_it(leakboard, reco
     code, _, _ = leakboard("plot", records, "--against", "eta", "--out", tmp_path)
     assert code == 0
     assert {p.name for p in tmp_path.iterdir()} == {
-        f"quick-inversion-by-eta.{kind}" for kind in ("png", "svg", "pdf")
+        f"quick-inputs-by-eta.{kind}" for kind in ("png", "svg", "pdf")
     }
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 from records import leak, record
 from typer.testing import CliRunner
 
@@ -22,7 +21,9 @@ from leakboard.bench.records.store import Store
 from leakboard.bench.suites.suite import Printed, load_suite
 from leakboard.bench.tasks.planting import CEILING
 from leakboard.leaderboards.figures.kinds.memory import memory
-from leakboard.leaderboards.tables.printed import mirrored
+from leakboard.leaderboards.rendering.plot import Panel
+from leakboard.leaderboards.tables.printed import mirrored_points
+from leakboard.leaderboards.tables.results import results_table
 
 
 def exposed(bits: float, view: str, n: int = 1, half: float = 0.0) -> Leak:
@@ -58,34 +59,30 @@ RECORDS = [
 ]
 
 
-@pytest.fixture
-def drawn(saved_by) -> list[Figure]:
-    return saved_by("kinds.memory")
+def drawn(records: list[Record], printed: pd.DataFrame | None = None) -> Panel:
+    """The only panel."""
+    (panel,) = memory(results_table(records), printed).panels
+    return panel
 
 
-def panel(figure: Figure) -> Any:
-    return next(ax for part in figure.subfigs for ax in part.axes)
-
-
-def signs(ax: Any, marker: str) -> list[tuple[float, int]]:
+def signs(panel: Panel, marker: str, hollow: bool = False) -> list[tuple[float, int]]:
     """Value and row of each sign."""
-    found = (line for line in ax.lines if line.get_marker() == marker)
-    points = (point for line in found for point in line.get_xydata())
-    return [
-        (float(x), round(float(y))) for x, y in points if x == x
-    ]  # those of the legend have none
+    found = (one for one in panel.series if (one.marker, one.hollow) == (marker, hollow))
+    return [(point.x.value, round(point.y.value)) for one in found for point in one.points]
 
 
-def test_each_setting_has_its_row_with_its_value_and_its_claim(drawn, tmp_path):
-    memory(RECORDS, tmp_path / "m", "title")
-    ax = panel(drawn[0])
+def names(panel: Panel) -> list[str]:
+    return [text for _, text in panel.y.ticks or ()]
+
+
+def test_each_setting_has_its_row_with_its_value_and_its_claim():
+    ax = drawn(RECORDS)
     assert signs(ax, "o") == [(12.0, 0), (2.0, 1), (5.0, 2)]
     assert signs(ax, "|") == [(1.4, 0), (1.4, 1), (1.4, 2)]
-    names = [text.get_text() for text in ax.get_yticklabels()]
-    assert names == ["none", "jft, masked\nclaims ε = 3", "jft, missed\nclaims ε = 3"]
+    assert names(ax) == ["No protection", "JFT, masked\nclaims ε = 3", "JFT, missed\nclaims ε = 3"]
 
 
-def test_models_that_differ_in_copies_share_a_row_and_what_training_added_is_drawn(drawn, tmp_path):
+def test_models_that_differ_in_copies_share_a_row_and_what_training_added_is_drawn():
     def planted(copies: int, bits: float) -> Record:
         own = remembered("none", 12.0, {}, undefended=True)
         leaks = [exposed(bits, f"planted {copies} times", 10, 1.0), *own.leaks]
@@ -94,30 +91,26 @@ def test_models_that_differ_in_copies_share_a_row_and_what_training_added_is_dra
         cell = own.cell.model_copy(update={"plant": plant})
         return own.model_copy(update={"leaks": leaks, "cell": cell, "key": cell.key})
 
-    memory([planted(10, 9.0), planted(100, 18.0)], tmp_path / "m", "title")
-    ax = panel(drawn[0])
+    ax = drawn([planted(10, 9.0), planted(100, 18.0)])
     assert (signs(ax, "o"), signs(ax, "s")) == ([(9.0, 0)], [(18.0, 0)])
-    assert ax.get_xlabel() == "← exposure gained by training, bits"
+    assert ax.x.label == "← exposure gained by training, bits"
 
 
-def test_rows_of_one_defense_that_was_trained_in_two_ways_say_how(drawn, tmp_path):
+def test_rows_of_one_defense_that_was_trained_in_two_ways_say_how():
     plain = remembered("none", 12.0, {}, undefended=True)
     train = plain.cell.train.model_copy(update={"learning_rate": 5e-3, "batch_size": 37})
     cell = plain.cell.model_copy(update={"train": train})
-    memory(
-        [plain, plain.model_copy(update={"cell": cell, "key": cell.key}), RECORDS[1]],
-        tmp_path / "memory",
-        "memory",
+    labels = names(
+        drawn([plain, plain.model_copy(update={"cell": cell, "key": cell.key}), RECORDS[1]])
     )
-    labels = [label.get_text() for label in panel(drawn[0]).get_yticklabels()]
     assert labels == [
-        "none\nbatch size=32, learning rate=0.001",
-        "none\nbatch size=37, learning rate=0.005",
-        "jft\nclaims ε = 3",
+        "No protection\nbatch size=32, learning rate=0.001",
+        "No protection\nbatch size=37, learning rate=0.005",
+        "JFT\nclaims ε = 3",
     ]
 
 
-def test_rows_stand_by_what_their_detectors_mask_and_name_them(drawn, tmp_path):
+def test_rows_stand_by_what_their_detectors_mask_and_name_them():
     def own(defense: str, detector: str, **params: Any) -> Record:
         return remembered(defense, 2.0, {"detector": detector, "miss_rate": None, **params})
 
@@ -133,19 +126,18 @@ def test_rows_stand_by_what_their_detectors_mask_and_name_them(drawn, tmp_path):
             {"detector": "high-entity", "miss_rate": 0.3, "epsilon": 3.0, "phase1": "light-noise"},
         ),
     ]
-    memory(rows, tmp_path / "m", "title")
-    labels = [label.get_text() for label in panel(drawn[0]).get_yticklabels()]
+    labels = names(drawn(rows))
     assert labels == [
-        "redacted, masked, patterns",
-        "redacted, missed, patterns",
-        "redacted, missed, low-contextual",
-        "jft, direct",
-        "jft, light-noise",
-        "jft, miss rate = 0.3, light-noise",
+        "Redaction, masked, patterns",
+        "Redaction, missed, patterns",
+        "Redaction, missed, low-contextual",
+        "JFT, direct",
+        "JFT, light-noise",
+        "JFT, miss rate = 0.3, light-noise",
     ]
 
 
-def test_intervals_of_means_are_inside_the_axes(drawn, tmp_path):
+def test_intervals_of_means_are_inside_the_axes():
     def gained(seed: int, bits: float) -> Record:
         own = remembered("none", 12.0, {}, undefended=True, seed=seed)
         leaks = [
@@ -155,58 +147,46 @@ def test_intervals_of_means_are_inside_the_axes(drawn, tmp_path):
         ]
         return own.model_copy(update={"leaks": leaks})
 
-    memory([gained(0, 3.0), gained(1, 4.0), gained(2, 9.0)], tmp_path / "m", "title")
-    ax = panel(drawn[0])
-    bars = [bar for many in ax.collections for bar in many.get_segments()]
-    least = min(float(end) for bar in bars for end in bar[:, 0])
+    ax = drawn([gained(0, 3.0), gained(1, 4.0), gained(2, 9.0)])
+    least = min(point.x.low for one in ax.series for point in one.points)
     assert least < -1
-    assert ax.get_xlim()[0] <= least
+    assert ax.x.low is not None
+    assert ax.x.low <= least
 
 
-def test_a_single_canary_has_no_interval_and_a_hundred_have(drawn, tmp_path):
-    memory(RECORDS[:1], tmp_path / "m", "title")
-    (bars,) = panel(drawn[0]).collections
-    ((start, end),) = bars.get_segments()
-    assert (start[0], end[0]) == pytest.approx((1.1, 1.7))
+def test_a_single_canary_has_no_interval_and_a_hundred_have():
+    ends = {one.marker: one.points[0].x.ends for one in drawn(RECORDS[:1]).series}
+    assert ends == {"o": (12.0, 12.0, 12.0), "|": pytest.approx((1.4, 1.1, 1.7))}
 
 
-def test_models_of_attackers_are_not_drawn_nor_counted(drawn, tmp_path):
+def test_models_of_attackers_are_not_drawn_nor_counted():
     cell = RECORDS[0].cell.model_copy(update={"shadow": 0, "plant": Plant(audit=4)})
     shadow = RECORDS[0].model_copy(update={"cell": cell, "key": cell.key})
-    memory([*RECORDS, shadow], tmp_path / "m", "title")
-    assert len(signs(panel(drawn[0]), "o")) == 3
+    assert len(signs(drawn([*RECORDS, shadow]), "o")) == 3
 
 
-def test_printed_numbers_stand_in_the_rows_that_agree_with_all_they_state(drawn, tmp_path):
-    theirs = mirrored(PAPER)
-    memory(RECORDS, tmp_path / "m", "title", theirs)
-    hollow = [line for line in panel(drawn[0]).lines if line.get_markerfacecolor() == "white"]
-    at = [(float(line.get_xdata()[0]), round(float(line.get_ydata()[0]))) for line in hollow]
-    assert at == [(8.03, 0), (0.55, 1), (2.79, 2)]
-    text = " ".join(t.get_text() for part in drawn[0].subfigs for t in part.texts)
-    assert "printed by JFT for gpt2" in text.replace("\n", " ")
+def test_printed_numbers_stand_in_the_rows_that_agree_with_all_they_state():
+    theirs = mirrored_points(PAPER)
+    assert signs(drawn(RECORDS, theirs), "o", hollow=True) == [(8.03, 0), (0.55, 1), (2.79, 2)]
+    assert "printed by JFT for gpt2" in memory(results_table(RECORDS), theirs).caption
 
 
-def test_what_is_not_shown_has_no_sign_and_says_so(drawn, tmp_path):
-    # Nothing is exposed by an attack that finds hardly more where nothing is protected.
-    blind = [remembered("none", 6.0, {}, undefended=True), remembered("dpsgd", 2.0, {})]
-    memory(blind, tmp_path / "m", "title")
-    ax = panel(drawn[0])
-    told = [(text.get_text(), round(text.get_position()[1])) for text in ax.texts]
-    assert told == [("not shown", 1)]
-    assert 2.0 not in {float(line.get_xdata()[0]) for line in ax.lines}
-    assert 6.0 in {float(line.get_xdata()[0]) for line in ax.lines}
+def test_what_is_not_certified_says_so():
+    # An attack that finds hardly more where nothing is protected.
+    blind = [remembered("none", 3.0, {}, undefended=True), remembered("dpsgd", 2.0, {})]
+    ax = drawn(blind)
+    assert ax.remark == "not certified"
 
 
 def test_the_suite_of_the_paper_names_its_numbers():
     paper = load_suite("jft-wikitext2").paper
     assert paper is not None
-    assert len(mirrored(paper).dropna(subset=["exposure", "perplexity"])) == 8
+    assert len(mirrored_points(paper).dropna(subset=["exposure", "perplexity"])) == 8
 
 
-def test_records_without_exposures_are_refused_with_the_way_to_get_some(tmp_path):
+def test_records_without_exposures_are_refused_with_the_way_to_get_some():
     with pytest.raises(LeakboardError, match=r"plant canaries"):
-        memory([record()], tmp_path / "m", "title")
+        memory(results_table([record()]))
 
 
 def test_the_command_draws_the_same_file_twice(tmp_path):
@@ -223,7 +203,7 @@ def test_the_command_draws_the_same_file_twice(tmp_path):
     assert files[0] == files[1]
 
 
-def test_printed_exposures_are_no_shares(tmp_path):
-    rows: pd.DataFrame = mirrored(PAPER)
+def test_printed_exposures_are_no_shares():
+    rows: pd.DataFrame = mirrored_points(PAPER)
     assert rows["exposure"].between(0, CEILING).all()
     assert rows["exposure"].max() > 1

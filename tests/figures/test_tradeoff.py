@@ -1,85 +1,99 @@
-"""The figure of what privacy costs."""
+"""Leakage against cost: the points of the results table, and what is left out."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
-from matplotlib.axes import Axes
-from records import record, sweep
+from experiments import compared
 
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.leaderboards.figures.curves import measured_curves
+from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.figures.drawing import Request, draw, plots
 from leakboard.leaderboards.figures.kinds.tradeoff import tradeoff
-from leakboard.leaderboards.figures.legend import keys
-from leakboard.leaderboards.tables.frame import frame
-from leakboard.leaderboards.tables.points import points
-from leakboard.leaderboards.tables.printed import printed
-
-pytestmark = pytest.mark.usefixtures("few_methods", "certified")
+from leakboard.leaderboards.tables.record_set import RecordSet
+from leakboard.leaderboards.tables.results import results_table
 
 
-def test_two_renderings_have_the_same_bytes(tmp_path: Path) -> None:
-    found = points(frame([*sweep(), *sweep("mrpc")]), "inversion")
-    once = tradeoff(found, tmp_path / "a" / "plot.png", "Title", printed("SAP", ["Table 3"]))
-    again = tradeoff(found, tmp_path / "b" / "plot", "Title", printed("SAP", ["Table 3"]))
-    assert [p.name for p in once] == ["plot.png", "plot.svg", "plot.pdf"]
-    assert [p.read_bytes() for p in once] == [p.read_bytes() for p in again]
+def drawn(*args, **kwargs):
+    return tradeoff(results_table(compared(*args, **kwargs)), Goal.INVERSION)
 
 
-def test_a_dot_in_the_name_is_no_suffix(tmp_path: Path) -> None:
-    made = tradeoff(points(frame(sweep()), "inversion"), tmp_path / "eta.75", "Title")
-    assert [p.name for p in made] == ["eta.75.png", "eta.75.svg", "eta.75.pdf"]
+def test_points_are_leakage_and_points_lost_in_the_order_of_the_knob():
+    (panel,) = drawn().panels
+    sap, undefended = panel.series
+    assert (sap.name, undefended.name) == ("SAP", "undefended")
+    assert [one.y.value for one in sap.points] == pytest.approx([20, 5, 1])
+    assert [one.x.value for one in sap.points] == pytest.approx(
+        [(s + 0.002 - 0.05) / 0.94 for s in (0.2, 0.5, 0.9)], abs=1e-3
+    )
+    assert [one.label for one in sap.points] == ["η = 50", "75", "η = 110"]
+    assert [(one.x.value, one.y.value) for one in undefended.points] == [(1.0, 0.0)]
+    assert panel.title == "sst2 · minilm"
+    assert not panel.y.rises  # the cheapest stands on top
 
 
-def test_the_figure_says_what_it_shows(tmp_path: Path) -> None:
-    found = points(frame(sweep()), "inversion")
-    svg = tradeoff(found, tmp_path / "p", "My title", printed("SAP", ["Table 3"]))[1]
-    # The letters are drawn as outlines; each text stands in a comment beside them.
-    words = re.findall(r"<!-- (.*?) -->", svg.read_text("utf-8"))
-    text = " ".join(words)
-    assert {"My title", "sst2", "better ↗", "none", "η = 50", "undefended"} <= set(words)
-    assert "Empirical privacy against inversion →" in text
-    assert "1 − token accuracy" in text
-    assert "Utility: accuracy →" in text
-    assert "at most 2,000 examples per split; 3 seeds" in text
-    assert "Hollow points are as printed, for roberta-large" in text
+def test_the_title_says_what_is_drawn_and_the_caption_how():
+    plot = drawn()
+    assert plot.title == "Leakage of inputs and its cost"
+    assert "3 seeds, with 95 % intervals" in plot.caption
 
 
-def test_the_untuned_model_is_drawn_and_far_below_it_is_told(saved_by) -> None:
-    figures = saved_by("kinds.tradeoff")
-
-    def drawn(utility: float) -> Axes:
-        untuned = [record("untuned", {}, s, utility, [], "sst2") for s in range(3)]
-        tradeoff(points(frame([*sweep(), *untuned]), "inversion"), Path("p"), "T")
-        return figures[-1].axes[0]
-
-    near = drawn(0.6)
-    (line,) = [one for one in near.lines if list(one.get_ydata()) == [0.6, 0.6]]
-    assert near.get_ylim()[0] < line.get_ydata()[0]
-    far = drawn(0.1)
-    assert far.get_ylim()[0] > 0.1
-    assert "untuned model: 0.100 ↓" in [text.get_text() for text in far.texts]
-    assert "untuned model" in [text.get_text() for text in figures[-1].legends[1].get_texts()]
+def test_each_task_has_its_panel():
+    records = compared() + compared(task="mrpc")
+    plot = tradeoff(results_table(records), Goal.INVERSION)
+    assert {panel.title for panel in plot.panels} == {"sst2 · minilm", "mrpc · minilm"}
 
 
-def test_other_tasks_and_goals_of_a_paper_are_not_drawn(tmp_path: Path) -> None:
-    found = points(frame(sweep("reviews")), "inversion")
-    bare = tradeoff(found, tmp_path / "bare", "T")
-    with_paper = tradeoff(found, tmp_path / "paper", "T", printed("SAP", ["Table 3"]))
-    assert bare[0].read_bytes() == with_paper[0].read_bytes()
+def test_a_setting_that_learnt_nothing_is_not_drawn():
+    (panel,) = drawn({75.0: (0.5, 0.85), 10.0: (0.1, 0.49)}).panels
+    assert [one.detail for one in panel.series[0].points] == ["SAP, η = 75"]
 
 
-def test_a_point_named_directly_is_not_named_again_in_the_legend() -> None:
-    found = measured_curves(points(frame(sweep()), "inversion"))
-    assert [handle.get_label() for handle in keys(found)] == ["sap"]
+@pytest.mark.parametrize(
+    ("records", "told"),
+    [
+        (compared(twin=0.1), "not certified; no attack is shown to work even without the defense"),
+        (compared({10.0: (0.1, 0.49)}), "not clearly above the untuned model's"),
+        ([], "no attack on inputs read anything"),
+    ],
+    ids=["blind", "untrained", "none"],
+)
+def test_nothing_to_plot_is_said_with_its_reason(records, told):
+    with pytest.raises(LeakboardError, match=told):
+        tradeoff(results_table(records), Goal.INVERSION)
 
 
-def test_nothing_to_plot_is_said_in_words(tmp_path: Path) -> None:
-    with pytest.raises(LeakboardError, match="no attack of this goal has an ok result"):
-        tradeoff(points(frame(sweep()), "label"), tmp_path / "p", "Title")
-    made = [record(utility=None)]
-    with pytest.raises(LeakboardError, match="none of the 1 points has a utility"):
-        tradeoff(points(frame(made), "inversion"), tmp_path / "p", "Title")
-    assert list(tmp_path.iterdir()) == []
+def test_the_first_goal_that_a_defense_is_made_for_is_drawn_unless_another_is_asked_for():
+    found = RecordSet.of(compared(labels=0.95), "mine")
+    assert list(plots(found, Request())) == ["mine-inputs"]
+    (plot,) = plots(found, Request(goal="label")).values()  # nobody here is made to hide labels
+    assert plot.title == "Leakage of labels and its cost"
+    assert [one.x.value for one in plot.panels[0].series[0].points] == pytest.approx([1, 1, 1])
+
+
+def test_one_attack_can_decide():
+    found = RecordSet.of(compared(), "mine")
+    (plot,) = plots(found, Request(attack="eia-nn")).values()
+    assert plot.panels[0].series[0].points[1].x.value == pytest.approx(0.481, abs=1e-2)
+    with pytest.raises(LeakboardError, match="Did you mean 'eia-nn'"):
+        plots(found, Request(attack="eia-n"))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"kind": "tradeof"}, "kind: unknown 'tradeof'. Did you mean 'tradeoff'"),
+        ({"goal": "lables"}, "Did you mean 'labels'"),
+        ({"against": "etta"}, "Did you mean 'eta'"),
+        ({"width": 0.5}, "width: expected inches from 2 to 40, got 0.5"),
+    ],
+)
+def test_an_unknown_word_names_the_nearest(tmp_path, words, told):
+    with pytest.raises(LeakboardError, match=told):
+        draw(RecordSet.of(compared(), "mine"), tmp_path, Request(**words))
+
+
+def test_files_bear_the_name_of_the_records_and_equal_records_give_equal_bytes(tmp_path):
+    found = RecordSet.of(compared(), "a.b")
+    first, second = (draw(found, tmp_path / name, Request()) for name in "xy")
+    assert [path.name for path in first] == [f"a.b-inputs.{kind}" for kind in ("png", "svg", "pdf")]
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, second, strict=True))

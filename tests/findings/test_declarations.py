@@ -12,8 +12,8 @@ from leakboard.bench.methods import registry
 from leakboard.bench.scoring import twin_settings
 from leakboard.leaderboards.findings.engine import AttackContrast, Contrast, Level
 from leakboard.leaderboards.findings.rules import RULES, TITLES
-from leakboard.leaderboards.tables.frame import canonical
-from leakboard.leaderboards.tables.pairing import ALL, GIVEN, Reader, Rows, Tables
+from leakboard.leaderboards.tables.compare import ALL, GIVEN, Reader, Rows, Tables
+from leakboard.leaderboards.tables.frame import canonical_json
 from leakboard.leaderboards.tables.results import results_table
 
 SEEDS = range(4)
@@ -75,7 +75,7 @@ def cells(rows: Rows, leaks, utility=lambda seed: 0.9):
     for seed in SEEDS:
         own = [one if off is False else full(one) for one in leaks(seed)]
         made.append(record(name, params, seed, utility(seed), own, undefended=off, **fields))
-        for twin, given in twin_settings((name, canonical(params))) or [("none", "{}")]:
+        for twin, given in twin_settings((name, canonical_json(params))) or [("none", "{}")]:
             parameters = json.loads(given)
             everything = [full(one) for one in leaks(seed)]
             made.append(record(twin, parameters, seed, 0.9, everything, undefended=True, **fields))

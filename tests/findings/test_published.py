@@ -10,10 +10,9 @@ from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings import TITLES, Writers, fill, findings
 from leakboard.leaderboards.findings.engine import AttackContrast, Contrast
 from leakboard.leaderboards.findings.rules import RULES
-from leakboard.leaderboards.tables.claim_verdicts import differences_of
-from leakboard.leaderboards.tables.claims import printed_claims
+from leakboard.leaderboards.tables.claims import differences_of, printed_claims
+from leakboard.leaderboards.tables.compare import Tables
 from leakboard.leaderboards.tables.curves import BUDGET
-from leakboard.leaderboards.tables.pairing import Tables
 from leakboard.leaderboards.tables.printed import artefacts
 
 DOCUMENTS = [

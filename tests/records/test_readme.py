@@ -6,14 +6,19 @@ import re
 from typing import get_args
 
 import pytest
+from boards import seeds
 from paths import README
 
 import leakboard.bench.contracts as schema
 from leakboard.bench.contracts.claim import Claim
 from leakboard.bench.exchange.manifest import Manifest
+from leakboard.bench.scoring import NEEDED
 from leakboard.bench.scoring.checks import FLAGS
 from leakboard.bench.submissions import manifest as submission
+from leakboard.leaderboards.tables.curves import BUDGET
 from leakboard.leaderboards.tables.frame import COLUMNS
+from leakboard.leaderboards.tables.leakage import FEWEST_EXACT, Certification
+from leakboard.leaderboards.tables.results import results_table
 
 
 def explained(section: str) -> list[str]:
@@ -24,6 +29,18 @@ def explained(section: str) -> list[str]:
 
 def test_every_export_column_is_explained_in_order() -> None:
     assert explained("Columns of an export") == list(COLUMNS)
+
+
+def test_every_column_of_the_results_table_is_explained_in_order() -> None:
+    (row, *_) = results_table(seeds("none", [0.9], [0.9]))
+    assert explained("Columns of the results table") == list(row.row())
+
+
+def test_certification_and_the_default_budget_are_those_of_the_code() -> None:
+    assert explained("Certification") == list(get_args(Certification))
+    assert f"It is {BUDGET:g} points everywhere" in README.read_text("utf-8")
+    assert f"clearly above {NEEDED:g}" in README.read_text("utf-8")
+    assert f"of at least {FEWEST_EXACT} units" in README.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from math import nan
+from xml.etree import ElementTree
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 from PIL import Image
 
@@ -19,9 +18,8 @@ from leakboard.leaderboards.rendering import (
     Reference,
     Series,
     exact,
-    plotly_figure,
-    plotly_fragment,
     save,
+    svg_plot,
 )
 from leakboard.leaderboards.rendering.files import drawn, styled
 from leakboard.leaderboards.tables.intervals import MISSING, Interval
@@ -121,31 +119,43 @@ def test_equal_plots_give_equal_files(tmp_path):
     assert (image < 128).any()
 
 
-def test_plotly_takes_the_same_plot():
-    found = plotly_figure(PLOT)
-    figure = go.Figure(found)  # raises where plotly knows no such property
-    points = [trace for trace in figure.data if trace.name == "SAP"]
-    assert [trace.showlegend for trace in points] == [True, False]
-    assert list(points[0].x) == [0.9, 0.4]  # what is not certified is not drawn
-    assert points[0].error_x.array == pytest.approx((0.02, 0.03))
-    assert points[0].customdata[0] == "a.html"
-    assert found["layout"]["yaxis"]["autorange"] == "reversed"
-    assert found["layout"]["xaxis"]["tickformat"] == ".0%"
-    assert len(found["layout"]["shapes"]) == 2
-    assert "sst2 &lt;i&gt;" in str(found["layout"]["annotations"])
+def shapes_of(page, css_class):
+    """All elements of a class, each with its attributes."""
+    root = ElementTree.fromstring(str(page))
+    return [one for one in root.iter() if one.get("class") == css_class]
 
 
-def test_a_fragment_holds_json_that_ends_no_script():
-    text = str(plotly_fragment(PLOT))
-    inside = text.partition('<script type="application/json">')[2].partition("</script>")[0]
-    assert json.loads(inside) == json.loads(json.dumps(plotly_figure(PLOT)))
-    assert "<" not in inside
-    assert "<figcaption>Means over 3 seeds." in text
+def test_a_page_has_every_point_that_was_measured_with_its_intervals_and_link():
+    page = svg_plot(PLOT)
+    root = ElementTree.fromstring(str(page))
+    assert len(root.findall("svg")) == 3
+    first = root.find("svg")
+    assert (
+        len(first.findall(".//*[@class='whisker']")) == 4
+    )  # of what is not certified there is none
+    assert [one.get("href") for one in first.iter("a")] == ["a.html"]
+    titles = [one.text for one in first.iter("title")]
+    assert titles == ["η = 110: 0.9, 0.5", "η = 50: 0.4, 8", "$x$ <b>: 0.3, 2"]
+    assert len(shapes_of(page, "band")) == 1
+    assert len(shapes_of(page, "range")) == len(shapes_of(page, "reference")) == 1
+    assert [one.text or one[0].tail.strip() for one in root.find("ul")] == ["SAP", "paper", "loss"]
+    assert root.find("figcaption").text.startswith("Means over 3 seeds.")
+
+
+def test_the_axes_of_a_page_run_as_asked():
+    first = ElementTree.fromstring(str(svg_plot(PLOT))).find("svg")
+    places = [one.get("transform") for one in first.iter("path") if one.get("class") == "mark"]
+    (x1, y1), (x2, y2) = (map(float, one[10:-1].split()) for one in places[:2])
+    assert x1 > x2
+    assert y1 < y2  # the cheapest stands on top
+    texts = [one.text for one in first.iter("text")]
+    assert "100 %" in texts
+    assert "sst2 <i>" in texts
 
 
 def test_missing_numbers_are_no_error():
     empty = Series("none", [Point(Interval(nan, nan, nan), exact(1.0), "a")], "#000000")
     plot = Plot("t", [Panel("p", Axis(), Axis(), [empty])])
-    assert plotly_figure(plot)["data"][0]["x"] == []
+    assert shapes_of(svg_plot(plot), "mark") == []
     with styled():
         assert drawn(plot).axes

@@ -8,7 +8,6 @@ from datetime import date
 
 import pytest
 from boards import seeds
-from leakboard.leaderboards.site.inputs import inputs
 
 import leakboard as lb
 from leakboard.bench.records import versions
@@ -17,6 +16,7 @@ from leakboard.bench.records.store import Store
 from leakboard.bench.records.versions import data_version, folder_print
 from leakboard.leaderboards.results import sources
 from leakboard.leaderboards.results.sources import enter
+from leakboard.leaderboards.site.collection import collect
 
 NONE, SAP = seeds("none", [0.9, 0.91], [0.9, 0.9]), seeds("sap", [0.8, 0.81], [0.5, 0.5])
 
@@ -52,6 +52,48 @@ def test_a_version_without_a_change_is_none(checkout):
         enter(date(2026, 1, 3))
 
 
+def test_the_same_records_read_by_other_rules_are_another_version(checkout, monkeypatch):
+    monkeypatch.setattr(versions, "RULES", 1)
+    enter(date(2026, 1, 2))
+    known = json.loads(versions.VERSIONS.read_text("utf-8"))
+    del known[0]["rules"]  # entered before there were others
+    versions.VERSIONS.write_text(json.dumps(known))
+    with pytest.raises(lb.LeakboardError, match="nothing has changed"):
+        enter(date(2026, 1, 3))
+    monkeypatch.undo()
+    monkeypatch.setattr(versions, "VERSIONS", checkout.parent / "versions.json")
+    monkeypatch.setattr(sources, "CHECKOUT", checkout)
+    enter(date(2026, 3, 4))
+    assert (lb.published().version.number, lb.published().version.rules) == (2, versions.RULES)
+
+
+def test_diff_says_in_a_line_by_which_rules_the_old_version_was_published(
+    checkout, tmp_path, monkeypatch, leakboard
+):
+    with monkeypatch.context() as earlier:
+        earlier.setattr(versions, "RULES", 1)
+        enter(date(2026, 1, 2))
+    before = lb.snapshot(tmp_path / "before.parquet")
+    Store(checkout / "two").path(SAP[0].key).unlink()
+    enter(date(2026, 3, 4))
+    line = (
+        "data version 1 was published by other rules (success of the strongest attack against a perfect one); "
+        "both sides are read here by those of today (leakage against the undefended twin, cross-fitted)"
+    )
+    assert lb.diff(before).note == line
+    assert lb.diff(lb.snapshot(tmp_path / "after.parquet")).note == ""
+    assert lb.diff(lb.published("one"), checkout / "two").note == ""
+    code, out, _ = leakboard("diff", before)
+    assert code == 0
+    assert " ".join(out.split()).startswith(line)
+
+
+def test_every_number_of_rules_has_a_sentence():
+    known = json.loads(versions.VERSIONS.read_text("utf-8"))
+    assert list(versions.RULE_SENTENCES) == list(range(1, versions.RULES + 1))
+    assert {one["rules"] for one in known} <= set(versions.RULE_SENTENCES)
+
+
 def test_a_snapshot_of_an_earlier_release_says_which_it_is(checkout, tmp_path):
     enter(date(2026, 1, 2))
     before = lb.snapshot(tmp_path / "before.parquet")
@@ -75,9 +117,9 @@ def test_other_records_are_of_no_version(checkout):
 
 def test_the_foot_of_a_site_has_the_version_of_its_records(checkout):
     enter(date(2026, 1, 2))
-    assert inputs([checkout / "one"]).version == "data version 1 of 2026-01-02"
+    assert collect([checkout / "one"]).version == "data version 1 of 2026-01-02"
     Store(checkout / "two").path(SAP[0].key).unlink()
-    assert inputs(sorted(checkout.iterdir())).version.endswith("changed since in two")
+    assert collect(sorted(checkout.iterdir())).version.endswith("changed since in two")
 
 
 def test_the_versions_that_are_shipped_are_numbered_and_dated_in_order():

@@ -60,8 +60,7 @@ def test_nothing_is_flagged_that_a_reader_must_explain_away(results):
     told = scored[scored["flags"] != ""]
     assert set(told["flags"]) <= {"uncertified-attack"}
     best = results.best()
-    assert (best[best["goal"] != ""]["standing"] == "certified").all(), best.to_string()
-    assert (best["note"] == "").all()
+    assert (best["certification"] == "certified").all(), best.to_string()
 
 
 def test_attacks_of_four_classes_earn_certificates_far_from_perfect_ones(results):

@@ -10,7 +10,6 @@ from site_records import EVIL, LINK, hostile_records, kept, over_time, plain_rec
 
 from leakboard.bench.records.store import MANIFEST
 from leakboard.bench.submissions.packing import Entry, Manifest
-from leakboard.leaderboards.site import pictures
 from leakboard.leaderboards.site.build import publish
 
 
@@ -33,9 +32,8 @@ def site(tmp_path_factory, sources):
 
 
 @pytest.fixture
-def other(tmp_path, monkeypatch):
-    """Few records, of which a site is built quickly, without figures for papers."""
-    monkeypatch.setattr(pictures, "of_panel", lambda *_: [])
+def other(tmp_path):
+    """Few records, of which a site is built quickly."""
     return [kept(tmp_path.with_name(f"{tmp_path.name}-records"), [record()])]
 
 
@@ -65,9 +63,12 @@ def open_page(browser, site):
     def own(address):
         return address.startswith((f"file://{site}/", "data:", "blob:"))
 
-    def opened(path="index.html", width=1280, scheme="light"):
+    def opened(path="index.html", width=1280, scheme="light", scripts=True):
         context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
+            viewport={"width": width, "height": 900},
+            color_scheme=scheme,
+            offline=True,
+            java_script_enabled=scripts,
         )
         contexts.append(context)
         context.set_default_timeout(180_000)  # a loaded machine must not fail a test

@@ -9,6 +9,7 @@ from records import leak, record
 from site_records import kept
 
 from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.settings import Plant
 from leakboard.leaderboards.site.build import publish
 from leakboard.leaderboards.site.collection import collect
 
@@ -48,8 +49,9 @@ def test_the_attacks_of_one_cell_in_two_folders_are_joined(tmp_path):
     a = kept(tmp_path / "a", [record(leaks=[leak(0.5)])])
     b = kept(tmp_path / "b", [record(leaks=[leak(0.5), leak(0.9, "eia-map")])])
     found = collect([a, b])
-    assert [one.attack.name for one in found.records[0].leaks] == ["eia-nn", "eia-map"]
-    assert found.folders(found.records[0].key) == ["a", "b"]
+    ((key, one),) = found.records.items()
+    assert [leak.attack.name for leak in one.leaks] == ["eia-nn", "eia-map"]
+    assert found.files == {key: f"a/{key}.json"}
 
 
 def test_a_suite_without_utility_and_several_schemas_are_noted(tmp_path, other):
@@ -60,3 +62,17 @@ def test_a_suite_without_utility_and_several_schemas_are_noted(tmp_path, other):
     page = (tmp_path / "site" / "index.html").read_text("utf-8")
     assert "No record of a has a utility" in page
     assert "several versions of the schema (0, 1)" in page
+
+
+def test_models_that_attackers_train_are_no_results(tmp_path):
+    whole = record(seed=1)
+    cell = whole.cell.model_copy(update={"shadow": 0, "plant": Plant(audit=4)})
+    shadow = whole.model_copy(update={"cell": cell, "key": cell.key})
+    assert [*collect([kept(tmp_path / "both", [whole, shadow])]).records] == [whole.key]
+    with pytest.raises(LeakboardError, match="all records are of shadow models"):
+        collect([kept(tmp_path / "only", [shadow])])
+
+
+def test_a_file_is_named_inside_the_repository_and_never_by_a_folder_of_the_machine(tmp_path):
+    folder = kept(tmp_path / "results" / "published" / "mine", [record()])
+    assert [*collect([folder]).files.values()] == [f"results/published/mine/{record().key}.json"]

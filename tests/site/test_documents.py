@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
-from leakboard.leaderboards.site.documents import ALONE
 from paths import ROOT
 from records import record
-from site_records import digests, kept
+from site_records import kept
 from typer.testing import CliRunner
 
 from leakboard.bench.cli import app
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.leaderboards.site import making, pictures
-from leakboard.leaderboards.site.build import publish
+from leakboard.leaderboards.site.build import ALONE, publish
 
 BACK = '<div{} class="md-banner"><a href="{}/../index.html">the board</a></div>'
 
@@ -33,9 +31,7 @@ def docs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def joined(tmp_path_factory, docs):
     place = tmp_path_factory.mktemp("joined")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pictures, "of_panel", lambda *_: [])
-        publish([kept(place / "records", [record()])], place / "site", docs)
+    publish([kept(place / "records", [record()])], place / "site", docs)
     return place / "site"
 
 
@@ -64,27 +60,6 @@ def test_without_a_documentation_no_page_leads_to_one(site):
     assert not (site / "docs").exists()
     for page in site.rglob("*.html"):
         assert site / "docs" / "index.html" not in links(page)
-
-
-def test_a_page_of_the_documentation_that_changed_is_the_only_one_that_is_written_again(
-    joined, docs, monkeypatch
-):
-    folders, before = [joined.parent / "records"], digests(joined)
-    assert publish(folders, joined, docs).built == 0
-    put, written = making.Documents.put, []
-    monkeypatch.setattr(pictures, "of_panel", lambda *_: [])
-    monkeypatch.setattr(
-        making.Documents, "put", lambda self, path, to: (written.append(path), put(self, path, to))
-    )
-    first = (docs / "index.html").read_text()
-    (docs / "index.html").write_text(first + "more")
-    pages, _ = publish(folders, joined, docs)
-    assert written == ["index.html"]
-    assert (joined / "docs" / "index.html").read_text().endswith("more")
-    assert pages == len(list(joined.rglob("*.html"))) - 2
-    (docs / "index.html").write_text(first)
-    publish(folders, joined, docs)
-    assert digests(joined) == before
 
 
 def test_a_folder_that_holds_no_documentation_is_an_error_that_says_how_to_build_one(tmp_path):

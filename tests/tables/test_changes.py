@@ -6,7 +6,7 @@ import pytest
 from boards import seeds
 
 from leakboard.bench.contracts.cell import MethodSpec
-from leakboard.leaderboards.tables.changed import changes
+from leakboard.leaderboards.tables.changes import changes
 from leakboard.leaderboards.tables.record_set import RecordSet
 
 NONE = seeds("none", [0.9, 0.91, 0.92], [0.9, 0.9, 0.9])

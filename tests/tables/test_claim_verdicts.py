@@ -4,8 +4,7 @@ import pytest
 from records import leak, record
 
 from leakboard.bench.contracts import Channel, Goal
-from leakboard.leaderboards.tables.claim_verdicts import claim_verdicts, together
-from leakboard.leaderboards.tables.claims import PrintedClaim
+from leakboard.leaderboards.tables.claims import PrintedClaim, claim_verdicts, together
 from leakboard.leaderboards.tables.results import results_table
 
 CLAIM = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from leakboard.bench.tasks import known_task
 from leakboard.leaderboards.tables.claims import (
     PrintedClaim,
     Selector,
-    is_pair,
     matches,
     printed_claims,
 )
@@ -115,7 +115,7 @@ def test_published_records_hold_pairs_for_every_task_or_the_claim_says_what_is_m
         one["task"]
         for one in a
         for other in b
-        if one["folder"] == other["folder"] and is_pair(claim, one, other)
+        if one["folder"] == other["folder"] and _is_pair(claim, one, other)
     }
     missing = set(claim.task) - measured
     assert measured
@@ -305,26 +305,6 @@ def example(**changes: Any) -> dict[str, Any]:
     return claim | changes
 
 
-def test_a_pair_shares_task_model_cut_and_what_it_is_paired_by() -> None:
-    claim = PrintedClaim.model_validate(example())
-    a, b = row(params={"bottom": "trainable"}), row()
-    assert is_pair(claim, a, b)
-    assert not is_pair(claim, b, a)
-    assert not is_pair(claim, a, row(params={"eta": 60.0}))
-    assert not is_pair(claim, a, row(cut=3))
-    assert not is_pair(claim, a, row(model="gemma"))
-    assert not is_pair(claim, row(task="mrpc", params={"bottom": "trainable"}), row(task="mrpc"))
-
-
-def test_cuts_differ_within_a_pair_only_where_a_selector_names_one() -> None:
-    deep = {"defense": "sap", "cut": [3, 5]}
-    across = PrintedClaim.model_validate(example(a=deep, b={"defense": "sap", "cut": 0}))
-    assert is_pair(across, row(cut=5), row())
-    within = PrintedClaim.model_validate(example(a=deep, b=deep, pair_by=["cut"]))
-    assert is_pair(within, row(cut=5), row(cut=5))
-    assert not is_pair(within, row(cut=5), row(cut=3))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -382,3 +362,16 @@ def test_an_id_that_two_claims_have_is_refused(tmp_path: Path) -> None:
 def test_claims_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         CLAIMS[0].size = 1.0  # type: ignore[misc]
+
+
+def _is_pair(claim: PrintedClaim, a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether both rows are selected, on one task and model, and agree in what `pair_by` names and in the cut."""
+    if not (matches(claim.a, a) and matches(claim.b, b)):
+        return False
+    if a["task"] not in claim.task or (a["task"], a["model"]) != (b["task"], b["model"]):
+        return False
+    cut_is_free = claim.a.cut is not None or claim.b.cut is not None
+    if a["cut"] != b["cut"] and ("cut" in claim.pair_by or not cut_is_free):
+        return False
+    ours, theirs = a["params"], b["params"]
+    return all(ours.get(name) == theirs.get(name) for name in claim.pair_by if name != "cut")

@@ -157,7 +157,7 @@ def test_a_setting_that_learnt_nothing_is_never_recommended():
 def test_choose_takes_the_least_leakage_within_the_budget():
     choice = choose(results_table(sweep()), "sst2", "inputs", 5)
     assert choice.setting.setting.knob_value == 90
-    assert choice.why.startswith("Inputs of sst2, at most 5.0 points: SAP, η = 90 leaks 69 %")
+    assert choice.why.startswith("Inputs of sst2, at most 5 points: SAP, η = 90 leaks 69 %")
 
 
 def test_choose_names_the_cheapest_where_the_budget_affords_nothing():

@@ -10,8 +10,7 @@ from records import leak, record, skipped, sweep
 
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Goal
-from leakboard.leaderboards.tables.export import export, load
-from leakboard.leaderboards.tables.frame import frame
+from leakboard.leaderboards.tables.frame import export, frame, load
 
 pytestmark = pytest.mark.usefixtures("few_methods")
 

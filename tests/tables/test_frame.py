@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from records import leak, record, skipped, sweep
 
-from leakboard.leaderboards.tables.frame import COLUMNS, frame
+from leakboard.leaderboards.tables.frame import COLUMNS, failures, frame
 
 pytestmark = pytest.mark.usefixtures("few_methods")
 
@@ -75,3 +75,12 @@ def test_setups_differ_where_training_does_but_not_where_the_seed_does() -> None
     one, other, longer = record(seed=0), record(seed=1), record(epochs=3)
     setup = frame([one, other, longer])["setup"].tolist()
     assert setup[0] == setup[1] != setup[2]
+
+
+def test_failures_list_cells_and_attacks_but_not_what_was_skipped() -> None:
+    cell = record("sap", {"eta": 1.0}, status="diverged", reason="loss is inf")
+    lost = leak(None, status="out-of-memory", reason="", attack="eia-optimise")
+    lines = failures(frame([cell, record(seed=3, leaks=[leak(), skipped(), lost])]))
+    assert len(lines) == 2
+    assert lines[0].endswith("diverged: loss is inf")
+    assert "seed 3, eia-optimise: out-of-memory: no reason given" in lines[1]

@@ -3,7 +3,7 @@
 import pytest
 from records import leak, record
 
-from leakboard.leaderboards.tables.pairing import (
+from leakboard.leaderboards.tables.compare import (
     GIVEN,
     Reader,
     Rows,

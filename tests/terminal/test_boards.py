@@ -1,77 +1,70 @@
-"""Leaderboards and the matrix on a terminal."""
+"""Leaderboards on a terminal."""
 
 from __future__ import annotations
 
 from io import StringIO
-from pathlib import Path
 
 import pytest
+from experiments import compared
 from rich.console import Console
 
-from leakboard.bench.records import Store
-from leakboard.leaderboards.tables import boards, matrices
-from leakboard.leaderboards.tables.comparisons import comparisons
-from leakboard.leaderboards.terminal import board_tables, matrix_tables
-
-MATRIX = Path(__file__).parents[2] / "results" / "published" / "matrix"
+import leakboard as lb
+from leakboard.leaderboards.tables.rankings import rankings
+from leakboard.leaderboards.tables.results import results_table
+from leakboard.leaderboards.terminal import board_table, papers_tables, printable
 
 
-@pytest.fixture(scope="module")
-def compared():
-    return comparisons(Store(MATRIX).read_all())
-
-
-def printed(parts: list, width: int = 80) -> str:
+def printed(parts, width: int = 80) -> str:
     console = Console(width=width, file=StringIO())
-    for part in parts:
+    for part in printable(parts):
         console.print(part)
     return console.file.getvalue()
 
 
-def test_a_terminal_of_80_columns_cuts_no_word_of_a_board(compared):
-    every = [board_tables(board) for board in boards(compared)]
-    assert {"best-privacy", "matched", "front", "hypervolume", "cost"} == {
-        board.name for board in boards(compared)
-    }
-    assert not [text for parts in every if "…" in (text := printed(parts))]
+@pytest.fixture(scope="module")
+def published():
+    return [board_table(one) for one in rankings(lb.published("matrix").table)]
 
 
-def test_what_stands_in_all_rows_is_said_once(compared):
-    (board,) = (
-        board for board in boards(compared) if (board.name, board.goal) == ("matched", "inversion")
-    )
-    text = printed(board_tables(board), 160)
-    assert text.count("the reported figure") == 1
-    assert "In all rows: seeds 3; matched on the reported figure." in " ".join(text.split())
-    assert "uncertified-attack" in text  # of one row alone
+@pytest.mark.parametrize("width", [80, 120])
+def test_boards_fit_the_terminal_and_no_interval_is_torn(published, width):
+    text = printed(published, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    for table in published:
+        for row in table.rows:
+            assert isinstance(row, str) or table.cells(row)[2].text in text
 
 
-def test_a_setting_stands_below_its_defense_and_no_interval_is_torn(compared):
-    (board,) = (
-        board for board in boards(compared) if (board.name, board.goal) == ("cost", "inversion")
-    )
-    lines = printed(board_tables(board)).splitlines()
-    (at,) = (n for n, line in enumerate(lines) if line.startswith("sap  ") and "0.074" in line)
-    assert "0.074 [0.067, 0.082]" in lines[at]
-    assert lines[at + 1].startswith("η = 110")
+def test_a_board_has_ranks_then_what_costs_more_then_the_baselines():
+    (one,) = rankings(results_table(compared(labels=0.95)))
+    lines = printed([board_table(one)], 140).splitlines()
+    assert lines[0].startswith("inputs of sst2 · minilm · ")
+    assert lines[0].endswith("at most 3 points")
+    (row,) = (line for line in lines if "SAP, η = 110" in line)
+    assert row.split()[0] == "1"
+    assert "91 % [90, 91]" in row
+    assert "1.0" in row
+    assert "labels 100 %" in row
+    assert lines.index("baselines") > lines.index(row)
+    (one,) = rankings(results_table(compared({75.0: (0.5, 0.8)})))
+    text = printed([board_table(one)])
+    assert "no defense has a setting that costs at most 3 points" in text
+    assert "costs more than 3 points at every measured setting" in text
 
 
-def test_points_lost_stand_with_their_interval_below(compared):
-    (matrix, *_) = matrices(compared)
-    lines = printed(matrix_tables(matrix)).splitlines()
-    (at,) = (n for n, line in enumerate(lines) if line.startswith("crt ε=3"))
-    assert lines[at].split()[2] == "4.9"
-    assert "[4.6, 5.2]!" in lines[at + 1]
+def test_what_has_no_rank_stands_below_with_its_reason():
+    (one,) = rankings(results_table(compared(twin=0.1)))
+    text = " ".join(printed([board_table(one)]).split())
+    assert "Not certified: SAP; no attack is shown to work even without the defense" in text
+    (one,) = rankings(results_table(compared({10.0: (0.1, 0.49)})))
+    text = " ".join(printed([board_table(one)]).split())
+    assert "No rank: SAP; its utility is not clearly above the untuned model's." in text
 
 
-def test_a_narrow_terminal_leaves_out_what_is_claimed_and_sent_and_says_so(compared):
-    (matrix, *_) = matrices(compared)
-    parts = matrix_tables(matrix)
-    narrow, wide = printed(parts, 80), printed(parts, 100)
-    assert "3,840" in wide
-    assert "3,840" not in narrow
-    assert "claims and MB/epoch stand beside it from 100 columns on" in narrow
-    assert "stand beside it" not in wide
-    assert "(10)" in narrow
-    assert narrow.count("\n(10) ") == 1  # notes have one number in both
-    assert "…" not in narrow + wide
+def test_the_papers_numbers_stand_with_ours():
+    found = lb.published("sap-table3")
+    text = printed(papers_tables(found), 120)
+    assert "SAP, Table 3, roberta-large, and our measurements" in text
+    assert "measured on minilm, 3 seeds, at most 1,000 examples (sap-table3)" in text
+    assert list(papers_tables(lb.published("matrix"))) == []

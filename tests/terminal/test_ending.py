@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-import pytest
-from records import leak, record, sweep
+from experiments import compared
 
-from leakboard.leaderboards.tables import comparisons
+from leakboard.leaderboards.tables.results import results_table
 from leakboard.leaderboards.terminal import ending
-
-pytestmark = pytest.mark.usefixtures("certified")
 
 
 def told(records):
-    return ending(comparisons(records))
+    return ending(results_table(records))
 
 
-def test_the_best_setting_within_the_budget_is_told_with_its_attack_and_cost():
-    (line,) = told(sweep())
-    assert line == (
-        "sst2: what hides inputs best for at most 5 points of utility is sap η=100: eia-nn reaches 0.910 "
-        "[0.885, 0.935] instead of 0.990 (token accuracy; guessing 0.050), it costs 3.0 [0.5, 5.5]"
-    )
+def test_the_best_setting_within_the_budget_is_told_with_its_leakage_and_cost():
+    (line,) = told(compared())
+    assert line.startswith("Inputs of sst2, at most 3 points: SAP, η = 110 leaks 91 % [90, 91]")
+    assert "for 1.0 points" in line
 
 
-def test_where_all_is_dearer_the_nearest_is_told_and_that_it_is_dear():
-    dear = [r for r in sweep() if r.undefended or r.cell.defense.params["eta"] < 100]
-    (line,) = told(dear)
-    assert line.startswith(
-        "sst2: what hides inputs at all, but not for at most 5 points of utility, is sap η=75: eia-nn"
-    )
+def test_where_all_is_dearer_the_cheapest_that_helps_is_told():
+    (line,) = told(compared({75.0: (0.5, 0.8), 50.0: (0.2, 0.7)}))
+    assert "no setting within the budget clearly reduces leakage" in line
+    assert "The cheapest that does is SAP, η = 75: 48 % for 10.0 points" in line
 
 
-def test_what_helps_nowhere_is_not_praised():
-    open_ = [leak(0.99)]
-    found = [record("sap", {"eta": 50.0}, s, 0.9, open_) for s in range(3)]
-    found += [record("none", {}, s, 0.92, open_, undefended=True) for s in range(3)]
-    (line,) = told(found)
-    assert line.startswith("reviews: nothing is shown to hide inputs: at no setting")
+def test_what_is_not_certified_is_not_praised():
+    (line,) = told(compared(twin=0.1))
+    assert line.startswith("Inputs of sst2, at most 3 points: not certified; ")
+
+
+def test_a_setting_that_learnt_nothing_is_not_recommended():
+    (line,) = told(compared({10.0: (0.1, 0.49)}))
+    assert "no setting has a cost that may be compared" in line
 
 
 def test_many_tasks_are_cut_short():
-    lines = told([r for name in "abcdef" for r in sweep(name)])
+    lines = told([one for name in "abcdef" for one in compared(task=name)])
     assert len(lines) == 5
     assert lines[-1] == "and 2 more lines of this kind"

@@ -2,52 +2,67 @@
 
 from __future__ import annotations
 
-import re
 from io import StringIO
 
 import pytest
-from records import estimate, leak, record, skipped, sweep
+from experiments import compared
+from records import estimate, leak, record, skipped
 from rich.console import Console
 
 from leakboard.bench.contracts.channels import Channel
 from leakboard.bench.contracts.threat import Goal
-from leakboard.leaderboards.tables.frame import frame, in_order
-from leakboard.leaderboards.terminal.results import best_tables, summary_tables
-
-pytestmark = pytest.mark.usefixtures("few_methods", "certified")
+from leakboard.leaderboards.tables.record_set import RecordSet
+from leakboard.leaderboards.terminal import attacks_tables, printable, results_tables
 
 
-def printed_text(
-    records: list, width: int = 240, everything: bool = False, compact: bool = False
-) -> str:
+def printed(records, width: int = 120, everything: bool = False, attacks: bool = True) -> str:
+    found = RecordSet.of(records)
+    parts = (
+        attacks_tables(found.table, found.frame(), everything)
+        if attacks
+        else results_tables(found.table, found.frame())
+    )
     console = Console(width=width, file=StringIO())
-    rows = frame(in_order(records))
-    for part in best_tables(rows) if compact else summary_tables(rows, everything):
+    for part in printable(parts):
         console.print(part)
     return console.file.getvalue()
 
 
-def test_only_parameters_that_vary_are_shown() -> None:
-    text = printed_text([record("sap", {"eta": eta, "bottom": "frozen"}) for eta in (50.0, 75.0)])
-    assert "η=50" in text
+def line_with(text: str, *words: str) -> str:
+    (line,) = (one for one in text.splitlines() if all(word in one for word in words))
+    return line
+
+
+def test_each_setting_has_its_utility_and_cost_and_each_goal_its_leakage():
+    text = printed(compared(labels=0.95), attacks=False)
+    assert "SAP, η = 75 · accuracy 0.85 [0.85, 0.86] · 5.0 points lost · seeds 0, 1, 2" in text
+    below = text[text.index("SAP, η = 75") :].splitlines()[1:3]
+    assert below[0].split("  ")[0] == "inputs"
+    assert "48 % [48, 49]" in below[0]
+    assert "0.50" in below[0]
+    assert "eia-nn (token accuracy)" in below[0]
+    assert below[1].startswith("labels")
+    assert "100 %" in below[1]
+
+
+def test_what_is_not_certified_has_no_number():
+    text = printed(compared(twin=0.1), attacks=False)
+    assert "not certified" in line_with(text[text.index("SAP, η = 50") :], "0.20")
+
+
+def test_only_parameters_that_vary_are_shown():
+    text = printed([record("sap", {"eta": eta, "bottom": "frozen"}) for eta in (50.0, 75.0)])
+    assert "SAP, η = 50" in text
     assert "frozen" not in text
 
 
-def test_seeds_are_one_row_with_mean_and_interval() -> None:
-    text = printed_text(sweep())
-    assert text.count("η=") == 3
-    assert "0.790 ±0.02" in text
-    assert "0.490 [.465, .515]" in text
+def test_seeds_are_one_row_with_mean_and_interval():
+    text = printed([record(seed=s, leaks=[leak(0.5 + s / 100)]) for s in range(3)])
+    assert "0.51 [0.49, 0.53]" in line_with(text, "eia-nn on inputs")
+    assert "accuracy 0.90" in text
 
 
-def test_a_weaker_protection_of_a_method_stands_above_a_stronger_one() -> None:
-    made = [record("sap", {"eta": eta}) for eta in (50.0, None, 75.0)]
-    text = printed_text([*made, record("none", {}, undefended=True)])
-    places = [text.index(word) for word in ("none", "η=none", "η=75", "η=50")]
-    assert places == sorted(places)
-
-
-def test_channels_of_one_attack_stay_apart_and_are_named() -> None:
+def test_channels_of_one_attack_are_rows_of_their_own_and_are_named():
     about = {"attack": "spectral", "goal": Goal.LABEL}
     found = [
         leak(success, channel=channel, view=view, **about)
@@ -55,27 +70,20 @@ def test_channels_of_one_attack_stay_apart_and_are_named() -> None:
         for view in ("worst", "last")
     ]
     one = leak(0.6, attack="unmix", goal=Goal.LABEL, channel=Channel.GRADIENTS, view="worst")
-    assert "…" not in printed_text([record(leaks=[*found, one])], width=80)
-    text = printed_text([record(leaks=[*found, one])], width=120)
+    text = " ".join(printed([record(leaks=[*found, one])]).split())
     for line in (
-        "spectral activations 0.100",
-        "spectral activations last 0.100",
-        "spectral adapter-gradients 0.300",
-        "spectral adapter-gradients last 0.300",
-        "unmix 0.400",
+        "spectral on labels activations 0.90",
+        "spectral on labels activations last 0.90",
+        "spectral on labels adapter-gradients 0.70",
+        "spectral on labels adapter-gradients last 0.70",
+        "unmix on labels 0.60",
     ):
-        assert line in " ".join(text.split())
+        assert line in text
 
 
-def test_numbers_stay_whole_on_a_terminal_of_80_columns() -> None:
-    text = printed_text(sweep(), width=80)
-    assert "0.490 [.465, .515]" in text
-    assert "…" not in text
-
-
-@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize("attacks", [False, True])
 @pytest.mark.parametrize("width", [80, 120])
-def test_names_and_numbers_stay_whole_on_terminals(width: int, compact: bool) -> None:
+def test_names_and_numbers_stay_whole_on_terminals(width, attacks):
     about = {"goal": Goal.LABEL, "chance": 0.55, "floor": estimate(0.6, 0.55)}
     found = [
         leak(0.9 - place / 20, attack, channel=channel, view=view, **about)
@@ -83,101 +91,46 @@ def test_names_and_numbers_stay_whole_on_terminals(width: int, compact: bool) ->
         for place, channel in enumerate((Channel.RECOMPUTED, Channel.ADAPTER_GRADIENTS))
         for view in ("worst", "last")
     ]
-    attacks = ("eia-optimise", "logreg", "norm", "xgboost", "kmeans", "unmix")
-    lost = [skipped(attack=attack, version=n) for n, attack in enumerate(attacks)]
+    lost = [skipped(attack=attack) for attack in ("eia-optimise", "logreg", "norm", "xgboost")]
     lost += [leak(None, "activation-drift", Goal.LABEL, status="failed", reason="boom")]
     params = [{"weight": weight, "sigma": 0.25, "adapters": 3} for weight in (0.125, 0.5)]
     made = [record("p3eft", given, s, leaks=[*found, *lost]) for given in params for s in (0, 1)]
-    text = printed_text(made, width=width, compact=compact)
+    text = printed(made, width, attacks=attacks)
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
-    whole = ["weight=0.125", "spectral", "0.450", "0.400"]
-    long = [*Channel.RECOMPUTED.split(), "optimiser-inversion", *attacks]
-    for word in [*whole, *(["label"] if compact else long), "activation-drift"]:
+    whole = ["weight = 0.125", "spectral"]
+    whole += ["optimiser-inversion", "activation-drift", "xgboost", "0.60"] if attacks else []
+    for word in whole:
         assert word in text, word
 
 
-def test_a_skipped_attack_stands_once_with_its_reason_and_a_failed_cell_in_its_row() -> None:
+def test_a_skipped_attack_stands_once_with_its_reason_and_a_failed_cell_too():
     bad = record("sap", {"eta": 9.0}, utility=None, leaks=[], status="failed", reason="[b]oom")
-    text = printed_text([record(seed=s, leaks=[leak(), skipped()]) for s in (0, 1)] + [bad])
+    text = printed([record(seed=s, leaks=[leak(), skipped()]) for s in (0, 1)] + [bad])
     assert text.count("needs a cut above 0") == 1
     assert "failed: [b]oom" in text
+    assert "failed: [b]oom" in printed([bad], attacks=False)
 
 
-def test_what_an_audit_proves_stands_beside_what_it_could_have_proven() -> None:
+def test_what_an_audit_proves_stands_with_what_it_could_have_proven():
     def audited(seed: int, bound: float):
         about = {"goal": Goal.MEMBERSHIP, "channel": Channel.MODEL, "epsilon": bound}
         found = leak(0.6, "membership", epsilon_ceiling=4.13, **about)
         return record("dpsgd", {"epsilon": 8.0}, seed, leaks=[found])
 
-    text = printed_text([audited(0, 0.2), audited(1, 0.4)])
-    line = "by membership: ε ≥ 0.30; a perfect attacker would prove 4.13"
-    assert text.count("audit of dpsgd") == text.count(line) == 1
-    assert "audit" not in printed_text([record()])
+    text = printed([audited(0, 0.2), audited(1, 0.4)])
+    assert text.count("by membership: ε ≥ 0.30; a perfect attacker would prove 4.13") == 1
+    assert "audit" not in printed([record()])
 
 
-def test_what_reads_nothing_is_shown_only_when_asked_for() -> None:
+def test_what_reads_nothing_is_shown_only_when_asked_for():
     made = [record(leaks=[leak(), leak(0.1, attack="prior", channel=None)])]
-    assert "prior" not in printed_text(made)
-    assert "prior" in printed_text(made, everything=True)
+    assert "prior" not in printed(made)
+    assert "prior" in printed(made, everything=True)
 
 
-def test_a_seed_that_failed_is_not_averaged_away() -> None:
+def test_a_seed_that_failed_is_not_averaged_away():
     lost = leak(None, status="failed", reason="boom")
-    text = printed_text([record(seed=0), record(seed=1, leaks=[lost])])
+    text = printed([record(seed=0), record(seed=1, leaks=[lost])])
     assert "failed: boom" in text
-    assert "0.500 [.490, .510]" in text
-
-
-def test_rows_that_differ_only_in_training_are_told_apart() -> None:
-    text = printed_text([record(epochs=2), record(epochs=5)])
-    assert "epochs=2" in text
-    assert "epochs=5" in text
-    text = printed_text([record(), record(precision="bf16")])
-    assert "sap float32" in text
-    assert "sap bf16" in text
-
-
-def test_the_compact_view_has_utility_both_numbers_and_why_an_attack_failed() -> None:
-    idle = leak(None, attack="eia-optimise", status="skipped", reason="nothing to [search]")
-    lost = leak(None, attack="logit-gradient", status="failed", goal=Goal.LABEL, reason="[b]oom")
-    strong = leak(0.8, attack="eia-map")
-    made = [record(seed=seed, leaks=[leak(0.3), strong, idle, lost]) for seed in (0, 1)]
-    text = printed_text(made, width=80, compact=True)
-    assert re.search(r"sap · accuracy 0\.900 ±0\.\d\d", text)
-    assert re.search(r"inversion by eia-map +0\.700 +0\.200 \[\.200, \.200\] +0\.950", text)
-    assert re.search(r"label +– +– +– +1 ", text)
-    assert "note 1, logit-gradient (label): failed: [b]oom" in text
-    assert "nothing to [search]" not in text
-    assert "…" not in text
-
-
-def test_the_compact_view_names_once_what_nobody_measured() -> None:
-    idle = [leak(None, "norm", Goal.LABEL, status="skipped"), skipped(attack="eia-optimise")]
-    guessed = leak(0.4, attack="prior", channel=None)
-    made = [record("sap", {"eta": eta}, leaks=[leak(0.3), *idle]) for eta in (50.0, 75.0)]
-    text = printed_text(made, compact=True)
-    assert text.count("label") == text.count("not measured: label; --attacks says why") == 1
-    text = printed_text([record(leaks=[guessed, *idle])], compact=True)
-    assert "sap · accuracy" in text
-    assert "inversion by" not in text
-    assert "not measured: inversion, label" in text or "not measured: label, inversion" in text
-
-
-def test_the_compact_view_has_a_row_for_each_attribute_and_names_what_is_swept() -> None:
-    found = [
-        leak(s, attack="aia-mlp", goal=Goal.ATTRIBUTE, attribute=name, params={"labelled": n})
-        for n, s in ((0.1, 0.5), (0.5, 0.6))
-        for name in ("gender", "age")
-    ]
-    text = printed_text([record(leaks=found)], compact=True)
-    assert re.search(r"gender by aia-mlp labelled=0\.5 +– +0\.400 ", text)
-    assert re.search(r"age by aia-mlp labelled=0\.5 +– +0\.400 ", text)
-
-
-def test_the_compact_view_tells_of_cells_that_gave_nothing() -> None:
-    bad = record("sap", {"eta": 9.0}, utility=None, leaks=[], status="failed", reason="boom")
-    off = record("sap", cut=3, utility=None, leaks=[], status="skipped", reason="at 0 only")
-    text = printed_text([bad, off], compact=True)
-    assert "failed: boom" in text
-    assert "skipped: sap: at 0 only" in text
+    assert "0.50 [0.49, 0.51]" in line_with(text, "eia-nn on inputs", "token")

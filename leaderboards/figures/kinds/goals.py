@@ -1,166 +1,134 @@
-"""The figure of the matrix: what each defense keeps against each goal, beside what it costs."""
+"""What each defense leaks of every goal, and what it costs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from textwrap import fill
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-from matplotlib import colormaps
-from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
-
-from leakboard.bench.contracts import GLOSSARY, LeakboardError
-from leakboard.leaderboards.figures.drawing import Asked
-from leakboard.leaderboards.figures.legend import GREY, HIDDEN
-from leakboard.leaderboards.figures.sheet import Sheet, save, settle, styled
+from leakboard.bench.contracts import Goal, LeakboardError
+from leakboard.leaderboards.figures.drawing import Request
+from leakboard.leaderboards.figures.series import measured_words
+from leakboard.leaderboards.rendering import Axis, Panel, Plot, Point, Reference, Series, exact
 from leakboard.leaderboards.tables import (
-    NOTHING_WORKS,
-    Line,
-    Matrix,
+    BUDGET,
+    GOAL_WORDS,
+    Interval,
     RecordSet,
-    Shield,
-    look,
-    matrices,
+    Result,
+    ResultsTable,
+    curves,
+    decided_by,
+    rankings,
+    style_of,
 )
 
-ROW, CELL = 0.36, 1.15
-"""Inches of a defense and of a goal."""
-HEAD = 1.1
-"""Inches of what stands above and below the fields."""
-LINE, LETTER = 0.15, 0.078
-"""Inches of a line of the title of a matrix, and of a letter in it."""
-MAP = colormaps["cividis_r"]
-FOOT = 0.44
-"""Below the middle of a field, of its height: where text of two lines ends."""
-FULL = 0.92
-"""Of the width of a field: what its text may take."""
-DARK = 0.55
-"""Of the privacy kept: from here on the letters are white."""
-NOTE = (
-    f"Number: privacy under the strongest attack. {GLOSSARY['privacy']} With its 95 % interval over seeds "
-    "or examples, and the attack. Each defense at one setting: of those that lose at most {budget:g} points, the one that keeps most of what its authors "
-    "protect; in brackets where every setting loses more. Not shown: no attack that finds something there, or "
-    "that works where the defense is switched off. ≤: at most so much, since what found the rest "
-    "is not shown to work there. –: nothing is sent that such an attack reads."
-)
+ROW, HEAD = 0.19, 0.75
+"""Inches of a setting, and of what stands around all of them."""
+Choice = tuple[object, ...]
 
 
-def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
-    """What each defense protects, and what it costs: the matrix of `board`."""
-    title = f"{found.name}: what each defense protects, and what it costs"
-    return goals(matrices(found.compared), out / f"{found.name}-goals", title)
+def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
+    """One figure for each task and model on which defenses were compared."""
+    drawn = goals(decided_by(found.table, request.attack))
+    for (task, model), plot in drawn.items():
+        yield "goals" if len(drawn) == 1 else f"goals-{task}-{model}", plot
 
 
-def goals(found: Sequence[Matrix], out: Path, title: str) -> list[Path]:
-    """Draws one matrix below the other, as `leakboard.leaderboards.tables.matrix` makes them.
+def goals(table: ResultsTable, budget: float = BUDGET) -> dict[tuple[str, str], Plot]:
+    """By task and model: cost and leakage of each goal, a row for each defense at the setting of its ranking.
 
     Raises:
-        LeakboardError: there is none.
+        LeakboardError: no defense has a setting with a comparable cost.
     """
-    if not found:
+    same: dict[Choice, dict[tuple[Goal, str], Result]] = {}
+    for curve in curves(table):
+        for one in curve.results:
+            same.setdefault(_choice_of(one), {})[one.goal, one.attribute] = one
+    chosen: dict[tuple[str, str], dict[Choice, Result]] = {}
+    for ranking in rankings(table, budget):
+        for entry in [*ranking.within, *ranking.over]:
+            own = chosen.setdefault((ranking.task, ranking.model), {})
+            own.setdefault(_choice_of(entry.setting), entry.setting)
+    if not chosen:
         raise LeakboardError(
-            "nothing to plot: a matrix compares several defenses on one task and model, and these "
-            "records hold no such comparison"
+            "nothing to plot: no defense was measured with a cost that may be compared, against a goal for which it "
+            "is made"
         )
-    wide = max(len(one.aims) for one in found)
-    width = 4.1 + CELL * wide
-    titles = [fill(_about(one), int(width / LETTER)) for one in found]
-    heights = [
-        ROW * len(one.lines) + HEAD + LINE * text.count("\n")
-        for one, text in zip(found, titles, strict=True)
+    return {
+        (task, model): _plot(task, model, list(own.values()), same, budget)
+        for (task, model), own in chosen.items()
+    }
+
+
+def _plot(
+    task: str,
+    model: str,
+    settings: Sequence[Result],
+    same: dict[Choice, dict[tuple[Goal, str], Result]],
+    budget: float,
+) -> Plot:
+    rows = [same[_choice_of(one)] for one in settings]
+    aims = sorted(
+        {aim for row in rows for aim, one in row.items() if one.is_certified},
+        key=lambda aim: (list(GOAL_WORDS).index(aim[0]), aim[1]),
+    )
+    ticks = [(float(n), one.name) for n, one in enumerate(settings)]
+    height = ROW * len(settings) + HEAD
+
+    def panel(
+        title: str,
+        x: Axis,
+        points: Sequence[Interval | None],
+        lines: Sequence[Reference],
+        first: bool,
+    ) -> Panel:
+        shown = [(n, at) for n, at in enumerate(points) if at is not None]
+        series = [
+            Series(
+                "",
+                [Point(at, exact(float(n)), detail=settings[n].name)],
+                style_of(settings[n].defense).colour,
+                style_of(settings[n].defense).marker,
+            )
+            for n, at in shown
+        ]
+        y = Axis(
+            "",
+            -0.6,
+            len(settings) - 0.4,
+            [(at, name if first else "") for at, name in ticks],
+            rises=False,
+        )
+        return Panel(title, x, y, series, lines, height=height, weight=0.5 if first else 0.36)
+
+    costs: list[Interval | None] = [one.cost if one.has_cost else None for one in settings]
+    panels = [
+        panel(
+            "cost",
+            Axis("points lost"),
+            costs,
+            [Reference("x", budget, f"budget of {budget:g} points", line="dashed")],
+            True,
+        )
     ]
-    with styled(**{"axes.grid": False}):
-        note = NOTE.format(budget=found[0].budget)
-        sheet = Sheet(width, sum(heights), title, note)
-        parts = sheet.above.subfigures(len(found), 1, squeeze=False, height_ratios=heights)[:, 0]
-        fields = []
-        for part, one, text in zip(parts, found, titles, strict=True):
-            part.suptitle(text, fontsize=8.5, fontweight="bold")
-            costs, cells = part.subplots(1, 2, width_ratios=[1.6, CELL * wide])
-            _costs(costs, one)
-            _cells(cells, one, wide)
-            fields.append(cells)
-        settle(sheet.figure)  # before, nobody knows how wide a field is
-        for cells in fields:
-            _fit(cells)
-        return save(sheet.figure, out)
+    for goal, attribute in aims:
+        own = [row.get((goal, attribute)) for row in rows]
+        points = [one.leakage.clipped() if one and one.is_certified else None for one in own]
+        title = GOAL_WORDS[goal] + (f"\n{attribute}" if attribute else "")
+        halves = [(0.0, "0"), (0.5, "50"), (1.0, "100")]
+        panels.append(panel(title, Axis("leakage, %", -0.06, 1.06, halves), points, (), False))
+    caption = (
+        "Leakage: of what attacks read without the defense, the share that they still read. Each defense at one setting: "
+        "that which leaks least of what it is made to hide within the budget; where none is within it, the cheapest. "
+        f"No point: no attack on that goal is certified. {measured_words(settings)}"
+    )
+    return Plot(
+        f"What defenses leak, and what they cost: {task}, {model}",
+        panels,
+        caption,
+        columns=len(panels),
+    )
 
 
-def _about(matrix: Matrix) -> str:
-    one = matrix.comparison
-    return f"{one.task} · {one.model} · {one.words}"
-
-
-def _costs(ax: Axes, one: Matrix) -> None:
-    """Points of utility lost, with their intervals."""
-    ax.axvspan(-100, one.budget, color="#f2f2f2", zorder=0)
-    ax.axvline(0, color=GREY, linewidth=0.8)
-    for y, line in enumerate(one.lines):
-        points, low, high = (float(line.lost[name]) for name in ("points", "low", "high"))
-        how = look(line.defense)
-        reach = [[points - low], [high - points]]
-        sign: dict[str, Any] = {"color": how.colour, "marker": how.marker, "markersize": 5.5}
-        ax.errorbar([points], [y], xerr=reach, elinewidth=1.3, linestyle="none", **sign)
-    reached = max(one.budget, *(float(line.lost["high"]) for line in one.lines))
-    least = min(0.0, *(float(line.lost["low"]) for line in one.lines))
-    names = [_label(line) for line in one.lines]
-    ax.set(xlim=(least - 1, reached + 1), ylim=(len(one.lines) - 0.5, -0.5))
-    ax.set_yticks(range(len(names)), names)
-    ax.set_xlabel("points of utility lost →")
-
-
-def _label(line: Line) -> str:
-    text = line.named if line.within else f"({line.named})"
-    return text if line.claimed in ("–", line.label) else f"{text}\nclaims {line.claimed}"
-
-
-def _cells(ax: Axes, one: Matrix, wide: int) -> None:
-    """A field for each defense and goal."""
-    for y, line in enumerate(one.lines):
-        for x, aim in enumerate(one.aims):
-            _field(ax, x, y, line.shields[aim])
-    ax.set(xlim=(-0.5, wide - 0.5), ylim=(len(one.lines) - 0.5, -0.5))
-    names = [
-        fill(" ".join(aim).strip(), 14)
-        + (f"\n({fill(NOTHING_WORKS, 14)})" if aim in one.idle else "")
-        for aim in one.aims
-    ]
-    ax.set_xticks(range(len(names)), names, fontweight="bold")
-    ax.xaxis.tick_top()
-    ax.tick_params(length=0, labelsize=8)
-    ax.set_yticks([])
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-
-
-def _field(ax: Axes, x: int, y: int, shield: Shield) -> None:
-    corner = (x - 0.48, y - 0.46)
-    middle: dict[str, Any] = {"ha": "center", "va": "center"}
-    if shield.kept is None:
-        how = HIDDEN if shield.standing else HIDDEN | {"hatch": ""}
-        ax.add_patch(Rectangle(corner, 0.96, 0.92, **how))
-        ax.text(x, y, shield.number or "–", color=GREY, **middle)
-        return
-    row = shield.row
-    colour = MAP(0.05 + 0.9 * shield.kept) if shield.coloured else "white"
-    ax.add_patch(Rectangle(corner, 0.96, 0.92, facecolor=colour, linewidth=0))
-    ink = "white" if shield.coloured and shield.kept > DARK else "black"
-    low, high = np.clip([row["ep_low"] / row["ep_level"], row["ep_high"] / row["ep_level"]], 0, 1)
-    ax.text(x, y - 0.16, shield.number, color=ink, fontweight="bold", **middle)
-    told = f"{row['attack']} [{low:.2f}, {high:.2f}]"
-    ax.text(x, y + 0.22, told, color=ink, fontsize=5.2, **middle)
-
-
-def _fit(ax: Axes) -> None:
-    """Has no text be wider than its field: the interval moves into a line of its own, then letters shrink."""
-    left, right = ax.transData.transform([(0, 0), (FULL, 0)])[:, 0]
-    for text in ax.texts:
-        if text.get_window_extent().width > right - left:
-            text.set(text=text.get_text().replace(" [", "\n["), va="bottom", linespacing=1.0)
-            text.set_y(round(text.get_position()[1]) + FOOT)
-        # Letters are drawn on whole pixels: they shrink in steps.
-        while text.get_window_extent().width > right - left:
-            text.set_fontsize(0.95 * float(text.get_fontsize()))
+def _choice_of(one: Result) -> Choice:
+    setting = one.setting
+    return setting.task, setting.model, setting.defense, setting.choice, setting.cut

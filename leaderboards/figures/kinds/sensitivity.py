@@ -1,127 +1,72 @@
-"""The figure of label privacy along the knob: utility against leak, a line for each variant."""
+"""Label privacy along the knob: utility against leakage, as several attackers see it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
+from leakboard.bench.contracts import Channel, Goal, LeakboardError
+from leakboard.leaderboards.figures.drawing import Request
+from leakboard.leaderboards.figures.series import curves_by_place, lines, measured_words
+from leakboard.leaderboards.rendering import Axis, Panel, Plot
+from leakboard.leaderboards.tables import Candidate, Interval, RecordSet, Result
 
-from leakboard.leaderboards.figures.curves import Curve, measured_curves
-from leakboard.leaderboards.figures.drawing import Asked
-from leakboard.leaderboards.figures.label_leak import (
-    DEFINED,
-    ON_ACTIVATIONS,
-    caveats,
-    leaks,
-    strongest_leaks,
-)
-from leakboard.leaderboards.figures.legend import GREY, darker
-from leakboard.leaderboards.figures.notes import measured_on
-from leakboard.leaderboards.figures.point_labels import Label, place
-from leakboard.leaderboards.figures.sheet import SMALL, Sheet, save, settle, styled
-from leakboard.leaderboards.tables import NOT_SHOWN, RecordSet
-
-PANEL = 3.2
-"""Inches, width of one panel."""
+THEIRS = ("spectral", "norm", "kmeans")
+"""The attacks of P³EFT's authors, who let them loose on activations."""
+ON_ACTIVATIONS = frozenset({Channel.ACTIVATIONS, Channel.RECOMPUTED})
+"""Those that were sent, and those that a server computes of every text it has seen."""
 
 
-def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
-    """Utility against label leak along each defense's parameter."""
-    title = f"{found.name}: utility against label leak"
-    return sensitivity(found.frame(), out / f"{found.name}-sensitivity", title)
+def is_theirs(candidate: Candidate) -> bool:
+    """Whether P³EFT's authors measure by this attack."""
+    return candidate[0] in THEIRS and candidate[2] == Channel.ACTIVATIONS
 
 
-def sensitivity(frame: pd.DataFrame, out: Path, title: str) -> list[Path]:
-    """Utility (up) against leak (left is better), a line along the knob for each variant of a defense.
+def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
+    """A row of panels for each task: their attacks, any on activations, any at all.
 
-    A row of panels per task, since what P³EFT's authors measure is not all that can be read: their attacks,
-    any on activations, any at all. A point whose leak is not shown is a grey line through all that it could be.
+    Raises:
+        LeakboardError: no label attack is certified.
     """
-    measured = {
-        "their attacks": leaks(frame),
-        "any attack on activations": strongest_leaks(frame, ON_ACTIVATIONS),
-        "any attack": strongest_leaks(frame),
+    views = {
+        "attacks of P³EFT's authors": found.table.under(is_theirs),
+        "any attack on activations": found.table.under(lambda c: c[2] in ON_ACTIVATIONS),
+        "any attack": found.table,
     }
-    points, hidden = measured["any attack"], caveats(pd.concat(measured.values()))
-    tasks = list(dict.fromkeys(points["task"]))
-    curves = {by: measured_curves(own) for by, own in measured.items()}
-    with styled():
-        note = (
-            f"Their attacks, as P³EFT's authors measure: {DEFINED} Any attack: the strongest of a setting, on "
-            f"the mean over its seeds. Measured: {measured_on(points)}, 95 % intervals.{hidden}"
-        )
-        entries = len({curve.name for own in curves.values() for curve in own})
-        sheet = Sheet(3 * PANEL, 2.5 * len(tasks) + 0.4, title, note, entries)
-        grid = sheet.above.subplots(
-            len(tasks), len(measured), squeeze=False, sharex=True, sharey="row"
-        )
-        drawn = {
-            (task, by): (ax, [curve for curve in curves[by] if curve.task == task])
-            for task, row in zip(tasks, grid, strict=True)
-            for by, ax in zip(measured, row, strict=True)
-        }
-        for (task, by), (ax, here) in drawn.items():
-            for curve in here:
-                _line(ax, curve)
-                _hidden(ax, curve)
-            ax.set_xlabel("← leak")
-            ax.set_title(f"{task}, {by}", loc="left", fontweight="bold")
-        for row, task in zip(grid, tasks, strict=True):
-            metric = points.loc[points["task"] == task, "utility_metric"].iloc[0]
-            row[0].set_ylabel(f"{metric} →")
-        sheet.legend(grid[0][-1])
-        settle(sheet.figure)  # labels are placed in pixels
-        for ax, here in drawn.values():
-            _name_points(ax, here)
-        return save(sheet.figure, out)
-
-
-def _line(ax: Axes, curve: Curve) -> None:
-    rows, ends = curve.rows, ("success_low", "success_high", "utility_low", "utility_high")
-    x, y = rows["success"].to_numpy(float), rows["utility"].to_numpy(float)
-    low, high, bottom, top = (np.clip(rows[name].to_numpy(float), 0, 1) for name in ends)
-    ax.errorbar(
-        x,
-        y,
-        xerr=np.nan_to_num([x - low, high - x]).clip(0),
-        yerr=np.nan_to_num([y - bottom, top - y]).clip(0),
-        color=curve.look.colour,
-        marker=curve.look.marker,
-        markersize=5,
-        linewidth=1.1,
-        linestyle=curve.style,
-        elinewidth=0.6,
-        label=curve.name,
+    grids = {name: curves_by_place(table, Goal.LABEL) for name, table in views.items()}
+    panels, drawn = list[Panel](), list[Result]()
+    for place in grids["any attack"]:
+        for name, grid in grids.items():
+            own = grid.get(place, [])
+            series = [line for curve in own for line in lines(curve, _point)]
+            drawn += [one for curve in own for one in curve.results if _point(one)]
+            x = Axis("← leakage of labels", -0.03, 1.06, percent=True)
+            title = f"{place.title}\n{name}"
+            empty = "" if series else "not certified"
+            metric = own[0].results[0].setting.first.utility_metric if own else ""
+            panels.append(
+                Panel(
+                    title,
+                    x,
+                    Axis(f"{metric or 'utility'} →"),
+                    series,
+                    remark=empty,
+                    height=2.5,
+                    weight=0.72,
+                )
+            )
+    if not drawn:
+        raise LeakboardError("nothing to plot: no attack on labels is certified in these records")
+    caption = (
+        "Leakage: of what the same attackers read without the defense, the share that they still read. P³EFT's authors "
+        f"measure by spectral, norm and k-means attacks on activations. {measured_words(drawn)}"
+    )
+    yield (
+        "sensitivity",
+        Plot("Utility and leakage of labels, by attacker", panels, caption, columns=3),
     )
 
 
-def _hidden(ax: Axes, curve: Curve) -> None:
-    rows = curve.rows[curve.rows["standing"] == NOT_SHOWN]
-    place: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": SMALL}
-    for row in rows[["utility", "knob", "label"]].to_dict("records"):
-        ax.axhline(row["utility"], color=GREY, linewidth=0.8, linestyle=":", zorder=1)
-        setting = f"{curve.name}, {row['label']}" if row["knob"] else curve.name
-        words = f"{setting}: {NOT_SHOWN}"
-        ax.text(1, row["utility"], words, color=GREY, transform=ax.get_yaxis_transform(), **place)
-
-
-def _name_points(ax: Axes, curves: Sequence[Curve]) -> None:
-    """The value of the knob beside each point of a line, where there is room."""
-    seen = [curve.rows.dropna(subset=["success", "utility"]) for curve in curves]
-    lines = [rows[["success", "utility"]].to_numpy(float) for rows in seen]
-    labels = [
-        Label(x, y, _value(text), darker(curve.look.colour))
-        for curve, rows, line in zip(curves, seen, lines, strict=True)
-        for (x, y), text in zip(line, rows["label"], strict=True)
-        if len(curve.rows) > 1
-    ]
-    place(ax, labels, np.concatenate(lines), lines, SMALL)
-
-
-def _value(label: str) -> str:
-    """That of the knob alone, with the sign of a bound."""
-    return ("≥ " if label.startswith("≥ ") else "") + label.rpartition("= ")[2]
+def _point(one: Result) -> tuple[Interval, Interval] | None:
+    if not one.is_certified or one.setting.utility.is_missing:
+        return None
+    return one.leakage.clipped(), one.setting.utility

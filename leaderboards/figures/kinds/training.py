@@ -1,163 +1,146 @@
-"""The figure of label privacy over time: leaks and loss along the steps of training."""
+"""Label privacy over time: success of attacks and loss along the steps of training."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
-from textwrap import fill
-from typing import Any
 
 import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
 
-from leakboard.bench.contracts import LeakboardError, Point, Record
-from leakboard.leaderboards.figures.curves import STYLES
-from leakboard.leaderboards.figures.drawing import Asked
-from leakboard.leaderboards.figures.label_leak import ATTACKS, CHANNEL, at_worst, records_by_setting
-from leakboard.leaderboards.figures.legend import CHANCE, GREY
-from leakboard.leaderboards.figures.sheet import SMALL, Sheet, save, styled
-from leakboard.leaderboards.tables import NOT_SHOWN, RecordSet, counted, frame, interval, look
+from leakboard.bench.contracts import Goal, LeakboardError, Record
+from leakboard.leaderboards.figures.drawing import Request
+from leakboard.leaderboards.figures.kinds.sensitivity import THEIRS
+from leakboard.leaderboards.figures.series import measured_words
+from leakboard.leaderboards.rendering import (
+    LINES,
+    Axis,
+    Panel,
+    Plot,
+    Point,
+    Reference,
+    Series,
+    exact,
+)
+from leakboard.leaderboards.tables import (
+    Interval,
+    RecordSet,
+    ResultsTable,
+    Setting,
+    display_name,
+    mean_interval,
+    style_of,
+)
 
-CHANNELS = (CHANNEL, "gradients")
-PANEL = 2.6
-"""Inches, width of one panel."""
+CHANNELS = ("activations", "gradients")
 
 
-def plot(found: RecordSet, out: Path, asked: Asked) -> list[Path]:
-    """Leak of labels over the steps of training."""
-    title = f"{found.name}: label leak over training"
-    return training(found.records, out / f"{found.name}-training", title)
+def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
+    """Success of P³EFT's attacks on activations and on gradients, and the loss."""
+    yield "training", training(found.table)
 
 
-def training(records: Sequence[Record], out: Path, title: str) -> list[Path]:
-    """Leak on activations and on gradients, and training loss, over the steps; means over seeds.
+def training(table: ResultsTable) -> Plot:
+    """A row of three panels for each task and model, a line for each setting, means over seeds with 95 % bands.
 
     Raises:
         LeakboardError: no record has a curve over training.
     """
-    told = [record for record in records if any(leak.curve for leak in record.leaks)]
-    if not told:
+    rows: dict[tuple[str, str], list[Setting]] = {}
+    for group in table.groups:
+        for setting in group.settings:
+            if any(leak.curve for record in setting.records.values() for leak in record.leaks):
+                rows.setdefault((setting.task, setting.model), []).append(setting)
+    if not rows:
         raise LeakboardError(
             "nothing to plot: no record has a curve over training; label attacks draw it where a "
             "defense sends activations or gradients while it trains"
         )
-    by_setting = records_by_setting(told)
-    rows = frame(records)
-    tried = {channel: at_worst(rows, channel) for channel in CHANNELS}
-    tasks = list(dict.fromkeys(task for task, _ in by_setting))
-    with styled():
-        seeds = counted(len({record.cell.seed for record in told}), "seed")
-        note = (
-            "Leak at a moment: the largest success there of those of the spectral, norm and k-means attacks that "
-            "are certified or find something, over adapters and servers; not shown where none of them is or does. "
-            f"Dotted: its level for permuted labels. Means over {seeds}; bands are 95 % intervals."
-        )
-        entries = len({name for _, name in by_setting})
-        sheet = Sheet(3 * PANEL, 2.3 * len(tasks) + 0.3, title, note, entries)
-        panels = sheet.above.subplots(len(tasks), 3, squeeze=False)
-        for row, task in zip(panels, tasks, strict=True):
-            _draw(row, {name: own for (at, name), own in by_setting.items() if at == task}, tried)
-            row[0].set_title(task, loc="left", fontweight="bold")
-        sheet.legend(panels[0][0])
-        return save(sheet.figure, out)
+    panels = [
+        panel for (task, model), own in rows.items() for panel in _panels(f"{task} · {model}", own)
+    ]
+    chosen = {id(setting) for own in rows.values() for setting in own}
+    labels = [r for r in table.select(goal=Goal.LABEL) if id(r.setting) in chosen]
+    caption = (
+        "Success at a moment: the largest of the spectral, norm and k-means attacks, over adapters and servers. "
+        f"{measured_words(labels) if labels else ''}"
+    )
+    return Plot("Leak of labels during training", panels, caption.strip(), columns=3)
 
 
-def _draw(
-    axes: Sequence[Axes],
-    settings: Mapping[str, Sequence[Record]],
-    tried: Mapping[str, pd.DataFrame],
-) -> None:
-    """The leaks and the loss of one task, a line for each setting, or its name where none is shown."""
-    drawn: dict[str, int] = {}
-    hidden: dict[str, list[str]] = {channel: [] for channel in CHANNELS}
-    for name, seeds in settings.items():
-        defense = seeds[0].cell.defense.name
-        stroke = look(defense).colour, STYLES[drawn.get(defense, 0) % len(STYLES)]
-        drawn[defense] = drawn.get(defense, 0) + 1
-        for ax, channel in zip(axes[:2], CHANNELS, strict=True):
-            working = _working(tried[channel], seeds)
-            if working:
-                _over(ax, [_curve(record, channel, working) for record in seeds], stroke, 1.0)
-            elif any(_curve(record, channel, ATTACKS) for record in seeds):
-                hidden[channel].append(name)
-        losses = [
-            list(zip(np.linspace(0, 1, len(one.loss)) * _last(one), one.loss, strict=True))
-            for one in seeds
+def _panels(title: str, settings: Sequence[Setting]) -> Iterator[Panel]:
+    styles = list(_styles(settings))
+    for channel in CHANNELS:
+        chance = _chance([r for s in settings for r in s.records.values()], channel)
+        series = [
+            _over(
+                [_curve(record, channel) for record in one.records.values()],
+                name,
+                colour,
+                line,
+                1.0,
+            )
+            for one, name, colour, line in styles
         ]
-        _over(axes[2], losses, stroke, np.inf)
-        # The legend is of the first panel, and a setting may stand in another alone.
-        axes[0].plot([], [], color=stroke[0], linestyle=stroke[1], linewidth=1.2, label=name)
-    every = [record for seeds in settings.values() for record in seeds]
-    for ax, channel in zip(axes[:2], CHANNELS, strict=True):
-        ax.set_ylabel(f"leak, {channel}")
-        chance = _chance(every, channel)
-        ax.set_ylim(min(0.45, chance - 0.05), 1.02)
-        ax.axhline(chance, **CHANCE)
-        if hidden[channel]:
-            words = fill(f"{NOT_SHOWN}: {', '.join(hidden[channel])}", 32)
-            place: dict[str, Any] = {"ha": "right", "va": "top", "transform": ax.transAxes}
-            ax.text(0.98, 0.98, words, color=GREY, fontsize=SMALL, **place)
-    axes[2].set_ylabel("loss")
-    for ax in axes:
-        ax.set_xlabel("step")
+        lines = [Reference("y", chance, "permuted labels")]
+        y = Axis("success of attacks", min(0.45, chance - 0.05), 1.02)
+        yield Panel(f"{title}\n{channel}", Axis("step"), y, series, lines, height=2.3, weight=0.72)
+    losses = [
+        _over([_loss(record) for record in one.records.values()], name, colour, line, np.inf)
+        for one, name, colour, line in styles
+    ]
+    yield Panel(f"{title}\nloss", Axis("step"), Axis("loss"), losses, height=2.3, weight=0.72)
 
 
-def _working(tried: pd.DataFrame, seeds: Sequence[Record]) -> set[str]:
-    """The attacks that are certified on this setting, or find something."""
-    own = tried[tried["key"].isin({record.key for record in seeds})]
-    return set(own["attack"][own["counts"]])
+def _styles(settings: Sequence[Setting]) -> Iterator[tuple[Setting, str, str, str]]:
+    drawn: dict[str, int] = {}
+    for one in settings:
+        place = drawn.get(one.defense, 0)
+        drawn[one.defense] = place + 1
+        shown = display_name(one.defense)
+        name = shown if one.label == one.defense else f"{shown}, {one.label}"
+        yield one, name, style_of(one.defense).colour, LINES[place % len(LINES)]
 
 
 def _over(
-    ax: Axes,
-    curves: Sequence[list[tuple[float, float]]],
-    stroke: tuple[str, Any],
-    most: float,
-) -> None:
-    """The mean of the seeds' curves with its band; steps that some seed lacks are left out.
+    curves: Sequence[Mapping[float, float]], name: str, colour: str, line: str, most: float
+) -> Series:
+    """The mean of the seeds' curves; steps that some seed lacks are left out.
 
     Args:
         most: the largest value that there is; the least is 0.
     """
-    by_step: dict[float, list[float]] = {}
-    for step, value in (point for curve in curves for point in curve):
-        by_step.setdefault(step, []).append(value)
-    whole = {step: np.array(v) for step, v in sorted(by_step.items()) if len(v) == len(curves)}
-    if not whole:
-        return
-    steps, means = list(whole), [float(v.mean()) for v in whole.values()]
-    # Student's t knows no bounds; what is measured has some.
-    bands = np.clip([interval(v, float(v[0]), float(v[0])) for v in whole.values()], 0, most)
-    colour, dashes = stroke
-    ax.plot(steps, means, color=colour, linestyle=dashes, linewidth=1.2)
-    ax.fill_between(steps, *bands.T, color=colour, alpha=0.15, linewidth=0)
+    common = set.intersection(*map(set, curves)) if curves else set()
+    points = []
+    for step in sorted(common):
+        values = [curve[step] for curve in curves]
+        # Student's t knows no bounds; what is measured has some.
+        mean = mean_interval(values, Interval(values[0], values[0], values[0])).clipped(0.0, most)
+        points.append(Point(exact(step), mean))
+    return Series(name, points, colour, "", line, band=True)  # type: ignore[arg-type]
 
 
-def _moments(record: Record, channel: str, attacks: Collection[str]) -> Iterator[Point]:
-    """What each of the attacks found at each moment of training."""
+def _curve(record: Record, channel: str, attacks: Collection[str] = THEIRS) -> dict[float, float]:
+    """The largest success at each step."""
+    found: dict[float, float] = {}
     for leak in record.leaks:
         if leak.attack.name in attacks and leak.channel == channel:
-            yield from leak.curve
+            for one in leak.curve:
+                found[one.step] = max(found.get(one.step, 0.0), one.success.value)
+    return found
 
 
-def _curve(record: Record, channel: str, attacks: Collection[str]) -> list[tuple[float, float]]:
-    """The leak at each step."""
-    found: dict[float, float] = {}
-    for one in _moments(record, channel, attacks):
-        found[one.step] = max(found.get(one.step, 0.0), one.success.value)
-    return sorted(found.items())
+def _loss(record: Record) -> dict[float, float]:
+    last = max(one.step for leak in record.leaks for one in leak.curve) if record.loss else 0
+    steps = np.linspace(0, 1, len(record.loss)) * last
+    return dict(zip(map(float, steps), record.loss, strict=True))
 
 
 def _chance(records: Sequence[Record], channel: str) -> float:
     """Mean over all moments of what the best of the attacks finds in permuted labels."""
     found: dict[tuple[str, float], float] = {}
     for record in records:
-        for one in _moments(record, channel, ATTACKS):
-            at = (record.key, one.step)
-            found[at] = max(found.get(at, 0.0), one.success.chance)
+        for leak in record.leaks:
+            if leak.attack.name in THEIRS and leak.channel == channel:
+                for one in leak.curve:
+                    at = (record.key, one.step)
+                    found[at] = max(found.get(at, 0.0), one.success.chance)
     return float(np.mean([*found.values()])) if found else 0.5
-
-
-def _last(record: Record) -> int:
-    return max(one.step for leak in record.leaks for one in leak.curve)

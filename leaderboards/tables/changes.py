@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeVar
 import pandas as pd
 
 from leakboard.bench.contracts import Cell, Record
+from leakboard.leaderboards.tables.defenses import format_parameter
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, mean_interval
-from leakboard.leaderboards.tables.parameters import setting
 from leakboard.leaderboards.tables.record_set import RecordSet
 from leakboard.leaderboards.tables.results import Result, results_table
 from leakboard.leaderboards.tables.settings import Setting
@@ -67,12 +67,14 @@ class Changes:
     Attributes:
         old, new: what was compared, in words.
         same: settings in which no number changed.
+        note: what a reader must know first, in a line; '' for nothing.
     """
 
     old: str
     new: str
     found: tuple[Change, ...]
     same: int
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.found)
@@ -296,11 +298,11 @@ def _differences(old: Cell, new: Cell) -> Iterator[str]:
 def _of_parts(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     for name in dict.fromkeys([*old, *new]):
         if name not in old:
-            yield f"{kind}: {setting(name, new[name])} is new"
+            yield f"{kind}: {format_parameter(name, new[name])} is new"
         elif name not in new:
-            yield f"{kind}: {setting(name, old[name])} is gone"
+            yield f"{kind}: {format_parameter(name, old[name])} is gone"
         elif old[name] != new[name]:
-            yield f"{kind}: {setting(name, old[name])} → {setting('', new[name]).removeprefix(' = ')}"
+            yield f"{kind}: {format_parameter(name, old[name])} → {format_parameter('', new[name]).removeprefix(' = ')}"
 
 
 def _code(record: Record) -> str:

@@ -1,0 +1,145 @@
+"""Utility against empirical privacy, with the points that a paper prints: for suites that mirror one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from leakboard.bench.contracts import Goal, LeakboardError
+from leakboard.leaderboards.figures.drawing import Request
+from leakboard.leaderboards.figures.series import (
+    Place,
+    asked_goal,
+    curves_by_place,
+    lines,
+    measured_words,
+)
+from leakboard.leaderboards.rendering import (
+    LINES,
+    Axis,
+    Panel,
+    Plot,
+    Point,
+    Reference,
+    Series,
+    exact,
+)
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    STRONGEST,
+    Group,
+    Interval,
+    RecordSet,
+    Result,
+    ResultsTable,
+    Row,
+    canonical_json,
+    decided_by,
+    display_name,
+    format_parameter,
+    format_parameters,
+    knob_of,
+    rows_of,
+    style_of,
+    varying_names,
+)
+
+
+def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
+    """EP and utility of every setting, and as the paper prints them.
+
+    Raises:
+        LeakboardError: the suite mirrors no paper.
+    """
+    if found.printed is None or found.suite is None or found.suite.paper is None:
+        raise LeakboardError("nothing to plot: these records are of no suite that mirrors a paper")
+    table = decided_by(found.table, request.attack)
+    goal = asked_goal(table, request.goal)
+    by = "" if request.attack == STRONGEST else f"-{request.attack}"
+    known = [row for row in rows_of(found.printed) if row["goal"] == goal]
+    paper, artefacts = found.suite.paper.paper, ", ".join(found.suite.paper.artefact)
+    plot = beside_paper(table, goal, known, f"{paper}, {artefacts}", found.suite.paper.note)
+    yield f"{GOAL_WORDS[goal]}{by}-printed", plot
+
+
+def beside_paper(
+    table: ResultsTable, goal: Goal, known: list[Row], source: str, more: str = ""
+) -> Plot:
+    """Utility (up) against EP = 1 − success (right); what the paper prints is hollow.
+
+    Args:
+        known: printed points of the goal, as `leakboard.leaderboards.tables.printed.printed` has them.
+        more: how the paper's setting differs from ours.
+
+    Raises:
+        LeakboardError: no setting has a share as its success, and a utility.
+    """
+    panels, drawn = [], list[Result]()
+    for place, own in curves_by_place(table, goal).items():
+        series = [line for curve in own for line in lines(curve, _point)]
+        if not series:
+            continue
+        results = [one for curve in own for one in curve.results if _point(one)]
+        drawn += results
+        theirs = [row for row in known if row["task"] == place.task]
+        group = next(g for g in table.groups if results[0].setting in g.settings)
+        panels.append(_panel(place, [*series, *_hollow(theirs)], results, group))
+    if not panels:
+        raise LeakboardError(
+            f"nothing to plot: no setting has a utility and a success of attacks on {GOAL_WORDS[goal]}"
+        )
+    models = ", ".join(dict.fromkeys(str(row["model"]) for row in known)) or "its own models"
+    caption = (
+        f"Empirical privacy (EP): 1 − success of the attack, as {source} has it. {measured_words(drawn)} Hollow: as "
+        f"printed, for {models} and the paper's own data: compare the shapes, not the values. {more}"
+    )
+    title = f"{GOAL_WORDS[goal].capitalize()}: {source}, and our measurements"
+    return Plot(title, panels, caption.strip(), columns=min(2, len(panels)))
+
+
+def _panel(place: Place, series: list[Series], results: list[Result], group: Group) -> Panel:
+    levels = [Reference("x", 1 - results[0].chance, "guessing")]
+    if group.reference is not None:
+        levels.append(Reference("y", group.reference.utility.value, "undefended", line="dashed"))
+    if group.untuned is not None:
+        levels.append(Reference("y", group.untuned.utility.value, "untuned model", line="dashdot"))
+    metric = results[0].setting.first.utility_metric or "utility"
+    x = Axis(f"empirical privacy of {GOAL_WORDS[results[0].goal]} →", -0.03, 1.03)
+    return Panel(place.title, x, Axis(f"{metric} →"), series, levels, height=2.8)
+
+
+def _point(one: Result) -> tuple[Interval, Interval] | None:
+    if one.setting.utility.is_missing or not 0 <= one.success.value <= 1 or one.ceiling > 1:
+        return None
+    value, low, high = one.success.ends
+    return Interval(1 - value, 1 - high, 1 - low).clipped(), one.setting.utility
+
+
+def _hollow(rows: list[Row]) -> list[Series]:
+    """A line for each variant that the paper prints, along the knob."""
+    found = []
+    by_defense: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["utility"] == row["utility"] and row["ep"] == row["ep"]:
+            by_defense.setdefault(str(row["defense"]), []).append(row)
+    for defense, own in by_defense.items():
+        name = knob_of(defense, [row["params"] for row in own])
+        told = varying_names([row["params"] for row in own], but=name)
+        variants: dict[tuple[str, str], list[Row]] = {}
+        for row in own:
+            rest = {k: v for k, v in json.loads(row["params"]).items() if k != name}
+            variants.setdefault((str(row["model"]), canonical_json(rest)), []).append(row)
+        for n, ((_, rest_), variant) in enumerate(variants.items()):
+            words = format_parameters(rest_, told)
+            points = [_printed_point(row, name) for row in variant]
+            line = ("dashed", *LINES[1:])[n % 4] if len(points) > 1 else ""
+            how = style_of(defense)
+            title = f"{display_name(defense)}{f' ({words})' if words else ''}, as printed"
+            found.append(Series(title, points, how.colour, how.marker, line, hollow=True))
+    return found
+
+
+def _printed_point(row: Row, name: str | None) -> Point:
+    params = json.loads(row["params"])
+    label = format_parameter(name, params[name]) if name in params else ""  # type: ignore[arg-type]
+    return Point(exact(float(row["ep"])), exact(float(row["utility"])), label.rpartition("= ")[2])

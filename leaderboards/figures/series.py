@@ -1,0 +1,150 @@
+"""What several figures share: lines of one defense, names of settings, and words of captions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from leakboard.bench.contracts import Goal, LeakboardError
+from leakboard.leaderboards.rendering import LINES, Point, Series
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    Curve,
+    Interval,
+    Result,
+    ResultsTable,
+    canonical_json,
+    count,
+    curves,
+    display_name,
+    format_parameter,
+    format_parameters,
+    goal_of,
+    style_of,
+    varying_names,
+)
+
+LONG = 10
+"""Letters from which on a knob stands in the legend instead of beside its points."""
+ToPoint = Callable[[Result], tuple[Interval, Interval] | None]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something was measured: a panel of a figure."""
+
+    task: str
+    model: str
+    attribute: str = ""
+
+    @property
+    def title(self) -> str:
+        return " · ".join(filter(None, [self.task, self.model, self.attribute]))
+
+
+def asked_goal(table: ResultsTable, word: str | None) -> Goal:
+    """The goal that is asked for, else the first against which a defense is made and measured.
+
+    Raises:
+        LeakboardError: an unknown word, or no attack.
+    """
+    if word is not None:
+        return goal_of(word)
+    if not table:
+        raise LeakboardError(
+            "nothing to plot: no attack read anything; 'leakboard show' lists what failed or was "
+            "skipped, and why"
+        )
+    made = {one.goal for one in table if one.is_made_for_goal and one.is_certified}
+    known = made or {one.goal for one in table}
+    return next(goal for goal in GOAL_WORDS if goal in known)
+
+
+def curves_by_place(table: ResultsTable, goal: Goal) -> dict[Place, list[Curve]]:
+    """The curves of defenses made against a goal; of all defenses where none is."""
+    every = [curve for curve in curves(table) if curve.goal == goal]
+    made = [curve for curve in every if curve.results[0].is_made_for_goal]
+    found: dict[Place, list[Curve]] = {}
+    for curve in made or every:
+        found.setdefault(Place(curve.task, curve.model, curve.attribute), []).append(curve)
+    return found
+
+
+def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
+    """A line for each variant of a defense, along its knob.
+
+    Args:
+        to_point: x and y of a setting; None where it is not drawn.
+    """
+    how, name = style_of(curve.defense), curve.results[0].setting.knob or None
+    told = varying_names([one.setting.params for one in curve.results], but=name)
+    several = len({one.setting.cut for one in curve.results}) > 1
+    variants: dict[tuple[int, str], list[Result]] = {}
+    for one in curve.results:
+        params = json.loads(one.setting.params)
+        rest = canonical_json({k: v for k, v in params.items() if k != name})
+        variants.setdefault((one.setting.cut, rest), []).append(one)
+    found = []
+    for place, ((cut, rest), own) in enumerate(variants.items()):
+        words = [format_parameters(rest, told), f"cut = {cut}" if several else ""]
+        variant = ", ".join(filter(None, words))
+        own.sort(key=lambda one: (isnan(one.setting.knob_value), one.setting.knob_value))
+        shown = [(one, at) for one in own if (at := to_point(one)) is not None]
+        points = [
+            Point(*at, _label(one, name, n in (0, len(shown) - 1)), one.name)
+            for n, (one, at) in enumerate(shown)
+        ]
+        if points:
+            words = [variant] if variant and len(variants) > 1 else []
+            if name is not None and len(points) > 1 and len(format_parameter(name, 1)) >= LONG - 2:
+                words.append(f"along {name.replace('_', ' ')}")
+            shown_as = f"{curve.title} ({', '.join(words)})" if words else curve.title
+            line = LINES[place % len(LINES)] if len(points) > 1 else ""
+            found.append(Series(shown_as, points, how.colour, how.marker, line))
+    return found
+
+
+def _label(one: Result, name: str | None, is_end: bool) -> str:
+    """The knob at the ends of a line, between them its value."""
+    params = json.loads(one.setting.params)
+    if name is None or name not in params:
+        return ""
+    text = format_parameter(name, params[name])
+    return text if is_end and len(text) < LONG else text.rpartition("= ")[2]
+
+
+def setting_names(results: Iterable[Result]) -> dict[tuple[object, ...], str]:
+    """Each setting by `place_of`, in words in which no two are alike."""
+    found: dict[tuple[object, ...], str] = {}
+    for one in results:
+        name = one.name
+        if name in found.values() and place_of(one) not in found:
+            name = f"{name} (cut {one.setting.cut})"
+        found.setdefault(place_of(one), name)
+    return found
+
+
+def place_of(one: Result) -> tuple[object, ...]:
+    """What tells a setting from others."""
+    setting = one.setting
+    return setting.group, setting.defense, setting.params, setting.cut, setting.setup
+
+
+def measured_words(results: Sequence[Result]) -> str:
+    """'Measured on minilm, at most 1,000 examples per split, 3 seeds, with 95 % intervals.'"""
+    models = ", ".join(dict.fromkeys(one.setting.model for one in results))
+    conditions = list(dict.fromkeys(one.setting.conditions for one in results))
+    if len(conditions) == 1 and conditions[0]:
+        about = conditions[0]
+    else:
+        numbers = sorted({len(one.setting.seeds) for one in results})
+        least = f"{numbers[0]} to " if len(numbers) > 1 else ""
+        about = f"{least}{count(numbers[-1], 'seed')}"
+    return f"Measured on {models}, {about}, with 95 % intervals."
+
+
+def defense_names(names: Iterable[str]) -> str:
+    """Defenses as their authors write them, each once."""
+    return ", ".join(dict.fromkeys(display_name(name) for name in names))

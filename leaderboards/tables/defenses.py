@@ -1,0 +1,218 @@
+"""A defense as its class declares it (name, goals, style, knob), and its parameters in words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
+from typing import Any
+
+from leakboard.bench.contracts import Goal
+from leakboard.bench.methods import Defense, registry
+from leakboard.bench.tasks import OWN
+from leakboard.leaderboards.tables.frame import Row, canonical_json
+from leakboard.leaderboards.tables.leakage import Candidate
+
+PALETTE = (
+    "#332288",
+    "#117733",
+    "#882255",
+    "#0077bb",
+    "#cc6677",
+    "#aa4499",
+    "#44aa99",
+    "#999933",
+    "#ee7733",
+)
+"""Colours that colour-blind readers can distinguish, after Paul Tol's schemes."""
+MARKERS = "osD^vP<>"
+SYMBOLS = {
+    "eta": "η",
+    "epsilon": "ε",
+    "delta": "δ",
+    "sigma": "σ",
+    "mu": "μ",
+    "alpha": "α",
+    "lambda": "λ",
+    "lambda_": "λ",
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    """Colour and marker of one defense; `knob` is the parameter that trades utility for privacy."""
+
+    colour: str
+    marker: str
+    knob: str | None
+    measured_by: Mapping[Goal, tuple[str, ...]]
+    """The attacks of its authors."""
+    measured_on: frozenset[str] = frozenset()
+    """The channels on which these count; empty for all."""
+
+    def is_measured_by(self, candidate: Candidate, goal: Goal | None = None) -> bool:
+        """Whether the authors measure the defense by this attack, against one goal or any."""
+        attack, _, channel = candidate[:3]
+        names = {
+            name for own, names in self.measured_by.items() if goal in (None, own) for name in names
+        }
+        return attack in names and (not self.measured_on or channel in self.measured_on)
+
+
+def style_of(defense: str) -> Style:
+    """The style that the defense's class declares, else one derived from its name.
+
+    A name decides its style without regard to other names, so nothing shifts when a method is added.
+    """
+    cls = _class_of(defense)
+    if cls is not None and cls.colour:
+        colour, marker = cls.colour, cls.marker
+    else:
+        seed = hashlib.sha256(defense.encode()).digest()
+        colour, marker = PALETTE[seed[0] % len(PALETTE)], MARKERS[seed[1] % len(MARKERS)]
+    if cls is None:
+        return Style(colour, marker, None, {})
+    return Style(colour, marker, cls.knob, dict(cls.measured_by), cls.measured_on)
+
+
+def display_name(defense: str) -> str:
+    """A defense as its authors write it."""
+    cls = _class_of(defense)
+    return (cls.display_name if cls else "") or defense
+
+
+def goals_of(defense: str) -> frozenset[Goal]:
+    """The goals against which a defense is made; none for baselines and unknown methods."""
+    cls = _class_of(defense)
+    return frozenset() if cls is None else frozenset({*cls.protects, *cls.measured_by})
+
+
+def choice_of(defense: str, params: str) -> str:
+    """The parameters without those that state circumstances, as JSON.
+
+    Settings of equal choice are one offer to the customer; the worst of them counts.
+    """
+    cls = _class_of(defense)
+    given = cls.circumstances if cls else frozenset()
+    return canonical_json({n: value for n, value in json.loads(params).items() if n not in given})
+
+
+def _class_of(defense: str) -> type[Defense] | None:
+    return registry.now(defense, registry.defenses())
+
+
+def knob_of(defense: str, params: Iterable[str]) -> str | None:
+    """The declared knob; for an unknown defense its only number that varies over `params`."""
+    declared = style_of(defense).knob
+    if declared is not None:
+        return declared
+    texts = list(params)
+    loaded = [json.loads(text) for text in texts]
+    numbers = [
+        name
+        for name in varying_names(texts)
+        if all(isinstance(p.get(name), int | float | None) for p in loaded)
+        and not any(isinstance(p.get(name), bool) for p in loaded)
+    ]
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def varying_names(params: Iterable[str], but: str | None = None) -> list[str]:
+    """Names of the parameters that do not have one value throughout, sorted, `but` one.
+
+    Args:
+        params: each as JSON.
+    """
+    every = [json.loads(text) for text in set(params)]
+    seen = {
+        name: {canonical_json(loaded.get(name)) for loaded in every}
+        for name in {name for loaded in every for name in loaded} - {but}
+    }
+    return sorted(name for name, values in seen.items() if len(values) > 1)
+
+
+def format_parameter(name: str, value: Any) -> str:
+    """A parameter in words, such as 'η = 75'; a word, such as 'frozen', stands alone."""
+    if name == "head" and value:
+        return "private head" if value == "private" else f"head at {value}"
+    if name == "auxiliary":
+        return "text of the task" if value == OWN else f"text of {value}"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        value = f"{value:g}"
+    elif value is None:
+        value = "none"
+    return f"{SYMBOLS.get(name, name.replace('_', ' '))} = {value}"
+
+
+def format_parameters(params: str, names: Iterable[str], unset: bool = True) -> str:
+    """The named ones of some parameters in words; `params` is JSON, or '' for none.
+
+    Args:
+        unset: also those without a value.
+    """
+    loaded = json.loads(params or "{}")
+    shown = (name for name in names if name in loaded and (unset or loaded[name] is not None))
+    return ", ".join(format_parameter(name, loaded[name]) for name in shown)
+
+
+def describe_limit(limit: int | None) -> str:
+    """Number of examples that a cell uses, in words."""
+    return "all examples" if limit is None else f"at most {limit:,} examples per split"
+
+
+@dataclass(frozen=True)
+class Label:
+    """Words that distinguish a setting from others of its defense; `value` is that of its knob."""
+
+    text: str
+    knob: str
+    value: float
+
+
+def labels_of(rows: Sequence[Row]) -> list[Label]:
+    """A label for each setting of a group, its knob first.
+
+    Args:
+        rows: each with `defense`, `params` (JSON), `cut`, `train` (JSON) and `setup`, which all else decides.
+    """
+    by_defense: dict[str, list[Row]] = {}
+    for row in rows:
+        by_defense.setdefault(row["defense"], []).append(row)
+    knobs = {
+        defense: knob_of(defense, [row["params"] for row in own])
+        for defense, own in by_defense.items()
+    }
+    varying = {
+        defense: varying_names((row["params"] for row in own), but=knobs[defense])
+        for defense, own in by_defense.items()
+    }
+    found = []
+    for row in rows:
+        defense = row["defense"]
+        knob, peers = knobs[defense], by_defense[defense]
+        value = None if knob is None else json.loads(row["params"]).get(knob)
+        words = [
+            format_parameters(row["params"], varying[defense], unset=False),
+            f"cut = {row['cut']}" if len({peer["cut"] for peer in peers}) > 1 else "",
+            _describe_training(row, peers),
+        ]
+        words = [word for word in words if word]
+        if knob is not None:
+            words = [format_parameter(knob, value), *words]
+        number = float(value) if isinstance(value, int | float) else nan
+        found.append(Label(", ".join(words) or defense, knob or "", number))
+    return found
+
+
+def _describe_training(row: Row, peers: Sequence[Row]) -> str:
+    """Settings of training that distinguish a row from its peers, else the digits of its setup."""
+    setups = {(peer["train"], peer["setup"]) for peer in peers}
+    if len({setup for _, setup in setups}) < 2:
+        return ""
+    if len({train for train, _ in setups}) < len(setups):
+        return f"setup {row['setup']}"
+    return format_parameters(row["train"], varying_names(train for train, _ in setups))

@@ -1,0 +1,227 @@
+"""Rankings: the defenses made against one goal on one task and model, by their leakage within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
+from leakboard.leaderboards.tables.compare import compare, holm
+from leakboard.leaderboards.tables.curves import BUDGET, Curve, Summary, check_budget, curves
+from leakboard.leaderboards.tables.defenses import style_of
+from leakboard.leaderboards.tables.goals import GOAL_WORDS
+from leakboard.leaderboards.tables.intervals import Interval, format_percent
+from leakboard.leaderboards.tables.results import Result, ResultsTable
+
+STRONGEST, PAPER = "strongest", "paper"
+"""Which attack decides: the strongest of all, or of those of the defense's authors."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A defense in a ranking.
+
+    Attributes:
+        rank: 1 and the number of those that leak clearly less; 0 where it has none.
+        setting: that which leaks least within the budget; where none is within it, the cheapest.
+        leakage: of that setting, cross-fitted over seeds where several could be chosen.
+        halving: the least cost of a setting that leaks at most half.
+        gives_away: how much the setting leaks of other goals, the most over attributes.
+    """
+
+    curve: Curve
+    rank: int
+    setting: Result
+    leakage: Interval
+    halving: Summary
+    gives_away: Mapping[Goal, float]
+
+    @property
+    def gives_away_words(self) -> str:
+        """'labels 98 %, members 12 %'."""
+        return ", ".join(
+            f"{GOAL_WORDS[goal]} {format_percent(x)}" for goal, x in self.gives_away.items()
+        )
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The defenses made against a goal on one task and model.
+
+    Attributes:
+        within: with a setting within the budget, by rank.
+        over: with none, by what the cheapest setting costs.
+        unpriced: certified, and without a cost that may be compared.
+        uncertified: no attack is shown to work without them.
+        baselines: no protection and the untuned model, each where most seeds ran.
+    """
+
+    goal: Goal
+    attribute: str
+    task: str
+    model: str
+    budget: float
+    within: tuple[Entry, ...]
+    over: tuple[Entry, ...]
+    unpriced: tuple[Curve, ...]
+    uncertified: tuple[Curve, ...]
+    baselines: tuple[Result, ...]
+
+    @property
+    def words(self) -> str:
+        """What is hidden, such as 'inputs' or 'attributes (gender)'."""
+        return GOAL_WORDS[self.goal] + (f" ({self.attribute})" if self.attribute else "")
+
+
+def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
+    """A ranking for each goal, task and model for which a defense was made and measured, goals in their order.
+
+    Args:
+        budget: points of utility that a setting may cost.
+
+    Raises:
+        LeakboardError: no such budget.
+    """
+    check_budget(budget)
+    rows = list(table)
+    every = curves(rows)
+    same: dict[tuple[object, ...], list[Result]] = {}
+    for curve in every:
+        for one in curve.results:
+            same.setdefault(_choice_of(one), []).append(one)
+    places: dict[tuple[Goal, str, str, str], list[Curve]] = {}
+    for curve in every:
+        if curve.results[0].is_made_for_goal:
+            where = (curve.goal, curve.attribute, curve.task, curve.model)
+            places.setdefault(where, []).append(curve)
+    order = list(GOAL_WORDS)
+    found = []
+    for where, own in sorted(places.items(), key=lambda item: order.index(item[0][0])):
+        goal, attribute, task, model = where
+        within, over = _entries(own, budget, same)
+        beside = [
+            one
+            for one in rows
+            if (one.goal, one.attribute, one.setting.task, one.setting.model) == where
+        ]
+        found.append(
+            Ranking(
+                goal=goal,
+                attribute=attribute,
+                task=task,
+                model=model,
+                budget=budget,
+                within=within,
+                over=over,
+                unpriced=tuple(one for one in own if one.certified and not one.priced),
+                uncertified=tuple(one for one in own if not one.certified),
+                baselines=_baselines(beside),
+            )
+        )
+    return found
+
+
+def reason_without_cost(curve: Curve) -> str:
+    """Why no setting of a curve has a cost that may be compared."""
+    reasons = dict.fromkeys(
+        one.cost_reason or "it was not tuned like no protection" for one in curve.certified
+    )
+    return "; ".join(reasons)
+
+
+def decided_by(table: ResultsTable, attack: str) -> ResultsTable:
+    """The results as one attack decides them.
+
+    Args:
+        attack: strongest; paper, for those by which a defense's authors measured it; or a name.
+
+    Raises:
+        LeakboardError: an attack that did not run.
+    """
+    if attack == STRONGEST:
+        return table
+    if attack == PAPER:
+        rows: list[Result] = []
+        for defense in dict.fromkeys(one.defense for one in table):
+            if (own := style_of(defense)).measured_by:
+                rows += table.under(own.is_measured_by).select(defense=defense)
+        return ResultsTable(rows, table.groups)
+    found = table.under({attack})
+    if not found:
+        ran = {
+            leak.attack.name
+            for group in table.groups
+            for setting in group.settings
+            for record in setting.records.values()
+            for leak in record.leaks
+        }
+        raise LeakboardError(
+            f"attack: '{attack}' found nothing in these records. "
+            f"{did_you_mean(attack, [STRONGEST, PAPER, *sorted(ran)])}"
+        )
+    return found
+
+
+def _entries(
+    own: Sequence[Curve], budget: float, same: Mapping[tuple[object, ...], Sequence[Result]]
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+    chosen: list[tuple[Curve, Result, Interval]] = []
+    over: list[tuple[Curve, Result, Interval]] = []
+    for curve in own:
+        if not curve.priced:
+            continue
+        summary = curve.leakage_within(budget)
+        if summary.setting is not None:
+            chosen.append((curve, summary.setting, summary.value))
+        else:
+            cheapest = min(curve.priced, key=lambda one: one.cost.value)
+            over.append((curve, cheapest, cheapest.leakage))
+    ranks = _ranks([setting for _, setting, _ in chosen])
+    ranked = sorted(zip(ranks, chosen, strict=True), key=lambda item: (item[0], item[1][2].value))
+    over.sort(key=lambda item: item[1].cost.value)
+    return (
+        tuple(_entry(rank, *one, same) for rank, one in ranked),
+        tuple(_entry(0, *one, same) for one in over),
+    )
+
+
+def _ranks(settings: Sequence[Result]) -> list[int]:
+    """For each setting 1 and the number of those that leak clearly less, all pairs tested together."""
+    pairs = list(combinations(range(len(settings)), 2))
+    tested = holm([compare(settings[i], settings[j], "leakage") for i, j in pairs])
+    ranks = [1] * len(settings)
+    for (i, j), one in zip(pairs, tested, strict=True):
+        if one.verdict != "undecided":
+            ranks[i if one.verdict == "more" else j] += 1
+    return ranks
+
+
+def _entry(
+    rank: int,
+    curve: Curve,
+    setting: Result,
+    leakage: Interval,
+    same: Mapping[tuple[object, ...], Sequence[Result]],
+) -> Entry:
+    away: dict[Goal, float] = {}
+    for other in same[_choice_of(setting)]:
+        if other.goal != curve.goal and other.is_certified and other.leakage.low > 0:
+            away[other.goal] = max(away.get(other.goal, 0.0), other.leakage.value)
+    ordered = {goal: away[goal] for goal in GOAL_WORDS if goal in away}
+    return Entry(curve, rank, setting, leakage, curve.cost_of_halving(), ordered)
+
+
+def _choice_of(one: Result) -> tuple[object, ...]:
+    setting = one.setting
+    return setting.task, setting.model, setting.defense, setting.choice, setting.cut
+
+
+def _baselines(rows: Iterable[Result]) -> tuple[Result, ...]:
+    found: dict[str, Result] = {}
+    for one in rows:
+        if one.is_baseline and one.defense in ("none", "untuned"):
+            known = found.get(one.defense)
+            if known is None or len(one.setting.seeds) > len(known.setting.seeds):
+                found[one.defense] = one
+    return tuple(found[name] for name in ("none", "untuned") if name in found)

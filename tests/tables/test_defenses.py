@@ -1,0 +1,34 @@
+"""Styles and parameters of defenses."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from few_methods import BY, FEW
+
+from leakboard.bench.methods import registry
+from leakboard.leaderboards.tables import defenses
+
+pytestmark = pytest.mark.usefixtures("few_methods")
+
+
+def test_a_new_method_shifts_no_style(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [defenses.style_of(name) for name in ("sap", "mine")]
+    more = {
+        "aaa": SimpleNamespace(
+            colour="#111111", marker="x", knob="k", measured_by={}, measured_on=(), formerly=()
+        ),
+        **FEW,
+    }
+    monkeypatch.setattr(registry, "defenses", lambda: more)
+    assert [defenses.style_of(name) for name in ("sap", "mine")] == before
+    assert before[0] == defenses.Style("#0072b2", "o", "eta", BY, ())
+    assert before[1].colour in defenses.PALETTE
+
+
+def test_parameters_read_as_words() -> None:
+    assert (
+        defenses.format_parameters('{"eta": 75.0, "k": null, "m": 2}', ["eta", "k"])
+        == "η = 75, k = none"
+    )
