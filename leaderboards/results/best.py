@@ -7,13 +7,14 @@ from typing import Any
 
 import pandas as pd
 
+from leakboard.leaderboards.tables.defenses import display_name
 from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
 from leakboard.leaderboards.tables.intervals import (
     Interval,
     format_interval,
     format_percent_interval,
 )
-from leakboard.leaderboards.tables.results import ResultsTable, display_name
+from leakboard.leaderboards.tables.results import ResultsTable
 
 NEEDED = {"task", "model", "cut", "defense", "setting", "goal", "attribute", "attack"}
 NEEDED |= {

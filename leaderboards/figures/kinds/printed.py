@@ -36,7 +36,6 @@ from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval
 from leakboard.leaderboards.tables.rankings import STRONGEST, decided_by
 from leakboard.leaderboards.tables.results import Result, ResultsTable
-from leakboard.leaderboards.tables.defenses import display_name
 from leakboard.leaderboards.tables.settings import Group
 
 
