@@ -11,7 +11,7 @@ from paths import ROOT
 from leakboard.bench.contracts import Plant, Recording, TrainSettings
 from leakboard.bench.suites.row import SuiteRow
 from leakboard.bench.suites.suite import Printed, Suite, load_suite
-from leakboard.bench.tasks import UserTask, SplitFiles
+from leakboard.bench.tasks import SplitFiles, UserTask
 
 PAGE = ROOT / "docs" / "suites.md"
 PARTS = {
