@@ -45,14 +45,14 @@ def show(
 
     leakboard show smoke --attacks
     """
-    from leakboard.leaderboards.tables import decided_by
+    from leakboard.leaderboards.tables import results_under
     from leakboard.leaderboards.terminal import attacks_tables, results_tables
 
     results = results_of(source)
     if attacks or everything:
         _print(attacks_tables(results.table, results.frame(), everything))
     else:
-        _print(results_tables(decided_by(results.table, attack), results.frame()))
+        _print(results_tables(results_under(results.table, attack), results.frame()))
 
 
 @app.command()
@@ -143,7 +143,7 @@ def board(
 
     leakboard board sap-figure2 --goal inputs --budget 5
     """
-    from leakboard.leaderboards.tables import check_budget, decided_by, goal_of, rankings
+    from leakboard.leaderboards.tables import check_budget, goal_of, rankings, results_under
     from leakboard.leaderboards.terminal import ABOUT, board_table, papers_tables
 
     only = None if goal is None else goal_of(goal, "--goal")
@@ -154,7 +154,7 @@ def board(
             raise LeakboardError("none of these suites mirrors a paper")
         _print(found)
         return
-    table = decided_by(results_of(*sources).table, attack)
+    table = results_under(results_of(*sources).table, attack)
     tasks = dict.fromkeys(one.setting.task for one in table)
     if task is not None and task not in tasks:
         raise LeakboardError(f"--task: no records of '{task}'. {did_you_mean(task, tasks)}")

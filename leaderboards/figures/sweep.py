@@ -31,10 +31,10 @@ from leakboard.leaderboards.tables import (
     Result,
     ResultsTable,
     canonical_json,
-    decided_by,
     display_name,
     format_parameter,
     format_parameters,
+    results_under,
     rows_of,
     style_of,
     varying_names,
@@ -79,7 +79,7 @@ def sweep(found: RecordSet, goal: Goal, against: str, attack: str = STRONGEST) -
     if of_attack:
         swept = list(_by_attack(table, goal, against, attack))
     else:
-        swept = list(_by_setting(decided_by(table, attack).select(goal=goal), against))
+        swept = list(_by_setting(results_under(table, attack).select(goal=goal), against))
     if not swept:
         raise LeakboardError(f"nothing to plot: no attack on {GOAL_WORDS[goal]} read anything")
     by_place: dict[Place, list[Swept]] = {}

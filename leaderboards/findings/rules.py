@@ -16,7 +16,7 @@ from leakboard.leaderboards.findings.engine import (
     Level,
 )
 from leakboard.leaderboards.findings.finding import Finding
-from leakboard.leaderboards.tables import GIVEN, Metric, Reader, ResultsTable, Rows, Tables
+from leakboard.leaderboards.tables import ANY_VALUE, Metric, Reader, ResultsTable, Rows, Tables
 
 INPUTS, LABELS, ATTRIBUTES = Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE
 SECRETS, MEMBERS, MODEL = Goal.MEMORISATION, Goal.MEMBERSHIP, Goal.MODEL
@@ -29,9 +29,9 @@ INPUT_NOISE = ("sap", "sap-cti", "rapt", "dpnr", "cape", "custext-plus", "santex
 BY_AUTHORS = Reader(("spectral", "norm", "kmeans"), ("activations",))
 """The attacks by which the authors of P³EFT measure, and what these read."""
 PLAIN = Rows(("none", "dpsgd"), undefended=True)
-SAP, RAPT = Rows("sap", {"eta": GIVEN, "bottom": "frozen"}), Rows("rapt", {"eta": GIVEN})
+SAP, RAPT = Rows("sap", {"eta": ANY_VALUE, "bottom": "frozen"}), Rows("rapt", {"eta": ANY_VALUE})
 P3EFT = Rows("p3eft", undefended=False)
-DIRECT = Rows("jft", {"phase1": "direct", "epsilon": GIVEN})
+DIRECT = Rows("jft", {"phase1": "direct", "epsilon": ANY_VALUE})
 FIRST_PHASE = ("miss_rate", "light", "checked")
 """Parameters that only one kind of JFT's first phase has."""
 LEFT = "{a} at {at} leaks {x} of the {goal} that are read without it on {task} ({n} of {settings})."
@@ -85,14 +85,14 @@ RULES: tuple[Contrast | AttackContrast | Level, ...] = (
         more="P³EFT leaks more labels with four adapters than with two on {task}: {x}, not {y}.",
         same="P³EFT leaks as many labels with four adapters as with two on {task} ({pairs})."),
     # Where a model is cut, and what is trained below
-    Contrast("trainable", LEAKAGE, Rows("sap", {"eta": GIVEN, "bottom": "trainable"}), SAP, INPUTS,
+    Contrast("trainable", LEAKAGE, Rows("sap", {"eta": ANY_VALUE, "bottom": "trainable"}), SAP, INPUTS,
         more="SAP leaks more inputs with a trained bottom than with a frozen one on {task}: {x} against {y} at {at} "
         "({n} of {pairs}).",
         less="SAP leaks fewer inputs with a trained bottom than with a frozen one on {task}: {x} against {y} at {at}."),
     Level("depth", Rows("sap", {"eta": None}, cut=(3, 5)), INPUTS,
         "Depth alone does not hide inputs: behind half or more of MiniLM's blocks, {attack} reads {success_percent} "
         "of the tokens ({tasks}).", least=0.95),
-    Contrast("depth", LEAKAGE, Rows("sap", {"eta": GIVEN}, cut=5), Rows("sap", {"eta": GIVEN}, cut=0), INPUTS,
+    Contrast("depth", LEAKAGE, Rows("sap", {"eta": ANY_VALUE}, cut=5), Rows("sap", {"eta": ANY_VALUE}, cut=0), INPUTS,
         more="Noise hides less behind five blocks than at the embeddings on {task}: at {at}, {x} of the inputs leak, "
         "not {y}."),
     # Variants
@@ -103,12 +103,12 @@ RULES: tuple[Contrast | AttackContrast | Level, ...] = (
     Contrast("prompts", UTILITY, RAPT, SAP, more=MORE_USEFUL, less=LESS_USEFUL),
     Contrast("prompts", LEAKAGE, RAPT, SAP, INPUTS, more=LEAKS_MORE, less=LEAKS_LESS, same=LEAKS_AS_MUCH,
         margin=FIVE),
-    Contrast("prompts", UTILITY, Rows("rapt", {"eta": GIVEN, "reconstruction": True}),
-        Rows("rapt", {"eta": GIVEN, "reconstruction": False}),
+    Contrast("prompts", UTILITY, Rows("rapt", {"eta": ANY_VALUE, "reconstruction": True}),
+        Rows("rapt", {"eta": ANY_VALUE, "reconstruction": False}),
         more="RAPT gains {d} points by reconstruction on {task} ({at}; {ci}).",
         less="RAPT loses {d} points by reconstruction on {task} ({at}; {ci})."),
-    Contrast("released", LEAKAGE, Rows(("dpnr", "cape"), {"as_released": True, "epsilon": GIVEN}),
-        Rows(("dpnr", "cape"), {"as_released": False, "epsilon": GIVEN}), INPUTS,
+    Contrast("released", LEAKAGE, Rows(("dpnr", "cape"), {"as_released": True, "epsilon": ANY_VALUE}),
+        Rows(("dpnr", "cape"), {"as_released": False, "epsilon": ANY_VALUE}), INPUTS,
         more="The released code of {a} leaks more inputs than the mechanism of its paper on {task}: {x}, not {y} at {at}."),
     # What defenses leave of what is read without them
     Contrast("twin", LEAKAGE, P3EFT, Rows("none"), LABELS, less=LEFT),
@@ -117,7 +117,7 @@ RULES: tuple[Contrast | AttackContrast | Level, ...] = (
         differ=("epsilon", "dropout")),
     Contrast("twin", LEAKAGE, Rows(("dpnr", "cape", "sap"), undefended=False),
         Rows(("dpnr", "cape", "sap"), undefended=True), ATTRIBUTES, less=LEFT, differ=("eta", "epsilon", "reversal")),
-    Contrast("twin", LEAKAGE, Rows("offsite-tuning", {"emulator": GIVEN}), Rows("offsite-tuning", {"emulator": None}),
+    Contrast("twin", LEAKAGE, Rows("offsite-tuning", {"emulator": ANY_VALUE}), Rows("offsite-tuning", {"emulator": None}),
         MODEL, differ=("steps",),
         less="Offsite-tuning at {at} leaks {x} of the model on {task}: the customer hardly needs the vendor "
         "({n} of {settings})."),
@@ -125,9 +125,9 @@ RULES: tuple[Contrast | AttackContrast | Level, ...] = (
         same="CusText+ leaks as many inputs at ε = 1 as at ε = 3 on {task}: {y} and {x}.", margin=FIVE),
     Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, MEMBERS, less=LEFT),
     Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, SECRETS, less=LEFT),
-    Contrast("private-training", UTILITY, DIRECT, Rows("dpsgd", {"epsilon": GIVEN}), more=MORE_USEFUL,
+    Contrast("private-training", UTILITY, DIRECT, Rows("dpsgd", {"epsilon": ANY_VALUE}), more=MORE_USEFUL,
         less=LESS_USEFUL),
-    Contrast("private-training", UTILITY, Rows("crt"), Rows("dpsgd", {"epsilon": GIVEN}), more=MORE_USEFUL,
+    Contrast("private-training", UTILITY, Rows("crt"), Rows("dpsgd", {"epsilon": ANY_VALUE}), more=MORE_USEFUL,
         less=LESS_USEFUL),
     # JFT and redaction
     Contrast("detector", LEAKAGE, Rows(("jft", "redacted"), {"canaries": "missed"}),
@@ -146,7 +146,7 @@ RULES: tuple[Contrast | AttackContrast | Level, ...] = (
         SECRETS, differ=FIRST_PHASE,
         less="Light noise in JFT hides secrets that its detector misses on {task}: {x} leak, not {y}."),
     # What attackers may know
-    AttackContrast("knowledge", Rows(("sap", "rapt"), {"eta": GIVEN}), INPUTS, Reader(("eia-map",)),
+    AttackContrast("knowledge", Rows(("sap", "rapt"), {"eta": ANY_VALUE}), INPUTS, Reader(("eia-map",)),
         Reader(("eia-nn",)), more="Public text helps an attacker: {attack} " + ATTACKER),
     AttackContrast("knowledge", SAP, INPUTS, Reader(("eia-map",), params={"auxiliary": "reviews"}),
         Reader(("eia-nn",)), less="Public text of another kind misleads an attacker: {attack} " + ATTACKER),

@@ -5,7 +5,7 @@ from .claims import ClaimVerdict as ClaimVerdict
 from .claims import claim_verdicts as claim_verdicts
 from .claims import printed_claims as printed_claims
 from .compare import ALL as ALL
-from .compare import GIVEN as GIVEN
+from .compare import ANY_VALUE as ANY_VALUE
 from .compare import Difference as Difference
 from .compare import Metric as Metric
 from .compare import Reader as Reader
@@ -60,9 +60,9 @@ from .printed import mirrored_points as mirrored_points
 from .rankings import STRONGEST as STRONGEST
 from .rankings import Entry as Entry
 from .rankings import Ranking as Ranking
-from .rankings import decided_by as decided_by
 from .rankings import rankings as rankings
 from .rankings import reason_without_cost as reason_without_cost
+from .rankings import results_under as results_under
 from .record_set import RecordSet as RecordSet
 from .results import Result as Result
 from .results import ResultsTable as ResultsTable

@@ -166,7 +166,7 @@ def changes(old: RecordSet, new: RecordSet) -> Changes:
     for where, mine in after.settings.items():
         if where not in pairs:
             others = {one: before.settings[one].first.cell for one in rest}
-            near = resembling(mine.first.cell, others)
+            near = closest_cell(mine.first.cell, others)
             if near is not None:
                 pairs[where] = near
                 rest.remove(near)
@@ -246,7 +246,7 @@ def _title(given: RecordSet) -> str:
     return f"{given.name} ({len(given)} records)"
 
 
-def resembling(cell: Cell, others: Mapping[Name, Cell]) -> Name | None:
+def closest_cell(cell: Cell, others: Mapping[Name, Cell]) -> Name | None:
     """Of some cells the one of the same place that differs least; None where none is of that place."""
     same = {name: other for name, other in others.items() if _same_place(cell, other)}
     return min(same, key=lambda name: len(list(_differences(same[name], cell))), default=None)

@@ -263,10 +263,12 @@ def claim_verdicts(table: ResultsTable, claims: Iterable[PrintedClaim]) -> list[
     groups: dict[str, list[Answer]] = {}
     for one in found:
         groups.setdefault(one.claim.group or one.claim.id, []).append(one.answer)
-    return [replace(one, whole=together(groups[one.claim.group or one.claim.id])) for one in found]
+    return [
+        replace(one, whole=joint_answer(groups[one.claim.group or one.claim.id])) for one in found
+    ]
 
 
-def together(answers: Sequence[Answer]) -> Answer:
+def joint_answer(answers: Sequence[Answer]) -> Answer:
     """Of claims that a paper makes in one breath: contradicted if one is, replicated if all are."""
     if "contradicted" in answers:
         return "contradicted"

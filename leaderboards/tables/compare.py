@@ -20,7 +20,7 @@ Metric = Literal["leakage", "success", "utility", "cost", "perplexity"]
 PERPLEXITY = "perplexity per token"
 Verdict = Literal["less", "more", "undecided"]
 LEVEL = 0.05
-GIVEN = "given"
+ANY_VALUE = "given"
 """As the value of a parameter: any but none."""
 Pair = tuple[Result, Result]
 
@@ -184,11 +184,11 @@ class Rows:
 def _admits(wanted: object, value: object) -> bool:
     if isinstance(wanted, tuple):
         return any(_admits(one, value) for one in wanted)
-    return value is not None if wanted == GIVEN else wanted == value
+    return value is not None if wanted == ANY_VALUE else wanted == value
 
 
 def _is_fixed(wanted: object) -> bool:
-    return wanted != GIVEN and not isinstance(wanted, tuple)
+    return wanted != ANY_VALUE and not isinstance(wanted, tuple)
 
 
 def parameter(row: Result, name: str) -> Any:

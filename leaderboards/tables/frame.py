@@ -163,11 +163,6 @@ def rows_of(table: pd.DataFrame) -> list[Row]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def flags_of(row: Row) -> list[str]:
-    """The flags of a row, or of the seeds of a mean."""
-    return [flag for flag in str(row["flags"]).split(",") if flag]
-
-
 def canonical_json(params: Any) -> str:
     """Parameters as JSON with sorted keys, so that equal parameters are equal text."""
     return json.dumps(params, sort_keys=True, ensure_ascii=False)

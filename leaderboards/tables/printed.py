@@ -64,11 +64,6 @@ def printed_points(paper: str, artefacts: Sequence[str], model: str | None = Non
     return wide.reset_index().rename_axis(columns=None)
 
 
-def paper_of(suite: str) -> Printed | None:
-    """The paper that a suite mirrors; None where it mirrors none, or is none of the project's."""
-    return load_suite(suite).paper if suite in suite_names() else None
-
-
 def mirrored_points(paper: Printed) -> pd.DataFrame:
     """What the paper that a suite mirrors prints, its tasks by the names that the suite has for them."""
     return _as_ours(printed_points(paper.paper, paper.artefact, paper.model), [paper])

@@ -130,7 +130,7 @@ def reason_without_cost(curve: Curve) -> str:
     return "; ".join(reasons)
 
 
-def decided_by(table: ResultsTable, attack: str) -> ResultsTable:
+def results_under(table: ResultsTable, attack: str) -> ResultsTable:
     """The results as one attack decides them.
 
     Args:

@@ -12,7 +12,7 @@ from leakboard.bench.methods import registry
 from leakboard.bench.scoring import twin_settings
 from leakboard.leaderboards.findings.engine import AttackContrast, Contrast, Level
 from leakboard.leaderboards.findings.rules import RULES, TITLES
-from leakboard.leaderboards.tables.compare import ALL, GIVEN, Reader, Rows, Tables
+from leakboard.leaderboards.tables.compare import ALL, ANY_VALUE, Reader, Rows, Tables
 from leakboard.leaderboards.tables.frame import canonical_json
 from leakboard.leaderboards.tables.results import results_table
 
@@ -31,7 +31,7 @@ NOISY = (0.35, -0.35, 0.3, -0.25)
 
 
 def value_of(wanted, name, default):
-    if wanted == GIVEN:
+    if wanted == ANY_VALUE:
         return VALUES.get(name, default)
     return wanted[0] if isinstance(wanted, tuple) else wanted
 

@@ -4,7 +4,7 @@ import pytest
 from records import leak, record
 
 from leakboard.bench.contracts import Channel, Goal
-from leakboard.leaderboards.tables.claims import PrintedClaim, claim_verdicts, together
+from leakboard.leaderboards.tables.claims import PrintedClaim, claim_verdicts, joint_answer
 from leakboard.leaderboards.tables.results import results_table
 
 CLAIM = {
@@ -177,7 +177,7 @@ def test_claims_of_one_breath_are_replicated_only_together():
     ],
 )
 def test_parts_make_a_whole(answers, whole):
-    assert together(answers) == whole
+    assert joint_answer(answers) == whole
 
 
 def test_what_is_far_below_the_printed_size_is_said_to_be_much_smaller():

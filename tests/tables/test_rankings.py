@@ -7,7 +7,7 @@ from experiments import compared
 from records import leak, record
 
 from leakboard.bench.contracts import Goal, LeakboardError
-from leakboard.leaderboards.tables.rankings import decided_by, rankings
+from leakboard.leaderboards.tables.rankings import rankings, results_under
 from leakboard.leaderboards.tables.results import results_table
 
 
@@ -89,11 +89,11 @@ def test_a_budget_is_a_number_of_points(budget):
 
 def test_the_attack_of_the_authors_or_one_by_name_can_decide():
     table = results_table(compared())
-    assert decided_by(table, "strongest") is table
-    theirs = decided_by(table, "paper")
+    assert results_under(table, "strongest") is table
+    theirs = results_under(table, "paper")
     assert {one.attack for one in theirs} == {"eia-nn"}
     assert {one.defense for one in theirs} == {"sap"}
-    weaker = decided_by(table, "eia-learned")
+    weaker = results_under(table, "eia-learned")
     assert {one.attack for one in weaker if not one.setting.undefended} == {"eia-learned"}
     with pytest.raises(LeakboardError, match="Did you mean 'eia-nn'"):
-        decided_by(table, "eia-n")
+        results_under(table, "eia-n")

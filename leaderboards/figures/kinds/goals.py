@@ -16,8 +16,8 @@ from leakboard.leaderboards.tables import (
     Result,
     ResultsTable,
     curves,
-    decided_by,
     rankings,
+    results_under,
     style_of,
 )
 
@@ -28,7 +28,7 @@ Choice = tuple[object, ...]
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
     """One figure for each task and model on which defenses were compared."""
-    drawn = goals(decided_by(found.table, request.attack))
+    drawn = goals(results_under(found.table, request.attack))
     for (task, model), plot in drawn.items():
         yield "goals" if len(drawn) == 1 else f"goals-{task}-{model}", plot
 

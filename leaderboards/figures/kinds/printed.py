@@ -34,11 +34,11 @@ from leakboard.leaderboards.tables import (
     ResultsTable,
     Row,
     canonical_json,
-    decided_by,
     display_name,
     format_parameter,
     format_parameters,
     knob_of,
+    results_under,
     rows_of,
     style_of,
     varying_names,
@@ -53,7 +53,7 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
     """
     if found.printed is None or found.suite is None or found.suite.paper is None:
         raise LeakboardError("nothing to plot: these records are of no suite that mirrors a paper")
-    table = decided_by(found.table, request.attack)
+    table = results_under(found.table, request.attack)
     goal = asked_goal(table, request.goal)
     by = "" if request.attack == STRONGEST else f"-{request.attack}"
     known = [row for row in rows_of(found.printed) if row["goal"] == goal]

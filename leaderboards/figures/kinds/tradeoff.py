@@ -36,7 +36,7 @@ from leakboard.leaderboards.tables import (
     RecordSet,
     Result,
     ResultsTable,
-    decided_by,
+    results_under,
 )
 
 
@@ -47,7 +47,7 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
         name = f"{GOAL_WORDS[goal]}{_by(request)}-by-{request.against}"
         yield name, sweep(found, goal, request.against, request.attack)
         return
-    table = decided_by(found.table, request.attack)
+    table = results_under(found.table, request.attack)
     goal = asked_goal(table, request.goal)
     yield f"{GOAL_WORDS[goal]}{_by(request)}", tradeoff(table, goal)
 
