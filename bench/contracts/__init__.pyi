@@ -15,7 +15,6 @@ from .errors import MissingExtra as MissingExtra
 from .errors import did_you_mean as did_you_mean
 from .estimates import Estimate as Estimate
 from .estimates import Point as Point
-from .glossary import GLOSSARY as GLOSSARY
 from .guess import Guess as Guess
 from .guess import Measure as Measure
 from .leak import Leak as Leak
