@@ -108,7 +108,7 @@ def test_noise_tells_nothing_and_one_direction_is_left_to_others(tmp_path):
         found = leak_of(dark, "bidirectional", goal=goal).success
         assert found.low <= found.chance
     assert {leak.status for leak in vendor.leaks} == {"skipped"}
-    assert "reads gradients only" in vendor.leaks[0].reason
+    assert "reads only gradients" in vendor.leaks[0].reason
     assert {leak.status for leak in split.leaks} == {"skipped"}
     assert "several vectors stand for each gradient" in split.leaks[0].reason
 

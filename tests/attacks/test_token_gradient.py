@@ -57,7 +57,7 @@ def test_noise_tells_nothing_and_what_sends_no_gradient_is_not_tried(tmp_path):
         found = leak_of(dark, "token-gradient", goal=goal).success
         assert found.low <= found.chance
     assert (
-        "reads gradients or logit-gradients only"
+        "reads only gradients or logit-gradients"
         in leak_of(frozen, "token-gradient", view="", goal="label").reason
     )
     # A model that is trained by its owner sends none either.
