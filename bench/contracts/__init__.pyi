@@ -22,14 +22,6 @@ from .computing import quietly as quietly
 from .errors import LeakboardError as LeakboardError
 from .errors import MissingExtra as MissingExtra
 from .errors import did_you_mean as did_you_mean
-from .estimates import Estimate as Estimate
-from .estimates import Point as Point
-from .guess import Guess as Guess
-from .guess import Measure as Measure
-from .leak import Leak as Leak
-from .leak import Status as Status
-from .leak import name_of as name_of
-from .memory import Memory as Memory
 from .outside import Refused as Refused
 from .outside import parsed as parsed
 from .outside import path_of as path_of
