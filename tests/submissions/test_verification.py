@@ -149,8 +149,8 @@ def test_built_in_suite_needs_all_of_its_seeds(place):
         (lambda c: c["leaks"][0].update(success=None), "nothing was measured"),
         (lambda c: c["leaks"][0].update(status="failed"), "does not say why"),
         (lambda c: c["provenance"].update(dirty=True), "uncommitted changes"),
-        (lambda c: c.update(undefended=False), "says the wrong thing"),
-        (lambda c: c["predictions"].update(truth=[1, 0] * 12), "with other labels"),
+        (lambda c: c.update(undefended=False), "does not match its defense"),
+        (lambda c: c["predictions"].update(truth=[1, 0] * 12), "have different labels"),
         (
             lambda c: c["leaks"][0]["success"].update(chance=2.0),
             "has an invalid chance level of 2.0",
@@ -170,7 +170,7 @@ def test_a_goal_of_an_attack_that_no_result_tells_of_is_a_fault(place):
         ]
 
     report = verdict(place, changed(told_less))
-    assert "prior applies to sap for attribute, and no result says" in why(report)
+    assert "prior applies to sap for attribute, but has no result" in why(report)
 
 
 def test_what_attackers_train_themselves_need_not_meet_every_attack():

@@ -211,7 +211,7 @@ def test_more_authors_than_there_are_and_texts_of_nobody_are_refused():
     ],
 )
 def test_bad_plant_is_refused(bad):
-    with pytest.raises(ValueError, match=r"digits|copies|numbers|greater|no per_author"):
+    with pytest.raises(ValueError, match=r"digits|copies|numbers|greater|excludes `per_author`"):
         Plant(**bad)
 
 
@@ -226,7 +226,7 @@ def test_more_canaries_than_texts_are_refused():
     forty = Plant(canaries=(FORM, "Pin {digits}"), copies=(0, 1), each=20)
     assert len(plant_task(TEXTS, forty, 0).canaries) == 40
     with pytest.raises(
-        LeakboardError, match=r"42 canaries to plant .* 40 texts: .* fewer canaries"
+        LeakboardError, match=r"42 canaries to plant .* 40 texts.* fewer canaries"
     ):
         plant_task(TEXTS, forty.model_copy(update={"each": 21}), 0)
 
