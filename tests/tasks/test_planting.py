@@ -225,9 +225,7 @@ def test_the_same_secrets_are_planted_however_often():
 def test_more_canaries_than_texts_are_refused():
     forty = Plant(canaries=(FORM, "Pin {digits}"), copies=(0, 1), each=20)
     assert len(plant_task(TEXTS, forty, 0).canaries) == 40
-    with pytest.raises(
-        LeakboardError, match=r"42 canaries to plant .* 40 texts.* fewer canaries"
-    ):
+    with pytest.raises(LeakboardError, match=r"42 canaries to plant .* 40 texts.* fewer canaries"):
         plant_task(TEXTS, forty.model_copy(update={"each": 21}), 0)
 
 
