@@ -45,24 +45,12 @@ NOT_YET_RENAMED: dict[str, str] = {
     "bench/exchange": "WHOLE",
     "bench/methods": "Held",
     "bench/scoring": "Look",
-    "leaderboards/figures": "Asked BESIDE drawn",
-    "leaderboards/figures/kinds": "_apart _look _named _over _standings",
-    "leaderboards/findings": (
-        "SEEN _apart _beside _by _held _kept _laid _named _said _seen _told _told_apart elsewhere "
-        "found listed"
-    ),
-    "leaderboards/report": "Asked Drawn _drawn _found _made _shown asked",
+    "leaderboards/figures/kinds": "_apart _named _over",
+    "leaderboards/findings": "_told",
+    "leaderboards/report": "_shown",
     "leaderboards/results": "_told",
-    "leaderboards/site": (
-        "ALONE Beside Drawn Made Standing Told _kept _listed _of _told_when_ended beside "
-        "standings_of"
-    ),
-    "leaderboards/tables": (
-        "ALONE APART_FROM_TRAINING Decided Found Here Laid Look Standing TOLD _apart _drawn "
-        "_given _kept _listed _named _of _standing _told _what _whole beside deciding found_by "
-        "given here look looks shown standing standings told told_apart"
-    ),
-    "leaderboards/terminal": "_shown _told",
+    "leaderboards/site": "ALONE _listed",
+    "leaderboards/tables": "_listed",
 }
 """Names that are still to be replaced, by folder. The list may only become shorter."""
 

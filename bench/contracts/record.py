@@ -87,7 +87,7 @@ class Leak(Part):
 
     @property
     def ep(self) -> Estimate | None:
-        """Empirical privacy, 1 − success / ceiling. It belongs to one attack: another one may find more."""
+        """Empirical privacy, 1 − success / ceiling. It belongs to one attack: another one may recover more."""
         s, most = self.success, self.ceiling
         if s is None:
             return None

@@ -44,7 +44,7 @@ class Place:
         return " · ".join(filter(None, [self.task, self.model, self.attribute]))
 
 
-def asked_goal(table: ResultsTable, word: str | None) -> Goal:
+def requested_goal(table: ResultsTable, word: str | None) -> Goal:
     """The goal that is asked for, else the first against which a defense is made and measured.
 
     Raises:

@@ -79,7 +79,7 @@ def save(
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in kinds]
     with styled():
-        figure = drawn(plot, width)
+        figure = draw_figure(plot, width)
         for path, kind in zip(paths, kinds, strict=True):
             figure.savefig(path, dpi=200, metadata=METADATA[kind])
     return paths
@@ -90,7 +90,7 @@ def styled() -> AbstractContextManager[None]:
     return style.context(["default", RC])
 
 
-def drawn(plot: Plot, width: float = WIDTH) -> Figure:
+def draw_figure(plot: Plot, width: float = WIDTH) -> Figure:
     """The figure: title, rows of panels, legend and caption, from top to bottom."""
     weight = max(sum(panel.weight for panel in row) for row in plot.rows)
     columns = plot.columns

@@ -55,15 +55,17 @@ def board_table(ranking: Ranking) -> Table:
     if one.baselines:
         rows.append("baselines")
         rows += [_baseline(result) for result in one.baselines]
-    notes = _together("No rank", [(c.title, reason_without_cost(c)) for c in one.unpriced])
-    notes += _together("Not certified", [(c.title, c.results[0].reason) for c in one.uncertified])
+    notes = _joint_lines("No rank", [(c.title, reason_without_cost(c)) for c in one.unpriced])
+    notes += _joint_lines(
+        "Not certified", [(c.title, c.results[0].reason) for c in one.uncertified]
+    )
     measured = next((entry.setting.setting for entry in [*one.within, *one.over]), None)
     about = f" · {measured.conditions}" if measured else ""
     title = f"{one.words} of {one.task} · {one.model}{about} · at most {one.budget:g} points"
     return Table(title, COLUMNS, rows, notes)
 
 
-def _together(what: str, reasons: Sequence[tuple[str, str]]) -> list[str]:
+def _joint_lines(what: str, reasons: Sequence[tuple[str, str]]) -> list[str]:
     """A sentence for each reason, with all defenses of which it is true."""
     found: dict[str, list[str]] = {}
     for name, reason in reasons:

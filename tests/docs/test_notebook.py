@@ -42,7 +42,9 @@ def test_it_is_a_notebook_without_outputs_that_would_grow_stale():
 def test_it_shows_the_published_records_and_a_choice_with_evidence(ran):
     names, shown = ran
     assert str(shown[0]).startswith("data version ")
-    assert {"none", "sap η=75"} <= set(shown[1]["setting"])
+    assert {("none", "none"), ("sap", "η = 75")} <= {
+        *zip(shown[1]["defense"], shown[1]["setting"], strict=True)
+    }
     assert names["choice"]
 
 

@@ -60,7 +60,7 @@ def test_the_defense_of_the_page_is_short_and_more_noise_hides_more(read):
     rows = names["r"].best()
     rows = rows[rows["goal"] == "inversion"]
     open_, _, hidden = (
-        rows[rows["setting"].str.endswith(f"σ={sigma}")].iloc[0] for sigma in ("0", "0.1", "0.3")
+        rows[rows["setting"].str.endswith(f"σ = {sigma}")].iloc[0] for sigma in ("0", "0.1", "0.3")
     )
     assert open_["success"] >= 0.99
     assert hidden["success"] < 0.5

@@ -21,7 +21,7 @@ from leakboard.leaderboards.rendering import (
     save,
     svg_plot,
 )
-from leakboard.leaderboards.rendering.files import drawn, styled
+from leakboard.leaderboards.rendering.files import draw_figure, styled
 from leakboard.leaderboards.tables.intervals import MISSING, Interval
 
 SAP = Series(
@@ -64,7 +64,7 @@ PLOT = Plot(
 @pytest.fixture(scope="module", params=[3.3, 7.0])
 def figure(request):
     with styled():
-        return drawn(PLOT, request.param)
+        return draw_figure(PLOT, request.param)
 
 
 def test_no_text_is_smaller_than_six_points_cut_or_covered(figure):
@@ -158,4 +158,4 @@ def test_missing_numbers_are_no_error():
     plot = Plot("t", [Panel("p", Axis(), Axis(), [empty])])
     assert shapes_of(svg_plot(plot), "mark") == []
     with styled():
-        assert drawn(plot).axes
+        assert draw_figure(plot).axes

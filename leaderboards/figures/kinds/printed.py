@@ -9,10 +9,10 @@ from leakboard.bench.contracts import Goal, LeakboardError
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import (
     Place,
-    asked_goal,
     curves_by_place,
     lines,
     measured_words,
+    requested_goal,
 )
 from leakboard.leaderboards.rendering import (
     LINES,
@@ -54,15 +54,15 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
     if found.printed is None or found.suite is None or found.suite.paper is None:
         raise LeakboardError("nothing to plot: these records are of no suite that mirrors a paper")
     table = results_under(found.table, request.attack)
-    goal = asked_goal(table, request.goal)
+    goal = requested_goal(table, request.goal)
     by = "" if request.attack == STRONGEST else f"-{request.attack}"
     known = [row for row in rows_of(found.printed) if row["goal"] == goal]
     paper, artefacts = found.suite.paper.paper, ", ".join(found.suite.paper.artefact)
-    plot = beside_paper(table, goal, known, f"{paper}, {artefacts}", found.suite.paper.note)
+    plot = next_to_paper(table, goal, known, f"{paper}, {artefacts}", found.suite.paper.note)
     yield f"{GOAL_WORDS[goal]}{by}-printed", plot
 
 
-def beside_paper(
+def next_to_paper(
     table: ResultsTable, goal: Goal, known: list[Row], source: str, more: str = ""
 ) -> Plot:
     """Utility (up) against EP = 1 − success (right); what the paper prints is hollow.

@@ -9,11 +9,11 @@ from leakboard.bench.contracts import Goal, LeakboardError
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import (
     Place,
-    asked_goal,
     curves_by_place,
     defense_names,
     lines,
     measured_words,
+    requested_goal,
 )
 from leakboard.leaderboards.figures.sweep import sweep
 from leakboard.leaderboards.rendering import (
@@ -43,16 +43,16 @@ from leakboard.leaderboards.tables import (
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
     """Leakage against cost; with `against` leakage and utility along a parameter."""
     if request.against is not None:
-        goal = asked_goal(found.table, request.goal)
-        name = f"{GOAL_WORDS[goal]}{_by(request)}-by-{request.against}"
+        goal = requested_goal(found.table, request.goal)
+        name = f"{GOAL_WORDS[goal]}{_suffix(request)}-by-{request.against}"
         yield name, sweep(found, goal, request.against, request.attack)
         return
     table = results_under(found.table, request.attack)
-    goal = asked_goal(table, request.goal)
-    yield f"{GOAL_WORDS[goal]}{_by(request)}", tradeoff(table, goal)
+    goal = requested_goal(table, request.goal)
+    yield f"{GOAL_WORDS[goal]}{_suffix(request)}", tradeoff(table, goal)
 
 
-def _by(request: Request) -> str:
+def _suffix(request: Request) -> str:
     return "" if request.attack == STRONGEST else f"-{request.attack}"
 
 
