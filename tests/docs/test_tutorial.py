@@ -64,7 +64,7 @@ def test_the_defense_of_the_page_is_short_and_more_noise_hides_more(read):
     )
     assert open_["success"] >= 0.99
     assert hidden["success"] < 0.5
-    assert "uncertified" not in hidden["note"]
+    assert hidden["certification"] == "certified"
 
 
 def test_the_figure_is_drawn_where_the_page_says(read):
