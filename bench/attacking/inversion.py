@@ -157,7 +157,8 @@ def sample_sources(tokens: Tokens, share: float) -> NDArray[np.bool_]:
     sizes = tokens.lengths.tolist()
     each = zip(*(torch.split(of, sizes) for of in (tokens.ids.values, tokens.special)), strict=True)
     texts = tuple(" ".join(map(str, ids[~added].tolist())) for ids, added in each)
-    return public_rows(Split(texts, np.zeros(len(texts), np.int64)), (), share)
+    flags = public_rows(Split(texts, np.zeros(len(texts), np.int64)), (), share)
+    return flags if flags.any() else ~flags
 
 
 def token_counts(tokens: Tokens, vocabulary: int) -> Tensor:

@@ -13,7 +13,8 @@ from torch import Tensor
 from leakboard.bench.backbones.family import Family
 from leakboard.bench.backbones.neighbours import Neighbours
 from leakboard.bench.backbones.ragged import Ragged, Tokens, by_length
-from leakboard.bench.contracts import LeakboardError, Memory
+from leakboard.bench.contracts import LeakboardError, Memory, plain
+from leakboard.bench.tasks import parse_prompt, plain_prompt
 
 
 def bos_prefix(tokenizer: Any, ids: Sequence[int]) -> list[int]:
@@ -99,21 +100,35 @@ class Backbone:
                 modelling of single texts needs BOS: the first token is then predicted, too, from what
                 GPT-2 saw before each document, its <|endoftext|>. Classifiers never saw it there.
 
+        Prompts of chats (see `leakboard.bench.tasks.chat`) are formatted by the tokeniser's chat template, if it has
+        one, which then adds BOS itself.
+
         Raises:
-            LeakboardError: a text without any token, or of more than the model reads.
+            LeakboardError: a text without any token, or of more than the model reads; a chat that the template
+                rejects.
         """
+        texts, pairs, templated = self._as_chats(texts, pairs) if opened else (texts, pairs, False)
         out = self.tokenizer(
             list(texts),
             None if pairs is None else list(pairs),
             truncation=True,
             max_length=max_length,
+            add_special_tokens=not templated,
             return_special_tokens_mask=True,
             return_token_type_ids=True,
         )
+        if templated:
+            ends = {self.tokenizer.bos_token_id, self.tokenizer.eos_token_id}
+            # An unknown word is part of a text, unless its id also ends texts, as in GPT-2.
+            marks = set(self.tokenizer.all_special_ids) - ({self.tokenizer.unk_token_id} - ends)
+            out["special_tokens_mask"] = [
+                [int(i in marks) for i in ids] for ids in out["input_ids"]
+            ]
         if opened:
             if pairs is not None:
                 out["token_type_ids"] = self._answers(out, max_length)
-            self._open(out, max_length)
+            if not templated:
+                self._open(out, max_length)
             if pairs is not None:
                 self._end(out, max_length)
         ids = Ragged.of(out["input_ids"])
@@ -134,6 +149,38 @@ class Backbone:
         types = Ragged.of(types).values if types else torch.zeros_like(ids.values)
         special = Ragged.of(out["special_tokens_mask"]).values.bool()
         return Tokens(ids, types, special)
+
+    def _as_chats(
+        self, texts: Sequence[str], pairs: Sequence[str] | None
+    ) -> tuple[Sequence[str], Sequence[str] | None, bool]:
+        """Prompts and answers in the format of the model, and True if a chat template was used."""
+        chats = [parse_prompt(text) for text in texts] if pairs is not None else []
+        if pairs is None or not any(chats):
+            return texts, pairs, False
+        rows = zip(texts, chats, pairs, strict=True)
+        if not self.tokenizer.chat_template:
+            return [plain_prompt(chat) if chat else text for text, chat, _ in rows], pairs, False
+        prompts, answers = [], []
+        for text, chat, answer in rows:
+            turns = [{"role": m.role, "content": m.content} for m in chat or ()]
+            turns = turns or [{"role": "user", "content": text}]
+            said = {"role": "assistant", "content": answer}
+            try:
+                prompt, whole = (
+                    self.tokenizer.apply_chat_template(
+                        messages, tokenize=False, add_generation_prompt=asked
+                    )
+                    for messages, asked in ((turns, True), ([*turns, said], False))
+                )
+            except Exception as error:  # from jinja2, or raised by the template
+                raise LeakboardError(
+                    f"model '{self.name}': its chat template refuses the conversation of the roles "
+                    f"{', '.join(turn['role'] for turn in turns)} ({plain(error)[:200]}); leave such rows out or "
+                    "merge their messages"
+                ) from error
+            prompts.append(prompt)
+            answers.append(whole[len(prompt) :].rstrip() if whole.startswith(prompt) else answer)
+        return prompts, answers, True
 
     def _answers(self, out: Any, max_length: int) -> list[list[int]]:
         """Per row 1 for the tokens of an answer, behind the prompt that it answers.

@@ -17,7 +17,7 @@ from leakboard.bench.backbones import EMBEDDED, PACKAGED, is_on_this_machine
 from leakboard.bench.contracts import LeakboardError, Record, did_you_mean
 from leakboard.bench.methods import Method, registry
 from leakboard.bench.records import Corrupt, Store
-from leakboard.bench.running import Plan, PlannedCell, missing_pairings, plan_notes
+from leakboard.bench.running import Plan, PlannedCell, missing_pairings, plan_notes, task_notes
 from leakboard.bench.suites import load_suite, suite_names
 from leakboard.bench.tasks import listing
 
@@ -146,6 +146,7 @@ def plan(planned: Plan, store: Store, like: Sequence[Record] = ()) -> Iterator[R
         table.add_row(*map(Text, row), style="" if kind == "to run" else "dim")
     yield table
     yield Text(f"attacks: {', '.join(map(str, planned.suite.attacks)) or 'none'}")
+    yield from map(Text, task_notes(planned))
     yield from map(Text, plan_notes(planned))
     for reason, (attacked, defenses) in _reasons(planned.cells).items():
         yield Text(f"skipped: {', '.join(attacked)} on {', '.join(defenses)}: {reason}", "dim")

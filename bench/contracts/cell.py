@@ -128,6 +128,8 @@ class Plant(Part):
 
 
 Objective = Literal["classification", "language modelling"]
+UtilityMetric = Literal["accuracy", "macro-F1", "MCC"]
+"""Metric of the utility of a classifier."""
 Head = Literal["vendor", "customer", "private"]
 """Holder of the output layer of a language model that is fine-tuned over the wire: the vendor or the customer holds the
 public layer, which is frozen; a private layer is tuned by the customer and not sent."""
@@ -159,6 +161,8 @@ class Cell(Part):
     record: Recording
     seed: int
     plant: Plant | None = None
+    utility: UtilityMetric | None = None
+    """Metric of a classifier's utility, if the suite or the task sets it."""
     shadow: int | None = None
     """Number of a shadow model, which an attacker trains like this one with other coins and seeds."""
 
@@ -172,8 +176,9 @@ class Cell(Part):
             for name in ("per_author", "candidates"):
                 if content["plant"][name] == Plant.model_fields[name].default:
                     del content["plant"][name]
-        if self.shadow is None:
-            del content["shadow"]
+        for name in ("shadow", "utility"):
+            if content[name] is None:
+                del content[name]
         for name in ("tune", "precision"):
             if content["train"][name] == TrainSettings.model_fields[name].default:
                 del content["train"][name]

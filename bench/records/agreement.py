@@ -11,7 +11,7 @@ from leakboard.bench.contracts import Estimate, Leak, Record, attack_id, name_of
 def compare_runs(stated: Record, again: Record) -> tuple[Outcome, str]:
     """Compare a record with another run of its cell: equal, or in agreement within the intervals."""
     where = f"{stated.key} ({stated.cell.defense.name}, seed {stated.cell.seed})"
-    if stated.outcome() == again.outcome():
+    if _shared_outcome(stated, again) == _shared_outcome(again, stated):
         return "held", f"{where}: every number came out the same"
     if again.status != "ok":
         return "refused", f"{where}: ended {again.status} here: {again.reason}"
@@ -23,6 +23,12 @@ def compare_runs(stated: Record, again: Record) -> tuple[Outcome, str]:
         f"{where}: not the same to the last digit, as on another machine; utility and every success "
         "lie within each other's 95 % interval",
     )
+
+
+def _shared_outcome(record: Record, other: Record) -> dict[str, Any]:
+    """The outcome with the measures that both records have, since later versions add measures."""
+    measures = {name: each for name, each in record.measures.items() if name in other.measures}
+    return record.model_copy(update={"measures": measures}).outcome()
 
 
 def _disagreements(stated: Record, again: Record) -> Iterator[str]:
@@ -69,7 +75,7 @@ Outcome = Literal["held", "note", "refused"]
 
 def differing(first: Record, second: Record) -> list[str]:
     """Names of the measurements in which two records of one cell differ; empty if they agree."""
-    a, b = _without_leaks(first), _without_leaks(second)
+    a, b = _without_leaks(first, second), _without_leaks(second, first)
     found = [name for name in a if a[name] != b[name]]
     ours, theirs = _leaks(first), _leaks(second)
     return found + [
@@ -79,8 +85,9 @@ def differing(first: Record, second: Record) -> list[str]:
     ]
 
 
-def _without_leaks(record: Record) -> dict[str, Any]:
-    return {name: value for name, value in record.outcome().items() if name != "leaks"}
+def _without_leaks(record: Record, other: Record) -> dict[str, Any]:
+    shared = _shared_outcome(record, other)
+    return {name: value for name, value in shared.items() if name != "leaks"}
 
 
 def _leaks(record: Record) -> dict[str, list[dict[str, Any]]]:

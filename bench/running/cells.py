@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from leakboard.bench.backbones import Backbone, Ragged, Tokens, bottom_cost, by_length
@@ -28,7 +27,7 @@ from leakboard.bench.running.cell_context import CellContext
 from leakboard.bench.running.failures import error_line, free_memory, is_out_of_memory
 from leakboard.bench.running.grants import with_derived_channels, with_recomputed_activations
 from leakboard.bench.running.plan import PlannedCell
-from leakboard.bench.scoring import answer_fields, metrics, next_token_fields, projections
+from leakboard.bench.scoring import answer_fields, class_fields, next_token_fields, projections
 
 ANSWER_BATCH = 32
 """Prompts that are answered in one batch."""
@@ -158,15 +157,10 @@ def _utility_fields(tuned: Tuned, context: CellContext) -> dict[str, Any]:
             return fields
         generated = generate_answers(tuned, tokens, cell.evaluate, context.backbone)
         return answer_fields(generated, split.pairs, fields)
-    truth = split.labels
-    predicted = _classes(tuned.predict(tokens, cell.evaluate), len(truth))
-    utility = metrics.share(
-        (predicted == truth).astype(np.int64),
-        np.ones(len(truth), np.int64),
-        metrics.most_frequent_share(truth),
-    )
-    predictions = {"predicted": predicted.tolist(), "truth": truth.tolist()}
-    return {"utility": utility, "predictions": predictions}
+    predicted = _classes(tuned.predict(tokens, cell.evaluate), len(split))
+    # Papers report accuracy on the known tasks.
+    metric = cell.utility or (None if inputs.task.own else "accuracy")
+    return class_fields(predicted, split.labels, metric)
 
 
 def _classes(scores: torch.Tensor, n: int) -> Ints:

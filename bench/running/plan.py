@@ -137,6 +137,22 @@ def make_plan(
     return Plan(suite, tuple(cells), by_hash, backbones, public, additions, twins)
 
 
+def task_notes(plan: Plan) -> list[str]:
+    """For each task, the number of training, public and evaluated texts, and notes about their choice."""
+    found = []
+    for task in plan.tasks.values():
+        sizes = {name: len(split) for name, split in sorted(task.splits.items())}
+        parts = [f"{sizes.pop('train', 0):,} texts to train on"]
+        if "auxiliary" in sizes:
+            parts.append(f"{sizes.pop('auxiliary'):,} public, known to attackers")
+        parts += [f"{number:,} in {name}" for name, number in sizes.items()]
+        limit = plan.suite.limit
+        used = f"; limit: at most {limit:,} of each except public ones" if limit else ""
+        found.append(f"{task.name}: {', '.join(parts)}{used}")
+        found += [f"{task.name}: {note}" for note in task.notes]
+    return found
+
+
 def plan_notes(plan: Plan) -> list[str]:
     """Notes for the reader of a plan: added rows, audits that cannot fail, and more canaries than texts.
 
@@ -203,6 +219,7 @@ class _Place:
             data_hash=task.hash,
             limit=suite.limit,
             evaluate=suite.evaluate,
+            utility=(suite.utility or task.utility) if task.labels else None,
             model=self.backbone.name,
             model_hash=self.backbone.hash,
             cut=cut,

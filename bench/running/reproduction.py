@@ -53,6 +53,7 @@ def plan_reproduction(
         seeds=(cell.seed,),
         limit=cell.limit,
         evaluate=cell.evaluate,
+        utility=cell.utility,
         train=(cell.train,),
         record=cell.record,
         plant=cell.plant,

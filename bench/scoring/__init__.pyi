@@ -1,4 +1,3 @@
-from . import metrics as metrics
 from . import one_run as one_run
 from .answers import answer_fields as answer_fields
 from .certificates import NEEDED as NEEDED
@@ -11,6 +10,7 @@ from .checks import Flags as Flags
 from .checks import cannot_fail as cannot_fail
 from .checks import flags as flags
 from .checks import provable as provable
+from .classes import class_fields as class_fields
 from .comparison import compare_detectors as compare_detectors
 from .components import projections as projections
 from .continuations import score_continuations as score_continuations

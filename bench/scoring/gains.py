@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Record
+from leakboard.bench.scoring import classes
 
 UNTUNED = "untuned"
 """Name of the defense that stands for the untuned model."""
@@ -21,6 +22,8 @@ def gain(mine: Record, other: Record) -> tuple[float, float, float]:
     """
     if mine.utility is None or other.utility is None:
         return np.nan, np.nan, np.nan
+    if pair := _paired(mine, other):
+        return pair
     mean = mine.utility.value - other.utility.value
     first, second = hits(mine), hits(other)
     if len(first) < 2 or len(first) != len(second):
@@ -28,6 +31,20 @@ def gain(mine: Record, other: Record) -> tuple[float, float, float]:
     gaps = first - second
     half = 1.96 * float(gaps.std(ddof=1)) / np.sqrt(len(gaps))
     return mean, float(gaps.mean()) - half, float(gaps.mean()) + half
+
+
+def _paired(mine: Record, other: Record) -> tuple[float, float, float] | None:
+    """The same for metrics that are not means over examples, if both predicted the same examples."""
+    one, two = mine.predictions, other.predictions
+    metric = next((each for each in classes.PAIRED if each == mine.utility_metric), None)
+    if metric is None or metric != other.utility_metric:
+        return None
+    if not one.keys() == two.keys() == {"predicted", "truth"} or one["truth"] != two["truth"]:
+        return None
+    first, second, truth = (
+        np.array(each, np.int64) for each in (one["predicted"], two["predicted"], one["truth"])
+    )
+    return classes.paired_difference(metric, first, second, truth)
 
 
 def hits(record: Record) -> NDArray[np.float64]:

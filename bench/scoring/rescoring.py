@@ -25,7 +25,7 @@ from leakboard.bench.contracts import (
     Record,
     name_of,
 )
-from leakboard.bench.scoring import continuations, memory, metrics, moments, one_run
+from leakboard.bench.scoring import classes, continuations, memory, metrics, moments, one_run
 from leakboard.bench.tasks import CEILING, DIGITS, SAMPLES
 
 TOLERANCE = 1e-6
@@ -73,7 +73,7 @@ class Rescored:
 def rescore(record: Record) -> Rescored:
     """Recompute the utility and every success of a record."""
     found: list[Mismatch] = []
-    unchecked = {f"measure {name}" for name in record.measures}
+    unchecked = {f"measure {name}" for name in record.measures if name not in classes.METRICS}
     numbers = 0
     for name, stated, again in _all(record):
         try:
@@ -112,6 +112,10 @@ def _all(record: Record) -> Iterator[tuple[str, Numbers, Callable[[], Numbers]]]
     if record.utility is not None:
         name, utility = f"utility ({record.utility_metric})", record.utility
         yield name, _plain(utility), lambda: _utility(record.utility_metric, record.predictions)
+    for measure in classes.METRICS:
+        if measure in record.measures:
+            stated = _plain(record.measures[measure])
+            yield f"measure ({measure})", stated, partial(_utility, measure, record.predictions)
     for leak in record.leaks:
         if leak.success is not None:
             stated = _plain(leak.success) | {"units": leak.units, "ceiling": leak.ceiling}
@@ -136,9 +140,10 @@ def _plain(estimate: Estimate) -> Numbers:
 
 
 def _utility(metric: str, raw: Raw) -> Numbers:
-    if metric == "accuracy":
-        numbers = _accuracy(raw, "predicted")
-    elif metric in ("next-token accuracy", "ROUGE-L"):
+    if metric in classes.METRICS:
+        predicted, truth = _ints(raw, "predicted", "truth")
+        return _plain(classes.class_estimate(metric, predicted, truth))
+    if metric in ("next-token accuracy", "ROUGE-L"):
         numbers = _tokens(raw)
     else:
         raise Impossible(f"this version knows no utility '{metric}'")

@@ -56,7 +56,7 @@ class Labels:
 
     def contradicts(self, record: Record) -> str | None:
         """A contradiction between the labels of a record and those of earlier records, or None."""
-        if record.utility_metric != "accuracy" or not record.predictions:
+        if "truth" not in record.predictions:
             return None
         cell = record.cell
         same = (cell.data_hash, cell.limit, cell.evaluate, cell.seed)

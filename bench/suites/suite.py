@@ -24,6 +24,7 @@ from leakboard.bench.contracts import (
     Plant,
     Recording,
     TrainSettings,
+    UtilityMetric,
     did_you_mean,
     place,
     plain,
@@ -143,6 +144,9 @@ class Suite(_Part):
     """At most so many examples of each split."""
     evaluate: str = "dev"
     """The split on which utility is measured."""
+    utility: UtilityMetric | None = None
+    """Metric of a classifier's utility: accuracy, macro-F1 or MCC; all three are measured. By default that of the task,
+    else accuracy, or macro-F1 for users' data whose rarest class has less than a tenth of the evaluated texts."""
     train: Grid[TrainSettings] = (TrainSettings.model_validate({}),)
     """How is fine-tuned what has no settings of its own; lists make a grid: `{precision: [float32, bf16]}`."""
     record: Recording = Recording.model_validate({})

@@ -7,6 +7,8 @@ from .catalogue import TASK_ITSELF as TASK_ITSELF
 from .catalogue import PublicText as PublicText
 from .catalogue import known_task as known_task
 from .catalogue import listing as listing
+from .chat import parse_prompt as parse_prompt
+from .chat import plain_prompt as plain_prompt
 from .loading import GENERATORS as GENERATORS
 from .loading import data_folder as data_folder
 from .loading import load_task as load_task
@@ -23,6 +25,7 @@ from .planting import Planted as Planted
 from .planting import copies_of as copies_of
 from .planting import plant_task as plant_task
 from .planting import planted_view as planted_view
+from .readers import read_table as read_table
 from .sources import HELD_OUT as HELD_OUT
 from .sources import SHARE as SHARE
 from .sources import hold_out as hold_out
@@ -30,7 +33,6 @@ from .sources import public_rows as public_rows
 from .sources import shares_source as shares_source
 from .table import SUFFIXES as SUFFIXES
 from .table import Table as Table
-from .table import read_table as read_table
 from .task import Span as Span
 from .task import Split as Split
 from .task import Task as Task

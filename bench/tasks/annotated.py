@@ -11,7 +11,8 @@ from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationErro
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.tasks.loading import VARIABLE, data_folder
-from leakboard.bench.tasks.table import Table, read_table
+from leakboard.bench.tasks.readers import read_table
+from leakboard.bench.tasks.table import Table
 from leakboard.bench.tasks.task import Span, Split, Task, check_spans
 from leakboard.bench.tasks.user_task import read_folder
 

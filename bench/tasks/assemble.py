@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from leakboard.bench.contracts import Ints, LeakboardError, did_you_mean, plain
-from leakboard.bench.tasks.sources import RUN, public_rows, shares_source
-from leakboard.bench.tasks.table import Table
+from leakboard.bench.tasks.labels import LEAST_KEPT, drop_unlabelled, rare_notes
+from leakboard.bench.tasks.sources import COMMON, RUN, PublicRows, draw_public, shares_source
+from leakboard.bench.tasks.table import Table, normal
 from leakboard.bench.tasks.task import Split, Task
 
 AUXILIARY_SHARE = 0.2
@@ -65,16 +66,31 @@ class Layout:
         return [*named, *(a.column for a in self.attributes)]
 
 
-def assemble(name: str, tables: dict[str, Table], layout: Layout, source: str) -> Task:
+def assemble(
+    name: str,
+    tables: dict[str, Table],
+    layout: Layout,
+    source: str,
+    notes: Sequence[str] = (),
+) -> Task:
     """Build a task from one table per split; white space in texts is normalised.
 
-    Without a table `auxiliary`, a fifth of train becomes that split, less for large tasks. Whole sources are drawn
-    by hash (see `public_rows`), so that the split is the same everywhere.
+    Unlabelled rows are removed. Without a table `auxiliary`, a fifth of train becomes that split, less for large
+    tasks. Whole sources are drawn by hash (see `draw_public`), so that the split is the same everywhere.
+
+    Args:
+        notes: notes for the plan.
 
     Raises:
-        LeakboardError: a column is missing, a text or label is empty, a label does not occur in
+        LeakboardError: a column is missing, a text is empty, a label does not occur in
             train, an attribute has an unexpected value, or public text holds the customer's own.
     """
+    for table in tables.values():
+        _check_columns(table, layout)
+    told = list(notes)
+    if layout.label is not None:
+        tables, dropped = drop_unlabelled(tables, layout.label)
+        told += dropped
     for table in tables.values():
         _check(table, layout)
     labels = () if layout.label is None else _labels(tables, layout.label, layout.labels)
@@ -92,25 +108,32 @@ def assemble(name: str, tables: dict[str, Table], layout: Layout, source: str) -
             if layout.author is None
             else _indices(table.column(layout.author), everybody),
         )
+    if layout.label is not None:
+        told += rare_notes(tables["train"], labels, layout.label, [*splits.keys() - {"train"}])
     if "auxiliary" in splits:
         _check_public(splits, tables["auxiliary"].where)
+        told.append(f"public text is that of {tables['auxiliary'].where}")
     else:
-        splits["train"], splits["auxiliary"] = _carved(splits, tables["train"].where)
-    return Task(name, labels, splits, values, source)
+        splits["train"], splits["auxiliary"], why = _carved(splits, tables["train"].where, labels)
+        told.append(why)
+    return Task(name, labels, splits, values, source, notes=(*told, *_copies(splits)))
 
 
-def _check(table: Table, layout: Layout) -> None:
-    if not any(column in table.columns for column in layout.columns):
+def _check_columns(table: Table, layout: Layout) -> None:
+    if not any(column in table.names for column in layout.columns):
         raise LeakboardError(
             f"{table.where}: no header line; the first line must name the columns "
             + ", ".join(layout.columns)
         )
     for column in layout.columns:
         table.column(column)
-    for column in filter(None, (layout.text, layout.text2, layout.label, layout.author)):
-        for row, value in enumerate(table.column(column), start=1):
-            if not value.strip():
-                raise LeakboardError(f"{table.where}, data row {row}: column '{column}' is empty")
+
+
+def _check(table: Table, layout: Layout) -> None:
+    for column in filter(None, (layout.text, layout.text2, layout.author)):
+        for row, value in enumerate(table.column(column)):
+            if not value or value.isspace():
+                raise LeakboardError(f"{table.place(row)}: column '{column}' is empty")
 
 
 def _labels(tables: dict[str, Table], column: str, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -124,16 +147,15 @@ def _labels(tables: dict[str, Table], column: str, given: tuple[str, ...]) -> tu
         )
     known = frozenset(labels)
     for table in tables.values():
-        for row, label in enumerate(table.column(column), start=1):
-            where = (
-                f"{table.where}, data row {row}: label '{plain(label, 80)}' in column '{column}'"
-            )
+        for row, label in enumerate(table.column(column)):
+            if label in trained and label in known:
+                continue
+            where = f"{table.place(row)}: label '{plain(label, 80)}' in column '{column}'"
             if label not in trained:
                 near = did_you_mean(label, trained)
                 raise LeakboardError(f"{where} does not occur in train. {near}")
-            if label not in known:
-                near = did_you_mean(label, known)
-                raise LeakboardError(f"{where} is not one of the task's. {near}")
+            near = did_you_mean(label, known)
+            raise LeakboardError(f"{where} is not one of the task's. {near}")
     return labels
 
 
@@ -150,15 +172,14 @@ def _values(attribute: Attribute, tables: dict[str, Table]) -> tuple[str, ...]:
 
 def _read(attribute: Attribute, table: Table) -> list[str]:
     fields = []
-    for row, value in enumerate(table.column(attribute.column), start=1):
-        where = (
-            f"{table.where}, data row {row}: '{plain(value, 80)}' in column '{attribute.column}'"
-        )
+    for row, value in enumerate(table.column(attribute.column)):
         try:
             read = attribute.read(value)
         except ValueError:
+            where = f"{table.place(row)}: '{plain(value, 80)}' in column '{attribute.column}'"
             raise LeakboardError(f"{where}; expected a whole number") from None
         if read and attribute.values and read not in attribute.values:
+            where = f"{table.place(row)}: '{plain(value, 80)}' in column '{attribute.column}'"
             raise LeakboardError(f"{where} is unknown. {did_you_mean(read, attribute.values)}")
         fields.append(read)
     return fields
@@ -174,18 +195,75 @@ def _indices(fields: Sequence[str], names: Sequence[str]) -> Ints:
     return np.array([index[value] for value in fields], dtype=np.int64)
 
 
-def _carved(splits: dict[str, Split], where: str) -> tuple[Split, Split]:
-    """The rest of train, and the auxiliary split, both in the order of train."""
-    train = splits["train"]
-    if len(train) < LEAST:
+def _carved(
+    splits: dict[str, Split], where: str, labels: tuple[str, ...]
+) -> tuple[Split, Split, str]:
+    """The rest of train and the auxiliary split, both in the order of train, and a note for the plan."""
+    train, n = splits["train"], len(splits["train"])
+    if n < LEAST:
         raise LeakboardError(
-            f"{where}: {len(train)} examples in train; expected at least {LEAST}, of which some serve "
+            f"{where}: {n} examples in train; expected at least {LEAST}, of which some serve "
             "as public text"
         )
     private = [split for name, split in splits.items() if name != "train"]
-    share = min(AUXILIARY_SHARE, AUXILIARY_MOST / len(train))
-    public = public_rows(train, private, share)
-    return train.take(np.flatnonzero(~public)), train.take(np.flatnonzero(public))
+    share = min(AUXILIARY_SHARE, AUXILIARY_MOST / n)
+    sizes = np.bincount(train.labels, minlength=max(1, len(labels)))
+    needed = np.minimum(sizes, LEAST_KEPT)
+    few = sizes < LEAST_KEPT  # classes without public rows
+    while True:
+        drawn = draw_public(train, private, share, few[train.labels])
+        kept = np.bincount(train.labels[~drawn.flags], minlength=len(sizes))
+        if not (kept < needed).any():
+            break
+        few |= kept < needed
+    public = drawn.flags
+    return (
+        train.take(np.flatnonzero(~public)),
+        train.take(np.flatnonzero(public)),
+        _why_public(drawn, n),
+    )
+
+
+def _why_public(drawn: PublicRows, n: int) -> str:
+    """Note about the choice of public text from n examples of train."""
+    public = int(drawn.flags.sum())
+    if not public:
+        return (
+            f"there is no public text, since all {n:,} examples of train are equal, occur in other splits, or are of "
+            f"classes with fewer than {LEAST_KEPT} rows; give text that an attacker knows as the split 'auxiliary'"
+        )
+    told = f"public text is {public:,} of {n:,} examples of train, whole sources drawn by hash: "
+    if not drawn.linked:
+        return told + (
+            f"only equal examples are one source, since shared runs of {RUN} words link all of them; public and "
+            "private texts share phrases"
+        )
+    told += f"examples that share {RUN} words in a row are one source"
+    return (
+        f"{told}, except for words that more than {COMMON:.0%} of a split share, such as a form"
+        if drawn.forms
+        else told
+    )
+
+
+def _copies(splits: dict[str, Split]) -> list[str]:
+    """A note for each split that repeats examples of train."""
+    trained = set(_keys(splits["train"]))
+    notes = []
+    for name, split in splits.items():
+        if name not in ("train", "auxiliary"):
+            copies = sum(key in trained for key in _keys(split))
+            if copies:
+                notes.append(
+                    f"{copies:,} of {len(split):,} examples of {name} are duplicates of examples of train: their "
+                    "utility shows memorisation"
+                )
+    return notes
+
+
+def _keys(split: Split) -> list[tuple[str, str]]:
+    pairs = split.pairs or [""] * len(split)
+    return [(normal(text), normal(pair)) for text, pair in zip(split.texts, pairs, strict=True)]
 
 
 def _check_public(splits: dict[str, Split], where: str) -> None:

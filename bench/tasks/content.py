@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_LE
 from pathlib import Path
 
 from leakboard.bench.contracts import LeakboardError
@@ -33,6 +34,7 @@ def read_bytes(path: Path) -> bytes:
         raise LeakboardError(f"{path}: cannot be read ({error})") from error
     if len(data) > most:
         raise too_large(path, size, most, packed)
+    data = _from_utf16(path, data)
     at = data.find(b"\0")
     if at >= 0:
         line = data.count(b"\n", 0, at) + 1
@@ -40,6 +42,16 @@ def read_bytes(path: Path) -> bytes:
             f"{path}, line {line}: holds a NUL, as no text does; save the file as UTF-8 text"
         )
     return data
+
+
+def _from_utf16(path: Path, data: bytes) -> bytes:
+    """Convert data with the byte order mark of UTF-16 to UTF-8; spreadsheets save "Unicode text" so."""
+    if not data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or data.startswith(BOM_UTF32_LE):
+        return data
+    try:
+        return data.decode("utf-16").encode()
+    except UnicodeError as error:
+        raise LeakboardError(f"{path}: not UTF-16 ({error}); save the file as UTF-8") from error
 
 
 def byte_limit(size: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from leakboard.bench.tasks.task import Split, Task
 
 RUN = 8
 """Length of a run of words that unrelated texts hardly share by chance."""
+COMMON, COMMON_LEAST = 0.01, 20
+"""A run of words is a form if more than this share of a split's examples contain it, and more than this number:
+a system prompt, a template, or one question about every text. Forms do not link examples to one source."""
 FACTOR, OFFSET = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
 """Coefficients of the polynomial hash of a run of words, modulo 2^64."""
 
@@ -21,25 +24,69 @@ Flags = NDArray[np.bool_]
 Numbers = NDArray[np.uint64]
 
 
-def public_rows(train: Split, private: Sequence[Split], share: float) -> Flags:
-    """Select examples of `train` that become public text: whole sources, drawn by the hash of their texts.
+@dataclass(frozen=True)
+class PublicRows:
+    """Examples drawn as public text.
 
-    Examples belong to one source if their texts are equal or share `RUN` words in a row. A shorter text that is
-    part of others follows them; if they are divided, it goes to the customer. So no public text is part of a
-    customer's text. Sources of `private` examples belong to the customer.
+    Attributes:
+        flags: [n] True for the drawn examples of the training split.
+        forms: True if some runs of words were forms, see `COMMON`.
+        linked: True if runs of `RUN` words linked examples; otherwise only equal examples are one source.
+    """
+
+    flags: Flags
+    forms: bool
+    linked: bool = True
+
+
+def public_rows(train: Split, private: Sequence[Split], share: float) -> Flags:
+    """[n] True for the examples of `train` that are drawn; see `draw_public`, but forms link examples, too."""
+    runs = _Runs([train, *private])
+    return _draw_flags(runs, runs.sources(forms=True), train, share)
+
+
+def draw_public(
+    train: Split,
+    private: Sequence[Split],
+    share: float,
+    staying: Flags | None = None,
+) -> PublicRows:
+    """Draw examples of `train` that become public text: whole sources, by the hash of their texts.
+
+    Examples belong to one source if they are equal, or if their texts are equal or share `RUN` words in a row that
+    are not a form (see `COMMON`). A shorter text that is part of others follows them; if they are divided, it goes to
+    the customer. Sources of `private` examples belong to the customer. If no source can be drawn, only equal
+    examples are one source.
 
     Args:
-        share: of the sources, counted by examples; at least one is drawn if there is any.
-
-    Returns:
-        [n] flags.
+        share: of the sources, counted by examples; at least one is drawn if one leaves half of the examples to
+            the customer.
+        staying: [n] True for examples whose sources also belong to the customer.
     """
     runs = _Runs([train, *private])
-    source, n = runs.sources(), len(train)
+    flags = _draw_flags(runs, runs.sources(), train, share, staying)
+    if flags.any():
+        return PublicRows(flags, runs.forms)
+    flags = _draw_flags(runs, runs.equal(), train, share, staying)
+    return PublicRows(flags, runs.forms, linked=False)
+
+
+def shares_source(public: Split, private: Sequence[Split]) -> Flags:
+    """[n] True for public examples that share a source with private ones, see `draw_public`."""
+    source = _Runs([public, *private]).sources()
+    return np.isin(source[: len(public)], source[len(public) :])
+
+
+def _draw_flags(
+    runs: _Runs, source: Ints, train: Split, share: float, staying: Flags | None = None
+) -> Flags:
+    n = len(train)
     inner, outer = runs.parts(source)
     number = source.max(initial=-1) + 1
     kept, part = np.zeros(number, bool), np.zeros(number, bool)
     kept[source[n:]], part[inner] = True, True
+    if staying is not None:
+        kept[source[:n][staying]] = True
     whole = np.flatnonzero(~part[source[:n]])
     public = np.zeros(number, bool)
     public[_draw_sources(source[whole], kept, train, whole, share)] = True
@@ -47,13 +94,8 @@ def public_rows(train: Split, private: Sequence[Split], share: float) -> Flags:
     torn = inner[~public[outer] & ~part[outer]]
     public |= part & ~kept
     public[torn] = False
-    return public[source[:n]]
-
-
-def shares_source(public: Split, private: Sequence[Split]) -> Flags:
-    """[n] True for public examples that share a source with private ones, see `public_rows`."""
-    source = _Runs([public, *private]).sources()
-    return np.isin(source[: len(public)], source[len(public) :])
+    flags: Flags = public[source[:n]]
+    return flags
 
 
 def _draw_sources(source: Ints, kept: Flags, train: Split, rows: Ints, share: float) -> list[int]:
@@ -69,7 +111,8 @@ def _draw_sources(source: Ints, kept: Flags, train: Split, rows: Ints, share: fl
         if sizes[at] <= left:
             left -= sizes[at]
             found.append(at)
-    return found or order[:1]
+    small = [at for at in order if 2 * sizes[at] <= len(rows)]
+    return found or sorted(small, key=sizes.__getitem__)[:1]
 
 
 class _Runs:
@@ -77,33 +120,65 @@ class _Runs:
 
     def __init__(self, splits: Sequence[Split]) -> None:
         ids, lengths, rows = list[int](), list[int](), list[int]()
-        self.examples = 0
+        whole = np.zeros(sum(map(len, splits)), np.uint64)
+        self.bounds, self.examples, self.forms = list[tuple[int, int]](), 0, False
         for split in splits:
             for texts in (split.texts, split.pairs or ()):
                 for row, text in enumerate(texts, start=self.examples):
-                    own = normal(text).split()
+                    own = text.lower().split()
                     ids += map(hash, own)
                     lengths.append(len(own))
                     rows.append(row)
+                hashes = np.fromiter((hash(normal(text)) for text in texts), np.int64, len(texts))
+                at = slice(self.examples, self.examples + len(texts))
+                whole[at] = whole[at] * FACTOR + hashes.view(np.uint64) + OFFSET
+            self.bounds.append((self.examples, self.examples + len(split)))
             self.examples += len(split)
+        self._equal: Ints = np.unique(whole, return_inverse=True)[1]
         self._lengths, self._rows = np.array(lengths, np.int64), np.array(rows, np.int64)
         self._ids = np.array(ids, np.int64).view(np.uint64)
         self._starts = np.cumsum(self._lengths) - self._lengths
 
-    def sources(self) -> Ints:
-        """[n] source of each example; examples that are linked directly or indirectly share it."""
+    def sources(self, forms: bool = False) -> Ints:
+        """[n] source of each example; examples that are linked directly or indirectly share it.
+
+        Args:
+            forms: True if forms link examples, too.
+        """
         found = [self._whole(size) for size in range(1, RUN)] + [self._of(RUN)]
         row = self._rows[np.concatenate([texts for _, texts in found])]
         runs = np.concatenate([numbers for numbers, _ in found])
         _, run, times = np.unique(runs, return_inverse=True, return_counts=True)
-        often = times > 1
-        row, run = row[often[run]], (np.cumsum(often) - 1)[run[often[run]]]
-        nodes = self.examples + int(often.sum())
+        linking = times > 1
+        if not forms:
+            linking &= ~self._common(row, run, times)
+        row, run = row[linking[run]], (np.cumsum(linking) - 1)[run[linking[run]]]
+        row = np.concatenate([row, np.arange(self.examples)])
+        run = np.concatenate([run, int(linking.sum()) + self._equal])
+        nodes = self.examples + int(run.max(initial=-1)) + 1
         from scipy.sparse import coo_array  # slow to import
         from scipy.sparse.csgraph import connected_components
 
         graph = coo_array((np.ones(len(row), bool), (row, self.examples + run)), (nodes, nodes))
         return np.asarray(connected_components(graph, directed=False)[1][: self.examples], np.int64)
+
+    def equal(self) -> Ints:
+        """[n] source of each example if only equal examples share it."""
+        return self._equal
+
+    def _common(self, row: Ints, run: Ints, times: Ints) -> Flags:
+        """True for runs that are forms."""
+        forms = np.zeros(len(times), bool)
+        often = (times > COMMON_LEAST)[run]
+        held = np.unique(run[often] * self.examples + row[often])  # once in each example
+        run, row = np.divmod(held, max(1, self.examples))
+        for start, end in self.bounds:
+            own = run[(start <= row) & (row < end)]
+            forms |= np.bincount(own, minlength=len(times)) > max(
+                COMMON_LEAST, COMMON * (end - start)
+            )
+        self.forms |= bool(forms.any())
+        return forms
 
     def parts(self, source: Ints) -> tuple[Ints, Ints]:
         """Pairs of sources: one of a short text, and one with a longer text that contains it."""
@@ -155,6 +230,8 @@ def hold_out(task: Task) -> Task:
     """
     train = task.splits["train"]
     apart = public_rows(train, [], SHARE)
+    if not apart.any():
+        apart = draw_public(train, [], SHARE).flags
     kept, chosen = train.take(np.flatnonzero(~apart)), train.take(np.flatnonzero(apart))
     if not len(kept) or not len(chosen):
         raise LeakboardError(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from leakboard.bench.contracts import Ints, LeakboardError, Objective
+from leakboard.bench.contracts import Ints, LeakboardError, Objective, UtilityMetric
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,12 @@ class Task:
     """Names of the values of each private attribute."""
     source: str = ""
     """Origin of the data, for messages; equal content from different origins has the same hash."""
+    notes: tuple[str, ...] = ()
+    """Notes for the plan: removed rows, the choice of public text, duplicates."""
+    utility: UtilityMetric | None = None
+    """Metric of a classifier's utility, if the user chose one."""
+    own: bool = False
+    """True for users' data, for which the metric depends on class frequencies unless `utility` is set."""
 
     @property
     def objective(self) -> Objective:
@@ -139,4 +145,4 @@ class Task:
             rng = np.random.default_rng([seed, len(split)])
             rows = np.sort(rng.permutation(len(split))[:limit])
             splits[name] = split.take(rows)
-        return Task(self.name, self.labels, splits, self.attributes, self.source)
+        return replace(self, splits=splits)

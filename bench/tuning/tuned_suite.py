@@ -19,6 +19,11 @@ def check_file(suite: Suite, file: Path) -> None:
     """Raise LeakboardError if a suite cannot be written to a file: wrong suffix, or relative paths would break."""
     if file.suffix not in (".yaml", ".yml"):
         raise LeakboardError(f"{file}: the name of a suite file ends in .yaml")
+    if any(isinstance(task, UserTask) and task.from_python for task in suite.task):
+        raise LeakboardError(
+            f"{file}: the suite has data from Python, which a file cannot contain; save them, for example as Parquet, "
+            "and give their path"
+        )
     apart = file.parent.resolve() != suite.base.resolve()
     if apart and any(isinstance(task, UserTask) for task in suite.task):
         raise LeakboardError(

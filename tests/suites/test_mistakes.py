@@ -32,7 +32,7 @@ BAD = {
     "key that only the program sets": (
         HEAD + "base: /\ndefenses: none\n",
         "my.yaml:3: unknown key 'base'. Known: attacks, cut, defenses, description, evaluate, "
-        "limit, model, name, paper, plant, record, seeds, task, train.",
+        "limit, model, name, paper, plant, record, seeds, task, train, utility.",
     ),
     "value out of range": (
         HEAD + "defenses:\n  - none\n  - sap:\n      eta: -5\n",
@@ -182,7 +182,7 @@ BAD = {
     ),
     "own task with a path of the wrong type": (
         "name: x\ntask:\n  name: mine\n  path: 5\ndefenses: none\n",
-        "my.yaml:4: task.path: must be a path or a mapping, got 5",
+        "my.yaml:4: task.path: must be a path, got 5",
     ),
     "own task without its file": (
         "name: x\ntask:\n  - sst2\n  - {name: mine, text: a, label: b}\ndefenses: none\n",

@@ -12,7 +12,8 @@ from folders import DATA, failure, needs_data, write
 from leakboard.bench.contracts.errors import MissingExtra
 from leakboard.bench.tasks.catalogue import CATALOGUE
 from leakboard.bench.tasks.loading import load_task
-from leakboard.bench.tasks.table import bucket, read_table
+from leakboard.bench.tasks.readers import read_table
+from leakboard.bench.tasks.table import bucket
 
 
 def test_wikitext_of_the_folder_and_of_the_hub_are_the_same_texts(tmp_path, monkeypatch):

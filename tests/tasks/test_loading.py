@@ -7,8 +7,8 @@ from folders import DATA, failure, needs_data, rows_of, write
 
 from leakboard.bench.tasks.catalogue import CATALOGUE, GENERATED, listing
 from leakboard.bench.tasks.loading import GENERATORS, load_task
+from leakboard.bench.tasks.readers import read_table
 from leakboard.bench.tasks.reviews import reviews
-from leakboard.bench.tasks.table import read_table
 
 LABELLED = [name for name, entry in CATALOGUE.items() if entry.layout.label]
 

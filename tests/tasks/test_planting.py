@@ -129,6 +129,7 @@ def test_natural_candidates_are_left_out_of_the_key_and_strange_ones_are_not():
         del (
             own["plant"]["per_author"],
             own["shadow"],
+            own["utility"],
             own["train"]["tune"],
             own["train"]["precision"],
         )
@@ -249,7 +250,13 @@ def test_keys_of_cells_without_it_are_those_of_the_first_records():
     cell = plan_of(DPSGD(), task=reviews()).cells[0].cell
     assert "plant" in cell.model_dump()
     bare = cell.model_dump(mode="json")
-    del bare["plant"], bare["shadow"], bare["train"]["tune"], bare["train"]["precision"]
+    del (
+        bare["plant"],
+        bare["shadow"],
+        bare["utility"],
+        bare["train"]["tune"],
+        bare["train"]["precision"],
+    )
 
     assert cell.key == digest(bare)[:16]
     changed = cell.model_copy(update={"plant": Plant(audit=3)})
