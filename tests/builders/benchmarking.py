@@ -134,7 +134,7 @@ class Comparison:
             return
         self.figures += figures
         for figure in figures:
-            self.benchmark.extra_info[figure.name] = {
+            self.benchmark.extra_info[figure.name.strip()] = {
                 "value": figure.value,
                 "goal": figure.goal,
                 "limit": figure.limit,
