@@ -71,6 +71,9 @@ def test_a_figure_beyond_its_limit_fails_and_stays_on_the_record(comparison):
         comparison.report(bad)
     assert comparison.figures == [good, bad]
     assert comparison.benchmark.extra_info["help"] == {
-        **{"value": 1.5, "goal": 0.5, "limit": 1.0},
-        **{"unit": "s", "verdict": "missed"},
+        "value": 1.5,
+        "goal": 0.5,
+        "limit": 1.0,
+        "unit": "s",
+        "verdict": "missed",
     }
