@@ -36,6 +36,7 @@ def test_attacks_in_a_cell_of_smoke(comparison):
     """Share of all attacks and of scoring in the time of a cell, SAP at η = 75."""
     plan = make_plan(load_suite("smoke"))
     planned = next(cell for cell in plan.cells if cell.defense.params.get("eta") == ETA)
+    run_cell(context_of(plan, planned))  # everything is imported from here on
     record = comparison.measure(lambda: run_cell(context_of(plan, planned)), rounds=1)
     share = record.cost.attack_seconds / record.cost.total_seconds
     name = "attacks: share of attacks and scoring in a cell of smoke, sap at η = 75"
@@ -69,9 +70,7 @@ def test_label_attacks(comparison, task, data):
     A cell of few examples runs first, after which everything is imported.
     """
     label_cell(FEW, task.name, data)
-    cost = comparison.measure(
-        lambda: label_cell(EXAMPLES, task.name, data), rounds=1, warmup_rounds=0
-    )
+    cost = comparison.measure(lambda: label_cell(EXAMPLES, task.name, data), rounds=1)
     rest = cost.attack_seconds - cost.recompute_seconds
     name = f"label attacks: share of recomputation, {EXAMPLES:,} examples of {task.name}"
     comparison.report(
@@ -107,7 +106,7 @@ def test_inversion(comparison, task, minilm, eta):
     def all_words() -> None:
         wide.append(guess(few, sent, candidates=len(minilm.embeddings)))
 
-    narrow = comparison.measure(lambda: guess(few, sent), all_words, rounds=1, warmup_rounds=0)
+    narrow = comparison.measure(lambda: guess(few, sent), all_words, rounds=1)
     same = (narrow == wide[0])[~few.special.numpy()].mean()
     about = (
         f"inversion: {len(tokens)} sentences of {task.name} behind block {CUT}, η = {eta or 'none'}"
@@ -145,6 +144,6 @@ def test_exposure(comparison):
 
     seconds(1)  # the public model's scores of the sentence are cached from here on
     one = seconds(1)
-    many = comparison.measure(lambda: seconds(CANARIES), rounds=1, warmup_rounds=0)
+    many = comparison.measure(lambda: seconds(CANARIES), rounds=1)
     name = f"exposure: of {CANARIES} canaries in a sentence over one"
     comparison.report(Figure(name, many / one, 1.5, 3.0))

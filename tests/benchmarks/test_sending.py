@@ -91,7 +91,7 @@ def test_memory(comparison, minilm, wire, work):
     }
     if work != "recording" and not wire.transcript().messages:
         send()
-    peak = comparison.measure(lambda: added_memory(works[work]), rounds=1, warmup_rounds=0)
+    peak = comparison.measure(lambda: added_memory(works[work]), rounds=1)
     size = EXAMPLES * LENGTH * minilm.width * 4 / 2**20 if work == "a whole round" else 0
     most = size + MEMORY / 2**20
     name = f"memory that {work} adds, {EXAMPLES:,} sentences"

@@ -105,7 +105,7 @@ def test_publish(comparison, folders, tmp_path, state, goal, limit):
         change(folders, int(state.split()[0]))
     elif state.startswith(str(COPIES)):
         multiply(folders)
-    comparison.measure(lambda: publish(folders, site), rounds=1, warmup_rounds=0)
+    comparison.measure(lambda: publish(folders, site), rounds=1)
     name = f"publish: {RECORDS} records, {state}"
     comparison.report(Figure(name, scale * comparison.median, goal, limit, "s"))
 
@@ -163,7 +163,7 @@ def test_workers_on_sleeping_cells(comparison, tmp_path, processes):
         defenses=defenses,
         attacks=(),
     )
-    comparison.measure(lambda: run(suite, engine, tmp_path / "records"), rounds=1, warmup_rounds=0)
+    comparison.measure(lambda: run(suite, engine, tmp_path / "records"), rounds=1)
     efficiency = sum(seconds) / number / comparison.median
     workers = f"{number} tasks of a local Ray" if processes == "ray" else f"{number} processes"
     name = f"workers: {CELLS} cells that sleep, {workers}: efficiency"
@@ -184,10 +184,7 @@ def test_two_workers_on_real_cells(comparison, tmp_path):
     )
     folder = tmp_path / "records"
     comparison.measure(
-        lambda: run(suite, Engine(2), folder),
-        lambda: run(suite, Engine(1), folder),
-        rounds=1,
-        warmup_rounds=0,
+        lambda: run(suite, Engine(2), folder), lambda: run(suite, Engine(1), folder), rounds=1
     )
     name = f"workers: {3 * SEEDS} real cells, 2 workers over 1 on as many threads: throughput"
     comparison.report(Figure(name, 1 / comparison.ratio(), 1.0, 0.9, more=True))
@@ -215,9 +212,7 @@ def test_tune(comparison, tmp_path):
     )
     plan = make_plan(suite, twins=False)
     cells = Engine().run(plan, Store(tmp_path / "suite"), Reporter())
-    trials = comparison.measure(
-        lambda: tune(suite, tmp_path / "trials").records, rounds=1, warmup_rounds=0
-    )
+    trials = comparison.measure(lambda: tune(suite, tmp_path / "trials").records, rounds=1)
     name = f"tune: training in {len(trials)} trials over {len(cells)} cells of the suite"
     ratio = training_seconds(trials) / training_seconds(cells)
     comparison.report(Figure(name, ratio, 4.0, 5.0))

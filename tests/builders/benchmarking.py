@@ -92,13 +92,13 @@ class Comparison:
     references: list[list[float]] = field(default_factory=list)
 
     def measure(
-        self,
-        work: Callable[[], object],
-        *references: Callable[[], object],
-        rounds: int = 3,
-        warmup_rounds: int = 1,
+        self, work: Callable[[], object], *references: Callable[[], object], rounds: int = 3
     ) -> Any:
-        """Run the work in rounds; each reference runs once before each round and is timed apart."""
+        """Value of the work, which runs in rounds; before each round each reference runs once.
+
+        A round of warm-up comes first, unless there is one round only.
+        """
+        warmup_rounds = int(rounds > 1)
         self.references = [[] for _ in references]
 
         def run_references() -> None:
