@@ -5,25 +5,18 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar
 
-import cloudpickle
 import numpy as np
 import pytest
-import torch
 from benchmarking import Figure
 from paths import ROOT
-from torch import Tensor
+from sleeping_defense import Sleeping
 
 from leakboard.attacks.eia_nn import NearestNeighbour
-from leakboard.bench.backbones.ragged import Tokens
-from leakboard.bench.contracts import Channel, Record, TrainSettings
-from leakboard.bench.exchange import Predictor, Session, Tuned
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.contracts import Record, TrainSettings
 from leakboard.bench.records import MANIFEST, Store
 from leakboard.bench.running import Engine, Reporter, make_plan
 from leakboard.bench.suites import Suite
@@ -110,27 +103,6 @@ def test_publish(comparison, folders, tmp_path, state, goal, limit):
     comparison.report(Figure(name, scale * comparison.median, goal, limit, "s"))
 
 
-class Sleeping(Defense):
-    """Sleeps instead of training."""
-
-    name: ClassVar[str] = "sleeping"
-    source: ClassVar[Source] = Source("for measuring workers")
-    emits: ClassVar[frozenset[Channel]] = frozenset()
-
-    number: int = 0
-    """Tells cells apart."""
-    seconds: float = 1.0
-
-    def fine_tune(self, session: Session) -> Tuned:
-        time.sleep(self.seconds)
-        shares = torch.bincount(session.labels, minlength=session.classes).float()
-
-        def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
-            return shares.expand(len(rows), -1)
-
-        return Predictor(score)
-
-
 def run(suite: Suite, engine: Engine, folder: Path) -> None:
     """Run a suite into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -144,7 +116,6 @@ def test_workers_on_sleeping_cells(comparison, tmp_path, processes):
 
     It shows the cost of starting, claiming and waiting on a machine with fewer processors than workers.
     """
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     number = 8 if processes == "ray" else processes
     engine = Engine(number)
     if processes == "ray":
