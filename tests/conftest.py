@@ -14,6 +14,7 @@ from cells import fine_tuned, load_tiny
 from few_methods import FEW
 from hypothesis import settings
 from paths import DATA
+from processor_threads import take_one
 from secret_texts import saved_pipelines
 
 from leakboard.bench import cli
@@ -29,8 +30,7 @@ settings.register_profile("leakboard", deadline=None, derandomize=True)
 settings.load_profile("leakboard")
 
 # Tiny models gain nothing from threads, and on a busy machine the threads wait for each other.
-torch.set_num_threads(1)
-os.environ["OMP_NUM_THREADS"] = "1"
+take_one()
 
 # Nobody's own, and the same in every process of the tests.
 os.environ["LEAKBOARD_SECRET"] = "of the tests"

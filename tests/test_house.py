@@ -228,8 +228,7 @@ def test_no_room_uses_its_own_face():
 
 
 def test_every_room_has_a_face_unless_it_is_entered_by_a_command():
-    doors = {"leakboard.bench.cli", "leakboard.bench.speed"}
-    assert {dotted(room) for room in ROOMS} - faces().keys() == doors
+    assert {dotted(room) for room in ROOMS} - faces().keys() == {"leakboard.bench.cli"}
 
 
 def test_no_file_is_too_long_to_read():

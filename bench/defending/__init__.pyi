@@ -19,9 +19,7 @@ from .pooled_noise import as_sequences as as_sequences
 from .pooled_noise import drop_words as drop_words
 from .pooled_noise import laplace as laplace
 from .pooled_noise import rescale_rows as rescale_rows
-from .private_training import CPU_PASS_SIZE as CPU_PASS_SIZE
 from .private_training import Private as Private
-from .private_training import passes as passes
 from .private_training import sgd as sgd
 from .redaction import Redacting as Redacting
 from .redaction import Spans as Spans

@@ -1,6 +1,5 @@
 from . import api as api
 from . import model_release as model_release
-from .api import CHANNELS as CHANNELS
 from .api import Api as Api
 from .calls import Batch as Batch
 from .calls import batches as batches
@@ -18,14 +17,12 @@ from .model_release import restore as restore
 from .model_release import vector_of as vector_of
 from .predictor import Predictor as Predictor
 from .server import Call as Call
-from .server import Server as Server
 from .session import Session as Session
 from .training import Diverged as Diverged
 from .training import Loop as Loop
 from .transcripts import read_transcript as read_transcript
 from .transcripts import write_transcript as write_transcript
 from .tuned_model import Tuned as Tuned
-from .wire import MEMORY as MEMORY
 from .wire import PLAIN as PLAIN
 from .wire import Payload as Payload
 from .wire import Wire as Wire
