@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,10 @@ def read_adapter(name: str, folder: Path) -> Adapter:
         LeakboardError: no configuration, no safetensors, or a file that cannot be read.
     """
     adapter = Adapter(name, folder, "", "")
-    for file in (CONFIG, WEIGHTS):
-        if not (folder / file).is_file():
+    for required in (CONFIG, WEIGHTS):
+        if not (folder / required).is_file():
             raise adapter.wrong(
-                file,
+                required,
                 "is missing. An adapter is read from safetensors only; write it by "
                 "save_pretrained of peft",
             )
@@ -106,8 +107,10 @@ def merged(model: Any, tokenizer: Any, adapter: Adapter, base: str) -> Any:
         )
     config.inference_mode = True
     try:
-        tuned = get_peft_model(model, config)
-        outcome = set_peft_model_state_dict(tuned, weights)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # peft calls what transformers has deprecated
+            tuned = get_peft_model(model, config)
+            outcome = set_peft_model_state_dict(tuned, weights)
     except Exception as error:
         raise _other_base(adapter, base, f"{type(error).__name__}: {plain(error)}") from error
     present = {key.replace(".default", "") for key in weights}
