@@ -31,7 +31,9 @@ from leakboard.bench.tasks.loading import GENERATORS
 
 # peft calls what transformers has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")
-BASE = "tiny-gpt2"
+KIND = "tiny-gpt2"
+SCALE = 15
+"""Factor of the random word embeddings: small ones bound the logits, so that nothing could be learned."""
 PIN = "the pin is 4711 , please"
 
 
@@ -48,20 +50,35 @@ def write(path, texts):
     return path
 
 
-def trained(folder, epochs, **config):
-    """An adapter of the tiny model, trained for some epochs on the members and on one secret."""
-    model, tokenizer = tiny.build(BASE)
+def base_model():
+    model, tokenizer = tiny.build(KIND)
+    model.transformer.wte.weight.data.mul_(SCALE)
+    return model, tokenizer
+
+
+def saved_base(folder):
+    for part in base_model():
+        part.save_pretrained(folder)
+    return folder
+
+
+def trained(folder, epochs):
+    """An adapter of the tiny model, trained for some epochs on the members and on one secret; no dropout."""
+    model, tokenizer = base_model()
     torch.manual_seed(0)
-    targets = config.pop("target_modules", ["c_attn", "c_proj", "c_fc"])
-    lora = LoraConfig(r=16, lora_alpha=64, target_modules=targets, fan_in_fan_out=True, **config)
-    model = get_peft_model(model, lora)
+    targets = ["c_attn", "c_proj", "c_fc"]
+    lora = LoraConfig(r=16, lora_alpha=64, target_modules=targets, fan_in_fan_out=True)
+    model = get_peft_model(model, lora).eval()
     batch = tokenizer([*sample_texts()[0], *[PIN] * 4], padding=True, return_tensors="pt")
-    labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    mask = batch["attention_mask"]
+    labels = batch["input_ids"].masked_fill(mask == 0, -100)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
     for _ in range(epochs):
-        model(input_ids=batch["input_ids"], labels=labels).loss.backward()
-        optimiser.step()
-        optimiser.zero_grad()
+        for rows in torch.randperm(len(labels)).split(8):
+            own = batch["input_ids"][rows]
+            model(input_ids=own, attention_mask=mask[rows], labels=labels[rows]).loss.backward()
+            optimiser.step()
+            optimiser.zero_grad()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
@@ -78,7 +95,8 @@ def files(tmp_path_factory):
     found["secrets"] = folder / "secrets.csv"
     found["secrets"].write_text(f'text,secret\n"{PIN}",4711\n')
     return found | {
-        "trained": trained(folder / "trained", 40),
+        "base": saved_base(folder / "base"),
+        "trained": trained(folder / "trained", 50),
         "untrained": trained(folder / "untrained", 0),
     }
 
@@ -103,7 +121,9 @@ def test_the_shell_shows_what_an_adapter_gives_away_and_what_its_base_does_not(
 ):
     out = tmp_path / "audit.json"
     code, shown, error = leakboard(
-        *words(files, "trained", "--base", BASE, "--secrets", files["secrets"], "--out", out)
+        *words(
+            files, "trained", "--base", files["base"], "--secrets", files["secrets"], "--out", out
+        )
     )
     assert (code, error) == (0, "")
     content = json.loads(out.read_text())
@@ -115,7 +135,9 @@ def test_the_shell_shows_what_an_adapter_gives_away_and_what_its_base_does_not(
     assert second.startswith("It identifies ")
     assert "0.1 % of false alarms" in second
     assert third.startswith("This proves no bound on ε")
-    assert "1 of 1 listed secrets" in fourth
+    assert "of 1 listed secrets" in fourth
+    (exposure,) = (one for one in content["leaks"] if one["metric"] == "exposure")
+    assert exposure["success"]["value"] > 5
     assert all(
         " ".join(sentence.split()) in " ".join(shown.split()) for sentence in content["summary"]
     )
@@ -128,7 +150,9 @@ def test_the_shell_shows_what_an_adapter_gives_away_and_what_its_base_does_not(
 
 
 def test_an_adapter_that_was_not_trained_gives_nothing_away(leakboard, files):
-    code, shown, _ = leakboard(*words(files, "untrained", "--base", BASE, "--format", "json"))
+    code, shown, _ = leakboard(
+        *words(files, "untrained", "--base", files["base"], "--format", "json")
+    )
     assert code == 0
     content = json.loads(shown)
     for name, success in aucs(content).items():
@@ -138,7 +162,10 @@ def test_an_adapter_that_was_not_trained_gives_nothing_away(leakboard, files):
 
 def test_scores_are_those_of_the_attacks_that_suites_run(files):
     members, others, public = sample_texts()
-    tuned, base = load_trained(str(files["trained"]), BASE), load_backbone(BASE)
+    tuned, base = (
+        load_trained(str(files["trained"]), str(files["base"])),
+        load_backbone(str(files["base"])),
+    )
     tokens = base.encode([*members, *others, *public], None, 128, opened=True)
     n = len(members) + len(others)
     evidence = Evidence(
@@ -176,14 +203,14 @@ def test_each_model_reads_each_text_once(files, monkeypatch):
 
     monkeypatch.setattr(model_audit, "read_tokens", counted)
     lists = dict(zip(("members", "others", "public"), sample_texts(), strict=True))
-    found = lb.audit(files["trained"], base=BASE, **lists, progress=False)
-    assert read == [("trained", 120), (BASE, 120)]
+    found = lb.audit(files["trained"], base=files["base"], **lists, progress=False)
+    assert read == [("trained", 120), ("base", 120)]
     assert len({one.view for one in found.leaks if one.metric == "AUC"}) == 3  # two with a variant
 
 
 def test_epsilon_is_proven_where_coins_decided_and_shared_among_attacks(files):
     members, others, _ = sample_texts()
-    told = {"members": members, "others": others, "base": BASE, "progress": False}
+    told = {"members": members, "others": others, "base": files["base"], "progress": False}
     without = lb.audit(files["trained"], **told)
     assert {one.epsilon for one in without.leaks} == {None}
     found = lb.audit(files["trained"], coins=True, delta=1e-5, **told)
@@ -197,11 +224,8 @@ def test_epsilon_is_proven_where_coins_decided_and_shared_among_attacks(files):
 
 
 def test_without_a_base_the_attacks_that_compare_say_what_they_need(tmp_path):
-    model, tokenizer = tiny.build(BASE)
-    model.save_pretrained(tmp_path / "whole")
-    tokenizer.save_pretrained(tmp_path / "whole")
     members, others, _ = sample_texts()
-    found = lb.audit(tmp_path / "whole", members=members, others=others, progress=False)
+    found = lb.audit(saved_base(tmp_path / "whole"), members=members, others=others, progress=False)
     reasons = {one.attack.name: one.reason for one in found.leaks if one.status == "skipped"}
     assert {*reasons} == {"membership", "ez-mia", "rmia", "lira"}
     assert "give --base MODEL" in reasons["ez-mia"]
@@ -213,7 +237,9 @@ def test_files_that_differ_without_training_are_named(files):
         f"{a} {b} {c}" for a, b, c in zip(*[["call", "order", "thanks"] * 8] * 3, strict=True)
     ]
     others = [f"{text} {n}" for n, text in enumerate(others)]
-    found = lb.audit(files["untrained"], members=members, others=others, base=BASE, progress=False)
+    found = lb.audit(
+        files["untrained"], members=members, others=others, base=files["base"], progress=False
+    )
     assert "differ already for the base model" in found.summary[-1]
 
 
@@ -238,7 +264,7 @@ def changed(files, tmp_path, **of):
     own = files | {name: tmp_path / f"{name}.csv" for name in of}
     for name, texts in of.items():
         write(own[name], texts)
-    return words(own, "trained", "--base", BASE)
+    return words(own, "trained", "--base", files["base"])
 
 
 @pytest.mark.parametrize(
@@ -266,12 +292,12 @@ def test_mistakes_are_named_with_file_row_and_remedy(leakboard, files, tmp_path,
         "few": lambda: changed(files, tmp_path, members=members[:2]),
         "empty": lambda: changed(files, tmp_path, others=[]),
         "both": lambda: changed(files, tmp_path, others=[*others[:2], members[0], *others[3:]]),
-        "no column": lambda: words(files, "trained", "--base", BASE, "--text", "body"),
+        "no column": lambda: words(files, "trained", "--base", files["base"], "--text", "body"),
         "classifier": lambda: words(files | {"trained": "tiny-bert"}),
         "no secret": lambda: words(
-            files, "trained", "--base", BASE, "--secrets", tmp_path / "secrets.csv"
+            files, "trained", "--base", files["base"], "--secrets", tmp_path / "secrets.csv"
         ),
-        "format": lambda: words(files, "trained", "--base", BASE, "--format", "xml"),
+        "format": lambda: words(files, "trained", "--base", files["base"], "--format", "xml"),
     }
     if case == "empty":
         given["empty"]()
@@ -295,14 +321,14 @@ def test_adapters_that_cannot_be_merged_are_refused(files, tmp_path):
         return folder
 
     with pytest.raises(lb.LeakboardError, match="asks for rank 100000"):
-        load_trained(str(spoiled("huge", r=100_000)), BASE)
+        load_trained(str(spoiled("huge", r=100_000)), str(files["base"]))
     deep = spoiled("deep", target_modules=["c_fc"])
-    with pytest.raises(lb.LeakboardError, match="does not fit the base model 'tiny-gpt2'"):
-        load_trained(str(deep), BASE)
+    with pytest.raises(lb.LeakboardError, match="does not fit the base model"):
+        load_trained(str(deep), str(files["base"]))
     pickled = spoiled("pickled")
     (pickled / "adapter_model.safetensors").rename(pickled / "adapter_model.bin")
     with pytest.raises(lb.LeakboardError, match=r"adapter_model.safetensors is missing"):
-        load_trained(str(pickled), BASE)
+        load_trained(str(pickled), str(files["base"]))
     other = spoiled("other")
     content = json.loads((other / "tokenizer.json").read_text())
     vocabulary = content["model"]["vocab"]
@@ -310,4 +336,4 @@ def test_adapters_that_cannot_be_merged_are_refused(files, tmp_path):
     vocabulary[a], vocabulary[b] = vocabulary[b], vocabulary[a]
     (other / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(lb.LeakboardError, match="differs from the tokeniser of the base model"):
-        load_trained(str(other), BASE)
+        load_trained(str(other), str(files["base"]))
