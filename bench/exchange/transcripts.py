@@ -69,7 +69,7 @@ def write_transcript(
     """
     if (folder / MANIFEST).exists():
         raise LeakboardError(f"{folder}: already contains a transcript; choose another folder")
-    model = backbone if isinstance(backbone, PublicModel) else PublicModel.of(backbone)
+    model = backbone if isinstance(backbone, PublicModel) else PublicModel.of(backbone, cut)
     if isinstance(backbone, Backbone):
         backbone.check_cut(cut)
     transcript = as_arrays(transcript, f"{folder}")
@@ -131,7 +131,7 @@ def read_transcript(folder: Path, backbone: Backbone | None = None) -> tuple[Man
         _same_model(manifest, backbone, f"{folder / MANIFEST}")
     transcript = Transcript(tuple(_messages(folder, manifest)), manifest.dropped)
     transcript = as_arrays(transcript, f"{folder}")
-    width = backbone.width if backbone and manifest.vocabulary else None
+    width = backbone.width_at(manifest.cut) if backbone and manifest.vocabulary else None
     rows = check(transcript, manifest.vocabulary, width, f"{folder}")
     if (there := {split: len(each) for split, each in rows.items()}) != manifest.splits:
         raise LeakboardError(
