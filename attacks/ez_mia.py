@@ -45,7 +45,15 @@ class ErrorZone(MembershipAttack):
             assert isinstance(public, LanguageModel)
             after, right, mask = network.losses(tokens)
             shift = (public.losses(tokens)[0] - after) * (mask & ~right)
-            risen, fallen = shift.clamp(min=0).sum(1), (-shift).clamp(min=0).sum(1)
-            return ((risen + self.smoothing) / (fallen + self.smoothing)).log()
+            return self.log_ratio(shift)
 
         return self.of_each(measured, released, knowledge.candidates)
+
+    def log_ratio(self, shift: Tensor) -> Tensor:
+        """[B] the score of each text.
+
+        Args:
+            shift: [B, L] by how much training raised ln p of each token; 0 where the token is predicted correctly.
+        """
+        risen, fallen = shift.clamp(min=0).sum(1), (-shift).clamp(min=0).sum(1)
+        return ((risen + self.smoothing) / (fallen + self.smoothing)).log()

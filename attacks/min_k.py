@@ -43,12 +43,12 @@ class MinK(MembershipAttack):
             assert isinstance(network, LanguageModel)
             standing, mask = standardised_log_probs(network, tokens)
             return torch.stack(
-                [self._least(own[there]) for own, there in zip(standing, mask, strict=True)]
+                [self.least(own[there]) for own, there in zip(standing, mask, strict=True)]
             )
 
         return self.of_each(measured, released, knowledge.candidates)
 
-    def _least(self, standing: Tensor) -> Tensor:
+    def least(self, standing: Tensor) -> Tensor:
         """The mean of the smallest share k of the values [L] of a text; 0 if it has none."""
         if not len(standing):
             return standing.new_zeros(())
@@ -66,11 +66,15 @@ def standardised_log_probs(network: LanguageModel, tokens: Tokens) -> tuple[Tens
     mask = tokens.ids.mask().to(hidden.device)[:, 1:]
     truth, standing = ids[mask].long(), torch.zeros(int(mask.sum()), device=hidden.device)
     for here, scores in chunks(hidden[mask], network.head):
-        logs = scores.log_softmax(-1)
-        own = logs.gather(-1, truth[here, None])[:, 0]
-        p = logs.exp()
-        mean = (p * logs).sum(-1)
-        variance = (p * (logs - mean[:, None]) ** 2).sum(-1)
-        # A prediction may be so certain that its standard deviation is 0 in float32.
-        standing[here] = (own - mean) / variance.clamp(min=1e-12).sqrt()
+        standing[here] = standardised(scores.log_softmax(-1), truth[here])
     return torch.zeros_like(mask, dtype=torch.float32).masked_scatter(mask, standing), mask
+
+
+def standardised(logs: Tensor, truth: Tensor) -> Tensor:
+    """[T] (ln p − μ)/σ of the tokens `truth` [T], from ln p of all tokens [T, V]."""
+    own = logs.gather(-1, truth[:, None])[:, 0]
+    p = logs.exp()
+    mean = (p * logs).sum(-1)
+    variance = (p * (logs - mean[:, None]) ** 2).sum(-1)
+    # A prediction may be so certain that its standard deviation is 0 in float32.
+    return (own - mean) / variance.clamp(min=1e-12).sqrt()

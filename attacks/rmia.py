@@ -71,6 +71,10 @@ class Rmia(MembershipAttack):
         x = gains(-self.losses(released, knowledge.candidates), out, a)
         public = knowledge.auxiliary.take(self.population)
         z = gains(-self.losses(released, public), self._out(knowledge, public), a)
+        return self.shares(x, z)
+
+    def shares(self, x: NDArray[np.float64], z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """[n] the share of public texts that each candidate beats, from the `gains` of both."""
         beaten = np.searchsorted(np.sort(z), x - np.log(self.gamma), side="right")
         # The share is a step function of the gain, which ranks candidates without ties.
         share: NDArray[np.float64] = (beaten + expit(x)) / (len(z) + 1)

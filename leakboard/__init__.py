@@ -10,6 +10,7 @@
     with lb.Recorder(model, cut=0, out="wire/"):     # around any training loop: a transcript
         trainer.train()
     lb.attack("wire/", model="minilm", truth="train.csv")  # every attack that applies to it
+    lb.audit("adapter/", base="base/", members="train.csv", others="rest.csv")  # a model that is trained already
     lb.choose(task="sst2", hide="inputs", max_cost=3.0)    # a setting within a budget of points, and its evidence
     lb.findings()                                    # what the published records show, as claims with numbers
     lb.report("runs/smoke", "report.html")           # two pages for somebody who decides

@@ -69,6 +69,7 @@ from .leaderboards.results import Attacked as Attacked
 from .leaderboards.results import Best as Best
 from .leaderboards.results import Results as Results
 from .leaderboards.results import attack as attack
+from .leaderboards.results import audit as audit
 from .leaderboards.results import diff as diff
 from .leaderboards.results import load as load
 from .leaderboards.results import published as published

@@ -1,3 +1,4 @@
+from .adapters import differing_token as differing_token
 from .backbone import Backbone as Backbone
 from .backbone import bos_prefix as bos_prefix
 from .cache_argument import cache_argument as cache_argument
@@ -20,6 +21,7 @@ from .language import offsets as offsets
 from .language import per_token as per_token
 from .loading import is_on_this_machine as is_on_this_machine
 from .loading import load_backbone as load_backbone
+from .loading import load_trained as load_trained
 from .lora import add_adapter as add_adapter
 from .neighbours import CHUNK as CHUNK
 from .neighbours import Neighbours as Neighbours

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from leakboard.bench.backbones import dialogue_gpt, gemma, packaged, quantised, tiny
+from leakboard.bench.backbones.adapters import Adapter, is_adapter, merged, read_adapter
 from leakboard.bench.backbones.backbone import Backbone
 from leakboard.bench.backbones.embedded import EMBEDDED
 from leakboard.bench.backbones.families import family_of
@@ -39,6 +40,27 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
             that are missing or not finite, or files that would load something else; see `model_files`.
         MissingExtra: `minilm` without its package.
     """
+    return _load(name, device)
+
+
+def load_trained(name: str, base: str | None, device: str = "cpu") -> Backbone:
+    """Load a model that somebody has trained: as `load_backbone`, or an adapter of peft merged into its base.
+
+    Raises:
+        LeakboardError: as for `load_backbone`; an adapter without a base, or with another one than its own.
+    """
+    if name.startswith("tiny-") or not is_adapter(folder := model_folder(name)):
+        return load_backbone(name, device)
+    adapter = read_adapter(name, folder)
+    if base is None:
+        raise LeakboardError(
+            f"model '{name}': {folder} is an adapter, which changes a base model. Give that model, too: "
+            f"--base {adapter.base or 'MODEL'}"
+        )
+    return _load(base, device, adapter)
+
+
+def _load(name: str, device: str, adapter: Adapter | None = None) -> Backbone:
     if name.startswith("tiny-"):
         model, tokenizer = tiny.build(name)
         family = family_of(model.config.model_type, name)
@@ -50,6 +72,9 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
         files = model_files(name, model_folder(name))
         hashed = files.hash
         model, tokenizer, family = _read(files)
+    if adapter is not None:
+        model = merged(model, tokenizer, adapter, name)
+        name, hashed = adapter.name, hashlib.sha256(f"{hashed} {adapter.hash}".encode()).hexdigest()
     model.eval().requires_grad_(False).to(device)
     cache_casts(model)
     output = model.get_output_embeddings()

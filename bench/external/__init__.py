@@ -1,7 +1,8 @@
-"""Transcripts of external systems: recording them around a model, reading them, and attacking them.
+"""External systems: recording their transcripts around a model, and attacking transcripts and trained models.
 
-Input: a training loop, or a transcript folder with the knowledge that its owner grants to attackers.
-Output: a transcript folder. Or: scores, or guesses, of every attack that applies.
+Input: a training loop, a transcript folder with the knowledge that its owner grants to attackers, or a trained
+language model with texts of its training. Output: a transcript folder, or scores of every attack that applies.
+An audit of a model reads each text once per model, for all attacks together.
 """
 
 import lazy_loader

@@ -32,11 +32,13 @@ class Audit:
 
     Attributes:
         cut_short: the error that ended the recording early, or an empty string.
+        summary: sentences that say what the scores mean.
     """
 
     leaks: list[Leak]
     guesses: list[tuple[Attack, Guess]] = field(default_factory=list)
     cut_short: str = ""
+    summary: list[str] = field(default_factory=list)
 
     def tables(self) -> Iterator[RenderableType]:
         """The scores, highest advantage first, and the reasons why other attacks have none."""
@@ -46,6 +48,8 @@ class Audit:
                 "the training.",
                 style="yellow",
             )
+        for sentence in self.summary:
+            yield Text(f"- {sentence}")
         scored = [leak for leak in self.leaks if leak.success is not None]
         if scored:
             table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
@@ -57,8 +61,8 @@ class Audit:
                 table.add_row(*_row(leak))
             yield table
             yield Text(
-                "Success is from 0 to 1, with its 95 % interval. An attack at chance level is no evidence of privacy by "
-                "itself: record the same training without protection, and check that the attack works there.",
+                "Success is from 0 to 1 (exposure in bits), with its 95 % interval. An attack at chance level is no "
+                "evidence of privacy by itself: attack the same training without protection, and check that it works there.",
                 style="dim",
             )
         for line in dict.fromkeys(
@@ -85,7 +89,8 @@ class Audit:
         try:
             content = parsed(file.read_bytes(), "it")
             leaks = [Leak.model_validate(one) for one in content["leaks"]]
-            return cls(leaks, cut_short=str(content["cut_short"]))
+            summary = [str(sentence) for sentence in content.get("summary", [])]
+            return cls(leaks, cut_short=str(content["cut_short"]), summary=summary)
         except OSError as error:
             raise LeakboardError(f"{file}: cannot be read ({error.strerror}); {wanted}") from error
         except Refused as error:
@@ -97,22 +102,27 @@ class Audit:
             told = f"leaks: {'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise LeakboardError(f"{file}: {told}; {wanted}") from error
 
-    def write(self, file: Path) -> None:
-        """Write all results as JSON.
-
-        Raises:
-            LeakboardError: the file cannot be written.
-        """
+    def as_json(self) -> str:
+        """All results as one line of JSON."""
         content = {
             "cut_short": self.cut_short,
+            "summary": self.summary,
             "leaks": [leak.model_dump(mode="json") for leak in self.leaks],
             "guesses": [
                 {"attack": spec_of(attack).model_dump(mode="json")} | _as_json(guess)
                 for attack, guess in self.guesses
             ],
         }
+        return json.dumps(content, ensure_ascii=False)
+
+    def write(self, file: Path) -> None:
+        """Write all results as JSON.
+
+        Raises:
+            LeakboardError: the file cannot be written.
+        """
         try:
-            file.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+            file.write_text(self.as_json() + "\n", encoding="utf-8")
         except OSError as error:
             raise LeakboardError(f"{file}: cannot be written ({error.strerror})") from error
 

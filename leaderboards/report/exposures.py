@@ -50,7 +50,8 @@ SHARES = {
     "AUC": "{} of the pairs of different examples are told apart",
     "AUC (sign-free)": "{} of the pairs of different examples are told apart",
     "TPR at 1% FPR": "{} are identified, with one false alarm in a hundred",
-    "extracted": "{} of the planted secrets are extracted whole",
+    "TPR at 0.1% FPR": "{} are identified, with one false alarm in a thousand",
+    "extracted": "{} of the secrets are extracted whole",
     "extracted by beam search": "{} of the planted secrets are extracted whole",
 }
 """The sentence for each metric that is a share; any other is named with its number."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leakboard.bench import __version__
-from leakboard.bench.contracts import LeakboardError, did_you_mean, path_of
+from leakboard.bench.contracts import Channel, LeakboardError, did_you_mean, path_of
 from leakboard.bench.exchange import MANIFEST
 from leakboard.bench.records import replacing
 from leakboard.leaderboards.rendering import PLOT_CSS, TABLE_CSS, html_table
@@ -23,6 +23,7 @@ from leakboard.leaderboards.results import Attacked, Results, attack, load, publ
 from leakboard.leaderboards.site import environment
 from leakboard.leaderboards.tables import BUDGET, ResultsTable, check_budget, count
 
+TITLE = "What your provider can read"
 FIRST = "sst2"
 """The task of most published records."""
 
@@ -37,11 +38,12 @@ def report(
 ) -> Path:
     """Writes two pages for somebody who decides: what the provider reads, what helps, what to do next.
 
-    Of a transcript it says what your own system gives away; what helps comes from the published records.
+    Of a transcript, or an audited model, it says what your own system gives away; what helps comes from the published
+    records.
 
     Args:
         source: records (as `load` takes or returns them); a transcript's folder, which is attacked first; what
-            `attack` returns, or the .json file that it was written to.
+            `attack` or `audit` returns, or the .json file that it was written to.
         to: the .html file, which needs nothing else; a browser prints it as PDF.
         task: the one whose settings are compared; without it sst2, else the one of most defenses.
         max_cost: points of utility that protection may cost.
@@ -140,9 +142,9 @@ def _of_transcript(found: Attacked, shipped: Results, task: str | None, budget: 
             "nothing to report: no guess was scored. Give the truth (a table with the columns text, label), by which "
             "attacks are scored"
         )
-    about = [
-        ("Transcript", f"recorded from your own system; {count(len(found.leaks), 'attack result')}")
-    ]
+    of_model = all(one.channel in (Channel.MODEL, None) for one in found.leaks)
+    source = ("Model", "your own") if of_model else ("Transcript", "recorded from your own system")
+    about = [(source[0], f"{source[1]}; {count(len(found.leaks), 'attack result')}")]
     if shipped.version:
         about.append(("Defenses", f"from the published records, {shipped.version}"))
     return _page(
@@ -150,7 +152,11 @@ def _of_transcript(found: Attacked, shipped: Results, task: str | None, budget: 
         rows,
         budget,
         about,
-        lead="From what your system sent, whoever receives it can read:",
+        lead="Whoever holds your model can tell:"
+        if of_model
+        else "From what your system sent, whoever receives it can read:",
+        summary=found.summary,
+        title="What your model gives away" if of_model else TITLE,
         cut_short=found.cut_short,
     )
 
@@ -162,6 +168,8 @@ def _page(
     about: Sequence[tuple[str, str]],
     lead: str,
     cut_short: str = "",
+    summary: Sequence[str] = (),
+    title: str = TITLE,
 ) -> str:
     goals = [one.goal for one in exposures]
     setting = rows[0].setting if len(rows) else None
@@ -178,6 +186,8 @@ def _page(
             style=TABLE_CSS + PLOT_CSS + style,
             lead=lead,
             cut_short=cut_short,
+            summary=summary,
+            title=title,
             exposures=exposures,
             advice=advice,
             table=html_table(table) if table else "",

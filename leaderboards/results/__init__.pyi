@@ -1,5 +1,6 @@
 from .attacked import Attacked as Attacked
 from .attacking import attack as attack
+from .auditing import audit as audit
 from .best import Best as Best
 from .differing import diff as diff
 from .places import LOCAL as LOCAL

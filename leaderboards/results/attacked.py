@@ -1,4 +1,4 @@
-"""What attacks made of a transcript from elsewhere, as tables."""
+"""Results of attacks on a transcript, or on a trained model, as tables."""
 
 from __future__ import annotations
 
@@ -42,6 +42,11 @@ class Attacked:
         return self._audit.cut_short
 
     @property
+    def summary(self) -> tuple[str, ...]:
+        """Sentences that say what the scores mean; empty for a transcript."""
+        return tuple(self._audit.summary)
+
+    @property
     def leaks(self) -> tuple[Leak, ...]:
         return tuple(self._audit.leaks)
 
@@ -70,6 +75,10 @@ class Attacked:
     def tables(self) -> Iterator[RenderableType]:
         """The scores, highest advantage first, and why the rest was not scored, for a terminal."""
         return self._audit.tables()
+
+    def to_json(self) -> str:
+        """Everything as one line of JSON, as `write` writes it."""
+        return self._audit.as_json()
 
     def write(self, file: str | Path) -> Path:
         """Writes everything as JSON, and returns the path.

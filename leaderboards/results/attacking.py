@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import track
 
 from leakboard.bench.backbones import device_of, load_backbone
-from leakboard.bench.contracts import LeakboardError, path_of
+from leakboard.bench.contracts import LeakboardError, Progress, path_of
 from leakboard.bench.external import Request, attack_folder
 from leakboard.bench.running import progress_console
 from leakboard.leaderboards.results.attacked import Attacked
@@ -67,10 +67,15 @@ def attack(
         data=path_of("data", data),
         seed=seed,
     )
+    return Attacked(attack_folder(place, backbone, request, progress_on(console)))
+
+
+def progress_on(console: Console | None) -> Progress:
+    """Bars on a console; none without it."""
 
     def tracked(what: str, items: Iterable[Any], total: int) -> Iterable[Any]:
         if console is None:
             return items
         return track(items, what, total, console=console, transient=True)
 
-    return Attacked(attack_folder(place, backbone, request, tracked))
+    return tracked

@@ -1,0 +1,107 @@
+"""The command `audit`: attacks on a model that is trained already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leakboard.bench.cli.app import Device, app, console
+from leakboard.bench.contracts import LeakboardError
+
+FORMATS = ("table", "json")
+
+
+@app.command()
+def audit(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="The trained model: a folder, a PEFT adapter (with --base), an embedded model, or a hub id."
+        ),
+    ],
+    members: Annotated[
+        Path,
+        typer.Option(
+            help="Texts that it was trained on: a .txt file with a text on each line, or a .csv, .tsv or .parquet file."
+        ),
+    ],
+    others: Annotated[
+        Path,
+        typer.Option(help="Texts of the same kind and source that it was not trained on."),
+    ],
+    base: Annotated[
+        str | None,
+        typer.Option(
+            help="The model from which training started. An adapter needs it, and so do the strongest attacks."
+        ),
+    ] = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(help="Further texts that it was not trained on, with which rmia compares."),
+    ] = None,
+    secrets: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table with the columns text and secret: which secrets does the model print?"
+        ),
+    ] = None,
+    coins: Annotated[
+        bool,
+        typer.Option(
+            "--coins",
+            help="A fair coin decided for each text whether it is a member; then a bound on ε is proven.",
+        ),
+    ] = False,
+    delta: Annotated[float, typer.Option(help="δ of the bound that --coins allows.")] = 1e-5,
+    text: Annotated[str, typer.Option(help="The column of the texts.")] = "text",
+    max_length: Annotated[
+        int, typer.Option(help="Largest number of tokens of a text; longer ones are cut.")
+    ] = 512,
+    form: Annotated[str, typer.Option("--format", help="table or json.")] = "table",
+    out: Annotated[
+        Path | None, typer.Option(help="Write the results to this JSON file, for `report`.")
+    ] = None,
+    device: Device = "auto",
+    seed: Annotated[int, typer.Option(help="Seed of sampled continuations.", min=0)] = 0,
+) -> None:
+    """Audit a language model that is trained already: does it give away its training texts?
+
+    An attacker who has the model, and a text, asks whether the text was in the training. Take texts of the training
+    (members) and held-out texts of the same source (others). An AUC of 0.5 is a coin toss; at 1.0 every text is identified.
+
+    Examples: leakboard audit adapter/ --base dialogue-gpt --members train.txt --others heldout.txt
+
+    leakboard audit model/ --base base/ --members train.csv --others rest.csv --secrets secrets.csv --out audit.json
+
+    leakboard report audit.json
+    """
+    import leakboard
+
+    if form not in FORMATS:
+        raise LeakboardError(f"--format: expected {' or '.join(FORMATS)}, got '{form}'")
+    found = leakboard.audit(
+        model,
+        members=members,
+        others=others,
+        base=base,
+        public=public,
+        secrets=secrets,
+        coins=coins,
+        delta=delta,
+        text=text,
+        max_length=max_length,
+        device=device,
+        seed=seed,
+        progress=console if form == "table" else False,
+    )
+    if out is not None:
+        found.write(out)
+    if form == "json":
+        typer.echo(found.to_json())
+        return
+    for part in found.tables():
+        console.print(part)
+    if out is not None:
+        console.print(f"written to {out}", highlight=False)
