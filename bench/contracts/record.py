@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from leakboard.bench.contracts.cell import Cell, MethodSpec, Part, attack_id
 from leakboard.bench.contracts.threat import Channel, Claim, Goal
-
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Moment = Annotated[int, Field(ge=-1, lt=2**63)]
@@ -97,7 +95,7 @@ class Leak(Part):
     def identity(self) -> tuple[Any, ...]:
         """Attack with parameters, goal, view, attribute, channel and metric; unique in a record."""
         spec = self.attack
-        method = spec.name, spec.version, json.dumps(spec.params, sort_keys=True)
+        method = spec.name, spec.version, repr(sorted(spec.params.items()))
         return *method, self.goal, self.view, self.attribute, self.channel, self.metric
 
     @property
