@@ -33,7 +33,7 @@ torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"
 
 # Nobody's own, and the same in every process of the tests.
-os.environ["LEAKBOARD_SECRET"] = "of the tests"
+os.environ["LEAKBOARD_SECRET"] = "secret of the tests"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
