@@ -36,17 +36,18 @@ class Vectorwise(Inverter):
     """A network from d to d dimensions, followed by the nearest code vector; it starts as a linear map.
 
     Args:
-        codes: [V, d] one vector for each word.
-        start: [d + 1, d] the map, with its offset in the last row; by default the identity.
+        codes: [V, c] one vector for each word.
+        start: [d + 1, c] the map, with its offset in the last row; by default the identity.
     """
 
     def __init__(self, codes: Tensor, start: Tensor | None = None) -> None:
         super().__init__()
-        d = codes.shape[1]
+        d = codes.shape[1] if start is None else len(start) - 1
+        c = codes.shape[1]
         self.codes, self.squares = codes, codes.square().sum(1)
         device = codes.device
-        self.linear = nn.Linear(d, d, device=device)
-        last = nn.Linear(2 * d, d, device=device)
+        self.linear = nn.Linear(d, c, device=device)
+        last = nn.Linear(2 * d, c, device=device)
         self.rest = nn.Sequential(nn.Linear(d, 2 * d, device=device), nn.GELU(), last)
         spread = (codes - codes.mean(0)).square().sum(1).mean()
         self.log_sharpness = nn.Parameter((SHARPNESS / spread).log())

@@ -56,7 +56,9 @@ class Denoiser(Inverter):
         words = base.family.embeddings(base.model)
         self.encoder = copy.deepcopy(base.model, {id(words): words}).requires_grad_(True)
         words.requires_grad_(False)
-        self.context, self.direct = nn.Linear(d, d, device=device), nn.Linear(d, d, device=device)
+        sent, words_width = base.width_at(cut), base.width_at(0)
+        self.context = nn.Linear(d, words_width, device=device)
+        self.direct = nn.Linear(sent, words_width, device=device)
         self.copied = nn.Linear(d, 1, device=device)
         # Embedding norms differ between models, so the constants are relative to them.
         self.unit = float(base.embeddings.norm(dim=1).mean())
@@ -64,7 +66,7 @@ class Denoiser(Inverter):
         with torch.no_grad():
             self.context.weight.zero_()
             if start is None:
-                self.direct.weight.copy_(GEOMETRY * torch.eye(d))
+                self.direct.weight.copy_(GEOMETRY * torch.eye(sent))
                 self.direct.bias.zero_()
             else:
                 self.direct.weight.copy_(DEEP_GEOMETRY * start[:-1].T)

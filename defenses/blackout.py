@@ -47,7 +47,7 @@ class Blackout(Defense):
         return ()
 
     def fine_tune(self, session: Session) -> Tuned:
-        rng, width = session.noise, session.backbone.width
+        rng, width = session.noise, session.backbone.width_at(session.cut)
         vocabulary = len(session.backbone.embeddings)
         (coins,) = rng.spawn(1)  # a separate stream, so that published records stay reproducible
 

@@ -120,6 +120,7 @@ class Customer:
         self.padding = session.backbone.tokenizer.pad_token_id or 0
         self.network, self.pooled = session.network(adapted=False).eval(), session.backbone.pooled
         width, device = session.backbone.width, session.device
+        self.width = width
         self.layers = nn.Sequential(
             nn.Linear(width, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU()
         ).to(device)
@@ -142,7 +143,7 @@ class Customer:
     def vectors(self, tokens: Tokens) -> Tensor:
         """[n, d] in [0, 1], before noise; without gradients."""
         table = self.network.embeddings.weight
-        found = table.new_zeros(len(tokens), table.shape[1])
+        found = table.new_zeros(len(tokens), self.width)
         with torch.no_grad():
             for rows in by_length(tokens.lengths):
                 batch = tokens.take(rows)

@@ -139,7 +139,7 @@ class SAP(Defense):
         if neighbours or self.eta is None:
             return vectors
         # On special tokens, too: behind a block all positions carry content of the sentence.
-        noise = dx_noise(len(ids), rows.shape[1], self.eta, rng)
+        noise = dx_noise(len(ids), vectors.values.shape[1], self.eta, rng)
         return vectors.with_values(vectors.values + torch.from_numpy(noise).to(rows.device))
 
     def fine_tune(self, session: Session) -> Tuned:

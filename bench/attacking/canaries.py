@@ -118,7 +118,7 @@ def candidates(
 
     Args:
         model: a causal base model in evaluation mode, called with `input_ids`, `position_ids`,
-            `attention_mask` [B, 1, Q, K] and `past_key_values`.
+            `attention_mask` [B, 1, Q, K] and a cache (`cache_argument`).
         head: [V, d] output embeddings.
         form: a text with `{digits}` in it.
         memory: bytes of keys, values and scores held at a time; the result does not depend on it.

@@ -46,7 +46,7 @@ class Discriminant:
         words = torch.cat([words for words, _ in parts])
         h = torch.cat([h for _, h in parts]).cpu().double()
         x = _affine(rows[words.to(device)]).cpu().double()
-        ridge = RIDGE * len(x) * torch.eye(d + 1, dtype=torch.float64)
+        ridge = RIDGE * len(x) * torch.eye(x.shape[1], dtype=torch.float64)
         fitted = torch.linalg.solve(x.T @ x + ridge, x.T @ h)
         rest = h - x @ fitted
         covariance = rest.T @ rest / len(rest)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from leakboard.bench.backbones import chunks
+from leakboard.bench.backbones import cache_argument, chunks
 from leakboard.bench.contracts import Ints, LeakboardError
 
 ContinueRule = Callable[[list[list[int]], list[int]], list[int]]
@@ -103,14 +103,14 @@ class Writer:
             )
         cache = DynamicCache()
         out = self.model(
-            input_ids=prompt[None].to(self.device), past_key_values=cache, use_cache=True
+            input_ids=prompt[None].to(self.device), **cache_argument(cache), use_cache=True
         )
         return out.last_hidden_state[:, -1], cache
 
     def _next(self, words: Tensor, cache: Any) -> Tensor:
         """[r, d] the last hidden states once each row has got its next token [r]."""
         out = self.model(
-            input_ids=words[:, None].to(self.device), past_key_values=cache, use_cache=True
+            input_ids=words[:, None].to(self.device), **cache_argument(cache), use_cache=True
         )
         hidden: Tensor = out.last_hidden_state[:, -1]
         return hidden

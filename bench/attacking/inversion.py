@@ -175,17 +175,16 @@ def concatenate(parts: Sequence[Tokens]) -> Tokens:
 
 
 def least_squares(tokens: Tokens, codes: Tensor, query: Query, rng: np.random.Generator) -> Tensor:
-    """[d + 1, d] the affine map from received vectors to the code vectors of their tokens."""
-    d = codes.shape[1]
-    squares, products = (torch.zeros(d + 1, n, dtype=torch.float64) for n in (d + 1, d))
+    """[d + 1, c] the affine map from received vectors [t, d] to the code vectors [V, c] of their tokens."""
+    squares, products = torch.zeros(()), torch.zeros(())
     for rows in by_length(tokens.lengths):
         batch = tokens.take(rows)
         real = ~batch.special
         h = query(batch, rng).values.cpu().double()[real]
         h = torch.cat([h, h.new_ones(len(h), 1)], 1)
-        squares += h.T @ h
-        products += h.T @ codes[batch.ids.values[real].to(codes.device)].cpu().double()
-    ridge = RIDGE * squares.diagonal().mean() * torch.eye(d + 1, dtype=torch.float64)
+        squares = squares + h.T @ h
+        products = products + h.T @ codes[batch.ids.values[real].to(codes.device)].cpu().double()
+    ridge = RIDGE * squares.diagonal().mean() * torch.eye(len(squares), dtype=torch.float64)
     found: Tensor = torch.linalg.solve(squares + ridge, products)
     return found.float().to(codes.device)
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leakboard.bench.backbones import cast_weight, compute_dtype
+from leakboard.bench.backbones import cache_argument, cast_weight, compute_dtype
 from leakboard.bench.contracts import Ints, LeakboardError
 
 MEMORY = 64 * 2**20
@@ -156,11 +156,12 @@ class Walk:
         from transformers import DynamicCache
 
         stem = torch.tensor([self.stem], device=self.head.device)
-        out = self.model(input_ids=stem, past_key_values=DynamicCache(), use_cache=True)
+        cache = DynamicCache()
+        out = self.model(input_ids=stem, **cache_argument(cache), use_cache=True)
         hidden, last = out.last_hidden_state[0], len(self.stem) - 1
         told = self.surprise(hidden[:-1], np.arange(last), np.array(self.stem[1:], dtype=np.int64))
         only = torch.zeros(1, dtype=torch.long, device=stem.device)
-        past = KeyValues.of(out.past_key_values, last, only, only)
+        past = KeyValues.of(cache, last, only, only)
         nodes = np.arange(len(self.levels[0].tokens))
         self.visit(0, nodes, np.zeros_like(nodes), np.array([told.sum()]), hidden[-1:], past)
         return self.found
@@ -235,10 +236,10 @@ class Walk:
             input_ids=tokens,
             position_ids=torch.full_like(tokens, shared),
             attention_mask=mask.expand(rows, 1, -1, -1),
-            past_key_values=cache,
+            **cache_argument(cache),
             use_cache=True,
         )
-        past = KeyValues.of(out.past_key_values, shared, row, column)
+        past = KeyValues.of(cache, shared, row, column)
         counts = level.children[nodes]
         owner = np.repeat(np.arange(len(nodes)), counts)
         skipped = level.first[nodes] - (counts.cumsum() - counts)

@@ -1,5 +1,6 @@
 from .backbone import Backbone as Backbone
 from .backbone import bos_prefix as bos_prefix
+from .cache_argument import cache_argument as cache_argument
 from .costs import bottom_cost as bottom_cost
 from .device import device_of as device_of
 from .device import one_thread as one_thread
@@ -17,6 +18,7 @@ from .language import LanguageModel as LanguageModel
 from .language import covered_tokens as covered_tokens
 from .language import offsets as offsets
 from .language import per_token as per_token
+from .loading import is_on_this_machine as is_on_this_machine
 from .loading import load_backbone as load_backbone
 from .lora import add_adapter as add_adapter
 from .neighbours import CHUNK as CHUNK
@@ -24,6 +26,8 @@ from .neighbours import Neighbours as Neighbours
 from .network import Network as Network
 from .next_token import chunks as chunks
 from .next_token import compute_dtype as compute_dtype
+from .packaged import PACKAGED as PACKAGED
+from .packaged import fetch_model as fetch_model
 from .precision import autocast as autocast
 from .precision import cast_weight as cast_weight
 from .prompted import Prompted as Prompted

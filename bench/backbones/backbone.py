@@ -54,7 +54,7 @@ class Backbone:
         if self.head is None:
             raise LeakboardError(
                 f"model '{self.name}' predicts no next token; a task of language modelling needs "
-                "a causal model (GPT-2, Llama, Mistral, Qwen, Gemma 3): dialogue-gpt, or a folder or hub id of one"
+                "a causal model (GPT-2, OPT, Pythia, Llama, Mistral, Qwen, Gemma 3, Phi-3, OLMo 2, Falcon): dialogue-gpt, or a folder or hub id of one"
             )
         return self.head
 
@@ -70,7 +70,13 @@ class Backbone:
 
     @property
     def width(self) -> int:
-        return self.embeddings.shape[1]
+        """Dimension of hidden states."""
+        size: int = self.model.config.hidden_size
+        return size
+
+    def width_at(self, cut: int) -> int:
+        """Dimension of the vectors at a cut: at 0 that of word embeddings."""
+        return self.width if cut else self.embeddings.shape[1]
 
     @property
     def special_ids(self) -> tuple[int, ...]:

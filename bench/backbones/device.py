@@ -12,30 +12,36 @@ from leakboard.bench.contracts import LeakboardError
 
 
 def device_of(name: str) -> str:
-    """The device of that name; `auto` is a GPU where there is one.
+    """The device of that name; `auto` is a CUDA GPU where there is one, and else the CPU.
 
     Raises:
-        LeakboardError: another word, or a GPU where there is none.
+        LeakboardError: another word, or a device that this machine has not.
     """
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     kind = str(name).split(":")[0]
-    if kind not in ("cpu", "cuda"):
-        raise LeakboardError(f"device: expected cpu, cuda, cuda:N or auto, got '{name}'")
+    if kind not in ("cpu", "cuda", "mps"):
+        raise LeakboardError(f"device: expected cpu, cuda, cuda:N, mps or auto, got '{name}'")
     if kind == "cuda" and not torch.cuda.is_available():
         raise LeakboardError("device: no CUDA device is available here; use cpu")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise LeakboardError("device: no GPU of Apple (mps) is available here; use cpu")
     return str(name)
 
 
 def random_state(device: str) -> Tensor:
     """The state of torch's generator on a device."""
-    return torch.cuda.get_rng_state(device) if device.startswith("cuda") else torch.get_rng_state()
+    if device.startswith("cuda"):
+        return torch.cuda.get_rng_state(device)
+    return torch.mps.get_rng_state() if device.startswith("mps") else torch.get_rng_state()
 
 
 def set_random_state(state: Tensor, device: str) -> None:
     """Goes back to an earlier state."""
     if device.startswith("cuda"):
         torch.cuda.set_rng_state(state, device)
+    elif device.startswith("mps"):
+        torch.mps.set_rng_state(state)
     else:
         torch.set_rng_state(state)
 

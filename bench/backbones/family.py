@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor, nn
 
-from leakboard.bench.backbones.prefix import Prefix
 from leakboard.bench.backbones.ragged import Ragged
+
+if TYPE_CHECKING:  # it loads transformers, which takes seconds
+    from leakboard.bench.backbones.prefix import Prefix
 
 
 class Family(ABC):
@@ -28,6 +30,13 @@ class Family(ABC):
     """Whether these layers keep their weights as [in, out]."""
     loader: ClassVar[str] = "AutoModel"
     """The class of transformers that reads the model."""
+
+    narrow_embeddings: ClassVar[bool] = False
+    """True if word embeddings may have fewer dimensions than hidden states; `enter` widens them."""
+
+    def prepare(self, model: Any) -> None:
+        """Change a model that was just read so that it can be cut."""
+        return
 
     @abstractmethod
     def embeddings(self, model: Any) -> nn.Embedding:

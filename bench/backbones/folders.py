@@ -32,6 +32,8 @@ DECISIVE = (
     "*.model",
 )
 """Files that affect results in addition to the weights."""
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json")
+"""Files with the words of a tokeniser, besides those of SentencePiece."""
 MOST_JSON = 64 * 2**20
 """Bytes of the index or of the configuration."""
 ATTENTION = (None, "eager", "sdpa")
@@ -129,11 +131,23 @@ def _scan_folder(name: str, folder: Path) -> ModelFolder:
         decisive |= _files(name, folder, pattern)
     if CONFIG not in decisive:
         raise LeakboardError(f"model '{name}': {folder} holds no {CONFIG}")
+    words = any(each in VOCABULARIES or each.endswith(".model") for each in decisive)
+    if not words and not _needs_no_vocabulary(name, folder):
+        raise LeakboardError(
+            f"model '{name}': {folder} holds no tokeniser ({', '.join(VOCABULARIES)} or a .model file). "
+            "Save the one that the model was trained with beside the weights: tokenizer.save_pretrained(folder)"
+        )
     # Other safetensors count, too, although they are not loaded: so it was when the first records
     # were made, whose keys hold this hash.
     content = sorted((hashed | decisive).items())
     digest = hashlib.sha256(repr(content).encode()).hexdigest()
     return ModelFolder(name, folder, weights, digest, (*weights, *decisive))
+
+
+def _needs_no_vocabulary(name: str, folder: Path) -> bool:
+    """True if the settings of the tokeniser name one of plain bytes."""
+    path = folder / TOKENISER
+    return path.is_file() and _json(name, path).get("tokenizer_class") == "ByT5Tokenizer"
 
 
 def _weights(name: str, folder: Path, there: dict[str, str]) -> tuple[str, ...]:

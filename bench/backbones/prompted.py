@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from leakboard.bench.backbones.network import Network
-from leakboard.bench.backbones.prefix import Prefix
 from leakboard.bench.backbones.ragged import Ragged
 from leakboard.bench.contracts import LeakboardError
 
@@ -44,7 +43,7 @@ class Prompted(nn.Module):
             if heads is None:
                 raise LeakboardError(
                     f"kind: blocks of the architecture '{encoder.config.model_type}' take no prefix here; "
-                    "use 'prompt', or BERT, RoBERTa, DeBERTa or T5"
+                    "use 'prompt', or an encoder (BERT and its relatives, T5)"
                 )
             blocks = network.family.blocks(encoder)
             start = SCALE * torch.randn(blocks, 2, heads[0], length, heads[1])
@@ -77,6 +76,8 @@ class Prompted(nn.Module):
         h, mask = words.padded(), words.mask()
         segments = words.with_values(types.to(mask.device)).padded()
         if self.kind == "prefix":
+            from leakboard.bench.backbones.prefix import Prefix  # loads transformers
+
             out = network.family.top(network.encoder, h, mask, segments, 0, Prefix(self.front))
             return out[mask]
         n = self.length

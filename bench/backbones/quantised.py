@@ -57,7 +57,7 @@ def _reader(file: Path, model: str) -> Any:
     try:
         from gguf import GGUFReader
     except ImportError as error:
-        raise MissingExtra(f"gguf, which reads the model '{model}',", "gemma") from error
+        raise MissingExtra(f"gguf, which reads the model '{model}',", "gguf") from error
     try:
         return GGUFReader(file)
     except Exception as error:  # whatever is wrong with the file, the remedy is the same

@@ -68,7 +68,7 @@ Data = Annotated[
 Device = Annotated[
     str,
     typer.Option(
-        help="cpu, cuda, cuda:1, …, or auto. The suite sets the precision: `train: {precision: bf16}`."
+        help="cpu, cuda, cuda:1, …, mps, or auto. The suite sets the precision: `train: {precision: bf16}`."
     ),
 ]
 SeedList = Annotated[

@@ -13,13 +13,18 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leakboard.bench.backbones import EMBEDDED
+from leakboard.bench.backbones import EMBEDDED, PACKAGED, is_on_this_machine
 from leakboard.bench.contracts import LeakboardError, Record, did_you_mean
 from leakboard.bench.methods import Method, registry
 from leakboard.bench.records import Corrupt, Store
 from leakboard.bench.running import Plan, PlannedCell, missing_pairings, plan_notes
 from leakboard.bench.suites import load_suite, suite_names
 from leakboard.bench.tasks import listing
+
+FAMILIES = (
+    "BERT, RoBERTa, DeBERTa v2/v3, ModernBERT, MPNet, DistilBERT, ELECTRA, ALBERT, T5 (encoder), GPT-2, OPT, GPT-NeoX "
+    "(Pythia), Llama, Mistral, Qwen 2/3, Gemma 3 (text), Phi-3, OLMo 2 or Falcon in safetensors"
+)
 
 
 def catalogue() -> dict[str, dict[str, str]]:
@@ -52,8 +57,8 @@ def catalogue() -> dict[str, dict[str, str]]:
     }
     models = {
         **EMBEDDED,
-        "a folder or hub id": "BERT, ModernBERT, RoBERTa, DeBERTa v2/v3, T5 (encoder), GPT-2, Llama, Mistral, Qwen 2/3 or Gemma 3 (text) in safetensors",
-        "a file .gguf": "Llama, Qwen 2/3 or Gemma 3 (text), dequantised once (extra `gemma`)",
+        "a folder or hub id": FAMILIES,
+        "a file .gguf": "Llama, Qwen 2/3 or Gemma 3 (text), dequantised once (extra `gguf`)",
     }
     suites = {name: load_suite(name).description for name in suite_names()}
     return {
@@ -102,6 +107,18 @@ def kind_table(kind: str, text: str | None = None) -> Table:
             f"list {kind}: no entry contains '{text}'. {did_you_mean(text, every)}"
         )
     return _cards({name: every[name] for name in found})
+
+
+def model_table() -> Table:
+    """The models that have a name, and whether they are on this machine."""
+    table = _table("name", "state", "")
+    for name, about in EMBEDDED.items():
+        packaged = PACKAGED.get(name)
+        missing = f"{packaged.megabytes} MB to fetch" if packaged else "extra not installed"
+        state = "on this machine" if is_on_this_machine(name) else missing
+        table.add_row(name, state, Text(about))
+    table.add_row("a folder or hub id", "", Text(FAMILIES))
+    return table
 
 
 def plan(planned: Plan, store: Store, like: Sequence[Record] = ()) -> Iterator[RenderableType]:

@@ -101,8 +101,8 @@ class PublicModel:
     width: int | None = None
 
     @classmethod
-    def of(cls, backbone: Backbone) -> PublicModel:
-        return cls(backbone.name, backbone.hash, len(backbone.embeddings), backbone.width)
+    def of(cls, backbone: Backbone, cut: int) -> PublicModel:
+        return cls(backbone.name, backbone.hash, len(backbone.embeddings), backbone.width_at(cut))
 
 
 @dataclass(frozen=True)

@@ -74,10 +74,10 @@ def write_transcript(
         LeakboardError: the folder already has a transcript or other files, or is not writable, or a message is
             malformed.
     """
-    _expect_room(folder)
     from safetensors import SafetensorError
 
-    model = backbone if isinstance(backbone, PublicModel) else PublicModel.of(backbone)
+    _expect_room(folder)
+    model = backbone if isinstance(backbone, PublicModel) else PublicModel.of(backbone, cut)
     if isinstance(backbone, Backbone):
         backbone.check_cut(cut)
     transcript = as_arrays(transcript, f"{folder}")
@@ -174,7 +174,7 @@ def read_transcript(folder: Path, backbone: Backbone | None = None) -> tuple[Man
         _same_model(manifest, backbone, f"{folder / MANIFEST}")
     transcript = Transcript(tuple(_messages(folder, manifest)), manifest.dropped)
     transcript = as_arrays(transcript, f"{folder}")
-    width = backbone.width if backbone and manifest.vocabulary else None
+    width = backbone.width_at(manifest.cut) if backbone and manifest.vocabulary else None
     rows = check(transcript, manifest.vocabulary, width, f"{folder}")
     if (there := {split: len(each) for split, each in rows.items()}) != manifest.splits:
         raise LeakboardError(

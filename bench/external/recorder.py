@@ -198,7 +198,7 @@ def _public_model(place: CutPoint, base: str | Path | None) -> PublicModel:
         if base is None:
             return PublicModel(name)
         try:
-            return PublicModel.of(load_backbone(str(base)))
+            return PublicModel.of(load_backbone(str(base)), place.cut or 0)
         except LeakboardError as error:
             raise LeakboardError(f"base: {error}") from error
     named = str(base or getattr(own.model.config, "name_or_path", None) or "")
@@ -214,14 +214,14 @@ def _public_model(place: CutPoint, base: str | Path | None) -> PublicModel:
             "Name it by base='minilm', a folder, or a hub id",
             stacklevel=3,
         )
-        return PublicModel(name, None, len(own.embeddings), own.width)
+        return PublicModel(name, None, len(own.embeddings), own.width_at(place.cut or 0))
     found, expected = tuple(public.embeddings.shape), tuple(own.embeddings.shape)
     if (found, public.blocks) != (expected, own.blocks):
         raise LeakboardError(
             f"base: '{named}' has {public.blocks} blocks and word embeddings {list(found)}, but the trained "
             f"model has {own.blocks} and {list(expected)}. Name the model from which training started"
         )
-    return PublicModel.of(public)
+    return PublicModel.of(public, place.cut or 0)
 
 
 def _new_folder(out: Path) -> bool:

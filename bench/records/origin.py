@@ -41,7 +41,7 @@ def provenance(
         dirty=dirty,
         python=platform.python_version(),
         packages=_packages(),
-        device=torch.cuda.get_device_name(device) if on_gpu else "cpu",
+        device=torch.cuda.get_device_name(device) if on_gpu else device.split(":")[0],
         threads=torch.get_num_threads(),
         workers=workers,
         platform=f"{platform.system()} {platform.machine()}",

@@ -30,6 +30,8 @@ def free_memory(device: str) -> None:
     gc.collect()
     if device.startswith("cuda"):
         torch.cuda.empty_cache()
+    elif device.startswith("mps"):
+        torch.mps.empty_cache()
 
 
 def run_isolated(call: Callable[[], T]) -> T:

@@ -64,7 +64,7 @@ def test_an_interrupted_training_leaves_no_model_behind(cache, monkeypatch):
 def test_a_cache_that_cannot_be_made_is_named_with_the_remedy(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(LeakboardError, match=r"file/leakboard cannot be made.* XDG_CACHE_HOME"):
+    with pytest.raises(LeakboardError, match=r"file/leakboard cannot be created.* XDG_CACHE_HOME"):
         dialogue_gpt.folder(SMALL)
 
 

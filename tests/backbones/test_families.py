@@ -13,11 +13,12 @@ import transformers
 from families import (
     BLOCKS,
     MODELS,
+    NARROW,
     WIDTH,
     WITH_SEGMENTS,
     WITHOUT_SPECIAL,
     WORDS,
-    deberta,
+    opt,
     saved_family,
     tokenizer_for,
 )
@@ -233,13 +234,74 @@ def test_a_gemma_that_looks_ahead_is_refused(load):
         backbone.model.config.use_bidirectional_attention = False
 
 
-def test_embeddings_narrower_than_the_blocks_are_refused_at_loading(tmp_path):
-    tokenizer = tokenizer_for("deberta")
-    config = transformers.DebertaV2Config(vocab_size=len(tokenizer), embedding_size=8, **deberta)
-    transformers.DebertaV2Model(config).save_pretrained(tmp_path)
+def test_embeddings_narrower_than_the_blocks_are_refused_where_the_family_does_not_widen_them(
+    tmp_path,
+):
+    tokenizer = tokenizer_for("opt")
+    config = transformers.OPTConfig(vocab_size=len(tokenizer), **opt | {"word_embed_proj_dim": 8})
+    transformers.OPTForCausalLM(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(LeakboardError, match=f"8 dimensions and its blocks {WIDTH}"):
         load_backbone(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_narrow_embeddings_are_what_is_sent_at_cut_0_alone(load, name):
+    backbone = load(name)
+    tokens = encoded(backbone, name)
+    vectors = tokens.ids.with_values(backbone.embeddings[tokens.ids.values])
+    assert [backbone.width_at(cut) for cut in range(BLOCKS)] == [8, WIDTH, WIDTH]
+    for cut in range(BLOCKS):
+        sent = backbone.bottom(vectors, tokens.types, cut)
+        assert sent.values.shape[1] == backbone.width_at(cut)
+    assert backbone.pooled(tokens).shape == (len(TEXTS), backbone.width)
+
+
+def test_passes_of_albert_share_their_weights_and_adapters_differ(load):
+    backbone = load("albert")
+    first, *others = backbone.family.stack(backbone.model)
+    shared = {id(p) for p in first.parameters()}
+    assert all({id(p) for p in block.parameters()} == shared for block in others)
+    network = Network(backbone, 1, 2, TRAIN, slice(1, None))
+    blocks = network.family.stack(network.encoder)
+    adapters = [{id(p) for p in block.parameters() if p.requires_grad} for block in blocks]
+    assert not adapters[0]
+    assert adapters[1]
+    assert not adapters[1] & adapters[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        *(("bert", f"Bert{head}") for head in ("ForMaskedLM", "ForSequenceClassification")),
+        ("roberta", "RobertaForMaskedLM"),
+        ("deberta", "DebertaV2ForMaskedLM"),
+        ("modernbert", "ModernBertForMaskedLM"),
+        ("distilbert", "DistilBertForMaskedLM"),
+        ("electra", "ElectraForMaskedLM"),
+        ("mpnet", "MPNetForMaskedLM"),
+        *(("gpt-neox", "GPTNeoXModel"), ("llama", "LlamaModel")),
+    ],
+)
+def test_heads_of_other_tasks_are_left_out_and_missing_ones_not_invented(tmp_path, name, model):
+    folder = saved_family(name, tmp_path / "model", model)
+    backbone = load_backbone(str(folder))
+    assert backbone.head is None
+    whole = getattr(transformers, model).from_pretrained(folder)
+    for key, values in backbone.model.state_dict().items():
+        assert torch.equal(values, whole.base_model.state_dict()[key])
+
+
+@pytest.mark.parametrize(
+    ("name", "tied"),
+    [
+        *((name, True) for name in ("gpt2", "opt", "gpt-neox-in-turn", "falcon")),
+        *((name, False) for name in ("llama", "opt-norm-behind", "gpt-neox", "olmo2")),
+    ],
+)
+def test_output_layers_are_read_as_they_are_tied_or_not(load, name, tied):
+    assert load(name).tied is tied
+    assert load(name).output_layer().shape == load(name).embeddings.shape
 
 
 def test_ragged_batches_pass_the_bottom_as_single_examples_do(load):
@@ -268,7 +330,17 @@ def test_a_tokeniser_that_knows_no_segments_puts_every_token_into_the_first(load
     )
 
 
-WITH_PREFIX = ("bert", "roberta", "deberta", "t5", "t5-encoder")
+WITH_PREFIX = (
+    "bert",
+    "roberta",
+    "electra",
+    "mpnet",
+    "distilbert",
+    "albert",
+    "deberta",
+    "t5",
+    "t5-encoder",
+)
 
 
 def projected(family, model, block, states, name):
@@ -277,6 +349,13 @@ def projected(family, model, block, states, name):
     if name.startswith("t5"):
         layer = inner.layer[0]
         states, makers = layer.layer_norm(states), (layer.SelfAttention.k, layer.SelfAttention.v)
+    elif name == "mpnet":
+        makers = (inner.attention.attn.k, inner.attention.attn.v)
+    elif name == "distilbert":
+        makers = (inner.attention.k_lin, inner.attention.v_lin)
+    elif name == "albert":
+        own = inner.albert_layers[0].attention
+        makers = (own.key, own.value)
     else:
         own = inner.attention.self
         deep = name.startswith("deberta")
@@ -325,7 +404,10 @@ def test_a_prefix_is_seen_by_every_text_of_a_batch_at_every_block_and_learns_fro
         torch.testing.assert_close(alone[0], out[row, :length], atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["bert", "roberta", "deberta", "deberta-conv", "t5", "gpt2"])
+@pytest.mark.parametrize(
+    "name",
+    ["bert", "roberta", "deberta", "deberta-conv", "t5", "gpt2", "mpnet", "distilbert", "opt"],
+)
 def test_more_tokens_than_a_model_has_positions_for_are_known_before_it_breaks(load, name):
     backbone = load(name)
     most = backbone.family.positions(backbone.model)

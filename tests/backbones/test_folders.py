@@ -10,6 +10,7 @@ import sys
 
 import pytest
 import torch
+import transformers
 from model_folders import (
     cut_in_two,
     failure,
@@ -20,6 +21,7 @@ from model_folders import (
     weights_of,
 )
 
+from leakboard.bench.backbones import loading
 from leakboard.bench.backbones.folders import INDEX, WEIGHTS, model_files
 from leakboard.bench.backbones.loading import load_backbone
 
@@ -156,6 +158,77 @@ def test_number_that_only_float32_cannot_hold_is_refused(folder):
     assert "not finite" in failure(folder)
 
 
+# The tokeniser
+
+
+def never_built(monkeypatch):
+    """Whatever is refused now must be refused before a model is allocated."""
+    built = "a model was allocated before it was refused"
+    monkeypatch.setattr(
+        transformers.AutoModel, "from_pretrained", lambda *_, **__: pytest.fail(built)
+    )
+
+
+def test_folder_without_a_tokeniser_is_refused_and_none_is_invented(folder, monkeypatch):
+    never_built(monkeypatch)
+    for path in folder.glob("tokenizer*"):
+        path.unlink()
+    message = failure(folder)
+    assert (
+        f"{folder} holds no tokeniser (tokenizer.json, vocab.txt, vocab.json or a .model" in message
+    )
+    assert "tokenizer.save_pretrained(folder)" in message
+
+
+def test_settings_of_a_tokeniser_without_its_words_are_no_tokeniser(folder, monkeypatch):
+    never_built(monkeypatch)
+    (folder / "tokenizer.json").unlink()
+    assert "holds no tokeniser" in failure(folder)
+
+
+def test_tokeniser_of_a_far_smaller_vocabulary_is_refused_before_a_model_is_built(
+    folder, monkeypatch
+):
+    never_built(monkeypatch)
+    vocabulary = folder / "tokenizer.json"
+    content = json.loads(vocabulary.read_text())
+    words = content["model"]["vocab"]
+    content["model"]["vocab"] = {word: i for word, i in words.items() if i < 5}
+    vocabulary.write_text(json.dumps(content))
+    message = failure(folder)
+    assert f"its tokeniser has 5 tokens, and its weights embed {len(words):,}" in message
+    assert "put the tokeniser's own files" in message
+
+
+def test_tokeniser_of_a_larger_vocabulary_is_refused_before_a_model_is_built(folder, monkeypatch):
+    never_built(monkeypatch)
+    vocabulary = folder / "tokenizer.json"
+    content = json.loads(vocabulary.read_text())
+    words = content["model"]["vocab"]
+    words["beyond"] = len(words)
+    vocabulary.write_text(json.dumps(content))
+    assert "its tokeniser has 1 tokens, such as 'beyond', beyond the " in failure(folder)
+
+
+def test_vocabulary_that_is_padded_to_a_round_number_is_read(tmp_path):
+    model, tokenizer = loading.tiny.build("tiny-bert")
+    model.resize_token_embeddings(len(tokenizer) + 60)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert len(load_backbone(str(tmp_path)).embeddings) == len(tokenizer) + 60
+
+
+def test_words_that_were_added_to_a_tokeniser_and_its_model_are_tokens(tmp_path):
+    model, tokenizer = loading.tiny.build("tiny-bert")
+    tokenizer.add_tokens(["leakboard"])
+    model.resize_token_embeddings(len(tokenizer))
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    backbone = load_backbone(str(tmp_path))
+    tokens = backbone.encode(["the leakboard"], None, 8)
+    assert int(tokens.ids.values[2]) == len(backbone.embeddings) - 1
+
+
 # The configuration and other files
 
 
@@ -165,6 +238,9 @@ def test_number_that_only_float32_cannot_hold_is_refused(folder):
         ({"transformers_weights": "../x.safetensors"}, "names the file of the weights"),
         ({"attn_implementation": "kernels-community/evil"}, "than eager or sdpa; remove the key"),
         ({"num_hidden_layers": 10**9}, "asks for 1000000000 blocks; the weights hold"),
+        ({"model_type": "qwen2", "num_hidden_layers": 10**9}, "asks for 1000000000 blocks"),
+        ({"num_labels": 10**9}, "asks for 1,000,000,000 labels, and no head is read from it"),
+        ({"num_labels": 1e12}, "labels, and no head is read from it; remove num_labels"),
         ({"vocab_size": 10**9}, "describes a model of"),
         ({"intermediate_size": 10**12}, "describes a model of"),
         ({"max_position_embeddings": 10**10}, "describes a model of"),

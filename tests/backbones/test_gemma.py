@@ -116,7 +116,7 @@ def test_a_file_that_is_no_gguf_or_of_an_unknown_architecture_says_so(cache, tmp
 def test_a_gguf_file_without_its_reader_names_the_extra(cache, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gguf", None)
     (tmp_path / "some.gguf").write_bytes(b"GGUF")
-    with pytest.raises(MissingExtra, match=r"leakboard\[gemma\]"):
+    with pytest.raises(MissingExtra, match=r"leakboard\[gguf\]"):
         load_backbone(str(tmp_path / "some.gguf"))
 
 

@@ -76,7 +76,8 @@ def test_what_was_cast_where_nothing_is_learnt_is_used_where_something_is():
     with torch.autocast("cpu", torch.bfloat16):
         with torch.inference_mode():
             kept(x)
-        kept(x).float().sum().backward()
+        # Not of x itself: torch 2.6 keeps the cast of a leaf, with or without gradients.
+        kept(x * 1).float().sum().backward()
     assert x.grad is not None
 
 

@@ -20,4 +20,4 @@ def agrees(backbone, whole):
     assert len(set(tokens.lengths.tolist())) > 1
     rows = [tokens.take(torch.tensor([row])).ids.values[None] for row in range(len(tokens))]
     expected = torch.cat([whole(input_ids=ids.long()).logits[0] for ids in rows])
-    torch.testing.assert_close(logits_of(backbone, tokens), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(logits_of(backbone, tokens), expected, atol=2e-5, rtol=1e-5)

@@ -49,7 +49,9 @@ def test_a_seed_that_nobody_reproduced_marks_its_setting():
 def test_no_other_setting_is_compared_with_an_unreproduced_baseline():
     (honest,) = [r for r in results_table([marked(twin()), sap()]) if not r.setting.undefended]
     assert honest.twin_keys == ()
-    (both,) = [r for r in results_table([marked(twin()), marked(sap())]) if not r.setting.undefended]
+    (both,) = [
+        r for r in results_table([marked(twin()), marked(sap())]) if not r.setting.undefended
+    ]
     assert both.twin_keys == (twin().key,)
 
 

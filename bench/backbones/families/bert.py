@@ -7,6 +7,7 @@ from typing import Any, ClassVar, cast
 from torch import Tensor, nn
 from transformers.masking_utils import create_bidirectional_mask
 
+from leakboard.bench.backbones.cache_argument import cache_argument
 from leakboard.bench.backbones.family import Family
 from leakboard.bench.backbones.prefix import Prefix
 
@@ -35,12 +36,19 @@ class Bert(Family):
     ) -> Tensor:
         seen = between(model.config, x, mask, prefix)
         for block in self.stack(model)[first:last]:
-            x = block(x, seen, past_key_values=prefix)
+            x = block(x, seen, **cache_argument(prefix))
         return x
 
-    def heads(self, model: Any) -> tuple[int, int]:
+    def heads(self, model: Any) -> tuple[int, int] | None:
         n = model.config.num_attention_heads
         return n, model.config.hidden_size // n
+
+
+def behind(config: Any, x: Tensor, mask: Tensor, prefix: Prefix | None) -> Any:
+    """Mask for blocks that take no cache, see `pass_block`: of x [B, L, d], or of N + L rows."""
+    if prefix is None:
+        return create_bidirectional_mask(config, x, mask)
+    return create_bidirectional_mask(config, prefix.in_front(x), prefix.widened(mask))
 
 
 def between(config: Any, x: Tensor, mask: Tensor, prefix: Prefix | None) -> Any:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers.masking_utils import create_causal_mask
 
+from leakboard.bench.backbones.cache_argument import cache_argument
 from leakboard.bench.backbones.family import Family
 from leakboard.bench.backbones.prefix import Prefix
 
@@ -38,7 +39,7 @@ class GPT2(Family):
         last: int,
         prefix: Prefix | None = None,
     ) -> Tensor:
-        seen = create_causal_mask(model.config, x, mask, past_key_values=None)
+        seen = create_causal_mask(model.config, x, mask, **cache_argument(None))
         for block in self.stack(model)[first:last]:
             x = block(x, attention_mask=seen)
         return x

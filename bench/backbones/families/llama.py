@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers.masking_utils import create_causal_mask, create_sliding_window_causal_mask
 
+from leakboard.bench.backbones.cache_argument import cache_argument
 from leakboard.bench.backbones.family import Family
 from leakboard.bench.backbones.prefix import Prefix
 
@@ -51,7 +52,7 @@ class Llama(Family):
     ) -> Tensor:
         reaches = self.reaches(model)[first:last]
         masked = {FULL: create_causal_mask, WINDOW: create_sliding_window_causal_mask}
-        seen = {r: masked[r](model.config, x, mask, past_key_values=None) for r in set(reaches)}
+        seen = {r: masked[r](model.config, x, mask, **cache_argument(None)) for r in set(reaches)}
         positions = torch.arange(x.shape[1], device=x.device)[None]
         angles = {reach: self.angles(model, x, positions, reach) for reach in set(reaches)}
         for block, reach in zip(self.stack(model)[first:last], reaches, strict=True):

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, cast
 
 from torch import Tensor, nn
 
+from leakboard.bench.backbones.cache_argument import cache_argument
 from leakboard.bench.backbones.families.bert import between
 from leakboard.bench.backbones.family import Family
 from leakboard.bench.backbones.prefix import Prefix
@@ -37,10 +38,13 @@ class T5(Family):
         seen = between(model.encoder.config, x, mask, prefix)
         # It depends on the length alone, so the vendor computes it from the public weights. A prefix
         # stands in front of the first token.
-        attention, n = model.encoder.block[0].layer[0].SelfAttention, prefix.length if prefix else 0
+        attention, n = (
+            model.encoder.block[0].layer[0].SelfAttention,
+            0 if prefix is None else prefix.length,
+        )
         bias = attention.compute_bias(x.shape[1], n + x.shape[1], x.device, past_seen_tokens=n)
         for block in self.stack(model)[first:last]:
-            x, _, _ = block(x, seen, bias, past_key_values=prefix)
+            x, _, _ = block(x, seen, bias, **cache_argument(prefix))
         return x
 
     def heads(self, model: Any) -> tuple[int, int]:

@@ -1,0 +1,54 @@
+"""ALBERT: narrow word embeddings, and one block that is passed again and again."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import Any, ClassVar, cast
+
+from torch import Tensor, nn
+
+from leakboard.bench.backbones.families.bert import Bert, behind
+from leakboard.bench.backbones.prefix import Prefix, pass_block
+
+
+class Albert(Bert):
+    model_types: ClassVar[tuple[str, ...]] = ("albert",)
+    narrow_embeddings: ClassVar[bool] = True
+
+    def prepare(self, model: Any) -> None:
+        # A module for each pass, so that a cut can part them and adapters differ; their weights stay shared.
+        groups, passes = model.encoder.albert_layer_groups, model.config.num_hidden_layers
+        chosen = [groups[i * len(groups) // passes] for i in range(passes)]
+        model.encoder.albert_layer_groups = nn.ModuleList(
+            copy.deepcopy(group, {id(p): p for p in group.parameters()}) for group in chosen
+        )
+        model.config.num_hidden_groups = passes
+
+    def stack(self, model: Any) -> nn.ModuleList:
+        return cast(nn.ModuleList, model.encoder.albert_layer_groups)
+
+    def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        return cast(
+            Tensor, model.encoder.embedding_hidden_mapping_in(super().enter(model, h, mask, types))
+        )
+
+    def through(
+        self,
+        model: Any,
+        x: Tensor,
+        mask: Tensor,
+        first: int,
+        last: int,
+        prefix: Prefix | None = None,
+    ) -> Tensor:
+        seen = behind(model.config, x, mask, prefix)
+        for i in range(first, last):
+            block: Any = self.stack(model)[i]
+            own = block.albert_layers[0].attention
+            x = pass_block(partial(block, attention_mask=seen), x, prefix, own.key, own.value, i)
+        return x
+
+    def heads(self, model: Any) -> tuple[int, int] | None:
+        # A pass of several layers would need a prefix for each.
+        return super().heads(model) if model.config.inner_group_num == 1 else None

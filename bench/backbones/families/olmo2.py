@@ -1,0 +1,11 @@
+"""OLMo 2: as Llama, with the norms behind attention and dense layers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from leakboard.bench.backbones.families.llama import Llama
+
+
+class Olmo2(Llama):
+    model_types: ClassVar[tuple[str, ...]] = ("olmo2",)

