@@ -73,8 +73,12 @@ def _implausible(stated: Record, again: Record) -> Iterator[Difference]:
         return
     theirs, ours = stated.cost.model_dump(), again.cost.model_dump()
     for name in theirs:
-        if name.endswith(REPORTED) and (theirs[name] is None) == (ours[name] is None):
-            one, two = (max(0.1, value or 0.0) for value in (theirs[name], ours[name]))
+        if not name.endswith(REPORTED):
+            continue
+        if ours[name] is None and theirs[name] is not None:
+            yield _difference(f"cost.{name}", theirs[name], ours[name])
+        elif theirs[name] is not None:  # older records have not all of them
+            one, two = (max(0.1, value) for value in (theirs[name], ours[name]))
             if max(one, two) > FACTOR * min(one, two):
                 yield _difference(f"cost.{name}", theirs[name], ours[name])
 
@@ -226,10 +230,7 @@ def _costs(stated: Cost | None, again: Cost | None, counts: float) -> Iterator[D
         "cost.trained_parameters", stated.trained_parameters, again.trained_parameters
     )
     for name in theirs:
-        if name.endswith(REPORTED):
-            if (theirs[name] is None) != (ours[name] is None):
-                yield _difference(f"cost.{name}", theirs[name], ours[name])
-        elif name != "trained_parameters":
+        if name != "trained_parameters" and not name.endswith(REPORTED):
             yield from _close(f"cost.{name}", theirs[name], ours[name], counts)
     one, two = stated.bottom, again.bottom
     if one is None or two is None:

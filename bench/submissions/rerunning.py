@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from leakboard.bench.contracts import Provenance, Record, plain
+from leakboard.bench.contracts import Cost, Provenance, Record, plain
 from leakboard.bench.records import Outcome, compare_runs, from_bytes
 from leakboard.bench.running import Reporter
 from leakboard.bench.submissions.cell_process import NotRun, Order, run_in_subprocess
@@ -20,9 +20,10 @@ from leakboard.bench.submissions.manifest import Submission, Verified
 from leakboard.bench.submissions.reproduction import LocalResources
 
 MOST_REASONS = 50
+TIMES = [name for name in Cost.model_fields if name.endswith(("seconds", "peak_megabytes"))]
 REPORTED = (
-    "seconds and peak_megabytes (within a factor of 1000 of those here), seconds of each attack, shadow "
-    "models, and provenance (" + ", ".join(Provenance.model_fields) + ")"
+    f"{', '.join(TIMES)} (within a factor of 1000 of those here), seconds of each attack, shadow models, "
+    f"and provenance ({', '.join(Provenance.model_fields)})"
 )
 """Fields that depend on the machine or on its owner."""
 
