@@ -33,7 +33,7 @@ settings.load_profile("leakboard")
 take_one()
 
 # Nobody's own, and the same in every process of the tests.
-os.environ["LEAKBOARD_SECRET"] = "of the tests"
+os.environ["LEAKBOARD_SECRET"] = "secret of the tests"
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

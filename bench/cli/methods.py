@@ -34,14 +34,16 @@ Name = Annotated[str, typer.Argument(help="Lower case, words joined by '-', as i
 Where = Annotated[
     Path | None,
     typer.Option(
-        "--to", help="Write both files to this folder (default: defenses/ or attacks/, and tests/)."
+        "--to",
+        help="Write both files to this folder (default: the working folder; in the checkout of "
+        "leakboard defenses/ or attacks/, and tests/).",
     ),
 ]
 
 
 @new.command("defense")
 def new_defense(name: Name, to: Where = None) -> None:
-    """Write defenses/NAME.py and tests/defenses/test_NAME.py.
+    """Write a defense, NAME.py, and its test, test_NAME.py.
 
     Example: leakboard new defense my-noise
     """
@@ -50,7 +52,7 @@ def new_defense(name: Name, to: Where = None) -> None:
 
 @new.command("attack")
 def new_attack(name: Name, to: Where = None) -> None:
-    """Write attacks/NAME.py and tests/attacks/test_NAME.py.
+    """Write an attack, NAME.py, and its test, test_NAME.py.
 
     Example: leakboard new attack my-guess
     """
@@ -62,4 +64,5 @@ def _new(kind: Literal["defense", "attack"], name: str, to: Path | None) -> None
 
     for path in write_skeleton(kind, name, to):
         console.print(f"wrote {path}", highlight=False)
-    console.print(f"Next: leakboard check {path.parent / path.name if to else name}")
+    is_registered = path.parent.name == f"{kind}s" and to is None
+    console.print(f"Next: leakboard check {name if is_registered else path}")

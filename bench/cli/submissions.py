@@ -71,7 +71,7 @@ def verify(
         ),
     ],
     rerun: Annotated[
-        str, typer.Option(metavar="N|none", help="Number of cells to run again.")
+        str, typer.Option(metavar="N|none", help="Number of cells of each defense to run again.")
     ] = "1",
     seed: Annotated[
         int | None,
@@ -96,8 +96,8 @@ def verify(
         bool,
         typer.Option(
             "--accept-without-rerun",
-            help="Accept it even if no defended cell was run again; the manifest that --accept writes "
-            "says so.",
+            help="Accept it even if a defense was not reproduced; the records that --accept writes, and all "
+            "pages that show them, say so.",
         ),
     ] = False,
     model: Annotated[
@@ -108,13 +108,13 @@ def verify(
 ) -> None:
     """Verify a submission: check the file and each record, recompute scores, and run cells again.
 
-    Exits with code 0 if it is accepted, and 1 if not: a check failed, or no defended cell could be run
-    again. Nothing in the file is trusted or executed, and nothing is written unless it is accepted.
+    Exits with code 0 if it is accepted, and 1 if not: a check failed, or of some defense no cell could be
+    run again. Nothing in the file is trusted or executed, and nothing is written unless it is accepted.
     Example: leakboard verify my-noise.zip --data DIR
     """
     from leakboard.bench.backbones import device_of
     from leakboard.bench.running import Live
-    from leakboard.bench.submissions import LocalResources, Reruns, Verified
+    from leakboard.bench.submissions import LocalResources, Reruns, Verified, accepted_records
     from leakboard.bench.submissions import verify as verified
 
     if rerun != "none" and not (rerun.isascii() and rerun.isdigit() and len(rerun) < 10):
@@ -130,7 +130,9 @@ def verify(
     if not verdict.startswith("accepted") or report.submission is None:
         raise typer.Exit(1)
     if accept:
-        place = unpack(report.submission, report.verified or Verified(), PUBLISHED)
+        verified_by = report.verified or Verified(methods=report.unreproduced)
+        marked = accepted_records(report.submission, verified_by)
+        place = unpack(marked, verified_by, PUBLISHED)
         console.print(f"its records are in {place}", highlight=False)
 
 
@@ -139,11 +141,12 @@ def _verdict(report: Report, without_rerun: bool) -> str:
         return "refused"
     if report.repeated:
         return "accepted"
-    if without_rerun:
-        return "accepted, though no defended cell was run again"
+    names = ", ".join(report.unreproduced) or "any defense"
+    if report.says_so or without_rerun:
+        return f"accepted, not reproduced: {names}"
     return (
-        "not accepted: no check failed, but no defended cell was run again. "
-        "--accept-without-rerun accepts it nevertheless, and notes that in the manifest"
+        f"not accepted: no check failed, but no cell was reproduced of {names}. "
+        "--accept-without-rerun accepts it nevertheless, marked as not reproduced"
     )
 
 

@@ -23,6 +23,7 @@ ROOMS = (
 """Where the nouns of the skeletons live."""
 TEMPLATES = Path(__file__).with_name("templates")
 ROOT = Path(__file__).resolve().parents[2]
+"""The checkout, if this module belongs to one; else the folder of installed packages."""
 ENTRY = """
 
 Outside the project's tree a package registers it by these lines of its pyproject.toml:
@@ -38,17 +39,17 @@ def write_skeleton(
     """Writes a skeleton and its test, and returns both paths, that of the method last.
 
     Args:
-        to: folder of both files, made if need be; without it they go to `defenses/` or `attacks/`
-            and to the folder of that name in `tests/` of the checkout that this module belongs to.
+        to: folder of both files, made if need be; without it they go to the working folder. Where that is
+            the checkout of this project they go to `defenses/` or `attacks/`, and to `tests/`.
 
     Raises:
-        LeakboardError: a bad name or one that is taken, a file that exists, no checkout and no `to`,
-            or a folder that cannot be written. Nothing is written then, or the first file only
-            where the disk fails at the second.
+        LeakboardError: a bad name or one that is taken, a file that exists, or a folder that cannot be
+            written. Nothing is written then, or the first file only where the disk fails at the second.
     """
     stem = _checked(name).replace("-", "_")
+    if to is None and not _in_the_checkout():
+        to = Path()
     if to is None:
-        _expect_a_checkout()
         folder, module = f"{kind}s", f"{kind}s.{stem}"
         method = ROOT / folder / f"{stem}.py"
         test = ROOT / "tests" / folder / f"test_{stem}.py"
@@ -104,12 +105,10 @@ def _checked(name: str) -> str:
     return name
 
 
-def _expect_a_checkout() -> None:
-    if not ((ROOT / "pyproject.toml").is_file() and (ROOT / "defenses").is_dir()):
-        raise LeakboardError(
-            "leakboard runs from an installed package here, which is not the place for new files; "
-            "say where to write with --to FOLDER"
-        )
+def _in_the_checkout() -> bool:
+    """Whether the working folder is the checkout of this module, the only one that registers new files by itself."""
+    is_checkout = (ROOT / "pyproject.toml").is_file() and (ROOT / "defenses").is_dir()
+    return is_checkout and Path.cwd().resolve() == ROOT
 
 
 def _class_name(kind: str, stem: str) -> str:

@@ -39,16 +39,16 @@ Precision = Annotated[Literal["float32", "bf16"], BeforeValidator(_known)]
 class TrainSettings(Part):
     """Settings of fine-tuning, from the suite or from one of its rows."""
 
-    epochs: int = Field(2, ge=1)
-    batch_size: int = Field(32, ge=1)
+    epochs: int = Field(2, ge=1, le=10_000)
+    batch_size: int = Field(32, ge=1, le=2**20)
     learning_rate: float = Field(1e-3, gt=0)
     weight_decay: float = Field(0.01, ge=0)
     warmup: float = Field(0.0, ge=0, lt=1)
     """Share of the steps over which the learning rate rises before it falls linearly to zero."""
     max_grad_norm: float = Field(1.0, gt=0)
-    lora_rank: int = Field(8, ge=1)
+    lora_rank: int = Field(8, ge=1, le=16_384)
     lora_alpha: float = Field(16.0, gt=0)
-    max_length: int = Field(128, ge=4)
+    max_length: int = Field(128, ge=4, le=2**20)
     """Tokens per example, including special tokens; longer texts are truncated."""
     tune: Literal["lora", "full", "head"] = "lora"
     """Trained parameters of a released model: LoRA (and the head of a classifier), all parameters, or only
@@ -69,6 +69,10 @@ class Recording(Part):
     megabytes are held in memory."""
 
 
+MOST_CANARIES, MOST_COPIES = 100_000, 100_000
+"""Largest number of canaries of a kind, and of copies of one; all of them are texts in memory."""
+
+
 class Plant(Part):
     """Canaries and audit coins in the training texts, to measure what the model memorises."""
 
@@ -77,10 +81,10 @@ class Plant(Part):
     copies: tuple[int, ...] = (1, 10, 100)
     """Repetitions of a canary; there are `each` canaries of every sentence and number of repetitions. A suite
     trains a separate model for each number, which may be 0."""
-    each: int = Field(1, ge=1)
-    unseen: int = Field(100, ge=0)
+    each: int = Field(1, ge=1, le=MOST_CANARIES)
+    unseen: int = Field(100, ge=0, le=MOST_CANARIES)
     """Secrets of each sentence that are drawn but not planted, as a baseline."""
-    audit: int = Field(0, ge=0)
+    audit: int = Field(0, ge=0, le=10**7)
     """Training examples that a fair coin includes in or excludes from training."""
     candidates: Literal["natural", "strange"] = "natural"
     """Examples for the coins of `audit`. `natural`: training examples of the task. `strange`: additional canaries,
@@ -114,6 +118,8 @@ class Plant(Part):
     def _counts(cls, copies: tuple[int, ...]) -> tuple[int, ...]:
         if min(copies, default=-1) < 0:
             raise ValueError("must be at least one number, of 0 or more")
+        if max(copies) > MOST_COPIES:
+            raise ValueError(f"must be at most {MOST_COPIES:,}")
         if len(set(copies)) < len(copies):
             raise ValueError(f"must be different numbers, not {list(copies)}")
         return copies

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from leakboard.bench.contracts.cell import Cell, MethodSpec, Part, attack_id
 from leakboard.bench.contracts.threat import Channel, Claim, Goal
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Moment = Annotated[int, Field(ge=-1, lt=2**63)]
+"""A step or a part; −1 for none in particular."""
+Quantity = Annotated[float, Field(ge=0, le=1e18)]
+Seconds = Annotated[float, Field(ge=0, le=1e9)]
 
 
 class Estimate(Part):
@@ -17,7 +23,7 @@ class Estimate(Part):
     low: float
     """Lower end of the 95 % interval."""
     high: float
-    n: int
+    n: Count
     """Independent units behind the interval: examples, never tokens."""
     chance: float
     """What guessing without any observation reaches."""
@@ -26,9 +32,9 @@ class Estimate(Part):
 class Point(Part):
     """Success of an attack at one moment of training, in the part where it is highest."""
 
-    step: int
+    step: Moment
     """First step of the window; −1 for messages outside of training."""
-    part: int
+    part: Moment
     """Number of the adapter, of its gradient, or of the pair of adapters; −1 for all adapters at once."""
     recipient: str
     success: Estimate
@@ -53,27 +59,27 @@ class Leak(Part):
     """The success of the same attack on activations of the untrained model, which no defense can change.
     For personal data that a model prints: the success on the public model. None if neither applies, in older
     records, and for attacks that read only changes."""
-    step: int | None = None
+    step: Moment | None = None
     """Step of training, if the attack reads one moment only."""
-    ceiling: float = 1.0
+    ceiling: Annotated[float, Field(gt=0)] = 1.0
     """The largest success there is: 1, or 19.93 bits of exposure."""
     bound: float | None = None
     """Largest `success` that the guarantee of the mechanism allows an attacker with this knowledge, if the attack
     computes it; None in older records, too."""
-    epsilon: float | None = None
+    epsilon: Quantity | None = None
     """Lower bound on ε from guesses about membership: the model is not ε-private for a smaller ε (95 %)."""
-    epsilon_ceiling: float | None = None
+    epsilon_ceiling: Quantity | None = None
     """Largest `epsilon` that guesses about so many examples could prove, if all were correct. None in older records,
     too; `leakboard.bench.scoring.provable` computes it for these."""
     curve: list[Point] = []
     """Success at each moment, if there are several; only for the worst view."""
-    undefined: int = 0
+    undefined: Count = 0
     """Moments that are left out because a class was missing."""
-    units: int = 0
+    units: Count = 0
     """Number of scored guesses: tokens for inversion, otherwise examples."""
-    told: list[int] = []
+    told: list[Count] = []
     """Number of labelled examples that the attacker was given, by value of the attribute."""
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     raw: dict[str, list[int]] = {}
     """Numbers per example from which `success` can be computed again."""
 
@@ -84,6 +90,13 @@ class Leak(Part):
         if isinstance(given, dict) and "certificate" in given:
             return {name: value for name, value in given.items() if name != "certificate"}
         return given
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Attack with parameters, goal, view, attribute, channel and metric; unique in a record."""
+        spec = self.attack
+        method = spec.name, spec.version, repr(sorted(spec.params.items()))
+        return *method, self.goal, self.view, self.attribute, self.channel, self.metric
 
     @property
     def ep(self) -> Estimate | None:
@@ -132,8 +145,8 @@ class Projection(Part):
     """First two principal components of the vectors that one recipient saw at one moment of training."""
 
     channel: Channel
-    step: int
-    part: int
+    step: Moment
+    part: Moment
     recipient: str
     points: list[list[int]]
     """Two whole numbers per example, from −1000 to 1000."""
@@ -144,40 +157,40 @@ class Projection(Part):
 class BottomCost(Part):
     """Cost of the customer's part of the model, independent of the machine."""
 
-    parameters: int
+    parameters: Count
     """Number of parameters on which the representation depends."""
-    tokens: int
+    tokens: Count
     """Mean length of a training example, to which `flops` and `megabytes` refer."""
-    flops: int
+    flops: Count
     """Floating-point operations of the forward pass of one example; a product and a sum count as two."""
-    megabytes: float
+    megabytes: Quantity
     """Its parameters and the representations of one batch, in MB (10^6 bytes)."""
 
 
 class Cost(Part):
     """Cost of a cell. Seconds and memory depend on the machine; the other fields do not."""
 
-    bytes_up: int
+    bytes_up: Count
     """Customer to vendor."""
-    bytes_down: int
+    bytes_down: Count
     """Vendor to customer."""
-    trained_parameters: int
-    calls: int | None = None
+    trained_parameters: Count
+    calls: Count | None = None
     """Calls of the vendor's API during fine-tuning; None without an API."""
-    client_seconds: float | None = None
+    client_seconds: Seconds | None = None
     """Seconds that the customer computed in addition to these calls."""
-    skipped_batches: int = 0
+    skipped_batches: Count = 0
     """Batches that the defense skipped because a class was missing."""
-    train_seconds: float
-    attack_seconds: float
-    recompute_seconds: float | None = None
+    train_seconds: Seconds
+    attack_seconds: Seconds
+    recompute_seconds: Seconds | None = None
     """Part of `attack_seconds` that recomputed the activations of all texts sent to a server, once for all attacks.
     None if no attack reads them."""
-    total_seconds: float
-    peak_megabytes: float
-    epoch_bytes_up: float | None = None
+    total_seconds: Seconds
+    peak_megabytes: Quantity
+    epoch_bytes_up: Quantity | None = None
     """Customer to vendor during fine-tuning, per epoch; messages sent once are spread over all epochs."""
-    epoch_bytes_down: float | None = None
+    epoch_bytes_down: Quantity | None = None
     """Vendor to customer during fine-tuning, per epoch."""
     bottom: BottomCost | None = None
     """Cost of the customer's part of the model; None if the customer sends tokens and has no part of it."""
@@ -195,10 +208,10 @@ class Provenance(Part):
     device: str
     precision: str = ""
     """Number format, in records from before `train.precision`: on a GPU bfloat16 by autocast. Empty in later records."""
-    threads: int
-    workers: int = 1
+    threads: Count
+    workers: Count = 1
     """Cells that ran at once on the machine; if more than one, seconds cannot be compared."""
-    stacked: int = 1
+    stacked: Count = 1
     """Cells that shared one pass through the model; above 1 only in older records."""
     platform: str
     trials: tuple[str, ...] = ()
@@ -206,12 +219,14 @@ class Provenance(Part):
     chosen trial first. Empty without such a choice, and in older records."""
     secret: str | None = None
     """Fingerprint of the secret behind the customer's secrets; None if they depend only on the seed of the cell."""
+    not_reproduced: bool = False
+    """True if others submitted the record, and it was accepted although no cell of its defense was run again."""
 
 
 class Record(Part):
     """One cell: fine-tuned once, attacked by every applicable attack."""
 
-    schema_version: int = SCHEMA
+    schema_version: Annotated[int, Field(strict=True, ge=1, le=SCHEMA)] = SCHEMA
     key: str
     cell: Cell
     status: Status
@@ -230,9 +245,18 @@ class Record(Part):
     leaks: list[Leak] = []
     projections: list[Projection] = []
     claim: Claim | None = None
-    dropped_bytes: int = 0
+    dropped_bytes: Count = 0
     cost: Cost | None = None
     provenance: Provenance
+
+    @model_validator(mode="after")
+    def _has_each_leak_once(self) -> Self:
+        seen = set[tuple[Any, ...]]()
+        for leak in self.leaks:
+            if leak.identity in seen:
+                raise ValueError(f"holds two results of one attack: {name_of(leak)}")
+            seen.add(leak.identity)
+        return self
 
     def outcome(self) -> dict[str, Any]:
         """The record without fields that vary between runs of one cell: times, memory, provenance."""

@@ -20,6 +20,7 @@ from .server import Call as Call
 from .session import Session as Session
 from .training import Diverged as Diverged
 from .training import Loop as Loop
+from .transcripts import has_transcript as has_transcript
 from .transcripts import read_transcript as read_transcript
 from .transcripts import write_transcript as write_transcript
 from .tuned_model import Tuned as Tuned

@@ -28,6 +28,12 @@ def _none_or_several(classes: int) -> int:
     return classes
 
 
+def _all_different(labels: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(labels)) < len(labels):
+        raise ValueError("two classes have the same name")
+    return labels
+
+
 class Sent(Part):
     """One message without its arrays; fields as in `Message`."""
 
@@ -36,7 +42,7 @@ class Sent(Part):
     round: Count
     sender: Party
     recipient: Name
-    part: Count
+    part: int = Field(ge=0, lt=2**31)
     step: int = Field(-1, ge=-1, lt=2**53)
     moment: Count | None = None
     examples: int = Field(ge=1)
@@ -50,7 +56,7 @@ class Sent(Part):
 class Manifest(Part):
     """The messages of a folder and the model that they are about."""
 
-    format: int = FORMAT
+    format: int = Field(FORMAT, strict=True, ge=1, le=FORMAT)
     model: Name
     model_hash: Name | None = None
     """Hash of weights and vocabulary, as `Backbone.hash`; None if no public model is known."""
@@ -60,7 +66,9 @@ class Manifest(Part):
     """Number of token ids; None for a model without any."""
     classes: Annotated[int, AfterValidator(_none_or_several)] = Field(ge=0, le=MOST_CLASSES)
     """Number of classes; 0 for a language model, whose labels are the tokens of the text."""
-    labels: tuple[Name, ...] = Field((), max_length=MOST_CLASSES)
+    labels: Annotated[tuple[Name, ...], AfterValidator(_all_different)] = Field(
+        (), max_length=MOST_CLASSES
+    )
     """Names of the classes in the order of the logits, if they are known."""
     train: TrainSettings = TrainSettings.model_validate({})
     """Shape and training of adapters, if adapters were sent."""

@@ -7,6 +7,8 @@ A folder contains `manifest.json` and the messages in safetensors files. Message
 from __future__ import annotations
 
 import math
+import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,8 @@ PIECE = 2**22
 MOST_BYTES = 2**27
 """Largest manifest that is read."""
 NOTHING = Missing()
+UNFINISHED = re.compile(rf"messages-\d+\.safetensors|{re.escape(MANIFEST)}")
+"""Files of a transcript."""
 
 
 def write_transcript(
@@ -56,7 +60,9 @@ def write_transcript(
     train: TrainSettings | None = None,
     missing: Missing = NOTHING,
 ) -> Manifest:
-    """Writes a transcript into a new folder; the manifest is written last and completes it.
+    """Writes a transcript into a new folder, completely or not at all: it is made beside it and renamed.
+
+    An empty folder, and one that holds files of an unfinished transcript and nothing else, is replaced.
 
     Args:
         transcript: its arrays may be lists, tensors, or NumPy arrays of any type that converts without loss.
@@ -65,10 +71,12 @@ def write_transcript(
         missing: what was seen but is not in `transcript`.
 
     Raises:
-        LeakboardError: the folder already has a transcript or is not writable, or a message is malformed.
+        LeakboardError: the folder already has a transcript or other files, or is not writable, or a message is
+            malformed.
     """
-    if (folder / MANIFEST).exists():
-        raise LeakboardError(f"{folder}: already contains a transcript; choose another folder")
+    from safetensors import SafetensorError
+
+    _expect_room(folder)
     model = backbone if isinstance(backbone, PublicModel) else PublicModel.of(backbone, cut)
     if isinstance(backbone, Backbone):
         backbone.check_cut(cut)
@@ -77,33 +85,68 @@ def write_transcript(
     sent: list[Sent] = []
     files: dict[str, int] = {}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, numbered in _files(transcript.messages):
-            files[name] = _save(folder / name, numbered)
-            sent += [_without_arrays(message, name) for _, message in numbered]
-        manifest = Manifest(
-            model=model.name,
-            model_hash=model.hash,
-            cut=cut,
-            vocabulary=model.vocabulary,
-            classes=classes if isinstance(classes, int) else len(classes),
-            labels=() if isinstance(classes, int) else tuple(classes),
-            train=train or TrainSettings.model_validate({}),
-            splits={split: len(each) for split, each in rows.items()},
-            files=files,
-            dropped=transcript.dropped,
-            cut_short=plain(" ".join(missing.cut_short.split()), 2000),
-            left_out=missing.left_out,
-            messages=sent,
-        )
-        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            dir=folder.parent, prefix=f".{folder.name}-"
+        ) as unfinished:
+            made = Path(unfinished) / "transcript"
+            made.mkdir()
+            for name, numbered in _files(transcript.messages):
+                files[name] = _save(made / name, numbered)
+                sent += [_without_arrays(message, name) for _, message in numbered]
+            manifest = Manifest(
+                model=model.name,
+                model_hash=model.hash,
+                cut=cut,
+                vocabulary=model.vocabulary,
+                classes=classes if isinstance(classes, int) else len(classes),
+                labels=() if isinstance(classes, int) else tuple(classes),
+                train=train or TrainSettings.model_validate({}),
+                splits={split: len(each) for split, each in rows.items()},
+                files=files,
+                dropped=transcript.dropped,
+                cut_short=plain(" ".join(missing.cut_short.split()), 2000),
+                left_out=missing.left_out,
+                messages=sent,
+            )
+            content = manifest.model_dump_json(indent=1) + "\n"
+            (made / MANIFEST).write_text(content, encoding="utf-8")
+            for left in _unfinished_files(folder):
+                left.unlink()
+            made.replace(folder)
+    except (OSError, SafetensorError) as error:
         raise LeakboardError(
-            f"{folder}: the transcript could not be written ({error.strerror or error})"
+            f"{folder}: the transcript could not be written ({getattr(error, 'strerror', None) or error})"
         ) from error
     except ValidationError as error:
         raise LeakboardError(f"{folder}: {_first_error(error)}") from error
     return manifest
+
+
+def has_transcript(folder: Path) -> bool:
+    """Whether a folder holds a transcript with all of its files, each as long as its manifest says."""
+    try:
+        sizes = _manifest(folder).files
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (LeakboardError, OSError):
+        return False
+
+
+def _unfinished_files(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("*") if UNFINISHED.fullmatch(path.name)]
+
+
+def _expect_room(folder: Path) -> None:
+    """Raises LeakboardError where a folder holds more than parts of an unfinished transcript."""
+    if has_transcript(folder):
+        raise LeakboardError(f"{folder}: already contains a transcript; choose another folder")
+    if folder.is_dir():
+        others = {path.name for path in folder.iterdir()}
+        others -= {path.name for path in _unfinished_files(folder)}
+        if others:
+            raise LeakboardError(
+                f"{folder}: is not empty ({plain(min(others), 80)}); choose another folder"
+            )
 
 
 def read_transcript(folder: Path, backbone: Backbone | None = None) -> tuple[Manifest, Transcript]:

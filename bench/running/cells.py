@@ -20,7 +20,14 @@ from leakboard.bench.contracts import (
     Status,
     fingerprint,
 )
-from leakboard.bench.exchange import Diverged, Session, Tuned, Wire, write_transcript
+from leakboard.bench.exchange import (
+    Diverged,
+    Session,
+    Tuned,
+    Wire,
+    has_transcript,
+    write_transcript,
+)
 from leakboard.bench.records import peak_megabytes, provenance
 from leakboard.bench.running.attacks import attack_all
 from leakboard.bench.running.cell_context import CellContext
@@ -87,7 +94,7 @@ def _run(context: CellContext, transcripts: Path | None) -> Record:
     trained_up, trained_down = wire.bytes_up, wire.bytes_down
     utility_fields = _utility_fields(tuned, context)
     seen = wire.transcript()
-    if transcripts and not (folder := transcripts / cell.key).exists():
+    if transcripts and not has_transcript(folder := transcripts / cell.key):
         write_transcript(seen, folder, backbone, cell.cut, context.classes, cell.train)
     attack_start = time.perf_counter()
     seen = with_recomputed_activations(context, seen)

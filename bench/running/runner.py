@@ -14,6 +14,7 @@ from leakboard.bench.contracts import (
     Status,
     attack_id,
 )
+from leakboard.bench.exchange import has_transcript
 from leakboard.bench.methods import spec_of
 from leakboard.bench.records import Corrupt, Store
 from leakboard.bench.running.cell_context import CellContext, Inputs, PublicTexts, encode_public
@@ -115,7 +116,10 @@ class Runner:
         earlier, pairings = self.missing(planned)
         self.reporter.started(planned)
         if earlier is not None and not pairings:
-            self.reporter.finished(earlier, reused=True)
+            lacking = self._lacks_transcript(earlier)
+            if lacking:  # the record stays as it is
+                self._run(replace(planned, pairings=()), [], None)
+            self.reporter.finished(earlier, reused=not lacking)
             return earlier
         ready, waiting = with_shadows(replace(planned, pairings=tuple(pairings)), self.store.read)
         # Without an attack that can start, the cell need not be trained: only the reasons are recorded.
@@ -128,6 +132,12 @@ class Runner:
         self.store.write(record)
         self.reporter.finished(record, reused)
         return record
+
+    def _lacks_transcript(self, record: Record) -> bool:
+        """Whether a transcript is asked for, and missing or incomplete."""
+        if self.transcripts is None or record.status != "ok":
+            return False
+        return not has_transcript(self.transcripts / record.key)
 
     def _run(self, ready: PlannedCell, waiting: list[Leak], earlier: Record | None) -> Record:
         """Runs a cell and adds the result to its earlier record.

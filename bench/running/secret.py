@@ -17,8 +17,8 @@ from leakboard.bench.records import Store
 from leakboard.bench.running.reporting import Reporter
 
 VARIABLE = "LEAKBOARD_SECRET"
-MIN_LENGTH = 8
-"""Characters of a secret; a shorter one could be guessed."""
+MIN_LENGTH, MIN_DIFFERENT = 16, 8
+"""Characters of a secret, and different ones among them; a weaker one could be guessed."""
 
 
 def user_secret() -> str:
@@ -29,8 +29,12 @@ def user_secret() -> str:
     """
     given = os.environ.get(VARIABLE)
     where, secret = (VARIABLE, given) if given is not None else _stored_secret()
-    if len(secret) < MIN_LENGTH:
-        raise LeakboardError(f"{where}: a secret needs at least {MIN_LENGTH} characters")
+    if len(secret) < MIN_LENGTH or len(set(secret)) < MIN_DIFFERENT:
+        raise LeakboardError(
+            f"{where}: a secret needs at least {MIN_LENGTH} characters, {MIN_DIFFERENT} of them different: records "
+            "hold its fingerprint, by which others could guess a weak one. Draw it, for example by "
+            "`python -c 'import secrets; print(secrets.token_hex(16))'`"
+        )
     return secret
 
 
@@ -76,5 +80,5 @@ def _stored_secret() -> tuple[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         raise LeakboardError(
             f"{file}: the secret of your runs cannot be stored there ({error}). Set {VARIABLE} to "
-            f"a secret of your own, of {MIN_LENGTH} characters or more"
+            f"a secret of your own, of {MIN_LENGTH} random characters or more"
         ) from error

@@ -45,9 +45,20 @@ def share(hits: Ints, totals: Ints, chance: float) -> Estimate:
     if value in (0.0, 1.0):
         low, high = wilson(int(value) * n, n)
     else:
-        shares = resample(n, lambda weights: (weights @ hits) / (weights @ totals))
-        low, high = np.quantile(shares, [0.025, 0.975])
+        low, high = middle(resample(n, lambda weights: (weights @ hits) / (weights @ totals)))
     return Estimate(value=float(value), low=float(low), high=float(high), n=n, chance=float(chance))
+
+
+def middle(values: Floats) -> tuple[float, float]:
+    """The quantiles 0.025 and 0.975, exactly as by `np.quantile`, in a fraction of its time."""
+    ordered, ends = np.sort(values), []
+    for share in (0.025, 0.975):
+        at = share * (len(ordered) - 1)
+        below = math.floor(at)
+        a, b, t = ordered[below], ordered[min(below + 1, len(ordered) - 1)], at - below
+        # Both forms of the line, as numpy has them: the nearer end is exact.
+        ends.append(float(b - (b - a) * (1 - t) if t >= 0.5 else a + (b - a) * t))
+    return ends[0], ends[1]
 
 
 def resample(n: int, statistic: Callable[[Ints], Floats]) -> Floats:

@@ -2,6 +2,7 @@ from .manifest import Manifest as Manifest
 from .manifest import Submission as Submission
 from .manifest import Verified as Verified
 from .manifest import accepted as accepted
+from .packing import accepted_records as accepted_records
 from .packing import gather as gather
 from .packing import pack as pack
 from .reproduction import LocalResources as LocalResources

@@ -71,6 +71,10 @@ def contradictions(records: Sequence[Record]) -> Iterator[str]:
     """Contradictions in records that do not depend on raw guesses."""
     for record in records:
         yield from (f"{record.key}: {what}" for leak in record.leaks for what in _odd_chances(leak))
+        if (cost := record.cost) is not None:
+            parts = cost.train_seconds + cost.attack_seconds
+            if parts > 1.05 * cost.total_seconds + 1:
+                yield f"{record.key}: its parts took {parts:g} s, which is more than the whole"
         cell = record.cell
         known_here = registry.defenses().get(cell.defense.name)
         if known_here and known_here.version == cell.defense.version:

@@ -50,9 +50,9 @@ class Verified(Part):
     repeated: tuple[Key, ...] = Field((), max_length=MOST_RECORDS)
     """Keys of cells that were run again and agreed with their records."""
     defended: bool = False
-    """Whether a defended cell is among them. If not, no number of a defense was reproduced."""
+    """Whether a defended cell is among them."""
     methods: tuple[Words, ...] = Field((), max_length=MOST_RECORDS)
-    """Defenses without a reproduced cell."""
+    """Defenses without a reproduced cell; their records carry `not_reproduced`."""
     left: dict[Words, int] = Field({}, max_length=MOST_RECORDS)
     """Reasons why cells were not run again, with the number of cells."""
 
@@ -80,7 +80,7 @@ class Manifest(Part):
 
     @property
     def content(self) -> str:
-        """SHA-256 over the checksums of the records: equal for a file and its accepted folder."""
+        """SHA-256 over the checksums of the records."""
         sums = sorted(entry.sha256 for entry in self.records.values())
         return hashlib.sha256("".join(sums).encode()).hexdigest()
 

@@ -13,9 +13,15 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from leakboard.bench.contracts import LeakboardError
-from leakboard.bench.records import Store
+from leakboard.bench.records import Store, from_bytes, to_text
 from leakboard.bench.submissions.archive import FILE, MEMBER, MIB, WHOLE
-from leakboard.bench.submissions.manifest import Entry, Manifest, Submission, first_of
+from leakboard.bench.submissions.manifest import (
+    Entry,
+    Manifest,
+    Submission,
+    Verified,
+    first_of,
+)
 
 
 def gather(sources: Mapping[str, Path], method: str | None, link: str, note: str) -> Submission:
@@ -50,6 +56,21 @@ def gather(sources: Mapping[str, Path], method: str | None, link: str, note: str
         manifest = Manifest(method=method, link=link, note=note, records=entries)
     except ValidationError as error:
         raise LeakboardError(first_of(error)) from error
+    return Submission(manifest, records)
+
+
+def accepted_records(submission: Submission, verified: Verified) -> Submission:
+    """The submission with `not_reproduced` on the records of the defenses that were not reproduced, and on no others."""
+    records, entries = dict(submission.records), dict(submission.manifest.records)
+    for key, raw in submission.records.items():
+        record = from_bytes(raw, key, key)
+        mark = record.cell.defense.name in verified.methods
+        if record.provenance.not_reproduced != mark:
+            made = record.provenance.model_copy(update={"not_reproduced": mark})
+            records[key] = to_text(record.model_copy(update={"provenance": made})).encode()
+            sha256 = hashlib.sha256(records[key]).hexdigest()
+            entries[key] = entries[key].model_copy(update={"sha256": sha256})
+    manifest = submission.manifest.model_copy(update={"records": entries})
     return Submission(manifest, records)
 
 

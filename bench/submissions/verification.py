@@ -21,6 +21,7 @@ from leakboard.bench.submissions.completeness import gaps, missing_attacks
 from leakboard.bench.submissions.consistency import Labels, badly_named, contradictions
 from leakboard.bench.submissions.manifest import Submission, Verified
 from leakboard.bench.submissions.reproduction import LocalResources
+from leakboard.bench.submissions.rerunning import unreproduced
 
 MOST_LINES, MOST_KEPT = 50, 1000
 """Lines shown of one kind, and those that are looked for at all."""
@@ -51,11 +52,24 @@ class Report:
         return not any(outcome == "refused" for _, outcome, _ in self.lines)
 
     @property
+    def unreproduced(self) -> tuple[str, ...]:
+        """Defenses with results of which no cell was run again and gave what its record says."""
+        if self.verified is None:
+            return unreproduced(self.records, [])
+        return self.verified.methods
+
+    @property
     def repeated(self) -> bool:
-        """A defended cell was run again and gave what its record says; any cell where none is."""
-        if self.verified is None or not self.verified.repeated:
+        """A cell of every defense was run again and gave what its record says."""
+        return bool(self.verified and self.verified.repeated) and not self.unreproduced
+
+    @property
+    def says_so(self) -> bool:
+        """An accepted folder whose records carry `not_reproduced` for each defense that is not reproduced."""
+        if self.submission is None or self.submission.manifest.verified is None:
             return False
-        return self.verified.defended or all(record.undefended for record in self.records)
+        open_ = [r for r in self.records if r.cell.defense.name in self.unreproduced]
+        return bool(open_) and all(record.provenance.not_reproduced for record in open_)
 
     def add(self, check: str, outcome: Outcome, details: Iterable[object]) -> None:
         """Notes what there is to say; of endless details the first thousand."""

@@ -89,7 +89,7 @@ class Writers(dict[str, Writer]):
         found = findings(records.table)
         verdicts = claim_verdicts(records.table, printed_claims())
         super().__init__(
-            findings=lambda words: _findings(words, found, records.table),
+            findings=lambda words: _findings(words, found, records.table.reproduced),
             claims=lambda words: claims_table(words, verdicts),
             papers=lambda words: papers(words, records),
         )

@@ -197,7 +197,8 @@ CONDITIONS = (
 
 
 def findings(table: ResultsTable) -> list[Finding]:
-    """All that the records show, the most important first."""
+    """All that reproduced records show, the most important first."""
+    table = table.reproduced
     tables = Tables(table)
     found = [*headlines(table), *halving(table), *audits(table), *idle(table)]
     found += [one for rule in RULES for one in rule.evaluate(tables)]

@@ -8,7 +8,7 @@ from typing import Any
 from leakboard.bench.contracts import Estimate, Leak, Record
 from leakboard.leaderboards.site.collection import Collection
 from leakboard.leaderboards.site.markup import slug
-from leakboard.leaderboards.tables import GOAL_WORDS
+from leakboard.leaderboards.tables import GOAL_WORDS, NOT_REPRODUCED
 
 VARIABLE = "leakboardRecords"
 
@@ -46,6 +46,8 @@ def _record(record: Record, collection: Collection, word: Any) -> list[Any]:
     cell = record.cell
     given = sorted(cell.defense.params.items())
     params = ", ".join(f"{name} = {_plain(value)}" for name, value in given if value is not None)
+    if record.provenance.not_reproduced:
+        params = ", ".join(filter(None, [params, NOT_REPRODUCED]))
     submitted = [
         [one.method, one.note or "", one.link or ""]
         for one in collection.submissions.get(record.key, ())

@@ -22,6 +22,7 @@ from leakboard.leaderboards.tables.intervals import (
     mean_interval,
 )
 from leakboard.leaderboards.tables.results import Result
+from leakboard.leaderboards.tables.settings import NOT_REPRODUCED
 
 BUDGET = 3.0
 """Points of utility that a defense may cost by default, everywhere."""
@@ -62,7 +63,9 @@ class Curve:
 
     @property
     def title(self) -> str:
-        return display_name(self.defense)
+        """The defense as its authors write it, with a mark if some of it was not reproduced."""
+        marked = any(not one.setting.is_reproduced for one in self.results)
+        return display_name(self.defense) + (f" ({NOT_REPRODUCED})" if marked else "")
 
     @property
     def certified(self) -> list[Result]:

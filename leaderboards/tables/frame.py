@@ -183,6 +183,7 @@ def _of_cell(record: Record) -> dict[str, Any]:
         **_estimate("utility", record.utility),
         "utility_chance": record.utility and record.utility.chance,
         "undefended": record.undefended,
+        "reproduced": not record.provenance.not_reproduced,
         "limit": cell.limit,
         "epochs": cell.train.epochs,
         "precision": cell.train.precision,

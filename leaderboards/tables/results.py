@@ -129,6 +129,7 @@ class Result:
             "goal": self.goal.value,
             "attribute": self.attribute,
             "undefended": setting.undefended,
+            "reproduced": setting.is_reproduced,
             "seeds": len(self.success_by_seed),
             "n": self.n,
             "utility_metric": setting.first.utility_metric,
@@ -186,6 +187,18 @@ class ResultsTable(Sequence[Result]):
             )
 
         return ResultsTable(filter(agrees, self._rows), self.groups)
+
+    @property
+    def reproduced(self) -> ResultsTable:
+        """Without settings that others submitted and nobody reproduced."""
+        if all(one.is_reproduced for group in self.groups for one in group.settings):
+            return self
+        groups = [
+            replace(group, settings=[one for one in group.settings if one.is_reproduced])
+            for group in self.groups
+        ]
+        rows = [row for row in self._rows if row.setting.is_reproduced]
+        return ResultsTable(rows, [group for group in groups if group.settings])
 
     def under(self, attacks: Attacks) -> ResultsTable:
         """The same settings as some attacks alone see them; the twins' attackers are restricted alike."""
@@ -308,6 +321,7 @@ class _Twins:
             one
             for one in self._settings.get(self._place(setting), [])
             if aim in self._attacked[id(one)]
+            and (one.is_reproduced or not setting.is_reproduced)
             and (
                 (names is None and one.defense == setting.defense)
                 or self._name(one) in (names or ())

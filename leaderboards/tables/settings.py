@@ -17,6 +17,9 @@ from leakboard.leaderboards.tables.frame import canonical_json, group_digits, se
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, count, mean_interval
 from leakboard.leaderboards.tables.leakage import Aim, Readings, readings
 
+NOT_REPRODUCED = "not reproduced"
+"""Mark of submitted settings of whose defense nobody ran a cell again."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -48,6 +51,11 @@ class Setting:
     @cached_property
     def undefended(self) -> bool:
         return all(record.undefended for record in self.records.values())
+
+    @cached_property
+    def is_reproduced(self) -> bool:
+        """False if others submitted a record of it, and no cell of its defense was run again."""
+        return not any(record.provenance.not_reproduced for record in self.records.values())
 
     @property
     def first(self) -> Record:
@@ -204,7 +212,7 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
             params=row["params"],
             choice=choice_of(row["defense"], row["params"]),
             setup=row["setup"],
-            label=label.text,
+            label=label.text + _mark(by_seed.values()),
             knob=label.knob,
             knob_value=label.value,
             records=dict(sorted(by_seed.items())),
@@ -214,13 +222,23 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
     measured = [one for one in settings if not one.utility.is_missing]
     open_ = [one for one in measured if one.undefended and one.defense != UNTUNED]
     plain = [one for one in open_ if one.defense == "none"] or open_
-    reference = max(plain, key=lambda one: (len(one.seeds), one.utility.value), default=None)
+    reference = max(
+        plain,
+        key=lambda one: (one.is_reproduced, len(one.seeds), one.utility.value),
+        default=None,
+    )
     untuned = max(
         (one for one in measured if one.defense == UNTUNED),
         key=lambda one: len(one.seeds),
         default=None,
     )
     return Group(settings, reference, untuned)
+
+
+def _mark(records: Iterable[Record]) -> str:
+    """A mark behind the label of a setting, wherever it is shown."""
+    marked = any(record.provenance.not_reproduced for record in records)
+    return f" ({NOT_REPRODUCED})" if marked else ""
 
 
 def group_records(records: Sequence[Record]) -> dict[str, list[Record]]:

@@ -27,7 +27,7 @@ def test_from_records_to_a_published_folder_and_back(leakboard, tmp_path):
     words = ("verify", "my-noise.zip", "--rerun", "none", "--accept-without-rerun", "--accept")
     code, out, err = leakboard(*words)
     assert code == 0, out + err
-    assert "accepted, though no defended cell was run again" in out
+    assert "accepted, not reproduced: none, sap" in out
     place = tmp_path / "results/published/my-noise"
     assert {p.stem for p in place.iterdir()} == {*raw(RECORDS), "submission"}
     store = Store(place)
@@ -37,6 +37,7 @@ def test_from_records_to_a_published_folder_and_back(leakboard, tmp_path):
     assert told["link"] == "https://a.org/p"
     assert told["verified"]["repeated"] == []
     assert not told["verified"]["defended"]
+    assert all(record.provenance.not_reproduced for record in store.read_all())
     assert leakboard("verify", place, *words[2:5])[0] == 0
     code, _, err = leakboard(*words)
     assert code == 2
@@ -49,7 +50,7 @@ def test_without_another_run_nothing_is_accepted_unless_one_says_so(leakboard, t
     leakboard("submit", "mine", "--method", "My noise")
     code, out, _ = leakboard("verify", "my-noise.zip", "--rerun", "none", "--accept")
     assert code == 1
-    assert "not accepted: no check failed, but no defended cell was run again" in out
+    assert "not accepted: no check failed, but no cell was reproduced of none, sap" in out
     assert not (tmp_path / "results").exists()
 
 

@@ -122,11 +122,22 @@ def test_file_that_exists_is_kept_and_its_companion_is_not_written(tmp_path, fil
     assert (tmp_path / file).read_text() == "precious"
 
 
-def test_installed_package_asks_where_to_write(tmp_path, monkeypatch):
-    monkeypatch.setattr(scaffold, "ROOT", tmp_path)
-    with pytest.raises(LeakboardError, match="--to FOLDER"):
-        scaffold.write_skeleton("defense", "my-own")
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize("checkout", [True, False], ids=["editable", "installed"])
+def test_files_go_to_the_working_folder_and_never_to_where_leakboard_lies(
+    tmp_path, monkeypatch, checkout
+):
+    elsewhere, mine = tmp_path / "elsewhere", tmp_path / "mine"
+    for folder in (elsewhere / "defenses", mine / "sub"):
+        folder.mkdir(parents=True)
+    if checkout:
+        (elsewhere / "pyproject.toml").write_text("")
+    monkeypatch.setattr(scaffold, "ROOT", elsewhere)
+    monkeypatch.chdir(mine)
+    test, method = scaffold.write_skeleton("defense", "my-own")
+    assert sorted(path.name for path in mine.iterdir()) == ["my_own.py", "sub", "test_my_own.py"]
+    assert {test.resolve().parent, method.resolve().parent} == {mine}
+    assert not list((elsewhere / "defenses").iterdir())
+    assert registry.load_method(str(method)).name == "my-own"
 
 
 def test_folder_that_cannot_be_made_is_an_error_with_its_path(tmp_path):

@@ -19,7 +19,7 @@ from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.exchange.manifest import FORMAT, MANIFEST, Missing, PublicModel
-from leakboard.bench.exchange.transcripts import read_transcript, write_transcript
+from leakboard.bench.exchange.transcripts import has_transcript, read_transcript, write_transcript
 from leakboard.defenses.p3eft import P3EFT
 from leakboard.defenses.sap import SAP
 
@@ -192,6 +192,46 @@ def test_what_attacks_could_not_read_is_not_written(tiny, tmp_path, mistake):
 def test_a_folder_with_a_transcript_is_not_overwritten(folder, sent, tiny):
     with pytest.raises(LeakboardError, match="already contains a transcript"):
         write_transcript(sent["p3eft"], folder, tiny, 0, 2)
+
+
+def test_a_full_disk_leaves_nothing_and_a_later_run_writes_the_transcript(
+    sent, tiny, tmp_path, monkeypatch
+):
+    def full(path, numbered):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("leakboard.bench.exchange.transcripts._save", full)
+        with pytest.raises(LeakboardError, match=r"could not be written .No space left"):
+            write_transcript(sent["sap"], tmp_path / "in" / "a", tiny, 0, 2)
+    assert not list((tmp_path / "in").iterdir())
+    assert not has_transcript(tmp_path / "in" / "a")
+    write_transcript(sent["sap"], tmp_path / "in" / "a", tiny, 0, 2)
+    assert has_transcript(tmp_path / "in" / "a")
+    assert [path.name for path in (tmp_path / "in").iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("left", ["nothing", "no manifest", "a short file", "a lost file"])
+def test_an_unfinished_transcript_is_found_and_replaced(folder, sent, tiny, left):
+    messages = folder / "messages-00000.safetensors"
+    if left == "a short file":
+        messages.write_bytes(messages.read_bytes()[:-1])
+    if left in ("nothing", "a lost file"):
+        messages.unlink()
+    if left in ("nothing", "no manifest"):
+        (folder / "manifest.json").unlink()
+    assert not has_transcript(folder)
+    write_transcript(sent["sap"], folder, tiny, 0, 2)
+    assert has_transcript(folder)
+    assert same_messages(sent["sap"].messages, read_transcript(folder, tiny)[1].messages)
+
+
+def test_a_folder_with_files_of_others_is_kept(sent, tiny, tmp_path):
+    (tmp_path / "notes.txt").write_text("precious")
+    with pytest.raises(LeakboardError, match=r"is not empty .notes\.txt"):
+        write_transcript(sent["sap"], tmp_path, tiny, 0, 2)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
 @pytest.mark.parametrize(

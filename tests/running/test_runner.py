@@ -14,6 +14,7 @@ from leakboard.attacks.logit_gradient import LogitGradient
 from leakboard.bench.contracts.cell import Seeds, attack_id
 from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
 from leakboard.bench.contracts.threat import Goal, ThreatModel
+from leakboard.bench.exchange import has_transcript
 from leakboard.bench.methods.attack import Attack
 from leakboard.bench.methods.method import Source, spec_of
 from leakboard.bench.records.store import Store
@@ -319,3 +320,20 @@ def test_record_says_what_was_run(tmp_path):
     assert first.cost.trained_parameters == 2 * 2 * 2 * 8 * 32 + 2 * 32 + 2
     drawn = plan.tasks[first.cell.data_hash].limited(48, Seeds.of(0).data)
     assert first.predictions["truth"] == drawn.splits["dev"].labels.tolist()
+
+
+def test_a_transcript_that_is_missing_or_incomplete_is_written_by_a_later_run(tmp_path, trained):
+    plan, store = make(SAP(eta=50), limit=24), Store(tmp_path / "records")
+    (first,) = Runner(plan, store).run()
+    sent = tmp_path / "sent" / first.key
+    told = Told()
+    Runner(plan, store, told, tmp_path / "sent").run()
+    assert has_transcript(sent)
+    assert told.reused == [False]
+    (sent / "messages-00000.safetensors").unlink()
+    Runner(plan, store, told, tmp_path / "sent").run()
+    assert has_transcript(sent)
+    before = len(trained)
+    assert Runner(plan, store, told, tmp_path / "sent").run() == [first]
+    assert len(trained) == before
+    assert told.reused == [False, False, True]

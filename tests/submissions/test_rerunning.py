@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import time
 from collections import Counter
 from types import SimpleNamespace
@@ -13,14 +14,16 @@ from jinja2 import Environment, PackageLoader
 from records import record
 from submitted import more_private, sent, with_key
 
+from leakboard.bench.cli.submissions import unpack
 from leakboard.bench.contracts.cell import MethodSpec
-from leakboard.bench.records.store import to_text
+from leakboard.bench.records.store import Store, to_text
 from leakboard.bench.running.reporting import Reporter
 from leakboard.bench.submissions import cell_process, rerunning
+from leakboard.bench.submissions.archive import read_submission
 from leakboard.bench.submissions.cell_process import NotRun, Order, run_in_subprocess
 from leakboard.bench.submissions.manifest import Verified, accepted
 from leakboard.bench.submissions.reproduction import LocalResources
-from leakboard.bench.submissions.rerunning import Reruns, rerun_order
+from leakboard.bench.submissions.rerunning import Reruns, first_of_each, rerun_order
 from leakboard.bench.submissions.verification import verify
 
 
@@ -103,7 +106,7 @@ def test_an_honest_defended_cell_comes_out_the_same_in_a_process_of_its_own(real
     assert "(sap, seed 0): every number came out the same" in told(report)
     assert report.repeated
     assert report.verified == Verified(
-        seed=3, repeated=(real[1].key,), defended=True, methods=("none",), left={}
+        seed=3, repeated=tuple(sorted(r.key for r in real)), defended=True, methods=(), left={}
     )
 
 
@@ -115,26 +118,52 @@ def test_a_lie_of_which_all_numbers_fit_is_found(real, tmp_path, at_once):
     assert {out for check, out, _ in report.lines if check == "scores"} == {"held"}
 
 
-def test_undefended_cells_alone_prove_nothing_of_a_defended_one(real, tmp_path, at_once):
-    unknown = with_key(
-        real[1], defense=real[1].cell.defense.model_copy(update={"name": "my-noise"})
-    )
-    report = verdict(sent(tmp_path / "a.zip", [real[0], unknown]))
+def named(record, name, **fields):
+    """A record of an invented defense."""
+    defense = record.cell.defense.model_copy(update={"name": name, **fields})
+    return with_key(record, defense=defense)
+
+
+def test_an_invented_method_beside_reproduced_baselines_is_not_accepted(real, tmp_path, at_once):
+    invented = named(real[1], "my-noise")
+    report = verdict(sent(tmp_path / "a.zip", [*real, invented]))
     assert report.sound
-    assert report.verified.repeated == (real[0].key,)
+    assert set(report.verified.repeated) == {r.key for r in real}
+    assert report.unreproduced == ("my-noise",)
     assert not report.repeated
-    report = verdict(sent(tmp_path / "b.zip", [real[0]]))
+    report = verdict(sent(tmp_path / "b.zip", real))
     assert report.repeated
 
 
+def test_an_invented_version_of_a_known_method_is_not_reproduced_by_the_known_one(real):
+    other = named(real[1], "sap", version=99)
+    assert rerunning.unreproduced([*real, other], real) == ("sap",)
+    assert rerunning.unreproduced(real, real) == ()
+
+
+def test_cells_without_results_and_shadow_models_need_no_reproduction(real):
+    shadow = with_key(named(real[1], "my-noise"), shadow=0)
+    skipped = named(real[1], "other").model_copy(update={"status": "skipped"})
+    assert rerunning.unreproduced([real[0], shadow, skipped], [real[0]]) == ()
+
+
+def test_every_defense_is_drawn_and_as_often_as_was_asked_for():
+    cells = [
+        record(name, {}, seed=seed) for name in ("none", "untuned", "dropout") for seed in range(4)
+    ]
+    for count in (1, 3):
+        drawn = first_of_each(rerun_order(cells, "content", 7), count)
+        assert Counter(r.cell.defense.name for r in drawn) == dict.fromkeys(
+            ("none", "untuned", "dropout"), count
+        )
+
+
 def test_every_reason_and_every_method_that_was_not_run_is_named(real, tmp_path, at_once):
-    unknown = real[1].cell.defense.model_copy(update={"name": "my-noise"})
-    records = [*real, with_key(real[1], defense=unknown)]
-    report = verdict(sent(tmp_path / "a.zip", records))
-    assert len(at_once) == 1
+    report = verdict(sent(tmp_path / "a.zip", [*real, named(real[1], "my-noise")]))
+    assert len(at_once) == 2
     assert "not run again: 1 cells: my-noise on reviews: unknown defense 'my-noise'" in told(report)
-    assert "no cell was run again of my-noise, none" in told(report)
-    assert report.verified.methods == ("my-noise", "none")
+    assert "no cell was reproduced of my-noise" in told(report)
+    assert report.verified.methods == ("my-noise",)
     assert list(report.verified.left.values()) == [1]
 
 
@@ -147,7 +176,7 @@ def test_no_more_cells_are_started_than_were_asked_for(real, tmp_path, monkeypat
 
     monkeypatch.setattr(rerunning, "run_in_subprocess", endless)
     report = verdict(sent(tmp_path / "a.zip", real), count=1, minutes=3)
-    assert started == [3]
+    assert started == [3, 3]  # one of each defense
     assert report.sound
     assert not report.repeated
     assert "sap on reviews: it did not finish within 3 minutes" in told(report)
@@ -168,17 +197,58 @@ def test_what_was_run_again_stands_in_the_manifest_and_on_the_page(
     code, out, err = leakboard("verify", "a.zip", "--seed", 5, "--accept")
     assert code == 0, out + err
     told = accepted(tmp_path / "results/published/my-noise")
-    assert told.verified == Verified(
-        seed=5, repeated=(real[1].key,), defended=True, methods=("none",)
-    )
+    both = tuple(sorted(r.key for r in real))
+    assert told.verified == Verified(seed=5, repeated=both, defended=True)
     code, out, err = leakboard("verify", "results/published/my-noise", "--seed", 5)
     assert code == 0, out + err
-    templates = Environment(loader=PackageLoader("leakboard.leaderboards.site"), autoescape=True)
-    page = templates.get_template("parts.html").module.submitted
-    assert "and verified; no cell was run again of none" in page([told])
+    assert "reproduced" not in page([told])
+    word = told.model_copy(update={"verified": Verified(methods=("sap",))})
+    assert "and verified; not reproduced: sap" in page([word])
     word = told.model_copy(update={"verified": Verified()})
-    assert "verified without running a defended cell again" in page([word])
-    assert "again" not in page([told.model_copy(update={"verified": None})])
+    assert "and verified; not reproduced" in page([word])
+    assert "reproduced" not in page([told.model_copy(update={"verified": None})])
+
+
+def page(manifests):
+    templates = Environment(loader=PackageLoader("leakboard.leaderboards.site"), autoescape=True)
+    return templates.get_template("parts.html").module.submitted(manifests)
+
+
+def test_what_is_not_reproduced_is_accepted_by_an_option_alone_and_marked_on_its_records(
+    real, tmp_path, monkeypatch, leakboard, at_once
+):
+    monkeypatch.chdir(tmp_path)
+    invented = named(more_private(real[1]), "my-noise")
+    sent(tmp_path / "a.zip", [*real, invented])
+    code, out, _ = leakboard("verify", "a.zip", "--accept")
+    assert code == 1
+    assert "no cell was reproduced of my-noise" in " ".join(out.split())
+    assert not (tmp_path / "results").exists()
+    code, out, err = leakboard("verify", "a.zip", "--accept", "--accept-without-rerun")
+    assert code == 0, out + err
+    assert "accepted, not reproduced: my-noise" in " ".join(out.split())
+    folder = tmp_path / "results/published/my-noise"
+    assert accepted(folder).verified.methods == ("my-noise",)
+    marks = {r.key: r.provenance.not_reproduced for r in Store(folder).read_all()}
+    assert marks == {real[0].key: False, real[1].key: False, invented.key: True}
+    # The folder says it of itself, so it passes; without the mark it does not.
+    code, out, err = leakboard("verify", "results/published/my-noise")
+    assert code == 0, out + err
+    verified = accepted(folder).verified.model_copy(update={"methods": ()})
+    shutil.rmtree(folder)
+    unpack(read_submission(tmp_path / "a.zip"), verified, tmp_path / "results/published")
+    code, out, _ = leakboard("verify", "results/published/my-noise")
+    assert code == 1, out
+
+
+def test_a_file_that_calls_itself_not_reproduced_still_needs_the_option(
+    real, tmp_path, monkeypatch, leakboard, at_once
+):
+    monkeypatch.chdir(tmp_path)
+    invented = named(real[1], "my-noise")
+    made = invented.provenance.model_copy(update={"not_reproduced": True})
+    sent(tmp_path / "a.zip", [*real, invented.model_copy(update={"provenance": made})])
+    assert leakboard("verify", "a.zip")[0] == 1
 
 
 # A process of its own
