@@ -107,7 +107,7 @@ def read_words(seen: Transcript, channel: Channel, knowledge: Knowledge) -> tupl
 
 @dataclass(frozen=True)
 class Classifier:
-    """Logistic regression on TF-IDF of single tokens and pairs of neighbours."""
+    """Logistic regression on TF-IDF of tokens."""
 
     features: Any
     model: Any
@@ -117,9 +117,7 @@ class Classifier:
         from sklearn.feature_extraction.text import TfidfVectorizer  # here, since it takes a second
         from sklearn.linear_model import LogisticRegression
 
-        features = TfidfVectorizer(
-            token_pattern=r"\S+", ngram_range=(1, 2), sublinear_tf=True, dtype=np.float32
-        )
+        features = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True, dtype=np.float32)
         x = features.fit_transform(documents(public.tokens))
         model = LogisticRegression(C=PENALTY, max_iter=1000)
         return cls(features, model.fit(x, public.labels))

@@ -14,7 +14,7 @@ from torch.nn.functional import embedding
 from leakboard.bench.attacking import inversion
 from leakboard.bench.backbones import Backbone, Ragged
 from leakboard.bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
-from leakboard.bench.defending import Pooling, Substituting, as_sequences, rescale_rows
+from leakboard.bench.defending import Pooling, Substituting, as_sequences, rescale_rows, words_of
 from leakboard.bench.methods import Attack, Auxiliary, Knowledge, Silent, Source
 
 CHANNELS = (Channel.REPRESENTATIONS, Channel.TOKENS, Channel.ACTIVATIONS)
@@ -184,8 +184,8 @@ def log_chances(received: Ragged, clean: Ragged, mechanism: Substituting, base: 
     )
     sent, sent_at = distinct(got)
     words, word_at = distinct(own)
-    fixed = torch.zeros(len(base.embeddings), dtype=torch.bool)
-    fixed[list(base.special_ids)] = True
+    fixed = torch.ones(len(base.embeddings), dtype=torch.bool)
+    fixed[words_of(base)] = False
     table = torch.full((len(sent), len(words)), IMPOSSIBLE)
     free, drawn = (~fixed[each] for each in (sent, words))
     if free.any() and drawn.any():

@@ -103,7 +103,9 @@ def knowledge_for(
         candidates = inputs.candidates
     texts = None
     if Knows.CANDIDATES in knows:
+        # Attacks on members have a parameter of this name that is no number.
         number = getattr(pairing.attack, "candidates", CANDIDATES)
+        number = number if isinstance(number, int) else CANDIDATES
         texts = inputs.candidate_texts(number, context.seeds.data)
     if Knows.MECHANISM in knows:
         public, candidates = add_trained_form(context, public, candidates)
