@@ -113,7 +113,9 @@ RULES: tuple[Contrast | AttackContrast | Level, ...] = (
     # What defenses leave of what is read without them
     Contrast("twin", LEAKAGE, P3EFT, Rows("none"), LABELS, less=LEFT),
     Contrast("twin", LEAKAGE, Rows("randomised-response"), Rows("none"), LABELS, less=LEFT),
-    Contrast("twin", LEAKAGE, Rows("dpnr", undefended=False), Rows("dpnr", undefended=True), INPUTS, less=LEFT,
+    Contrast("twin", LEAKAGE, Rows("dpnr", undefended=False), Rows("dpnr", undefended=True), INPUTS,
+        less="DPNR's vectors at {at} leak {x} of the words that are read without noise on {task} ({n} of {settings}). "
+        "No attack searched candidate texts.",
         differ=("epsilon", "dropout")),
     Contrast("twin", LEAKAGE, Rows(("dpnr", "cape", "sap"), undefended=False),
         Rows(("dpnr", "cape", "sap"), undefended=True), ATTRIBUTES, less=LEFT, differ=("eta", "epsilon", "reversal")),

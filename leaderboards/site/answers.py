@@ -88,18 +88,20 @@ class Question:
     @property
     def curves(self) -> list[Curve]:
         """Of the defenses with a setting that has a leakage and a comparable cost."""
-        return [entry.curve for entry in (*self.ranking.within, *self.ranking.over)]
+        return [
+            entry.curve
+            for entry in (*self.ranking.within, *self.ranking.ineffective, *self.ranking.over)
+        ]
 
     def answer(self, budget: float) -> Answer:
         one = self.rankings[budget]
         choice = choose(self.rows, one.task, GOAL_WORDS[one.goal], budget, one.model)
         rows: list[Sequence[Cell | str] | str] = []
         points = "1 point" if budget == 1 else f"{budget:g} points"
-        helping = [entry for entry in one.within if entry.setting.leakage.high < 1]
-        rows += [_row(entry, f"{entry.rank}. ") for entry in helping]
-        if len(helping) < len(one.within):
+        rows += [_row(entry, f"{entry.rank}. ") for entry in one.within]
+        if one.ineffective:
             rows.append(f"Costs at most {points}, but does not clearly reduce leakage")
-            rows += [_row(entry) for entry in one.within if entry not in helping]
+            rows += [_row(entry) for entry in one.ineffective]
         if one.over:
             rows.append(f"Costs more than {points} at every measured setting")
             rows += [_row(entry) for entry in one.over]

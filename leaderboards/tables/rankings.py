@@ -50,7 +50,8 @@ class Ranking:
     """The defenses made against a goal on one task and model.
 
     Attributes:
-        within: with a setting within the budget, by rank.
+        within: with a setting within the budget that clearly reduces leakage, by rank.
+        ineffective: with a setting within the budget, and none there that clearly reduces leakage.
         over: with none, by what the cheapest setting costs.
         unpriced: certified, and without a cost that may be compared.
         uncertified: no attack is shown to work without them.
@@ -63,6 +64,7 @@ class Ranking:
     model: str
     budget: float
     within: tuple[Entry, ...]
+    ineffective: tuple[Entry, ...]
     over: tuple[Entry, ...]
     unpriced: tuple[Curve, ...]
     uncertified: tuple[Curve, ...]
@@ -99,7 +101,7 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
     found = []
     for where, own in sorted(places.items(), key=lambda item: order.index(item[0][0])):
         goal, attribute, task, model = where
-        within, over = _entries(own, budget, same)
+        within, ineffective, over = _entries(own, budget, same)
         beside = [
             one
             for one in rows
@@ -113,6 +115,7 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
                 model=model,
                 budget=budget,
                 within=within,
+                ineffective=ineffective,
                 over=over,
                 unpriced=tuple(one for one in own if one.certified and not one.priced),
                 uncertified=tuple(one for one in own if not one.certified),
@@ -165,15 +168,18 @@ def results_under(table: ResultsTable, attack: str) -> ResultsTable:
 
 def _entries(
     own: Sequence[Curve], budget: float, same: Mapping[tuple[object, ...], Sequence[Result]]
-) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
+) -> tuple[tuple[Entry, ...], tuple[Entry, ...], tuple[Entry, ...]]:
     chosen: list[tuple[Curve, Result, Interval]] = []
+    ineffective: list[tuple[Curve, Result, Interval]] = []
     over: list[tuple[Curve, Result, Interval]] = []
     for curve in own:
         if not curve.priced:
             continue
         summary = curve.leakage_within(budget)
         if summary.setting is not None:
-            chosen.append((curve, summary.setting, summary.value))
+            helps = summary.setting.leakage.high < 1
+            own_list = chosen if helps else ineffective
+            own_list.append((curve, summary.setting, summary.value))
         else:
             cheapest = min(curve.priced, key=lambda one: one.cost.value)
             over.append((curve, cheapest, cheapest.leakage))
@@ -182,6 +188,7 @@ def _entries(
     over.sort(key=lambda item: item[1].cost.value)
     return (
         tuple(_entry(rank, *one, same) for rank, one in ranked),
+        tuple(_entry(0, *one, same) for one in ineffective),
         tuple(_entry(0, *one, same) for one in over),
     )
 

@@ -47,8 +47,11 @@ def board_table(ranking: Ranking) -> Table:
     """The ranking with the baselines, what costs more, and what has no rank below it."""
     one = ranking
     rows: list[Sequence[Cell | str] | str] = [_row(entry) for entry in one.within]
-    if not one.within and (one.over or one.unpriced):
-        rows.append(f"no defense has a setting that costs at most {one.budget:g} points")
+    if not one.within and (one.ineffective or one.over or one.unpriced):
+        rows.append(f"no setting that costs at most {one.budget:g} points clearly reduces leakage")
+    if one.ineffective:
+        rows.append(f"costs at most {one.budget:g} points, but does not clearly reduce leakage")
+        rows += [_row(entry) for entry in one.ineffective]
     if one.over:
         rows.append(f"costs more than {one.budget:g} points at every measured setting")
         rows += [_row(entry) for entry in one.over]
@@ -59,7 +62,9 @@ def board_table(ranking: Ranking) -> Table:
     notes += _joint_lines(
         "Not certified", [(c.title, c.results[0].reason) for c in one.uncertified]
     )
-    measured = next((entry.setting.setting for entry in [*one.within, *one.over]), None)
+    measured = next(
+        (entry.setting.setting for entry in [*one.within, *one.ineffective, *one.over]), None
+    )
     about = f" · {measured.conditions}" if measured else ""
     title = f"{one.words} of {one.task} · {one.model}{about} · at most {one.budget:g} points"
     return Table(title, COLUMNS, rows, notes)

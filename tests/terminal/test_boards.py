@@ -49,7 +49,7 @@ def test_a_board_has_ranks_then_what_costs_more_then_the_baselines():
     assert lines.index("baselines") > lines.index(row)
     (one,) = rankings(results_table(compared({75.0: (0.5, 0.8)})))
     text = printed([board_table(one)])
-    assert "no defense has a setting that costs at most 3 points" in text
+    assert "no setting that costs at most 3 points clearly reduces leakage" in text
     assert "costs more than 3 points at every measured setting" in text
 
 

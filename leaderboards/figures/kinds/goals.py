@@ -45,7 +45,7 @@ def goals(table: ResultsTable, budget: float = BUDGET) -> dict[tuple[str, str], 
             same.setdefault(_choice_of(one), {})[one.goal, one.attribute] = one
     chosen: dict[tuple[str, str], dict[Choice, Result]] = {}
     for ranking in rankings(table, budget):
-        for entry in [*ranking.within, *ranking.over]:
+        for entry in [*ranking.within, *ranking.ineffective, *ranking.over]:
             own = chosen.setdefault((ranking.task, ranking.model), {})
             own.setdefault(_choice_of(entry.setting), entry.setting)
     if not chosen:
