@@ -28,8 +28,8 @@ TEXT = (Channel.TOKENS, Channel.REPRESENTATIONS)
 """Channels from which it reads words: the first of these that was sent."""
 SIGNED = (Channel.LOGIT_GRADIENTS, Channel.GRADIENTS)
 """Channels of gradients, which form one cluster for each label that training uses."""
-MOMENTS = 5
-"""Moments of training whose gradients are read together."""
+MOMENTS = 400
+"""Largest number of windows of training whose gradients are read."""
 PENALTY = 4.0
 """Inverse strength of the regularisation (C of scikit-learn)."""
 
@@ -150,30 +150,30 @@ def randomised_label_scores(
     law = np.full((classes, classes), (1 - kept) / (classes - 1))
     np.fill_diagonal(law, kept)
     logs: Floats = np.log(law)[used]
-    return logs
+    return np.where(used[:, None] >= 0, logs, 0.0)
 
 
 def labels_used(
     seen: Transcript, rows: Ints, scores: Floats, rng: np.random.Generator
 ) -> Ints | None:
-    """[n] the labels with which the rows were trained on, as far as the transcript shows them; None if it does not."""
+    """[n] the labels with which the rows were trained on, as the transcript shows them; −1 or None if it does not."""
     classes = scores.shape[1]
     if "train" in seen.splits(Channel.LABELS):
         sent = seen.collect(Channel.LABELS)
         return sent.values.clip(0, classes - 1) if np.array_equal(sent.rows, rows) else None
-    looks = []
-    for matrix in matrices(seen, MOMENTS, SIGNED):
-        if np.array_equal(matrix.rows, rows):
-            size = np.linalg.norm(matrix.values, axis=1, keepdims=True)
-            looks.append(matrix.values / np.maximum(size, np.finfo(np.float32).tiny))
-    if not looks or len(rows) < classes:
-        return None
     from scipy.optimize import linear_sum_assignment
     from sklearn.cluster import KMeans
 
-    seed = int(rng.integers(2**31))
-    found = KMeans(classes, n_init=4, random_state=seed).fit_predict(np.concatenate(looks, axis=1))
-    agreement = np.eye(classes)[found].T @ scores
-    _, names = linear_sum_assignment(agreement, maximize=True)
-    named: Ints = names[found]
-    return named
+    seed, votes = int(rng.integers(2**31)), np.zeros((len(rows), classes))
+    for matrix in matrices(seen, MOMENTS, SIGNED):  # each shows the rows of one window of training
+        mine, at = np.flatnonzero(np.isin(rows, matrix.rows)), np.isin(matrix.rows, rows)
+        size = np.linalg.norm(matrix.values[at], axis=1, keepdims=True)
+        looks = matrix.values[at] / np.maximum(size, np.finfo(np.float32).tiny)
+        if len(mine) != len(looks) or len(np.unique(looks.round(3), axis=0)) < classes:
+            continue
+        found = KMeans(classes, n_init=4, random_state=seed).fit_predict(looks)
+        agreement = np.eye(classes)[found].T @ scores[mine]
+        _, names = linear_sum_assignment(agreement, maximize=True)
+        named: Ints = names[found]
+        votes[mine, named] += 1
+    return np.where(votes.any(1), votes.argmax(1), -1) if votes.any() else None
