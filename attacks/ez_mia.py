@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from leakboard.bench.attacking import MembershipAttack
-from leakboard.bench.backbones import LanguageModel, Tokens
+from leakboard.bench.attacking import MembershipAttack, TokenLosses
 from leakboard.bench.exchange import Trainee
 from leakboard.bench.methods import Knowledge, Silent, Source
 
@@ -39,15 +38,13 @@ class ErrorZone(MembershipAttack):
             raise Silent("it reads the probabilities of all tokens, which a classifier has none of")
         assert knowledge.network is not None
         public = knowledge.network().eval()
+        before, after = (self.token_losses(each, knowledge) for each in (public, released))
 
-        def measured(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
-            assert isinstance(network, LanguageModel)
-            assert isinstance(public, LanguageModel)
-            after, right, mask = network.losses(tokens)
-            shift = (public.losses(tokens)[0] - after) * (mask & ~right)
-            return self.log_ratio(shift)
+        def ratio(old: TokenLosses, new: TokenLosses) -> float:
+            shift = (old.losses - new.losses)[~new.right]
+            return float(self.log_ratio(shift[None])[0])
 
-        return self.of_each(measured, released, knowledge.candidates)
+        return np.array([ratio(old, new) for old, new in zip(before, after, strict=True)])
 
     def log_ratio(self, shift: Tensor) -> Tensor:
         """[B] the score of each text.

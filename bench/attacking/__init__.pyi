@@ -23,6 +23,7 @@ from .label_leakage import evenly_spaced as evenly_spaced
 from .label_leakage import matrices as matrices
 from .label_leakage import principal as principal
 from .members import MembershipAttack as MembershipAttack
+from .members import TokenLosses as TokenLosses
 from .posterior import Posterior as Posterior
 from .posterior import StatedPosterior as StatedPosterior
 from .posterior import posterior_bound as posterior_bound

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,13 +13,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leakboard.bench.backbones import Tokens, by_length
+from leakboard.bench.backbones import LanguageModel, Tokens, by_length
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
 from leakboard.bench.exchange import Trainee, losses, restore, vector_of
 from leakboard.bench.methods import Attack, Auxiliary, Knowledge
 
 Measured = Callable[[Trainee, Tokens, Tensor], Tensor]
 """Of a model, examples and their labels: [B] a number of each example."""
+
+
+@dataclass(frozen=True)
+class TokenLosses:
+    """Losses [L] of the tokens that a language model predicts in one text, and whether each was predicted right."""
+
+    losses: Tensor
+    right: Tensor
 
 
 class MembershipAttack(Attack):
@@ -72,13 +81,34 @@ class MembershipAttack(Attack):
         )
         return found.copy()
 
+    def token_losses(self, network: Trainee, knowledge: Knowledge) -> list[TokenLosses]:
+        """The losses of the tokens of each candidate; computed once for all attacks of a cell."""
+        told = knowledge.candidates
+        assert told is not None
+
+        def measure(_: np.random.Generator) -> list[TokenLosses]:
+            assert isinstance(network, LanguageModel)
+            tokens = self._as_trained(told)
+            found: list[TokenLosses | None] = [None] * len(tokens)
+            for rows in by_length(tokens.lengths):
+                each = zip(*(part.cpu() for part in network.losses(tokens.take(rows))), strict=True)
+                for row, (loss, right, mask) in zip(rows.tolist(), each, strict=True):
+                    found[row] = TokenLosses(loss[mask], right[mask])
+            return [own for own in found if own is not None]
+
+        name = hashlib.sha256(vector_of(network).cpu().numpy().tobytes()).hexdigest()
+        return told.learned.recall(f"token losses of {self.candidates} under {name}", measure)
+
+    def _as_trained(self, told: Auxiliary) -> Tokens:
+        masked = told.masked if self.candidates == "masked" else None
+        return told.tokens if masked is None else masked
+
     def of_each(
         self, measured: Measured, network: Trainee, told: Auxiliary | None
     ) -> NDArray[np.float64]:
         """[n] a number of each example that the attacker was told of, as training would see it."""
         assert told is not None
-        masked = told.masked if self.candidates == "masked" else None
-        tokens = told.tokens if masked is None else masked
+        tokens = self._as_trained(told)
         found = np.zeros(len(tokens))
         for rows in by_length(tokens.lengths):
             labels = torch.from_numpy(told.labels)[rows]

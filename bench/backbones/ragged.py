@@ -43,6 +43,10 @@ class Ragged:
         """The sequences `rows`, in that order."""
         return Ragged(self.values[self.positions(rows)], self.lengths[rows])
 
+    def sequences(self) -> list[tuple[int, ...]]:
+        """The sequences of ids, which compare as a whole."""
+        return [tuple(each.tolist()) for each in torch.split(self.values, self.lengths.tolist())]
+
     def with_values(self, values: Tensor) -> Ragged:
         """The same lengths with other values [T, …]."""
         return Ragged(values, self.lengths)

@@ -54,6 +54,8 @@ class Goal(StrEnum):
     """Secrets that an attack guesses."""
 
     INVERSION = "inversion"
+    REIDENTIFICATION = "reidentification"
+    """Which of N candidate texts was sent."""
     ATTRIBUTE = "attribute"
     LABEL = "label"
     MEMORISATION = "memorisation"
@@ -78,6 +80,8 @@ class Knows(StrEnum):
     """The customer's own predictions, from the weights that it was given and tuned, without the vendor."""
     PREFIXES = "beginnings of training texts"
     """Beginnings of training texts, up to the personal data that are the secret."""
+    CANDIDATES = "candidate texts"
+    """Texts of which some were sent: recorded texts of the customer among public ones, in an order without meaning."""
     QUERIES = "queries"
     """Messages that the customer's side would send for texts that the attacker chooses, without its weights."""
 

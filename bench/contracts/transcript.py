@@ -227,7 +227,8 @@ class Guess:
     (extraction, [n, R] numbers that the digits spell, −1 for none; R at most `leakboard.bench.tasks.planting.TRIES`,
     and `SAMPLES` of random ones, whose shares decide). A continuation is about a row of `Knowledge.prompts`: the token
     ids that follow it ([n, 1 + R, L], the likeliest text first, then random ones; see `leakboard.bench.tasks.planting.CONTINUED`). A
-    guess about membership ranks the rows of `Knowledge.candidates`: larger for those that were trained on.
+    guess about membership ranks the rows of `Knowledge.candidates`: larger for those that were trained on. A guess
+    about reidentification is for each example a row of `Knowledge.texts`.
 
     `rows`, `values` and `lengths` may be given as lists, NumPy arrays or torch tensors; they are NumPy
     arrays afterwards, whole numbers as int64.

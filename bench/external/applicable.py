@@ -14,6 +14,7 @@ from leakboard.bench.tasks import TASK_ITSELF
 HOW_TO_GRANT = {
     Knows.BASE_WEIGHTS: "the public model, which the transcript does not name",
     Knows.AUXILIARY_TEXT: "public text of the customer's kind: --auxiliary TASK",
+    Knows.CANDIDATES: "texts of which some were sent: --truth FILE with a column 'text', and --auxiliary TASK",
     Knows.MECHANISM: "the mechanism: --defense 'NAME: {parameter: value}'",
     Knows.QUERIES: "the mechanism, to ask it: --defense 'NAME: {parameter: value}'",
     Knows.LABELLED_SHARE: "a share of the attributes: --truth FILE --attribute COLUMN",
@@ -22,6 +23,7 @@ HOW_TO_GRANT = {
 """How to grant what an attack must know."""
 UNSCORED = {
     Goal.INVERSION: "the truth has no column 'text'",
+    Goal.REIDENTIFICATION: "the truth has no column 'text'",
     Goal.LABEL: "the truth has no column 'label' (of a language model: 'text')",
     Goal.ATTRIBUTE: "the truth has no private attribute: --attribute COLUMN",
 }
@@ -72,6 +74,9 @@ def _missing_grants(
         Knows.MECHANISM: defense is not None,
         Knows.QUERIES: defense is not None,
         Knows.AUXILIARY_TEXT: getattr(attack, "auxiliary", TASK_ITSELF) in public,
+        Knows.CANDIDATES: model
+        and bool(truth and Goal.REIDENTIFICATION in truth.goals)
+        and TASK_ITSELF in public,
         Knows.LABELLED_SHARE: Goal.ATTRIBUTE in told,
         Knows.LABELS: Goal.LABEL in told,
     }

@@ -245,7 +245,8 @@ def _least(attack: MinK, tuned: TokenReadings) -> Scores:
 
 def _zone(attack: ErrorZone, tuned: TokenReadings, base: TokenReadings) -> Scores:
     shift = (base.losses.values - tuned.losses.values) * ~tuned.hits.values
-    return attack.log_ratio(tuned.losses.with_values(shift).padded()).double().numpy()
+    scores: Scores = attack.log_ratio(tuned.losses.with_values(shift).padded()).double().numpy()
+    return scores
 
 
 def _rmia(attack: Rmia, tuned: TokenReadings, base: TokenReadings, n: int) -> Scores:

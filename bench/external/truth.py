@@ -61,6 +61,7 @@ def read_truth(
     columns = table.columns
     goals = {
         Goal.INVERSION: TEXT in columns,
+        Goal.REIDENTIFICATION: TEXT in columns,
         Goal.LABEL: (LABEL if classes else TEXT) in columns,
         Goal.ATTRIBUTE: attributes,
     }

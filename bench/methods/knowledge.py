@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -123,6 +123,9 @@ class Knowledge:
     """Sentences with a place for {digits}, of which the training texts contain some with digits."""
     candidates: Auxiliary | None = None
     """Examples that may or may not be training examples."""
+    texts: Mapping[str, Auxiliary] | None = None
+    """By split, different texts of which some were sent: recorded ones of the customer and public ones, shuffled; a
+    guess about reidentification is a row of these. Their labels are not given."""
     prompts: Tokens | None = None
     """Beginnings of training texts, up to the personal data in them; None if no personal data are marked."""
     held: Held | None = None

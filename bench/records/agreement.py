@@ -315,7 +315,8 @@ def differing(first: Record, second: Record) -> list[str]:
 
 
 def _without_leaks(record: Record, other: Record) -> dict[str, Any]:
-    shared = _shared_outcome(record, other)
+    """The outcome, without the measures that the other record is too old to have."""
+    shared = _with_measures_of(other, record).outcome()
     return {name: value for name, value in shared.items() if name != "leaks"}
 
 

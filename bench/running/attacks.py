@@ -120,6 +120,8 @@ def _attack(
     """
     seen, before = read
     knowledge = knowledge_for(pairing, context)
+    if knowledge.texts is not None:
+        truth = replace(truth, texts={name: own.tokens for name, own in knowledge.texts.items()})
     attack, spec = pairing.attack, spec_of(pairing.attack)
     rng = np.random.default_rng(context.seeds.attack)
     labelled_rows = None if knowledge.labelled is None else knowledge.labelled.rows

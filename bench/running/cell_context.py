@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from leakboard.bench.attacking import UntrainedCache
+from leakboard.bench.attacking import UntrainedCache, inversion
 from leakboard.bench.backbones import Backbone, Ragged, Tokens, covered_tokens, offsets
 from leakboard.bench.contracts import Cell, Ints, Progress, Seeds, quietly
 from leakboard.bench.exchange import Session, Tuned, Wire
@@ -65,6 +65,8 @@ class Inputs:
     """Beginnings of recorded training texts, up to the personal data in them."""
     untrained: UntrainedCache = field(default_factory=dict)
     """Cache: activations of texts under the public model, shared by the cells of a task."""
+    texts: dict[int, dict[str, Auxiliary]] = field(default_factory=dict)
+    """Cache: candidates for reidentification by split, by their number (`candidate_texts`)."""
     masked: dict[tuple[Defense, str], Tokens | None] = field(default_factory=dict)
     """Cache: results of `as_trained`, shared by the defenses and the shadow models of a task."""
 
@@ -114,6 +116,32 @@ class Inputs:
                 None if changed is None else _encode(changed, self.task, backbone, length)
             )
         return replace(known, masked=self.masked[which])
+
+    def candidate_texts(self, number: int, seed: int) -> dict[str, Auxiliary]:
+        """By split, the recorded texts and public ones up to a number, each once, in random order.
+
+        With more recorded texts there are more candidates. The order, which depends on the seed, must not tell which
+        texts are recorded, and labels are left out.
+        """
+        if number not in self.texts:
+            rng = np.random.default_rng([seed, number])
+            public = self.public.get(TASK_ITSELF)
+            self.texts[number] = {}
+            for split, rows in self.recorded.items():
+                parts = [self.tokens[split].take(torch.from_numpy(rows))]
+                if public is not None:
+                    parts.append(
+                        public.tokens.take(torch.from_numpy(rng.permutation(len(public.tokens))))
+                    )
+                every = inversion.concatenate(parts)
+                first = dict[tuple[int, ...], int]()
+                for row, ids in enumerate(every.ids.sequences()):
+                    first.setdefault(ids, row)
+                own = sum(row < len(rows) for row in first.values())
+                kept = np.array([*first.values()])[: max(number, own)]
+                drawn = every.take(torch.from_numpy(rng.permutation(kept)))
+                self.texts[number][split] = Auxiliary(drawn, np.zeros(0, np.int64))
+        return self.texts[number]
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ from leakboard.bench.tasks import TASK_ITSELF
 
 LABELLED = 0.1
 """Share of the recorded training examples that is granted to an attack without a parameter `labelled`."""
+CANDIDATES = 1000
+"""Number of candidate texts that are granted to an attack without a parameter `candidates`."""
 SCORE_UNIT = 1_000_000
 """Records store scores of shadow models as whole numbers of millionths."""
 
@@ -99,6 +101,12 @@ def knowledge_for(
         public = inputs.public.get(getattr(pairing.attack, "auxiliary", TASK_ITSELF))
     if Goal.MEMBERSHIP in pairing.attack.threat.goals:
         candidates = inputs.candidates
+    texts = None
+    if Knows.CANDIDATES in knows:
+        # Attacks on members have a parameter of this name that is no number.
+        number = getattr(pairing.attack, "candidates", CANDIDATES)
+        number = number if isinstance(number, int) else CANDIDATES
+        texts = inputs.candidate_texts(number, context.seeds.data)
     if Knows.MECHANISM in knows:
         public, candidates = add_trained_form(context, public, candidates)
     network = partial(vendor_network, backbone, context.cell.train, context.classes)
@@ -116,6 +124,7 @@ def knowledge_for(
         vocabulary=len(backbone.embeddings),
         canaries=plant.canaries if plant else (),
         candidates=candidates,
+        texts=texts,
         prompts=prompts.tokens if prompts and Knows.PREFIXES in knows else None,
         held=held_predictions(context) if Knows.HELD in knows else None,
         shadows=planned.shadows.get(pairing.attack) if Knows.SHADOWS in knows else None,

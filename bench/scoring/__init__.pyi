@@ -1,3 +1,4 @@
+from . import metrics as metrics
 from . import one_run as one_run
 from .answers import answer_fields as answer_fields
 from .certificates import NEEDED as NEEDED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +12,12 @@ import torch
 from numpy.typing import NDArray
 
 from leakboard.bench.backbones import NO_LABEL, Ragged, Tokens, next_tokens
-from leakboard.bench.contracts import Claim, Goal, Guess, Ints, Transcript
+from leakboard.bench.contracts import Channel, Claim, Goal, Guess, Ints, Transcript
 from leakboard.bench.scoring import metrics, moments
 from leakboard.bench.tasks import Planted, Split
+
+PER_TOKEN = frozenset({Channel.TOKENS, Channel.REPRESENTATIONS})
+"""Channels on which the number of tokens of a text is visible."""
 
 
 class BadGuess(Exception):
@@ -35,6 +38,8 @@ class Truth:
     """Claim of the defense, whose δ and profile an audit uses."""
     answers: Ragged | None = None
     """Tokens of the secret after each prompt of an extraction attack."""
+    texts: dict[str, Tokens] = field(default_factory=dict)
+    """By split, the candidates among which an attack looks for the recorded texts."""
     prompted: bool = False
     """Whether the first text of a pair is the input, and the second is learnt."""
 
@@ -67,6 +72,8 @@ def score(guess: Guess, truth: Truth, granted: Ints | None = None) -> dict[str, 
         raise BadGuess(f"guesses must be integers, not {values.dtype}")
     if guess.measure == "bag":
         return _bag(guess, rows, values, truth)
+    if guess.goal == Goal.REIDENTIFICATION:
+        return _reidentification(guess, rows, values, truth)
     if guess.goal == Goal.INVERSION:
         return _inversion(guess, rows, values, truth)
     if guess.goal == Goal.LABEL and guess.lengths is not None:
@@ -211,6 +218,33 @@ def _bag(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]
         "success": metrics.share(right, totals, float(chance)),
         "units": int(totals.sum()),
         "raw": {"hits": right.tolist(), "tokens": totals.tolist()},
+    }
+
+
+def _reidentification(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]:
+    """Top-1 accuracy; chance is the mean of 1/N, where N counts the candidates that what was sent does not exclude.
+
+    Where one value per token is sent, the number of tokens is visible, so N counts candidates of this length.
+    """
+    texts = truth.texts.get(guess.split)
+    if texts is None:
+        raise BadGuess(f"there are no candidates for '{guess.split}'; declare Knows.CANDIDATES")
+    if values.shape != rows.shape or values.min() < 0 or values.max() >= len(texts):
+        raise BadGuess(
+            f"guesses must be one of {len(texts)} candidates for each of {len(rows)} examples"
+        )
+    own = truth.tokens[guess.split].take(torch.from_numpy(rows))
+    named = texts.take(torch.from_numpy(values))
+    pairs = zip(own.ids.sequences(), named.ids.sequences(), strict=True)
+    hits = np.array([mine == other for mine, other in pairs], np.int64)
+    number = np.full(len(rows), len(texts))
+    if guess.channel in PER_TOKEN:
+        number = (own.lengths[:, None] == texts.lengths).sum(1).numpy()
+    return {
+        "metric": "top-1 accuracy",
+        "success": metrics.share(hits, np.ones_like(hits), float((1 / number).mean())),
+        "units": len(rows),
+        "raw": {"hit": hits.tolist(), "candidates": number.tolist()},
     }
 
 

@@ -157,6 +157,8 @@ def _success(leak: Leak, raw: Raw, claim: Claim | None) -> Numbers:
     numbers = {"ceiling": 1.0}
     if leak.metric in ("token accuracy", "token F1", "label token accuracy"):
         return numbers | _tokens(raw)
+    if leak.metric == "top-1 accuracy":
+        return numbers | _top_one(raw)
     if leak.metric == "accuracy":
         return numbers | _accuracy(raw, "guess")
     if leak.metric in LABELS:
@@ -193,6 +195,7 @@ METRICS: dict[str, tuple[Goal, ...]] = {
     "token accuracy": (Goal.INVERSION,),
     "token F1": (Goal.INVERSION,),
     "label token accuracy": (Goal.LABEL,),
+    "top-1 accuracy": (Goal.REIDENTIFICATION,),
     "accuracy": (Goal.LABEL, Goal.ATTRIBUTE, Goal.MODEL),
     "exposure": (Goal.MEMORISATION,),
     metrics.GAINED: (Goal.MEMORISATION,),
@@ -212,6 +215,16 @@ def _tokens(raw: Raw) -> Numbers:
     numbers = _plain(metrics.share(hits, totals, 0.0)) | {"units": float(totals.sum())}
     del numbers["chance"]  # the tokens themselves are not kept
     return numbers
+
+
+def _top_one(raw: Raw) -> Numbers:
+    hits, number = _ints(raw, "hit", "candidates")
+    if not np.isin(hits, [0, 1]).all() or number.min() < 1:
+        raise Impossible(
+            "the right candidate was named, 1, or not, 0, and it is one of the candidates"
+        )
+    chance = float((1 / number).mean())
+    return _plain(metrics.share(hits, np.ones_like(hits), chance)) | {"units": float(len(hits))}
 
 
 def _accuracy(raw: Raw, mine: str) -> Numbers:

@@ -20,6 +20,7 @@ from leakboard.leaderboards.tables import (
 
 SUBJECTS = {
     Goal.INVERSION: "Your texts",
+    Goal.REIDENTIFICATION: "Which text was sent",
     Goal.LABEL: "Your labels",
     Goal.ATTRIBUTE: "Attributes of the people who wrote",
     Goal.MEMORISATION: "Secrets in your texts",
@@ -44,6 +45,7 @@ CHANNELS = {
 SHARES = {
     "token accuracy": "{} of the tokens are recovered",
     "label token accuracy": "{} of the tokens of the answers are recovered",
+    "top-1 accuracy": "{} are recognised among the candidates",
     "accuracy": "{} are guessed correctly",
     "balanced accuracy": "{} of a class are guessed correctly, averaged over classes",
     "matched accuracy": "{} are guessed correctly",

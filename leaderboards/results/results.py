@@ -91,7 +91,7 @@ class Results(RecordSet):
                 the numbers of the paper that the suite mirrors), memory (exposure of canaries), or for label
                 privacy training, sensitivity, bars, pca.
             out: the folder.
-            goal: inputs, labels, attributes, secrets, members or model; without it the first that was attacked.
+            goal: inputs, identity, labels, attributes, secrets, members or model; without it the first that was attacked.
                 For tradeoff and printed.
             attack: the one that decides: strongest, paper, or a name.
             against: draw against this instead: cut, or any parameter that was swept; for tradeoff.

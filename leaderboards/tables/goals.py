@@ -6,6 +6,7 @@ from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
 
 GOAL_WORDS: dict[Goal, str] = {
     Goal.INVERSION: "inputs",
+    Goal.REIDENTIFICATION: "identity",
     Goal.LABEL: "labels",
     Goal.ATTRIBUTE: "attributes",
     Goal.MEMORISATION: "secrets",
@@ -19,6 +20,8 @@ ALIASES: dict[str, Goal] = {
     "input": Goal.INVERSION,
     "text": Goal.INVERSION,
     "texts": Goal.INVERSION,
+    "re-identification": Goal.REIDENTIFICATION,
+    "retrieval": Goal.REIDENTIFICATION,
     "authors": Goal.ATTRIBUTE,
     "author": Goal.ATTRIBUTE,
     "secret": Goal.MEMORISATION,

@@ -1,0 +1,201 @@
+"""retrieval: which of N candidate texts was sent, by the likelihood of what arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import embedding
+
+from leakboard.bench.attacking import inversion
+from leakboard.bench.backbones import Backbone, Ragged
+from leakboard.bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
+from leakboard.bench.defending import Pooling, Substituting, as_sequences, rescale_rows, words_of
+from leakboard.bench.methods import Attack, Auxiliary, Knowledge, Silent, Source
+
+CHANNELS = (Channel.REPRESENTATIONS, Channel.TOKENS, Channel.ACTIVATIONS)
+"""The first of these that was sent is read."""
+DRAWS = 8
+"""Answers of the customer's side to each candidate, whose mean is taken, with `access: query`."""
+IMPOSSIBLE = -1e4
+"""Log-likelihood of a special token in another place, since these are sent unchanged."""
+
+Scorer = Callable[[Ragged, Ragged], Tensor]
+"""Received examples and candidates, all of one length → log-likelihoods [m, k] up to a factor."""
+
+
+class Retrieval(Attack):
+    """Choose the candidate under which the received message is the likeliest.
+
+    Under the Laplace noise of pooled vectors the log-likelihood is −ε times the L1 distance to the vector of the
+    candidate, which the attacker rescales as the mechanism does. Under dχ noise it is about −η times the sum of
+    the Euclidean distances of all tokens; where a token is replaced by a noisy neighbour, that is an approximation.
+    Mechanisms that draw words state the probability of each. Without noise the match is exact. Log-likelihoods
+    of repeated messages add up. Lengths are not protected, so only candidates of the received length count, and
+    chance accounts for that.
+    """
+
+    name: ClassVar[str] = "retrieval"
+    source: ClassVar[Source] = Source(
+        "Leakboard",
+        "adaptive attack; matching by likelihood as in Unique in the Crowd (de Montjoye et al. 2013)",
+    )
+    threat: ClassVar[ThreatModel] = ThreatModel(
+        goals=frozenset({Goal.REIDENTIFICATION}),
+        reads=frozenset(CHANNELS),
+        knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.CANDIDATES, Knows.QUERIES}),
+    )
+    idle_in_clear: ClassVar[bool] = True
+
+    access: Literal["mechanism", "query"] = "mechanism"
+    """Mechanism: the attacker knows the base model and the mechanism. Query: it sees what the customer's side sends,
+    after training, for the candidates."""
+    candidates: int = Field(1000, ge=2)
+    """Number N of texts among which the truth is: recorded texts of the customer and public ones. It is larger where
+    more texts are recorded, and smaller where there are too few."""
+
+    @property
+    def needs(self) -> frozenset[Knows]:
+        other = Knows.MECHANISM if self.access == "query" else Knows.QUERIES
+        return self.threat.knows - {other}
+
+    def guess(
+        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    ) -> list[Guess]:
+        assert knowledge.texts is not None
+        channel = next((each for each in CHANNELS if seen.splits(each)), None)
+        if channel is None:
+            return []
+        scorer, found = self._scorer(knowledge, channel), []
+        for split in seen.splits(channel):
+            blocks = [seen.collect(channel, split, r) for r in seen.rounds(channel, split)]
+            rounds = []
+            for block in blocks:
+                values = torch.from_numpy(block.values.copy()).to(knowledge.device)
+                lengths = block.lengths
+                if lengths is None:
+                    rounds.append(as_sequences(values))
+                    continue
+                if channel == Channel.TOKENS:
+                    assert knowledge.base is not None
+                    values = embedding(values, knowledge.base.embeddings)
+                rounds.append(Ragged(values, torch.from_numpy(lengths.copy())))
+            best = self._best(rounds, knowledge.texts[split], knowledge, channel, scorer, rng)
+            rows = blocks[0].rows
+            found.append(Guess(Goal.REIDENTIFICATION, channel, split, rows, best, view=split))
+        return found
+
+    def _best(
+        self,
+        rounds: Sequence[Ragged],
+        texts: Auxiliary,
+        knowledge: Knowledge,
+        channel: Channel,
+        scorer: Scorer,
+        rng: np.random.Generator,
+    ) -> Ints:
+        """[n] the likeliest candidate of each example."""
+        pooled = channel == Channel.ACTIVATIONS
+        lengths = torch.ones(len(texts.tokens)).long() if pooled else texts.tokens.lengths
+        best = torch.zeros(len(rounds[0]), dtype=torch.long)
+        for length in np.unique(rounds[0].lengths):
+            mine = (rounds[0].lengths == length).nonzero()[:, 0]
+            like = (lengths == length).nonzero()[:, 0]
+            if not len(like):
+                continue
+            clean = self._sent(texts, like, knowledge, channel, rng)
+            width = rounds[0].values.shape[1]
+            if clean.values.shape[1] != width:
+                raise Silent(
+                    f"what was sent has {width} numbers per text, and what the attacker makes of a candidate "
+                    f"{clean.values.shape[1]}"
+                )
+            total = sum(scorer(each.take(mine), clean) for each in rounds)
+            assert isinstance(total, Tensor)
+            best[mine] = like[total.argmax(1).cpu()]
+        return best.numpy()
+
+    def _sent(
+        self,
+        texts: Auxiliary,
+        rows: Tensor,
+        knowledge: Knowledge,
+        channel: Channel,
+        rng: np.random.Generator,
+    ) -> Ragged:
+        """What would be sent of some candidates, without noise."""
+        tokens, base, mechanism = texts.tokens.take(rows), knowledge.base, knowledge.mechanism
+        if self.access == "query":
+            assert knowledge.query is not None
+            answers = [knowledge.query(tokens, rng) for _ in range(DRAWS)]
+            return answers[0].with_values(torch.stack([each.values for each in answers]).mean(0))
+        assert base is not None
+        if channel == Channel.ACTIVATIONS:
+            if isinstance(mechanism, Pooling) and not mechanism.public:
+                raise Silent(
+                    f"{mechanism.name} sends what the customer's own layers make of a text; with `access: query` "
+                    "the attacker asks the customer's side"
+                )
+            return as_sequences(rescale_rows(base.pooled(texts.tokens)[rows.to(base.device)]))
+        words = tokens.ids.with_values(
+            embedding(tokens.ids.values.to(base.device), base.embeddings)
+        )
+        cut = 0 if channel == Channel.TOKENS else knowledge.cut
+        with torch.no_grad():
+            return base.bottom(words, tokens.types, cut)
+
+    def _scorer(self, knowledge: Knowledge, channel: Channel) -> Scorer:
+        base, mechanism = knowledge.base, knowledge.mechanism
+        if self.access == "query" or mechanism is None:
+            return lambda received, clean: -distances(received, clean, 2)
+        if isinstance(mechanism, Pooling):
+            return lambda received, clean: -distances(rescaled(received, mechanism), clean, 1)
+        if isinstance(mechanism, Substituting) and not mechanism.undefended:
+            assert base is not None
+            return lambda received, clean: log_chances(received, clean, mechanism, base)
+        return lambda received, clean: -distances(received, clean, 2)
+
+
+def rescaled(received: Ragged, mechanism: Pooling) -> Ragged:
+    """Pooled vectors; as released code sends them, rescaling removes a number that is added to all dimensions."""
+    return as_sequences(rescale_rows(received.values)) if mechanism.as_released else received
+
+
+def distances(received: Ragged, clean: Ragged, p: int) -> Tensor:
+    """[m, k] sums over all positions of the Lp distances of examples of one length."""
+    length = int(received.lengths[0])
+    far, near = (
+        each.values.float().reshape(len(each), length, -1).transpose(0, 1)
+        for each in (received, clean)
+    )
+    modes = "donot_use_mm_for_euclid_dist"  # the quick way is inexact for equal vectors
+    return sum(torch.cdist(far[t], near[t], p, compute_mode=modes) for t in range(length))  # type: ignore[return-value]
+
+
+def log_chances(received: Ragged, clean: Ragged, mechanism: Substituting, base: Backbone) -> Tensor:
+    """[m, k] log-probabilities that each candidate is sent as the received words, of examples of one length."""
+    length = int(received.lengths[0])
+    got, own = (
+        inversion.nearest(base, each).cpu().reshape(len(each), length) for each in (received, clean)
+    )
+    sent, sent_at = distinct(got)
+    words, word_at = distinct(own)
+    fixed = torch.ones(len(base.embeddings), dtype=torch.bool)
+    fixed[words_of(base)] = False
+    table = torch.full((len(sent), len(words)), IMPOSSIBLE)
+    free, drawn = (~fixed[each] for each in (sent, words))
+    if free.any() and drawn.any():
+        chances = mechanism.log_chances(words[drawn], base)(sent[free]).float().cpu()
+        table[free.nonzero(), drawn.nonzero()[:, 0]] = chances.clamp(min=IMPOSSIBLE)
+    table[(sent[:, None] == words) & fixed[sent][:, None]] = 0.0
+    return sum(table[sent_at[:, t]][:, word_at[:, t]] for t in range(length))  # type: ignore[return-value]
+
+
+def distinct(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """The different ids, and the place of each of `ids` among them."""
+    found: tuple[Tensor, Tensor] = ids.unique(return_inverse=True)  # type: ignore[no-untyped-call]
+    return found

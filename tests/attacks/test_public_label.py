@@ -1,0 +1,121 @@
+"""public-label: what public labelled texts tell of the customers' labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cells import fine_tuned, leak_of, load_tiny, run
+
+from leakboard.attacks.public_label import PublicLabel
+from leakboard.bench.contracts.threat import Channel, Knows
+from leakboard.bench.contracts.transcript import Message, Transcript
+from leakboard.bench.methods.attack import Silent
+from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
+from leakboard.bench.scoring import NEEDED, advantage_low
+from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.frozen import Frozen
+from leakboard.defenses.randomised_response import RandomisedResponse, randomised
+from leakboard.defenses.sap import SAP
+
+BASE = "tiny-bert"
+SURE, UNSURE = "good good good", "the food"
+
+
+def public(labels=True):
+    texts = ["good film", "good food", "good service"] * 8 + ["bad film", "bad food", "bad"] * 8
+    known = np.repeat([1, 0], 24) if labels else np.zeros(0, np.int64)
+    return Auxiliary(load_tiny(BASE).encode(texts, None, 16), known)
+
+
+def knowledge_of(mechanism=None, labels=True, cut=0):
+    base = load_tiny(BASE)
+    return Knowledge(
+        2, "cpu", cut=cut, base=base, mechanism=mechanism, auxiliary=public(labels), vocabulary=1
+    )
+
+
+def message(channel, values, lengths=None, rows=None):
+    rows = np.arange(len(values) if lengths is None else len(lengths)) if rows is None else rows
+    return Message(channel, "train", 0, "customer", "vendor", 0, rows, np.asarray(values), lengths)
+
+
+def ids_of(*texts):
+    tokens = load_tiny(BASE).encode(texts, None, 16)
+    return message(Channel.TOKENS, tokens.ids.values.numpy(), tokens.lengths.numpy())
+
+
+def guessed(knowledge, *messages, **params):
+    rng = np.random.default_rng(0)
+    (guess,) = PublicLabel(**params).guess(Transcript(messages), knowledge, rng)
+    return guess.values.tolist()
+
+
+def test_words_decide_where_they_are_clear_and_the_randomised_label_where_they_are_not():
+    text = ids_of(SURE, SURE, UNSURE, UNSURE)
+    labels = message(Channel.LABELS, [0, 1, 0, 1])
+    with_law = knowledge_of(RandomisedResponse(epsilon=0.5))
+    assert guessed(with_law, text, labels) == [1, 1, 0, 1]
+    alone = guessed(knowledge_of(), text, labels)
+    assert alone[:2] == [1, 1]
+    assert alone[2] == alone[3]
+    assert guessed(knowledge_of(RandomisedResponse(epsilon=20.0)), text, labels) == [0, 1, 0, 1]
+
+
+def test_gradients_form_clusters_that_the_words_name():
+    text = ids_of(*["good film", "bad film"] * 10, UNSURE, UNSURE)
+    sides = np.array([1, -1] * 10 + [1, -1])
+    gradients = sides[:, None] * np.random.default_rng(0).uniform(0.5, 1, (22, 1)) * np.ones(4)
+    sent = message(Channel.GRADIENTS, gradients.astype(np.float32))
+    mechanism = RandomisedResponse(epsilon=3.0)
+    assert guessed(knowledge_of(mechanism), text, sent) == [1, 0] * 11
+
+
+def test_vectors_are_read_as_the_nearest_words_and_not_behind_a_block():
+    base = load_tiny(BASE)
+    tokens = base.encode(["good film", "bad food"], None, 16)
+    vectors = base.embeddings[tokens.ids.values].numpy() + 1e-4
+    sent = message(Channel.REPRESENTATIONS, vectors, tokens.lengths.numpy())
+    assert guessed(knowledge_of(), sent) == [1, 0]
+    assert PublicLabel().readable(1) == {Channel.TOKENS}
+    assert PublicLabel().guess(Transcript((sent,)), knowledge_of(cut=1), None) == []
+
+
+def test_what_it_knows_and_that_it_needs_labels_of_public_text():
+    assert Knows.MECHANISM in PublicLabel().needs
+    assert Knows.MECHANISM not in PublicLabel(combine=False).needs
+    with pytest.raises(Silent, match="labels of the public text"):
+        guessed(knowledge_of(labels=False), ids_of(SURE))
+
+
+def test_bayes_beats_words_and_randomised_labels_alone():
+    fields = {"limit": 400, "record": {"examples": 400}, "train": {"epochs": 1}}
+    session, inputs, _ = fine_tuned(RandomisedResponse(epsilon=1.0), **fields)
+    seen = session.wire.transcript()
+    base = load_tiny(BASE)
+    known = Knowledge(
+        2, "cpu", base=base, auxiliary=inputs.public["own"], mechanism=RandomisedResponse(epsilon=1)
+    )
+    truth = session.labels.numpy()
+    both = np.mean(np.array(guessed_all(known, seen)) == truth)
+    alone = np.mean(np.array(guessed_all(known, seen, combine=False)) == truth)
+    said = randomised(truth, 2, 1.0, np.random.default_rng(0))
+    assert both >= max(alone, np.mean(said == truth)) - 0.02
+
+
+def guessed_all(knowledge, seen, combine=True):
+    mechanism = knowledge.mechanism if combine else None
+    known = Knowledge(
+        2, "cpu", base=knowledge.base, auxiliary=knowledge.auxiliary, mechanism=mechanism
+    )
+    (guess,) = PublicLabel().guess(seen, known, np.random.default_rng(0))
+    return guess.values
+
+
+def test_it_reads_what_frozen_and_sap_send_and_nothing_of_noise(tmp_path):
+    fields = {"limit": 500, "attacks": (PublicLabel(),), "record": {"examples": 500}}
+    records = run(tmp_path, Frozen(), SAP(eta=None), Blackout(), **fields)
+    found = {r.cell.defense.name: leak_of(r, "public-label", goal="label") for r in records}
+    for name in ("frozen", "sap"):
+        assert advantage_low(found[name]) >= NEEDED
+    assert found["frozen"].success.value == found["sap"].success.value
+    assert found["blackout"].success.low <= found["blackout"].success.chance
