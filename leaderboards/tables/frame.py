@@ -267,6 +267,8 @@ def setup_digits(cell: Cell) -> str:
     """
     rest = cell.model_dump(mode="json", exclude={"task", "model", "cut", "seed", "shadow"})
     rest["defense"] = cell.defense.version
+    if cell.utility is None:  # younger than the digits
+        del rest["utility"]
     return digest(rest)[:8]
 
 
@@ -285,6 +287,8 @@ def group_digits(cell: Cell) -> str:
     if cell.plant is not None and cell.plant.candidates == "natural":
         # Younger than names and addresses that were made of these digits.
         del rest["plant"]["candidates"]
+    if cell.utility is None:
+        del rest["utility"]
     return digest(rest | {"train": cell.train.model_dump(mode="json", include=set(ALIKE))})[:8]
 
 

@@ -33,7 +33,9 @@ FEWEST_EXACT = 20
 Aim = tuple[Goal, str]
 """A goal, and the private attribute for attribute inference, else ''."""
 Candidate = tuple[str, str, str, int]
-"""An attack with its parameters as text, the channel it reads and the moment of training (−1: not one moment)."""
+"""An attack with its parameters as text, the channel it reads and the moment of training, see `_moment`."""
+MOMENTS = 50
+"""Parts of training in which moments of different seeds are the same: their numbers of steps may differ."""
 
 
 @dataclass(frozen=True)
@@ -113,21 +115,27 @@ def readings(record: Record) -> dict[Aim, dict[Candidate, Reading]]:
 
 def _moments(leak: Leak, params: str) -> Iterable[Reading]:
     assert leak.success is not None
-    points = [(point.step, point.success) for point in leak.curve]
-    whole = leak.step if leak.step is not None and leak.view in ("worst", "last") else -1
-    for step, success in points or [(whole, leak.success)]:
-        one = _reading(leak, params, step, success, None if points else leak)
+    last = max((point.step for point in leak.curve), default=0)
+    points = [(_moment(point.step, last), point.success) for point in leak.curve]
+    whole = MOMENTS if leak.view in ("worst", "last") else -1
+    for moment, success in points or [(whole, leak.success)]:
+        one = _reading(leak, params, moment, success, None if points else leak)
         if one is not None:
             yield one
 
 
+def _moment(step: int, last: int) -> int:
+    """The part of training at whose end a step lies, from 0 to `MOMENTS`; −1 for what is sent outside of training."""
+    return -1 if step < 0 else round(MOMENTS * step / last) if last else MOMENTS
+
+
 def _reading(
-    leak: Leak, params: str, step: int, success: Estimate, kept: Leak | None
+    leak: Leak, params: str, moment: int, success: Estimate, kept: Leak | None
 ) -> Reading | None:
     baseline = max(success.chance, leak.floor.value if leak.floor else 0.0)
     if baseline >= leak.ceiling:
         return None
-    where = (leak.attack.name, params, str(leak.channel), step)
+    where = (leak.attack.name, params, str(leak.channel), moment)
     interval = Interval(success.value, success.low, success.high)
     return Reading(
         where,
@@ -149,8 +157,9 @@ def _share_floor(own: dict[Candidate, Reading], curve: Leak, last: Leak, params:
     is what a fixed moment is compared with.
     """
     floor = last.floor.value if last.floor else 0.0
+    end = max(point.step for point in curve.curve)
     for point in curve.curve:
-        where = (curve.attack.name, params, str(curve.channel), point.step)
+        where = (curve.attack.name, params, str(curve.channel), _moment(point.step, end))
         if where in own:
             one = own[where]
             own[where] = replace(one, baseline=max(one.chance, floor))

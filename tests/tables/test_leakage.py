@@ -136,7 +136,22 @@ def test_the_moment_is_chosen_on_the_other_seeds():
     }
     chosen = cross_fitted(by_seed)
     assert chosen[0].success.value == 0.6  # the second moment, on which the other seeds agree
-    assert chosen[0].candidate[3] == 1
+    assert chosen[0].candidate[3] == 25  # half of training
+
+
+def test_moments_of_seeds_with_other_numbers_of_steps_are_the_same():
+    def curve(seed, stretch, values):
+        worst, last = label_leak(values)
+        points = [p.model_copy(update={"step": p.step * stretch}) for p in worst.curve]
+        leaks = [worst.model_copy(update={"curve": points}), last]
+        return readings(record("dc", {"weight": 0.5}, seed, leaks=leaks))[Goal.LABEL, ""]
+
+    by_seed = {
+        0: curve(0, 44, [0.9, 0.6, 0.5]),
+        1: curve(1, 45, [0.5, 0.7, 0.5]),
+        2: curve(2, 46, [0.5, 0.7, 0.5]),
+    }
+    assert cross_fitted(by_seed)[0].success.value == 0.6
 
 
 def test_an_older_version_of_an_attack_does_not_speak():
