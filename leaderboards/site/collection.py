@@ -66,12 +66,6 @@ def collect(folders: Sequence[Path]) -> Collection:
                 record = _joined(records[key], paths[key], record, path)
             records[key] = record
             paths.setdefault(key, path)
-    versions = sorted({record.schema_version for record in records.values()})
-    if len(versions) > 1:
-        notes.append(
-            f"These records were written with several versions of the schema ({', '.join(map(str, versions))}); "
-            "fields that an earlier version did not have are missing."
-        )
     shown = {key: one for key, one in sorted(records.items()) if one.cell.shadow is None}
     if not shown:
         reason = "all records are of shadow models" if records else "no folder of records was found"

@@ -42,7 +42,7 @@ def read(monkeypatch):
     """What the attack makes of three releases, of which each is a number, as it is read."""
     base, now = load_tiny("tiny-gpt2"), []
     monkeypatch.setattr(
-        canary_exposure, "restored", lambda network, vector: now.append(int(vector[0]))
+        canary_exposure, "restore", lambda network, vector: now.append(int(vector[0]))
     )
     asked, computed = [], []
 

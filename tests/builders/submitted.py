@@ -78,6 +78,8 @@ def others(defense, params, inverted, labels):
             like = inverted if goal == Goal.INVERSION else labels
             attribute = "gender" if goal == Goal.ATTRIBUTE else None
             fields = {"attack": spec_of(attack), "goal": goal, "attribute": attribute}
+            if goal == Goal.REIDENTIFICATION:
+                fields["metric"] = "top-1 accuracy"
             found.append(like.model_copy(update=fields))
     return found
 

@@ -26,7 +26,7 @@ def asked(monkeypatch):
         monkeypatch.setattr(dp_sgd, name, asked)
 
     noted("noise_for", 2.5)
-    noted("spent", 7.0)
+    noted("epsilon_spent", 7.0)
     noted("profile", ((4.0, 0.005), (2.0, 0.1)))
     monkeypatch.setattr(private_training, "sgd", lambda *given: found.append(("sgd", *given[3:])))
     return found

@@ -39,7 +39,7 @@ def test_the_truth_is_the_same_in_whatever_it_comes(tmp_path, kind):
     assert split.labels.tolist() == [1, 0, 0, 1]
     assert known.task.attributes == {"age": ("old", "young")}
     assert split.attributes["age"].tolist() == [0, -1, 1, 0]
-    assert known.goals == {Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE}
+    assert known.goals == {Goal.INVERSION, Goal.REIDENTIFICATION, Goal.LABEL, Goal.ATTRIBUTE}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ def test_another_run_is_compared_to_the_last_digit_or_by_intervals():
     far = Estimate(value=0.99, low=0.98, high=1.0, n=20, chance=0.1)
     for success, outcome, told in (
         (near, "held", "95 % interval"),
-        (far, "refused", "here ok 0.990"),
+        (far, "refused", "here 0.990"),
     ):
         leaks = [one.leaks[0].model_copy(update={"success": success}), *one.leaks[1:]]
         found = compare_runs(one, one.model_copy(update={"leaks": leaks}))

