@@ -46,7 +46,7 @@ def _success(metric: str, raw: Mapping[str, NDArray[np.int64]]) -> float | None:
         if "twice_rank_before" in fields:
             bits = bits - (CEILING - np.log2(raw["twice_rank_before"] / 2))
         return float(bits.mean())
-    if fields == {"hit"}:
+    if fields in ({"hit"}, {"hit", "candidates"}):
         return float(raw["hit"].mean())
     return None
 

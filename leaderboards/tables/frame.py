@@ -69,6 +69,7 @@ COLUMNS = {
     "units": WHOLE,
     "flags": TEXT,
     "undefended": TRUTH,
+    "reproduced": TRUTH,
     "limit": WHOLE,
     "epochs": WHOLE,
     "precision": TEXT,

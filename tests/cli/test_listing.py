@@ -58,7 +58,7 @@ def test_list_shows_every_defense_with_what_it_sends_its_parameters_and_its_sour
         assert f"source: {words(str(cls.source))}" in text
         assert all(f"{parameter} = " in text for parameter in cls.model_fields)
     assert "eta = 75, bottom = frozen, bottom_learning_rate = 1e-05" in text
-    assert "Send noisy vectors instead of text. At the embedding cut" in text
+    assert "Send noisy vectors instead of text. sends:" in text
 
 
 def test_list_shows_every_attack_with_its_threat_model(listed):

@@ -49,7 +49,7 @@ def test_budget_is_that_of_the_rows_their_rate_and_all_steps(asked):
     asked.clear()
     defense = DPSGD(epsilon=None, sigma=1.5, delta=1e-4)
     claim = defense.train_privately(session, None, session.train, rows)
-    assert asked[0] == ("spent", 1.5, 16 / 20, 6, 1e-4)
+    assert asked[0] == ("epsilon_spent", 1.5, 16 / 20, 6, 1e-4)
     assert (claim.parameters["epsilon"], claim.parameters["sigma"]) == (7.0, 1.5)
 
 

@@ -150,7 +150,10 @@ def test_it_says_what_a_data_protection_assessment_needs(written):
         in text
     )
     assert "low leakage does not make personal data anonymous" in text
-    assert "Not measured here: which text was sent, attributes of the people who wrote, secrets in your texts" in text
+    assert (
+        "Not measured here: which text was sent, attributes of the people who wrote, secrets in your texts"
+        in text
+    )
 
 
 def test_it_loads_nothing_and_runs_nothing(written):
