@@ -29,9 +29,9 @@ class Albert(Bert):
         return cast(nn.ModuleList, model.encoder.albert_layer_groups)
 
     def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        return cast(
-            Tensor, model.encoder.embedding_hidden_mapping_in(super().enter(model, h, mask, types))
-        )
+        x = super().enter(model, h, mask, types)
+        # What runs through the blocks stays in float32 under autocast, as without the projection.
+        return cast(Tensor, model.encoder.embedding_hidden_mapping_in(x).to(x.dtype))
 
     def through(
         self,

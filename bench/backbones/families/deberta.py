@@ -18,7 +18,8 @@ class Deberta(Bert):
 
     def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         out: Tensor = model.embeddings(inputs_embeds=h, token_type_ids=types, mask=mask)
-        return out
+        # Float32 under autocast also behind a projection of narrow word embeddings.
+        return out.to(h.dtype)
 
     def through(
         self,

@@ -16,4 +16,5 @@ class Electra(Bert):
 
     def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         x = super().enter(model, h, mask, types)
-        return model.embeddings_project(x) if hasattr(model, "embeddings_project") else x
+        # What runs through the blocks stays in float32 under autocast, as without the projection.
+        return model.embeddings_project(x).to(x.dtype) if hasattr(model, "embeddings_project") else x
