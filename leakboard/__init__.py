@@ -4,8 +4,7 @@
 
     r = lb.run("smoke", out="runs/smoke", workers=2)  # a suite: its name, file, dict, an lb.Suite
     s = lb.tune("matrix", "tuned.yaml", data="data")  # the suite, each row trained as is best for it
-    r = lb.load("runs/smoke", "runs/other")          # the records of earlier runs
-    r = lb.published("matrix")                       # those that this version ships
+    r = lb.load("runs/smoke"); p = lb.published("matrix")  # records of earlier runs; those that are shipped
     r.best(); r.table; r.frame(); r.findings(); r.plot()  # leakage and cost; sentences; figures
     with lb.Recorder(model, cut=0, out="wire/"):     # around any training loop: a transcript
         trainer.train()

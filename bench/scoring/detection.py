@@ -219,7 +219,7 @@ def _render(
         return [
             table,
             Text(
-                f"No secrets are marked (column '{SPANS}' of a file), so recall cannot be computed."
+                f"No secrets are marked (column '{SPANS}' of a file), so missed secrets cannot be counted."
             ),
         ]
     return [

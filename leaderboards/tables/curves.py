@@ -74,7 +74,7 @@ class Curve:
     @property
     def priced(self) -> list[Result]:
         """Certified settings whose cost may be compared: they learnt something and were tuned alike."""
-        return [one for one in self.certified if one.has_cost and one.is_equally_tuned]
+        return [one for one in self.certified if one.has_comparable_cost]
 
     def leakage_within(self, budget: float = BUDGET) -> Summary:
         """The least leakage of a setting that costs at most `budget` points."""
@@ -122,7 +122,7 @@ def _one_row(alike: Sequence[Result]) -> Result:
     priced = max(
         alike,
         key=lambda one: (
-            one.has_cost and one.is_equally_tuned,
+            one.has_comparable_cost,
             one.is_certified,
             one.setting.trials,
             len(one.setting.seeds),
@@ -258,12 +258,12 @@ def choose(
     made = [curve for curve in own if curve.results[0].is_made_for_goal]
     settings = [one for curve in made for one in curve.results]
     certified = [one for one in settings if one.is_certified]
-    priced = [one for one in certified if one.has_cost and one.is_equally_tuned]
-    helping = [one for one in priced if one.leakage.high < 1]
+    priced = [one for curve in made for one in curve.priced]
+    helping = [one for one in priced if one.clearly_reduces_leakage]
     front = pareto(helping)
-    within = [curve for curve in made if curve.leakage_within(max_cost).setting is not None]
+    within = [curve.leakage_within(max_cost) for curve in made]
     best = min(
-        (s for s in (curve.leakage_within(max_cost) for curve in within) if s.setting in helping),
+        (s for s in within if s.setting is not None and s.setting.clearly_reduces_leakage),
         key=lambda s: s.value.value,
         default=NEVER,
     )
@@ -283,9 +283,7 @@ def choose(
     elif not certified:
         why = f"not certified; {settings[0].reason}"
     elif not priced:
-        reasons = dict.fromkeys(
-            one.cost_reason or "it was not tuned like no protection" for one in certified
-        )
+        reasons = dict.fromkeys(one.reason_without_cost for one in certified)
         why = f"no setting has a cost that may be compared: {'; '.join(reasons)}"
     elif not helping:
         why = "no setting clearly reduces leakage"

@@ -73,10 +73,6 @@ class PaperRow:
     ours: Mapping[str, Interval]
     where: str
 
-    @property
-    def is_measured(self) -> bool:
-        return bool(self.ours)
-
 
 @dataclass(frozen=True)
 class PaperTable:

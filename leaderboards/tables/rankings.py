@@ -127,10 +127,7 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
 
 def reason_without_cost(curve: Curve) -> str:
     """Why no setting of a curve has a cost that may be compared."""
-    reasons = dict.fromkeys(
-        one.cost_reason or "it was not tuned like no protection" for one in curve.certified
-    )
-    return "; ".join(reasons)
+    return "; ".join(dict.fromkeys(one.reason_without_cost for one in curve.certified))
 
 
 def results_under(table: ResultsTable, attack: str) -> ResultsTable:
@@ -177,7 +174,7 @@ def _entries(
             continue
         summary = curve.leakage_within(budget)
         if summary.setting is not None:
-            helps = summary.setting.leakage.high < 1
+            helps = summary.setting.clearly_reduces_leakage
             own_list = chosen if helps else ineffective
             own_list.append((curve, summary.setting, summary.value))
         else:

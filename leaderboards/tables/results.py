@@ -90,6 +90,23 @@ class Result:
         return not self.cost.is_missing
 
     @property
+    def has_comparable_cost(self) -> bool:
+        """It learnt something, and as many trainings were tried as for no protection."""
+        return self.has_cost and self.is_equally_tuned
+
+    @property
+    def reason_without_cost(self) -> str:
+        """Why its cost may not be compared, in words; '' where it may."""
+        if self.has_comparable_cost:
+            return ""
+        return self.cost_reason or "it was not tuned like no protection"
+
+    @property
+    def clearly_reduces_leakage(self) -> bool:
+        """Less than everything is read, with the whole interval."""
+        return self.leakage.high < 1
+
+    @property
     def is_made_for_goal(self) -> bool:
         """Whether the defense is made against this goal, as its class declares."""
         return self.goal in goals_of(self.defense)

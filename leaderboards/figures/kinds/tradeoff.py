@@ -83,7 +83,7 @@ def tradeoff(table: ResultsTable, goal: Goal) -> Plot:
     else:
         panels = [_utilities(place, own, word, table.groups) for place, own in places.items()]
         drawn = [one for curve in certified for one in curve.certified]
-        why = drawn[0].cost_reason or "it was not tuned like no protection"
+        why = drawn[0].reason_without_cost
         caption += f"No cost can be compared: {drawn[0].name}: {why}. {measured_words(drawn)}"
     hidden = [curve for curve in every if not curve.certified]
     if hidden:
@@ -138,7 +138,7 @@ def _utility(one: Result) -> tuple[Interval, Interval] | None:
 
 
 def _point(one: Result) -> tuple[Interval, Interval] | None:
-    if not (one.is_certified and one.has_cost and one.is_equally_tuned):
+    if not (one.is_certified and one.has_comparable_cost):
         return None
     return one.leakage.clipped(), one.cost
 
