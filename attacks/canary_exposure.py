@@ -28,7 +28,7 @@ from leakboard.bench.tasks import DIGITS, SLOT, TRIES, UNTUNED
 
 PRINTED: tuple[Measure, ...] = ("extraction", "beam extraction")
 """Measures of printed secrets; `extraction` also samples continuations."""
-_BEFORE = Memory(kept=16)
+_BEFORE = Memory(capacity=16)
 """Cache of the public model's likelihoods of each sentence, shared by all cells of a model; 8 MB each."""
 
 

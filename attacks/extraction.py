@@ -29,7 +29,7 @@ from leakboard.bench.tasks import CONTINUED, DIGITS, SAMPLES, SLOT, UNTUNED
 
 MOST = 4096
 """Maximum number of tokens of a sentence before its digits."""
-_PUBLIC = Memory(kept=1024)
+_PUBLIC = Memory(capacity=1024)
 """Cache of the public model's continuations of each prompt, shared by all cells of a model."""
 
 

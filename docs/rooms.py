@@ -31,20 +31,22 @@ def on_files(files: Files, config: Any) -> Files:
 def _page(room: Path) -> str:
     """The sentences of a room, what it exports, and its files."""
     public = _public()
-    lines = [f"# `{_dotted(room)}`", "", _told(room / "__init__.py"), ""]
+    lines = [f"# `{_dotted(room)}`", "", _docstring(room / "__init__.py"), ""]
     face = room / "__init__.pyi"
     if face.is_file():
         lines += ["## What others use", "", "| name | what it is |", "|---|---|"]
         for module, name in _exports(face):
-            told = _first(_told(_file(room, module), name) if module else _told(_file(room, name)))
+            text = _first(
+                _docstring(_file(room, module), name) if module else _docstring(_file(room, name))
+            )
             shown = (
                 f"[`{name}`][leakboard.{name}]" if (_dotted(room), name) in public else f"`{name}`"
             )
-            lines.append(f"| {shown} | {told} |")
+            lines.append(f"| {shown} | {text} |")
     lines += ["", "## Files", "", "| file | what it holds |", "|---|---|"]
     for path in sorted(room.rglob("*.py")):
         if path != room / "__init__.py":
-            lines.append(f"| `{path.relative_to(room)}` | {_first(_told(path))} |")
+            lines.append(f"| `{path.relative_to(room)}` | {_first(_docstring(path))} |")
     return "\n".join(lines) + "\n"
 
 
@@ -68,7 +70,7 @@ def _public() -> set[tuple[str, str]]:
     }
 
 
-def _told(path: Path, name: str | None = None) -> str:
+def _docstring(path: Path, name: str | None = None) -> str:
     """The docstring of a file, or of what is called so in it; '' where there is none."""
     tree = ast.parse(path.read_text("utf-8"))
     if name is None:
@@ -87,9 +89,9 @@ def _names(node: ast.Assign | ast.AnnAssign) -> set[str]:
     return {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
 
 
-def _first(told: str) -> str:
+def _first(text: str) -> str:
     """The first paragraph, as a cell of a table."""
-    return " ".join(told.split("\n\n")[0].split()).replace("|", "\\|")
+    return " ".join(text.split("\n\n")[0].split()).replace("|", "\\|")
 
 
 def _dotted(room: Path) -> str:

@@ -40,19 +40,6 @@ BARE_WORDS = re.compile(
     "said|seen|taken|unfolded|what|who|whole|with|written"
 )
 """Words that are no name by themselves."""
-NOT_YET_RENAMED: dict[str, str] = {
-    "bench/contracts": "KEPT",
-    "bench/exchange": "WHOLE",
-    "bench/methods": "Held",
-    "bench/scoring": "Look",
-    "leaderboards/figures/kinds": "_apart _named _over",
-    "leaderboards/findings": "_told",
-    "leaderboards/report": "_shown",
-    "leaderboards/results": "_told",
-    "leaderboards/site": "ALONE _listed",
-    "leaderboards/tables": "_listed",
-}
-"""Names that are still to be replaced, by folder. The list may only become shorter."""
 
 
 def dotted(path: Path) -> str:
@@ -283,10 +270,4 @@ def test_names_at_the_top_of_a_module_are_plain_words():
             bad[path.parent.relative_to(ROOT).as_posix()] |= set(
                 filter(says_nothing, names_at_the_top(path))
             )
-    excused = {folder: set(names.split()) for folder, names in NOT_YET_RENAMED.items()}
-    new = {f: sorted(names - excused.get(f, set())) for f, names in bad.items()}
-    assert {folder: names for folder, names in new.items() if names} == {}
-    stale = {folder: sorted(names - bad[folder]) for folder, names in excused.items()}
-    assert {folder: names for folder, names in stale.items() if names} == {}, (
-        "take these off the list"
-    )
+    assert {folder: sorted(names) for folder, names in bad.items() if names} == {}

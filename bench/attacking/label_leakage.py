@@ -41,7 +41,7 @@ CHANNELS = (
 """Channels whose rows depend on single examples; of vectors per token the mean is taken."""
 
 
-UNTRAINED = Memory(kept=64)
+UNTRAINED = Memory(capacity=64)
 """What was learnt on activations of the untrained model: they come again as the floor, and in each cell of a
 task, and to learn on so many rows takes most of the time."""
 ALL_PARTS = -1
@@ -208,26 +208,30 @@ class SupervisedLabelAttack(LabelAttack):
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
         assert knowledge.labels is not None
-        found = []
-        whole = list(matrices(seen, self.at_most))
-        for matrix in (*whole, *concatenate_parts(m for m in whole if m.channel in self.joins)):
+        guesses = []
+        parts = list(matrices(seen, self.at_most))
+        for matrix in (*parts, *concatenate_parts(m for m in parts if m.channel in self.joins)):
             labels = knowledge.labels[matrix.rows]
             hidden = labels < 0
             names, y = np.unique(labels[~hidden], return_inverse=True)
             values = np.full(int(hidden.sum()), names[0] if len(names) else 0)
             if len(names) > 1 and len(values):
                 x = matrix.values
-                told = x[~hidden], y, x[hidden]
+                learning = x[~hidden], y, x[hidden]
                 if matrix.untrained:
-                    values = names[UNTRAINED.recall(self._named(told), partial(self.learn, *told))]
+                    values = names[
+                        UNTRAINED.recall(
+                            self._learning_key(learning), partial(self.learn, *learning)
+                        )
+                    ]
                 else:
-                    values = names[self.learn(*told, rng)]
-            found.append(matrix.guess(self.measure, matrix.rows[hidden], values))
-        return found
+                    values = names[self.learn(*learning, rng)]
+            guesses.append(matrix.guess(self.measure, matrix.rows[hidden], values))
+        return guesses
 
-    def _named(self, told: Iterable[NDArray[Any]]) -> str:
+    def _learning_key(self, arrays: Iterable[NDArray[Any]]) -> str:
         """This attack, its parameters and all that it learns from."""
         content = hashlib.sha256()
-        for each in told:
-            content.update(f"{each.dtype} {each.shape} ".encode() + each.tobytes())
+        for array in arrays:
+            content.update(f"{array.dtype} {array.shape} ".encode() + array.tobytes())
         return f"{type(self)} {self!r} {content.hexdigest()}"

@@ -19,7 +19,7 @@ def quietly(what: str, items: Iterable[Any], total: int) -> Iterable[Any]:
 
 
 T = TypeVar("T")
-KEPT = 24
+DEFAULT_CAPACITY = 24
 """Default number of results in a `Memory`."""
 
 
@@ -27,11 +27,11 @@ class Memory:
     """Cache of results that depend on public data only, so that cells of different seeds can share them.
 
     Args:
-        kept: largest number of results; the least recently used result is dropped first.
+        capacity: largest number of results; the least recently used result is dropped first.
     """
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._kept, self._known = kept, OrderedDict[str, object]()
+    def __init__(self, capacity: int = DEFAULT_CAPACITY) -> None:
+        self._capacity, self._known = capacity, OrderedDict[str, object]()
 
     def recall(self, key: str, learn: Callable[[np.random.Generator], T]) -> T:
         """The result with a key, which is computed if the cache does not have it.
@@ -43,9 +43,9 @@ class Memory:
         """
         if key not in self._known:
             seed = hashlib.sha256(key.encode()).digest()
-            found = learn(np.random.default_rng(int.from_bytes(seed)))
-            while len(self._known) >= self._kept:
+            result = learn(np.random.default_rng(int.from_bytes(seed)))
+            while len(self._known) >= self._capacity:
                 self._known.popitem(last=False)
-            self._known[key] = found
+            self._known[key] = result
         self._known.move_to_end(key)
         return self._known[key]  # type: ignore[return-value]

@@ -25,7 +25,7 @@ PER_CALL = {
 }
 """Channels with one vector for all rows of a message."""
 PER_TOKEN = {Channel.TOKENS, Channel.REPRESENTATIONS, Channel.CUT_GRADIENTS}
-WHOLE = {Channel.TOKENS, Channel.LABELS}
+INTEGER_CHANNELS = {Channel.TOKENS, Channel.LABELS}
 """Channels of integers; the others carry vectors."""
 
 
@@ -115,10 +115,12 @@ def _values(m: Message, vocabulary: int | None, width: int | None) -> str:
     if m.lengths is not None and m.lengths.max() > len(m.values):  # their sum might overflow
         return f"lengths must be at most the {len(m.values)} values, got {m.lengths.max()}"
     entries = len(m.rows) if m.lengths is None else int(m.lengths.sum())
-    whole = m.channel in WHOLE
-    expected = f"{'int64' if whole else 'float32'} [{entries}{'' if whole else ', d'}]"
-    fits = m.values.ndim == (1 if whole else 2) and len(m.values) == entries and m.values.size > 0
-    if not fits or (m.values.dtype.kind in "iu") != whole:
+    is_integer = m.channel in INTEGER_CHANNELS
+    expected = f"{'int64' if is_integer else 'float32'} [{entries}{'' if is_integer else ', d'}]"
+    fits = (
+        m.values.ndim == (1 if is_integer else 2) and len(m.values) == entries and m.values.size > 0
+    )
+    if not fits or (m.values.dtype.kind in "iu") != is_integer:
         return f"values must be {expected}, got {form(m.values)}"
     if m.channel == Channel.LABELS and m.values.min() < 0:
         return f"labels count from 0, got {m.values.min()}"

@@ -3,7 +3,7 @@ from .attack import Attack as Attack
 from .attack import Silent as Silent
 from .defense import Defense as Defense
 from .knowledge import Auxiliary as Auxiliary
-from .knowledge import Held as Held
+from .knowledge import CustomerPredictions as CustomerPredictions
 from .knowledge import Knowledge as Knowledge
 from .knowledge import Labelled as Labelled
 from .knowledge import Query as Query

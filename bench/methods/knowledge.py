@@ -69,7 +69,7 @@ class Labelled:
 
 
 @dataclass(frozen=True)
-class Held:
+class CustomerPredictions:
     """Predictions that the customer makes itself, with the weights that the vendor gave it.
 
     Attributes:
@@ -128,7 +128,7 @@ class Knowledge:
     guess about reidentification is a row of these. Their labels are not given."""
     prompts: Tokens | None = None
     """Beginnings of training texts, up to the personal data in them; None if no personal data are marked."""
-    held: Held | None = None
+    held: CustomerPredictions | None = None
     """Predictions of the customer's own part of the model, if it can predict."""
     shadows: Shadows | None = None
     """Measurements of the shadow models that `Attack.shadowed` requests."""

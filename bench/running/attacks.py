@@ -204,7 +204,7 @@ def add_floors(
         specs.append(spec_of(knowledge.mechanism))
     key = digest([before.name, seed, [each.model_dump(mode="json") for each in specs]])
     try:
-        floors = _FLOORS.setdefault(type(attack), Memory(kept=64)).recall(key, compute_floors)
+        floors = _FLOORS.setdefault(type(attack), Memory(capacity=64)).recall(key, compute_floors)
     except Exception:  # the attack works, but only with the other channels
         return scored
     return [

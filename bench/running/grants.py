@@ -32,7 +32,7 @@ from leakboard.bench.exchange import Trainee
 from leakboard.bench.methods import (
     Attack,
     Auxiliary,
-    Held,
+    CustomerPredictions,
     Knowledge,
     Labelled,
     Query,
@@ -126,7 +126,7 @@ def knowledge_for(
         candidates=candidates,
         texts=texts,
         prompts=prompts.tokens if prompts and Knows.PREFIXES in knows else None,
-        held=held_predictions(context) if Knows.HELD in knows else None,
+        held=customer_predictions(context) if Knows.HELD in knows else None,
         shadows=planned.shadows.get(pairing.attack) if Knows.SHADOWS in knows else None,
     )
 
@@ -174,14 +174,16 @@ def labelled_share(pairing: Pairing, context: CellContext) -> Labelled:
     )
 
 
-def held_predictions(context: CellContext) -> Held | None:
+def customer_predictions(context: CellContext) -> CustomerPredictions | None:
     """The customer's own predictions for the recorded examples of the evaluated split; None if it has no model."""
     split, tuned = context.cell.evaluate, context.tuned
     if tuned is None:
         return None
     rows = context.inputs.recorded[split]
     scores = tuned.alone(context.inputs.tokens[split].take(torch.from_numpy(rows)))
-    return None if scores is None else Held(split, rows, scores.argmax(1).cpu().numpy())
+    return (
+        None if scores is None else CustomerPredictions(split, rows, scores.argmax(1).cpu().numpy())
+    )
 
 
 def query_oracle(context: CellContext) -> Query:

@@ -18,29 +18,30 @@ PARTS = 10_000
 
 
 def rouge_l(answer: str, right: str) -> float:
-    """F1 of the longest common subsequence of words, case and punctuation aside (Lin 2004, equations 2 to 4, β = 1).
+    """F1 of the longest common subsequence of words (Lin 2004, equations 2 to 4, β = 1).
 
-    Of letters without accents as the package `rouge-score` 0.1.2 computes it without stemming.
+    Case and punctuation are ignored. For letters without accents, equal to the package `rouge-score` 0.1.2 without
+    stemming.
     """
-    one, other = (WORD.findall(text.lower()) for text in (answer, right))
-    before = [0] * (len(other) + 1)
-    for word in one:
-        now = [0]
-        for i, beside in enumerate(other):
-            now.append(before[i] + 1 if word == beside else max(now[i], before[i + 1]))
-        before = now
-    return 2 * before[-1] / (len(one) + len(other)) if before[-1] else 0.0
+    words, right_words = (WORD.findall(text.lower()) for text in (answer, right))
+    above = [0] * (len(right_words) + 1)
+    for word in words:
+        row = [0]
+        for i, right_word in enumerate(right_words):
+            row.append(above[i] + 1 if word == right_word else max(row[i], above[i + 1]))
+        above = row
+    return 2 * above[-1] / (len(words) + len(right_words)) if above[-1] else 0.0
 
 
 def answer_fields(
     answers: Sequence[str], right: Sequence[str], read: dict[str, Any]
 ) -> dict[str, Any]:
-    """Utility fields of a record: the mean ROUGE-L of answers; for one-word answers this is accuracy.
+    """Utility fields of a record: the mean ROUGE-L of answers, which is accuracy for one-word answers.
 
-    Chance is that of answering all prompts with the most frequent right answer.
+    Chance is the score of the most frequent right answer to all prompts.
 
     Args:
-        read: utility fields by next tokens, which are kept as further measures.
+        read: utility fields by next tokens, which become further measures.
     """
     usual = Counter(right).most_common(1)[0][0]
     parts = _parts(answers, right)
@@ -61,8 +62,8 @@ def answer_fields(
 
 
 def _parts(answers: Sequence[str], right: Sequence[str]) -> Ints:
-    each = [rouge_l(one, other) for one, other in zip(answers, right, strict=True)]
-    found: Ints = np.rint(np.array(each) * PARTS).astype(np.int64)
+    scores = [rouge_l(one, other) for one, other in zip(answers, right, strict=True)]
+    found: Ints = np.rint(np.array(scores) * PARTS).astype(np.int64)
     return found
 
 

@@ -51,44 +51,42 @@ def strengths(records: Sequence[Record]) -> Strengths:
     on the same data, model and cut. Twins with equal training settings are preferred; otherwise those on which the
     attack works best are used. Leaks whose twin was not attacked are absent. An undefended cell is its own twin.
     """
-    whole, twins_of = (
-        cache(_with_defaults),
-        cache(twin_settings),
-    )  # for this call: methods may be added later
+    # Caches of this call only, since methods may be registered later.
+    with_defaults, twins_of = cache(_with_defaults), cache(twin_settings)
     lows: dict[tuple[Setting, Target], dict[str, list[float]]] = {}
-    open_: dict[str, set[Setting]] = {}
+    undefended: dict[str, set[Setting]] = {}
     for record in records:
         if record.cell.shadow is not None or not record.undefended:
             continue
-        twin = whole(_setting(record))
-        open_.setdefault(twin[0], set()).add(twin)
-        for what, leak in _headlines(record).items():
+        twin = with_defaults(_setting(record))
+        undefended.setdefault(twin[0], set()).add(twin)
+        for target, leak in _headlines(record).items():
             if (low := advantage_low(leak)) is not None:
-                lows.setdefault((twin, what), {}).setdefault(_trained(record), []).append(low)
-    found: Strengths = {}
+                lows.setdefault((twin, target), {}).setdefault(_trained(record), []).append(low)
+    result: Strengths = {}
     for record in records:
         setting, trained = _setting(record), _trained(record)
         twins = twins_of(setting)
-        if twins is None:  # of an unknown method whatever says that it is undefended
-            twins = frozenset(open_.get(setting[0], ()))
+        if twins is None:  # an unknown method: all its records that state that they are undefended
+            twins = frozenset(undefended.get(setting[0], ()))
         for index, leak in enumerate(record.leaks):
             if leak.channel is None:  # it read nothing
                 continue
-            alike = [lows.get((twin, _target(record, leak)), {}) for twin in twins]
-            own = [one[trained] for one in alike if trained in one]
-            told = own or [values for one in alike for values in one.values()]
-            if told:
-                found[record.key, index] = max(map(fmean, told))
-    return found
+            seeds = [lows.get((twin, _target(record, leak)), {}) for twin in twins]
+            same_training = [one[trained] for one in seeds if trained in one]
+            candidates = same_training or [values for one in seeds for values in one.values()]
+            if candidates:
+                result[record.key, index] = max(map(fmean, candidates))
+    return result
 
 
 def _headlines(record: Record) -> Mapping[Target, Leak]:
     """The first leak of each attack for each goal, attribute and channel."""
-    found: dict[Target, Leak] = {}
+    leaks: dict[Target, Leak] = {}
     for leak in record.leaks:
         if leak.channel is not None and leak.success is not None:
-            found.setdefault(_target(record, leak), leak)
-    return found
+            leaks.setdefault(_target(record, leak), leak)
+    return leaks
 
 
 def _target(record: Record, leak: Leak) -> Target:
@@ -127,10 +125,10 @@ def twin_settings(setting: Setting) -> frozenset[Setting] | None:
 
 def _build(setting: Setting) -> Defense | None:
     name, params = setting
-    known = registry.find(name, registry.defenses())
+    method = registry.find(name, registry.defenses())
     try:
-        return known(**json.loads(params)) if known else None
-    except Exception:  # whatever its validators raise
+        return method(**json.loads(params)) if method else None
+    except Exception:  # validators may raise anything
         return None
 
 

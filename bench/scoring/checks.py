@@ -9,18 +9,18 @@ from leakboard.bench.scoring.certificates import NEEDED, Strengths, advantage_lo
 from leakboard.bench.scoring.gains import keys_not_above_untuned
 
 FLAGS = {
-    "uncertified-attack": "the attack found nothing clear, and no record shows that it works on this task, "
+    "uncertified-attack": "the attack reads nothing clear, and no record shows that it works on this task, "
     "model and cut with the defense switched off",
     "below-chance": "the attack does worse than guessing without any observation",
     "weaker-beats-stronger": "guessing from public frequencies beats this attack",
     "unseen-class": "the labelled share holds no example of some value, which the attack cannot learn",
-    "not-above-untuned": "its utility is not clearly above that of the model before any tuning: tuning bought "
-    "nothing that protection could cost",
+    "not-above-untuned": "its utility is not clearly above that of the untuned model, so protection has no cost "
+    "that could be measured",
     "truncated-transcript": "the recording budget was too small; the attacks saw less than was sent",
     "claim-violated": "an audit proves a larger epsilon than the defense claims: a fault in the defense",
     "cannot-fail": "the audit guesses about too few examples: a perfect attacker could not have proven the "
     "claimed epsilon",
-    "leak-on-blackout": "an attack found something in noise: the number of tokens, which noise does not "
+    "leak-on-blackout": "an attack read something from noise: the number of tokens, which noise does not "
     "hide; chance, which does so in one interval of forty; or a fault in the harness",
 }
 """Every flag with its meaning."""
@@ -36,22 +36,22 @@ def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flag
 
     Args:
         records: all records that belong together, since certificates are searched among them.
-        certified: their `strengths`, if already computed.
+        certified: `strengths` of the records, if already computed.
     """
     certified = strengths(records) if certified is None else certified
-    found: Flags = {}
+    result: Flags = {}
     useless = keys_not_above_untuned(records)
     for record in records:
-        own = ["truncated-transcript"] if record.dropped_bytes else []
-        own += ["not-above-untuned"] if record.key in useless else []
-        if own:
-            found[record.key, -1] = tuple(own)
+        of_record = ["truncated-transcript"] if record.dropped_bytes else []
+        of_record += ["not-above-untuned"] if record.key in useless else []
+        if of_record:
+            result[record.key, -1] = tuple(of_record)
         guessers = [leak for leak in record.leaks if leak.channel is None and leak.success]
         for i, leak in enumerate(record.leaks):
             names = _leak_flags(record, leak, certified.get((record.key, i), 0.0), guessers)
             if names:
-                found[record.key, i] = tuple(names)
-    return found
+                result[record.key, i] = tuple(names)
+    return result
 
 
 def _leak_flags(record: Record, leak: Leak, strength: float, guessers: Sequence[Leak]) -> list[str]:
@@ -97,7 +97,7 @@ def provable(record: Record, leak: Leak) -> float | None:
         return leak.epsilon_ceiling
     if leak.epsilon is None or not 2 <= leak.units <= MOST:
         return None
-    from leakboard.bench.scoring import one_run  # longer to load than a figure takes to draw
+    from leakboard.bench.scoring import one_run  # slow to import
 
     return one_run.ceiling(leak.units, *one_run.claim_terms(record.claim))
 

@@ -28,11 +28,11 @@ def class_fields(predicted: Ints, truth: Ints, metric: UtilityMetric | None) -> 
     counts = np.unique(truth, return_counts=True)[1]
     if metric is None:
         metric = "macro-F1" if counts.min() < RARE * len(truth) else "accuracy"
-    found = {name: class_estimate(name, predicted, truth) for name in METRICS}
+    estimates = {name: class_estimate(name, predicted, truth) for name in METRICS}
     return {
         "utility_metric": metric,
-        "utility": found.pop(metric),
-        "measures": found,
+        "utility": estimates.pop(metric),
+        "measures": estimates,
         "predictions": {"predicted": predicted.tolist(), "truth": truth.tolist()},
     }
 

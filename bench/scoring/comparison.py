@@ -10,9 +10,15 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leakboard.bench.contracts import Estimate, LeakboardError
+from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.defending import DETECTORS, EXACT, LEVELS, Detector
-from leakboard.bench.scoring.detection import Score, chosen_split, load_texts, score
+from leakboard.bench.scoring.detection import (
+    Score,
+    chosen_split,
+    format_estimate,
+    load_texts,
+    score,
+)
 from leakboard.bench.tasks import Span, Split
 
 COLUMNS = ("detector", "miss-rate", "precision", "masked words", "in the paper")
@@ -25,16 +31,16 @@ def scores(
 
     The detector `exact`, which returns the marked secrets, is left out.
     """
-    found: dict[str, Score | LeakboardError] = {}
+    result: dict[str, Score | LeakboardError] = {}
     for name in DETECTORS:
         if name == EXACT:
             continue
         try:
             spans = Detector(name=name, spacy=pipeline).detect(texts).spans
-            found[name] = score(texts, spans, secrets)
-        except LeakboardError as error:  # its library or pipeline is not here; the others are
-            found[name] = error
-    return found
+            result[name] = score(texts, spans, secrets)
+        except LeakboardError as error:  # its library or pipeline is not installed
+            result[name] = error
+    return result
 
 
 def compare_detectors(
@@ -44,17 +50,17 @@ def compare_detectors(
     limit: int | None = None,
     data: Path | None = None,
 ) -> Iterator[RenderableType]:
-    """Output of `leakboard detect` without --detector: a table for each set of texts.
-
-    Raises:
-        LeakboardError: see `load_texts`, `chosen_split`.
-    """
+    """Output of `leakboard detect` without --detector: a table for each set of texts."""
     for name in names:
         task = load_texts(name, data).limited(limit, 0)
-        which, texts = chosen_split(task, split)
-        found = scores(texts.texts, texts.secrets, pipeline)
-        yield _table(f"{task.name}, {which}, {len(texts)} texts{_secret_count(texts)}", found)
-        for reason in {str(one): None for one in found.values() if isinstance(one, LeakboardError)}:
+        split_name, texts = chosen_split(task, split)
+        results = scores(texts.texts, texts.secrets, pipeline)
+        yield _table(
+            f"{task.name}, {split_name}, {len(texts)} texts{_secret_count(texts)}", results
+        )
+        for reason in {
+            str(one): None for one in results.values() if isinstance(one, LeakboardError)
+        }:
             yield Text(reason)
     yield Text(
         "Shares, with 95 % intervals over texts. In the paper (Just Fine-tune Twice, Shi et al. 2022): the share "
@@ -68,22 +74,16 @@ def _secret_count(texts: Split) -> str:
     return f", {sum(map(len, texts.secrets))} secrets"
 
 
-def _table(title: str, found: dict[str, Score | LeakboardError]) -> Table:
+def _table(title: str, results: dict[str, Score | LeakboardError]) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
     for column in COLUMNS:
         first = column == COLUMNS[0]
         table.add_column(column, justify="left" if first else "right", no_wrap=first)
-    for name, one in found.items():
+    for name, result in results.items():
         level = LEVELS.get(name)
         printed = " / ".join(f"{share:.3f}" for share in level.printed) if level else ""
-        shown = ["not installed", "", ""]
-        if isinstance(one, Score):
-            shown = [_format_estimate(each) for each in (one.miss_rate, one.precision, one.words)]
-        table.add_row(name, *shown, printed)
+        cells = ["not installed", "", ""]
+        if isinstance(result, Score):
+            cells = [format_estimate(e) for e in (result.miss_rate, result.precision, result.words)]
+        table.add_row(name, *cells, printed)
     return table
-
-
-def _format_estimate(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return "–"
-    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"

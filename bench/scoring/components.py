@@ -16,12 +16,12 @@ SCALE = 1000
 
 
 def projections(seen: Transcript, labels: Ints) -> list[Projection]:
-    """Principal components of the messages at moments of training, for every part and recipient.
+    """First two principal components of the messages at moments of training, for every part and recipient.
 
     Args:
         labels: [N] of the split `train`.
     """
-    found = []
+    result = []
     for channel in CHANNELS:
         moments = seen.moments(channel)
         at = np.unique(np.linspace(0, len(moments) - 1, MOMENTS).round().astype(int))
@@ -33,7 +33,7 @@ def projections(seen: Transcript, labels: Ints) -> list[Projection]:
                 u, s, _ = np.linalg.svd(centred, full_matrices=False)
                 xy = (u[:, :2] * s[:2])[:POINTS]
                 furthest = float(np.abs(xy).max()) or 1.0
-                found.append(
+                result.append(
                     Projection(
                         channel=channel,
                         step=step,
@@ -43,4 +43,4 @@ def projections(seen: Transcript, labels: Ints) -> list[Projection]:
                         truth=labels[block.rows][:POINTS].tolist(),
                     )
                 )
-    return found
+    return result

@@ -36,19 +36,19 @@ TOKEN, WORD = re.compile(r"\S+"), re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Score:
-    """A detector against marked secrets; intervals are bootstraps over texts.
+    """Scores of a detector on marked secrets; intervals are bootstraps over texts.
+
+    Tokens are separated by white space; words are runs of letters, digits and '_'. A masked token or word is one
+    that is masked at least in part.
 
     Attributes:
-        precision: the share of masked tokens that belong to a secret, in whole or part; None where
-            nothing is masked, or no secrets are marked. Tokens stand between white space. Counted
-            in tokens, since a single span over everything would touch every secret. Chance is the
-            share of all tokens that belong to one.
-        recall: the share of secrets of which every character is masked; None without secrets.
-            Chance is what masking as many tokens at random would cover: mᵏ for a secret of k
-            tokens, where a share m is masked.
-        kinds: of each kind how many secrets there are, and the recall of those.
-        tokens: the share of tokens that are masked, in whole or part.
-        words: the same of words, which are runs of letters, digits and '_'.
+        precision: share of masked tokens that overlap a secret; None if nothing is masked, or no secrets are marked.
+            Chance is the share of all tokens that overlap one.
+        recall: share of secrets of which every character is masked; None without secrets. Chance is mᵏ for a secret
+            of k tokens, where m is the share of masked tokens.
+        kinds: number of secrets of each kind, and their recall.
+        tokens: share of tokens that are masked.
+        words: share of words that are masked.
     """
 
     precision: Estimate | None
@@ -73,19 +73,19 @@ def score(
     found: Sequence[Sequence[Span]],
     secrets: Sequence[Sequence[Span]] | None,
 ) -> Score:
-    """Scores what a detector found in n texts, as `masked` would mask it.
+    """Scores of the spans that a detector reports in n texts.
 
     Args:
-        secrets: the marked ones; None where no one has marked them.
+        secrets: marked secrets of each text; None if none are marked.
 
     Raises:
-        LeakboardError: the texts hold no words.
+        LeakboardError: the texts have no words.
     """
     masks = [_covered(text, mask_runs(text, own)) for text, own in zip(texts, found, strict=True)]
     tokens = [_touched(TOKEN, text, mask) for text, mask in zip(texts, masks, strict=True)]
     words = [_touched(WORD, text, mask) for text, mask in zip(texts, masks, strict=True)]
     if not sum(map(len, words)):
-        raise LeakboardError("the texts hold no words, so there is nothing to score")
+        raise LeakboardError("the texts have no words, so there is nothing to score")
     masked, masked_words = _share(tokens, 0.0), _share(words, 0.0)
     assert masked is not None
     assert masked_words is not None
@@ -128,10 +128,10 @@ def _recall(
 
 def _share(hits: Sequence[NDArray[np.bool_]], chance: float) -> Estimate | None:
     """Share of true entries over all texts; None without entries."""
-    totals = np.array([len(own) for own in hits], np.int64)
+    totals = np.array([len(text) for text in hits], np.int64)
     if not totals.sum():
         return None
-    return share(np.array([own.sum() for own in hits], np.int64), totals, chance)
+    return share(np.array([text.sum() for text in hits], np.int64), totals, chance)
 
 
 def _covered(text: str, spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
@@ -142,7 +142,7 @@ def _covered(text: str, spans: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
 
 
 def _touched(unit: re.Pattern[str], text: str, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """For each token or word of a text, whether the mask covers any part of it."""
+    """True for each token or word of a text of which the mask covers any part."""
     return np.array([mask[m.start() : m.end()].any() for m in unit.finditer(text)], bool)
 
 
@@ -215,20 +215,13 @@ def _render(
         table.add_section()
     table.add_row(*_row("masked tokens", scored.tokens, chance=False))
     table.add_row(*_row("masked words", scored.words, chance=False))
+    note = (
+        "A secret is found if all of its characters are masked. Precision is the share of masked tokens "
+        "that belong to a secret."
+    )
     if secrets is None:
-        return [
-            table,
-            Text(
-                f"No secrets are marked (column '{SPANS}' of a file), so missed secrets cannot be counted."
-            ),
-        ]
-    return [
-        table,
-        Text(
-            "A secret is found if all of its characters are masked. Precision is the share of masked tokens "
-            "that belong to a secret."
-        ),
-    ]
+        note = f"No secrets are marked (column '{SPANS}' of a file), so missed secrets cannot be counted."
+    return [table, Text(note)]
 
 
 def _row(
@@ -237,6 +230,11 @@ def _row(
     counted = "" if secrets is None else str(secrets)
     if estimate is None:
         return [name, "–", "", "", counted]
-    e = estimate
-    interval = f"{e.value:.3f} [{e.low:.3f}, {e.high:.3f}]"
-    return [name, interval, f"{e.chance:.3f}" if chance else "", str(e.n), counted]
+    shown_chance = f"{estimate.chance:.3f}" if chance else ""
+    return [name, format_estimate(estimate), shown_chance, str(estimate.n), counted]
+
+
+def format_estimate(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"

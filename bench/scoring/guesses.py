@@ -31,7 +31,7 @@ class Truth:
     tokens: dict[str, Tokens]
     splits: dict[str, Split]
     recorded: dict[str, Ints]
-    """Rows that a guess must cover; an attack may not select easy ones."""
+    """Rows that a guess must cover, by split; an attack may not select easy ones."""
     planted: Planted | None = None
     """Canaries and coins; None if nothing was planted."""
     claim: Claim | None = None
@@ -39,13 +39,13 @@ class Truth:
     answers: Ragged | None = None
     """Tokens of the secret after each prompt of an extraction attack."""
     texts: dict[str, Tokens] = field(default_factory=dict)
-    """By split, the candidates among which an attack looks for the recorded texts."""
+    """By split, the candidates among which an attack searches the recorded texts."""
     prompted: bool = False
     """Whether the first text of a pair is the input, and the second is learnt."""
 
     @cached_property
     def permuted(self) -> Any:
-        """The labels of `train` in other orders, see `leakboard.bench.scoring.moments.permuted`."""
+        """Permuted labels of `train`, see `leakboard.bench.scoring.moments.permuted`."""
         return moments.permuted(self.splits["train"].labels)
 
 
@@ -98,25 +98,27 @@ def score_over_training(
 
     Args:
         guesses: of one attack from one channel, by one measure; one per moment, part and recipient.
-        seen: says which rows were sent there.
-        curve: also all moments between.
+        seen: the transcript, which determines the rows that a guess must cover.
+        curve: also score all moments between.
 
     Raises:
         BadGuess: wrong shape, type, goal or rows.
     """
     labels = truth.splits["train"].labels
-    looks = []
+    trials = []
     for guess in guesses:
         if guess.goal != Goal.LABEL or guess.split != "train" or guess.channel is None:
             raise BadGuess(f"the measure '{guess.measure}' is for labels of 'train' on a channel")
-        there = [
+        messages = [
             m
             for m in seen.messages
             if (m.channel, m.split, m.moment) == (guess.channel, "train", guess.moment)
             and (guess.moment is not None or m.round == guess.round)
             and guess.recipient in (None, m.recipient)
         ]
-        sent = np.unique(np.concatenate([m.rows for m in there])) if there else np.zeros(0, int)
+        sent = (
+            np.unique(np.concatenate([m.rows for m in messages])) if messages else np.zeros(0, int)
+        )
         rows, values = np.asarray(guess.rows), np.asarray(guess.values)
         if not np.array_equal(np.sort(rows), sent):
             raise BadGuess(
@@ -131,9 +133,9 @@ def score_over_training(
             )
         if not np.isfinite(values).all() or (guess.measure == "matching" and values.min() < 0):
             raise BadGuess("guesses must be finite, and clusters count from 0")
-        step = min(m.step for m in there)
-        looks.append(moments.Look(guess, step, values, labels[rows], truth.permuted[:, rows]))
-    return moments.scored(looks, int(labels.max()) + 1, curve)
+        step = min(m.step for m in messages)
+        trials.append(moments.Trial(guess, step, values, labels[rows], truth.permuted[:, rows]))
+    return moments.scored(trials, int(labels.max()) + 1, curve)
 
 
 def _inversion(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]:
@@ -147,7 +149,7 @@ def _inversion(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str
 
 
 def _next_tokens(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]:
-    """Labels of a language model, each the token after the one at its place; special ones do not count."""
+    """Labels of a language model: at each place, the next token. Special tokens do not count."""
     tokens = truth.tokens[guess.split].take(torch.from_numpy(rows))
     labels = next_tokens(tokens).numpy()
     added = next_tokens(tokens.with_ids(tokens.special.long())).numpy()
@@ -160,10 +162,10 @@ def _next_tokens(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[s
 def _token_fields(
     guess: Guess, lengths: Ints, values: Ints, original: Ints, counted: NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Leak fields from guesses about tokens, of which some count."""
+    """Leak fields from guesses about tokens, of which only those in `counted` are scored."""
     if guess.lengths is None or not np.array_equal(guess.lengths, lengths):
         raise BadGuess(
-            f"a guess about the {guess.goal} of tokens must be about every token of every example it speaks about"
+            f"a guess about the {guess.goal} of tokens must cover every token of each of its examples"
         )
     if values.ndim not in (1, 2) or len(values) != lengths.sum() or not values.size:
         raise BadGuess(
@@ -183,10 +185,9 @@ def _token_fields(
 
 
 def _bag(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]:
-    """F1 at the known number of different tokens k of each text: of the first k guesses, those it holds.
+    """F1 of the first k guesses, where k is the number of different tokens of a text, so precision equals recall.
 
-    Precision and recall are the same then. Chance is that of naming the k tokens that most of these
-    texts hold.
+    Chance is the F1 of the k tokens that occur in most of these texts.
     """
     if guess.goal != Goal.INVERSION or values.ndim != 2 or len(values) != len(rows):
         raise BadGuess(
@@ -197,17 +198,17 @@ def _bag(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]
     example = np.repeat(np.arange(len(rows)), tokens.lengths.numpy())
     held = np.unique(np.stack([example[counted], ids[counted]], axis=1), axis=0)
     totals = np.bincount(held[:, 0], minlength=len(rows))
-    # One number per pair of an example and a token: whether it is held is then a look-up.
+    # One number per pair of example and token, so that membership is a search in one array.
     width = int(max(ids.max(initial=0), values.max(initial=0))) + 1
     pairs = held[:, 0] * width + held[:, 1]
     ranked = np.sort(np.where(values < 0, -1 - np.arange(values.shape[1]), values), axis=1)
     if (ranked[:, 1:] == ranked[:, :-1]).any():
         raise BadGuess("a bag names each token once; −1 stands for none")
 
-    def hits(named: Ints) -> Ints:
-        there = np.isin(np.arange(len(rows))[:, None] * width + named, pairs) & (named >= 0)
-        found: Ints = (there & (np.arange(named.shape[1]) < totals[:, None])).sum(1)
-        return found
+    def hits(ids: Ints) -> Ints:
+        is_in_text = np.isin(np.arange(len(rows))[:, None] * width + ids, pairs) & (ids >= 0)
+        counts: Ints = (is_in_text & (np.arange(ids.shape[1]) < totals[:, None])).sum(1)
+        return counts
 
     frequent = np.bincount(held[:, 1], minlength=width).argsort(kind="stable")[::-1]
     usual = np.broadcast_to(frequent[: totals.max(initial=0)], (len(rows), totals.max(initial=0)))
@@ -222,9 +223,9 @@ def _bag(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]
 
 
 def _reidentification(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> dict[str, Any]:
-    """Top-1 accuracy; chance is the mean of 1/N, where N counts the candidates that what was sent does not exclude.
+    """Top-1 accuracy. Chance is the mean of 1/N, where N counts the possible candidates.
 
-    Where one value per token is sent, the number of tokens is visible, so N counts candidates of this length.
+    On channels that send one value per token, the number of tokens is visible, so N counts candidates of this length.
     """
     texts = truth.texts.get(guess.split)
     if texts is None:
@@ -233,13 +234,13 @@ def _reidentification(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> d
         raise BadGuess(
             f"guesses must be one of {len(texts)} candidates for each of {len(rows)} examples"
         )
-    own = truth.tokens[guess.split].take(torch.from_numpy(rows))
+    sent = truth.tokens[guess.split].take(torch.from_numpy(rows))
     named = texts.take(torch.from_numpy(values))
-    pairs = zip(own.ids.sequences(), named.ids.sequences(), strict=True)
+    pairs = zip(sent.ids.sequences(), named.ids.sequences(), strict=True)
     hits = np.array([mine == other for mine, other in pairs], np.int64)
     number = np.full(len(rows), len(texts))
     if guess.channel in PER_TOKEN:
-        number = (own.lengths[:, None] == texts.lengths).sum(1).numpy()
+        number = (sent.lengths[:, None] == texts.lengths).sum(1).numpy()
     return {
         "metric": "top-1 accuracy",
         "success": metrics.share(hits, np.ones_like(hits), float((1 / number).mean())),

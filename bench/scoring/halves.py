@@ -1,4 +1,4 @@
-"""The success of an attack on a part of its units, from the raw guesses that a record keeps."""
+"""Success of an attack on each half of its units, from the raw guesses of a record."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ LABEL_MEASURES = {name: moments.MEASURES[measure] for measure, name in moments.M
 
 
 def half_successes(leak: Leak) -> tuple[float, float] | None:
-    """Success on the units of even and of odd number, in the metric of the leak.
+    """Success on the even and on the odd units, in the metric of the leak.
 
-    Returns:
-        None where the record keeps no raw guesses of this leak, or a half cannot be scored.
+    None if the record has no raw guesses of this leak, or a half cannot be scored.
     """
     raw = {name: np.asarray(values) for name, values in leak.raw.items()}
     n = min((len(values) for values in raw.values()), default=0)

@@ -46,8 +46,8 @@ def score_canaries(
     training. Intervals are Student's t over canaries; a single canary gets the whole range.
 
     Args:
-        guesses: of one attack by one measure, one for each release of the model, of which the last one
-            counts, and one of the view `UNTUNED`, if it looked at the public model, too.
+        guesses: of one attack by one measure. One for each release of the model, of which the last one counts, and
+            optionally one for the public model (view `UNTUNED`).
 
     Raises:
         BadGuess: wrong shape, rows or type.
@@ -58,53 +58,57 @@ def score_canaries(
     forms = 1 + max(canary.form for canary in drawn)
     sampled = measure == "sampled extraction"
     score = _exposures if measure == "exposure" else _printed if sampled else _extracted
-    before, found = None, {}
+    before, after = None, {}
     for guess in sorted(guesses, key=lambda guess: guess.round):
         values = score(_checked(guess, forms), drawn)
         if guess.view == UNTUNED:
             before = values
         else:
-            found[guess.round] = values
+            after[guess.round] = values
     fields = []
     for copies in sorted({canary.copies for canary in drawn}, reverse=True):
-        here = np.array([canary.copies == copies for canary in drawn])
-        own = {round: values[here] for round, values in found.items()}
-        told: dict[str, Any] = {"view": planted_view(copies)}
-        told |= {"units": int(here.sum()), "step": steps[max(own)]}
-        last = own[max(own)]
+        is_group = np.array([canary.copies == copies for canary in drawn])
+        by_round = {round: values[is_group] for round, values in after.items()}
+        leak: dict[str, Any] = {"view": planted_view(copies)}
+        leak |= {"units": int(is_group.sum()), "step": steps[max(by_round)]}
+        last = by_round[max(by_round)]
         if measure != "exposure":
-            raw = {"printed" if sampled else "hit": _whole_numbers(last)}
-            told |= {"metric": EXTRACTED[measure], "raw": raw}
+            raw = {"printed" if sampled else "hit": _rounded(last)}
+            leak |= {"metric": EXTRACTED[measure], "raw": raw}
             if sampled:
-                own = {round: discoverable(values) for round, values in own.items()}
-            fields.append(told | _release_curve(own, steps, measure))
+                by_round = {round: discoverable(values) for round, values in by_round.items()}
+            fields.append(leak | _release_curve(by_round, steps, measure))
             continue
         raw = {"twice_rank": _ranks(last)}
         if before is not None:
-            risen = {round: values - before[here] for round, values in own.items()}
+            gained = {round: values - before[is_group] for round, values in by_round.items()}
             both = {"metric": GAINED, "ceiling": CEILING}
-            both |= {"raw": raw | {"twice_rank_before": _ranks(before[here])}}
-            fields.append(told | both | _release_curve(risen, steps, GAINED))
-        told |= {"metric": measure, "ceiling": CEILING, "raw": raw}
-        fields.append(told | _release_curve(own, steps, measure))
+            both |= {"raw": raw | {"twice_rank_before": _ranks(before[is_group])}}
+            fields.append(leak | both | _release_curve(gained, steps, GAINED))
+        leak |= {"metric": measure, "ceiling": CEILING, "raw": raw}
+        fields.append(leak | _release_curve(by_round, steps, measure))
     return fields
 
 
 def _release_curve(
     values: Mapping[int, NDArray[np.float64]], steps: Mapping[int, int], measure: str
 ) -> dict[str, Any]:
-    """The success of the last release, and the curve where there are several; by round, of [n] canaries."""
-    found = {round: estimate(own, measure) for round, own in values.items()}
+    """Success of the last release, and the curve over releases if there are several.
+
+    Args:
+        values: [n] scores of canaries by round.
+    """
+    successes = {round: estimate(own, measure) for round, own in values.items()}
     curve = [
         Point(step=steps[round], part=0, recipient="public", success=success)
-        for round, success in found.items()
+        for round, success in successes.items()
     ]
-    return {"success": found[max(found)], "curve": curve if len(curve) > 1 else []}
+    return {"success": successes[max(successes)], "curve": curve if len(curve) > 1 else []}
 
 
 def _ranks(bits: NDArray[np.float64]) -> list[int]:
-    """Twice the ranks, since one ends in a half where candidates are equally likely."""
-    return _whole_numbers(2 * 2 ** (CEILING - bits))
+    """Twice the ranks, since candidates with equal likelihood have a rank that ends in a half."""
+    return _rounded(2 * 2 ** (CEILING - bits))
 
 
 def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> list[dict[str, Any]]:
@@ -123,17 +127,17 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
     rows, values = np.asarray(guess.rows), np.asarray(guess.values)
     if not np.array_equal(rows, np.arange(len(members))) or values.shape != members.shape:
         raise BadGuess(
-            f"a guess about membership ranks the {len(members)} candidates, in their order; its "
-            f"rows have shape {rows.shape} and its values {values.shape}"
+            f"a guess about membership must rank the {len(members)} candidates, in order; "
+            f"rows have shape {rows.shape} and values {values.shape}"
         )
     if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-        raise BadGuess("a ranking has finite numbers")
+        raise BadGuess("the numbers of a ranking must be finite")
     if len(coins):
         values = np.bincount(coins, values) / np.bincount(coins)
         members = members[np.unique(coins, return_index=True)[1]]
     if members.all() or not members.any():
-        raise BadGuess("all coins fell alike; audit more examples")
-    from scipy.stats import rankdata  # here, since it takes a second to load
+        raise BadGuess("all examples are members, or none; audit more examples")
+    from scipy.stats import rankdata  # slow to import
 
     ranks = rankdata(values)
     return [
@@ -144,9 +148,9 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
             "epsilon": one_run.audit(ranks, members, *one_run.claim_terms(truth.claim)),
             "epsilon_ceiling": one_run.ceiling(len(members), *one_run.claim_terms(truth.claim)),
             "raw": {
-                "twice_rank": _whole_numbers(2 * ranks),
-                "member": _whole_numbers(members.astype(int)),
-                "millionths": _whole_numbers(1e6 * values),
+                "twice_rank": _rounded(2 * ranks),
+                "member": _rounded(members.astype(int)),
+                "millionths": _rounded(1e6 * values),
             },
         },
         {
@@ -158,19 +162,21 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
     ]
 
 
-def _whole_numbers(values: NDArray[Any]) -> list[int]:
+def _rounded(values: NDArray[Any]) -> list[int]:
     return [round(value) for value in values]
 
 
 def _checked(guess: Guess, forms: int) -> Guess:
     values = np.asarray(guess.values)
     if not np.array_equal(guess.rows, np.arange(forms)) or values.ndim != 2 or len(values) != forms:
-        raise BadGuess(f"a guess about canaries has a row for each of {forms} sentences, in order")
+        raise BadGuess(
+            f"a guess about canaries needs one row for each of {forms} sentences, in order"
+        )
     if guess.measure == "exposure":
         if values.shape[1] != 10**DIGITS or not np.isfinite(values).all():
             raise BadGuess(f"exposure takes a finite number for each of 10^{DIGITS} secrets")
     elif guess.measure not in TRIES or values.dtype.kind not in "iu":
-        raise BadGuess("a guess about canaries is of the measure 'exposure', or whole numbers")
+        raise BadGuess("a guess about canaries needs the measure 'exposure', or integer values")
     elif guess.measure == "sampled extraction":
         if values.shape[1] != SAMPLES:
             raise BadGuess(f"{guess.measure} takes {SAMPLES} random continuations of each sentence")
@@ -183,7 +189,7 @@ def _checked(guess: Guess, forms: int) -> Guess:
 
 
 def _exposures(guess: Guess, drawn: Sequence[Canary]) -> NDArray[np.float64]:
-    """[n] bits for each canary, among those of its sentence that were not planted."""
+    """[n] exposure of each canary in bits, ranked among digits that were not planted in its sentence."""
     known: dict[int, set[int]] = {canary.form: set() for canary in drawn}
     for canary in drawn:
         known[canary.form] |= {canary.secret} if canary.copies else set()
@@ -198,12 +204,12 @@ def _extracted(guess: Guess, drawn: Sequence[Canary]) -> NDArray[np.float64]:
 
 
 def _printed(guess: Guess, drawn: Sequence[Canary]) -> NDArray[np.float64]:
-    """[n] of each canary how many of the random continuations of its sentence are its digits."""
+    """[n] number of random continuations of its sentence that are the canary's digits."""
     return np.array([float((guess.values[c.form] == c.secret).sum()) for c in drawn])
 
 
 def discoverable(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[n] 1 for each canary that n tries print with probability p or more, by how many of `SAMPLES` did.
+    """[n] 1 for each canary that n tries print with probability p or more, from its count in `SAMPLES` tries.
 
     1 − (1 − p_z)ⁿ ≥ p (Hayes et al. 2024, definition of (n, p)-discoverable extraction).
     """
@@ -212,8 +218,7 @@ def discoverable(counts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def estimate(values: NDArray[np.float64], measure: str) -> Estimate:
-    """Success over canaries [n]: exposure or what training added to it, in bits, or whether digits were
-    printed."""
+    """Success over canaries [n]: exposure or its gain by training, in bits, or the share that was printed."""
     n = len(values)
     if measure in TRIES:
         chance = TRIES[measure] * 10.0**-DIGITS

@@ -25,13 +25,12 @@ GAINED = "exposure gained"
 def share(hits: Ints, totals: Ints, chance: float) -> Estimate:
     """Σ hits / Σ totals with a percentile bootstrap over examples.
 
-    Tokens of one example are not independent, so whole examples are resampled. Where every
-    example is entirely right or entirely wrong the bootstrap has no spread, and a Wilson interval
-    over the examples stands instead.
+    Tokens of one example are not independent, so examples are resampled. If all guesses are right or all are wrong,
+    the bootstrap has no spread, and Wilson's interval over the examples is used.
 
     Args:
-        hits: [n] right guesses of each example.
-        totals: [n] guesses of each example; examples without any are left out.
+        hits: [n] number of right guesses of each example.
+        totals: [n] number of guesses of each example; examples with none are left out.
 
     Raises:
         ValueError: nothing to score.
@@ -50,22 +49,22 @@ def share(hits: Ints, totals: Ints, chance: float) -> Estimate:
 
 
 def middle(values: Floats) -> tuple[float, float]:
-    """The quantiles 0.025 and 0.975, exactly as by `np.quantile`, in a fraction of its time."""
+    """Quantiles 0.025 and 0.975, equal to those of `np.quantile` and faster."""
     ordered, ends = np.sort(values), []
     for share in (0.025, 0.975):
-        at = share * (len(ordered) - 1)
-        below = math.floor(at)
-        a, b, t = ordered[below], ordered[min(below + 1, len(ordered) - 1)], at - below
-        # Both forms of the line, as numpy has them: the nearer end is exact.
+        place = share * (len(ordered) - 1)
+        below = math.floor(place)
+        a, b, t = ordered[below], ordered[min(below + 1, len(ordered) - 1)], place - below
+        # As in NumPy, interpolation starts at the nearer end, which is then exact.
         ends.append(float(b - (b - a) * (1 - t) if t >= 0.5 else a + (b - a) * t))
     return ends[0], ends[1]
 
 
 def resample(n: int, statistic: Callable[[Ints], Floats]) -> Floats:
-    """[1000] a statistic of each resample, a block of them at a time: their weights take gigabytes.
+    """[1000] a statistic of each resample, in blocks that bound memory.
 
     Args:
-        statistic: [R] of weights [R, n]; each of its own row alone, and exact where it sums.
+        statistic: [R] values from weights [R, n], each from one row, with exact sums.
     """
     if n * RESAMPLES <= BLOCK:
         return statistic(resamples(n))
@@ -76,8 +75,8 @@ def resample(n: int, statistic: Callable[[Ints], Floats]) -> Floats:
 
 @lru_cache(maxsize=8)
 def resamples(n: int) -> Ints:
-    """[1000, n] how often each of n examples occurs in each resample; not to be written to."""
-    # A fixed seed: an interval is a function of the raw guesses.
+    """[1000, n] number of times that each example occurs in each resample; read-only."""
+    # The seed is fixed, so that an interval is a function of the raw guesses.
     weights = _draw(np.random.default_rng(0), n, RESAMPLES)
     weights.setflags(write=False)
     return weights
@@ -91,11 +90,11 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
     """Wilson's 95 % score interval of hits/n."""
     centre = (hits + Z * Z / 2) / (n + Z * Z)
     half = Z / (n + Z * Z) * math.sqrt(hits * (n - hits) / n + Z * Z / 4)
-    # Where all are alike an end is exactly 0 or 1, which the formula may miss by 10⁻¹⁶.
+    # If all are right or all wrong, one end is exactly 0 or 1, which the formula may miss by 10⁻¹⁶.
     return (centre - half if hits else 0.0), (centre + half if hits < n else 1.0)
 
 
 def most_frequent_share(values: Ints, guesses: int = 1) -> float:
-    """Success of always naming the `guesses` most frequent of `values`."""
+    """Success of always guessing the `guesses` most frequent of `values`."""
     counts = np.sort(np.unique(values, return_counts=True)[1])
     return float(counts[-guesses:].sum() / counts.sum())

@@ -29,9 +29,9 @@ STEP = 0.25
 def p_value(right: int, guesses: int, examples: int, epsilon: float, delta: float) -> float:
     """Largest probability that an (ε, δ)-private mechanism allows `right` or more right guesses.
 
-    Theorem 5.2 of the paper: each example was in or out by a fair coin of its own; from the result
-    alone `guesses` of them are guessed and the others abstained from. With W ~ Bin(guesses,
-    e^ε/(1 + e^ε)), the probability is at most
+    Theorem 5.2 of the paper. A fair coin decides for each example whether it is a member. An attack guesses
+    `guesses` of them from the result and abstains on the others. With W ~ Bin(guesses, e^ε/(1 + e^ε)), the
+    probability is at most
 
         P[W ≥ right] + 2 δ · examples · max_{i ≥ 1} P[right − i ≤ W < right]/i.
     """
@@ -52,11 +52,11 @@ def lower_bound(
     0 if the guesses prove nothing; at most `LARGEST`.
 
     Args:
-        right: guesses that were right, of `guesses` that were made about `examples`.
-        delta: δ of the claim that is audited.
+        right, guesses, examples: numbers of right guesses, of guesses, and of audited examples.
+        delta: δ of the audited claim.
 
     Raises:
-        LeakboardError: counts that cannot be.
+        LeakboardError: impossible counts.
     """
     if not 0 <= right <= guesses <= examples:
         raise LeakboardError(
@@ -68,8 +68,8 @@ def lower_bound(
     def refuted(epsilon: float) -> bool:
         return p_value(right, guesses, examples, epsilon, delta) <= 1 - confidence
 
-    # The first ε that is not refuted. Not the last: with δ > 0 the bound need not grow with ε, and
-    # a second chance to refute a true ε would cost confidence. Hence steps before the bisection.
+    # The result is the smallest ε that is not refuted. With δ > 0 the p-value need not grow with ε, so steps
+    # search upwards before the bisection.
     high = 0.0
     while refuted(high):
         if high >= LARGEST:
@@ -90,21 +90,21 @@ def audit(
     guesses: Sequence[int] | None = None,
     confidence: float = CONFIDENCE,
 ) -> float:
-    """Lower bound on ε from scores of examples that were in the training set by fair coins.
+    """Lower bound on ε from scores of examples that were members by fair coins.
 
-    The k examples of the highest scores are guessed to be in and the k of the lowest to be out; on
-    the others it abstains. k is fixed before the scores are seen, or several are tried, and then each
-    at confidence 1 − (1 − confidence)/tries, so that the largest bound still holds (union bound).
+    The k examples with the highest scores are guessed to be members, and the k with the lowest to be none. If
+    several k are tried, each bound has confidence 1 − (1 − confidence)/tries, so that the largest one is valid
+    (union bound).
 
     Args:
-        scores: [m] higher for those that seem to have been trained on.
-        member: [m] whether they were.
-        delta: δ of the claim that is audited.
-        profile: of the claim, if it has one, which then is what is tested.
-        guesses: the numbers k that are tried; by default m/2, m/8 and m/32, of a profile m/4 and not m/32.
+        scores: [m] higher for likelier members.
+        member: [m] True for members.
+        delta: δ of the audited claim.
+        profile: privacy profile of the claim, which is tested instead of (ε, δ) if it is not empty.
+        guesses: values of k; by default m/2, m/8 and m/32, or m/2, m/4 and m/8 with a profile.
 
     Raises:
-        LeakboardError: lengths that differ, or a k that is not in 1…m/2.
+        LeakboardError: lengths differ, or a k is not in 1…m/2.
     """
     scores, member = _checked(scores, member)
     m = len(scores)
@@ -118,11 +118,10 @@ def audit(
 def ceiling(
     examples: int, delta: float = 0.0, profile: Profile = (), confidence: float = CONFIDENCE
 ) -> float:
-    """The bound that `audit` gives a perfect attacker, who guesses every coin right.
+    """Largest bound that `audit` can give with so many examples, from only right guesses.
 
-    No attack on so many examples can prove more: an audit whose ceiling lies below the claimed ε
-    cannot fail, whatever the mechanism does. 1,000 examples at δ = 1.9e-4 come to 4.13, and to more than
-    8 by the profile of DP-SGD at ε = 8.
+    An audit whose ceiling is below the claimed ε cannot refute the claim. For 1,000 examples and δ = 1.9e-4 the
+    ceiling is 4.13; with the profile of DP-SGD at ε = 8 it is above 8.
 
     Raises:
         LeakboardError: fewer than two examples.
@@ -132,7 +131,7 @@ def ceiling(
 
 
 def claim_terms(claim: Claim | None) -> tuple[float, Profile]:
-    """δ and profile by which a claim is audited; 0 and () without a claim."""
+    """δ and profile of a claim; 0 and () without a claim."""
     if claim is None:
         return 0.0, ()
     return claim.parameters.get("delta", 0.0), claim.profile
@@ -149,7 +148,7 @@ def _bound(
 def _tries(
     m: int, guesses: Sequence[int] | None, confidence: float, profile: Profile
 ) -> tuple[list[int], float]:
-    """The numbers k that are tried, and the confidence of each."""
+    """Values of k, and the confidence of each bound."""
     parts = (2, 4, 8) if profile else (2, 8, 32)
     tried = sorted(set(guesses or [m // part for part in parts if m // part]))
     if not tried or tried[0] < 1 or 2 * tried[-1] > m:
@@ -164,22 +163,17 @@ def auc(scores: NDArray[Any], member: NDArray[Any]) -> Estimate:
         scores, member: [m] as in `audit`.
 
     Raises:
-        LeakboardError: lengths that differ, or only members, or none.
+        LeakboardError: lengths differ, or all are members, or none.
     """
-    # Rounded, since groups that are parted entirely must come to exactly 1, and not to 1 − 10⁻¹⁶.
+    # Rounded, so that perfectly separated groups have an AUC of exactly 1.
     return _estimate(lambda fpr, tpr: round(float(np.trapezoid(tpr, fpr)), 12), scores, member, 0.5)
 
 
 def tpr_at(fpr: float, scores: NDArray[Any], member: NDArray[Any]) -> Estimate:
-    """Largest share of members found while at most `fpr` of the others are taken for members.
+    """True positive rate at a false positive rate of at most `fpr`, which is also chance; errors as in `auc`.
 
-    Fewer than 1/fpr others allow no error at all, and it is then the share above all of them.
-    Chance is `fpr`.
-
-    Raises:
-        LeakboardError: as for `auc`.
+    With fewer than 1/fpr non-members, no false positive is allowed.
     """
-
     return _estimate(lambda false, tpr: float(tpr[false <= fpr].max()), scores, member, fpr)
 
 
@@ -189,10 +183,13 @@ def _estimate(
     member: NDArray[Any],
     chance: float,
 ) -> Estimate:
-    """A value of the ROC curve, false and true positive rates from (0, 0) to (1, 1), of scores [m].
+    """A statistic of the ROC curve of scores [m].
 
-    The interval is a percentile bootstrap over examples, members and others each among themselves.
-    At 0 or 1 it would have no spread; Wilson's interval over the smaller group stands instead.
+    The interval is a percentile bootstrap, stratified by membership. At 0 or 1 it would have no spread, so Wilson's
+    interval over the smaller group is used.
+
+    Args:
+        value: function of false and true positive rates, from (0, 0) to (1, 1).
     """
     scores, member = _checked(scores, member)
     levels, level = np.unique(-scores, return_inverse=True)  # equal scores share a point
@@ -210,7 +207,7 @@ def _estimate(
         fewest = min(n_in, n_out)
         low, high = wilson(int(measured) * fewest, fewest)
     else:
-        rng = np.random.default_rng(0)  # an interval is a function of the scores
+        rng = np.random.default_rng(0)  # so that the interval is a function of the scores
         p_in, p_out = inside / n_in, outside / n_out
         drawn = [
             of(rng.multinomial(n_in, p_in), rng.multinomial(n_out, p_out)) for _ in range(RESAMPLES)

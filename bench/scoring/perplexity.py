@@ -28,21 +28,21 @@ def next_token_fields(
 ) -> dict[str, Any]:
     """Utility fields of a record.
 
-    Utility is the share of predicted tokens outside of secrets, so that hiding secrets costs no utility.
-    Perplexities are over all tokens, as in papers; also per word, since tokenisers differ. Of prompts and answers
-    only the answers count.
+    Utility is next-token accuracy outside of secrets, so that hiding secrets costs no utility. Perplexities are over
+    all tokens, as in papers, and also per word, since tokenisers differ. In pairs of prompt and answer, only answers
+    count.
 
     Args:
-        loss: −ln p of every token, 0 where none is to be predicted.
-        hits: whether it was predicted.
+        loss: −ln p of the next token at every place; 0 at places without one.
+        hits: True where the next token was predicted.
         tokens: of `split`, cut to `length`.
     """
-    asked = tokens.ids.with_values((next_tokens(tokens) != NO_LABEL).roll(1, 0))
-    open_, words = _read(backbone, split, length) if split.pairs is None else _answers(split)
-    counted = asked if open_ is None else asked.with_values(asked.values & open_)
+    is_label = tokens.ids.with_values((next_tokens(tokens) != NO_LABEL).roll(1, 0))
+    is_open, words = _open_text(backbone, split, length) if split.pairs is None else _answers(split)
+    counted = is_label if is_open is None else is_label.with_values(is_label.values & is_open)
     predicted = _sums(loss.with_values(hits.values & counted.values))
     counts = _sums(counted)
-    losses, tokens_ = _sums(loss), _sums(asked)
+    losses, tokens_ = _sums(loss), _sums(is_label)
     return {
         "utility_metric": "next-token accuracy",
         "utility": metrics.share(
@@ -59,24 +59,26 @@ def next_token_fields(
     }
 
 
-def _read(backbone: Backbone, split: Split, length: int) -> tuple[Tensor | None, Ints]:
+def _open_text(backbone: Backbone, split: Split, length: int) -> tuple[Tensor | None, Ints]:
     """[T] True for tokens outside of secrets, and the number of remaining words of each text."""
     spans = split.secrets or [()] * len(split)
     where = offsets(backbone, split.texts, length)
-    open_ = [~covered_tokens(own, secrets) for own, secrets in zip(where, spans, strict=True)]
-    ends = (own[:, 1].max() for own in where)
+    is_open = [
+        ~covered_tokens(places, secrets) for places, secrets in zip(where, spans, strict=True)
+    ]
+    ends = (places[:, 1].max() for places in where)
     words = [len(text[:end].split()) for text, end in zip(split.texts, ends, strict=True)]
-    return torch.from_numpy(np.concatenate(open_)), np.array(words)
+    return torch.from_numpy(np.concatenate(is_open)), np.array(words)
 
 
 def _answers(split: Split) -> tuple[Tensor | None, Ints]:
-    """The same for answers to prompts, which have no marked secrets and are not truncated."""
+    """None, and the number of words of each answer; answers have no marked secrets and are not truncated."""
     assert split.pairs is not None
     return None, np.array([len(answer.split()) for answer in split.pairs])
 
 
 def _sums(values: Ragged) -> NDArray[np.float64]:
-    """Per example the sum of its values."""
+    """[n] sum of the values of each example."""
     at = np.repeat(np.arange(len(values)), values.lengths.numpy())
     sums = np.bincount(at, values.values.double().numpy(), minlength=len(values))
     return sums.astype(np.float64)

@@ -72,43 +72,40 @@ class Rescored:
 
 def rescore(record: Record) -> Rescored:
     """Recompute the utility and every success of a record."""
-    found: list[Mismatch] = []
+    mismatches: list[Mismatch] = []
     unchecked = {f"measure {name}" for name in record.measures if name not in classes.METRICS}
     numbers = 0
     for name, stated, again in _all(record):
         try:
             recomputed = again()
         except (Impossible, LeakboardError, ValueError) as error:
-            found.append(Mismatch(record.key, name, "success", "there", f"nothing: {error}"))
+            mismatches.append(Mismatch(record.key, name, "success", "present", f"nothing: {error}"))
             continue
         numbers += len(recomputed)
         unchecked |= {
             f"{what} of {name.split(' ')[0]}" for what in stated.keys() - recomputed.keys()
         }
-        found += [
+        mismatches += [
             Mismatch(record.key, name, what, stated[what], value)
             for what, value in recomputed.items()
             if not abs(stated[what] - value) <= TOLERANCE * max(1.0, abs(value))
         ]
     for leak in record.leaks:
         if leak.curve and leak.success is not None:
-            unchecked.add(f"moments of {leak.attack.name} but the one that counts")
-            found += _curve_mismatches(record.key, leak, leak.success)
-    return Rescored(found, numbers, unchecked)
+            unchecked.add(f"moments of {leak.attack.name} except the reported one")
+            mismatches += _curve_mismatches(record.key, leak, leak.success)
+    return Rescored(mismatches, numbers, unchecked)
 
 
 def proven(leak: Leak, claim: Claim) -> float | None:
-    """The lower bound on ε that the guesses of an audit prove against a claim.
-
-    None if a leak is no audit, or has no raw guesses.
-    """
+    """Lower bound on ε from the guesses of an audit; None for other leaks, or without raw guesses."""
     if leak.epsilon is None or not leak.raw:
         return None
     return one_run.audit(*_coins(leak.raw), *one_run.claim_terms(claim))
 
 
 def _all(record: Record) -> Iterator[tuple[str, Numbers, Callable[[], Numbers]]]:
-    """Name, stated numbers, and how to compute them again, of the utility and of each leak."""
+    """For the utility and each leak: name, stated numbers, and a function that computes them again."""
     if record.utility is not None:
         name, utility = f"utility ({record.utility_metric})", record.utility
         yield name, _plain(utility), lambda: _utility(record.utility_metric, record.predictions)
@@ -128,11 +125,11 @@ def _all(record: Record) -> Iterator[tuple[str, Numbers, Callable[[], Numbers]]]
 
 
 def _raw_of(leak: Leak, leaks: Sequence[Leak]) -> Raw:
-    """Its raw guesses; the second measure of one ranking of members has those of the first."""
+    """Raw guesses of a leak. The TPR of a ranking of members shares those of its AUC."""
     if leak.metric != FEW_WRONG:
         return leak.raw
-    alike = (other for other in leaks if other.metric == "AUC" and other.attack == leak.attack)
-    return next((other.raw for other in alike), {})
+    aucs = (other for other in leaks if other.metric == "AUC" and other.attack == leak.attack)
+    return next((other.raw for other in aucs), {})
 
 
 def _plain(estimate: Estimate) -> Numbers:
@@ -158,7 +155,7 @@ def _success(leak: Leak, raw: Raw, claim: Claim | None) -> Numbers:
     if leak.metric in ("token accuracy", "token F1", "label token accuracy"):
         return numbers | _tokens(raw)
     if leak.metric == "top-1 accuracy":
-        return numbers | _top_one(raw)
+        return numbers | _reidentification(raw)
     if leak.metric == "accuracy":
         return numbers | _accuracy(raw, "guess")
     if leak.metric in LABELS:
@@ -166,10 +163,10 @@ def _success(leak: Leak, raw: Raw, claim: Claim | None) -> Numbers:
     if leak.metric in ("AUC", FEW_WRONG):
         numbers |= _members(raw, leak.metric, claim)
         if (leak.epsilon is None) == ("epsilon" in numbers):
-            raise Impossible("a bound on epsilon stands beside an AUC, and there alone")
+            raise Impossible("an AUC of members, and no other success, has a bound on epsilon")
         if leak.epsilon_ceiling is not None:  # older records have none
             if "epsilon" not in numbers:
-                raise Impossible("what could be proven stands beside what is, and there alone")
+                raise Impossible("a ceiling of epsilon needs a bound on epsilon")
             numbers["epsilon_ceiling"] = one_run.ceiling(
                 int(numbers["units"]), *one_run.claim_terms(claim)
             )
@@ -205,30 +202,28 @@ METRICS: dict[str, tuple[Goal, ...]] = {
     FEW_WRONG: (Goal.MEMBERSHIP,),
     **dict.fromkeys(LABELS, (Goal.LABEL,)),
 }
-"""Every metric of success and the goals that it measures."""
+"""Goals of each metric of success."""
 
 
 def _tokens(raw: Raw) -> Numbers:
     hits, totals = _ints(raw, "hits", "tokens")
     if hits.min() < 0 or (hits > totals).any() or totals.max() > 2**31:
-        raise Impossible("of an example more tokens are right than it has, or fewer than none")
+        raise Impossible("hits of an example must be from 0 to its number of tokens")
     numbers = _plain(metrics.share(hits, totals, 0.0)) | {"units": float(totals.sum())}
-    del numbers["chance"]  # the tokens themselves are not kept
+    del numbers["chance"]  # records do not store tokens
     return numbers
 
 
-def _top_one(raw: Raw) -> Numbers:
+def _reidentification(raw: Raw) -> Numbers:
     hits, number = _ints(raw, "hit", "candidates")
     if not np.isin(hits, [0, 1]).all() or number.min() < 1:
-        raise Impossible(
-            "the right candidate was named, 1, or not, 0, and it is one of the candidates"
-        )
+        raise Impossible("a hit is 0 or 1, and there is at least one candidate")
     chance = float((1 / number).mean())
     return _plain(metrics.share(hits, np.ones_like(hits), chance)) | {"units": float(len(hits))}
 
 
-def _accuracy(raw: Raw, mine: str) -> Numbers:
-    guess, truth = _ints(raw, mine, "truth")
+def _accuracy(raw: Raw, field: str) -> Numbers:
+    guess, truth = _ints(raw, field, "truth")
     right, ones = (guess == truth).astype(np.int64), np.ones(len(truth), np.int64)
     chance = metrics.most_frequent_share(truth)
     return _plain(metrics.share(right, ones, chance)) | {"units": float(len(truth))}
@@ -238,14 +233,14 @@ def _labels(raw: Raw, measure: Measure) -> Numbers:
     values, truth = _ints(raw, "guess", "truth")
     classes = int(truth.max()) + 1
     if truth.min() < 0 or classes * len(truth) > LARGEST or len(np.unique(truth)) < classes:
-        raise Impossible("a moment counts only where every class is there")
+        raise Impossible("a moment is scored only if every class occurs")
     if measure == "matching" and not 0 <= values.min() <= values.max() < LARGEST // len(truth):
-        raise Impossible("clusters are numbered from 0, and few")
+        raise Impossible("cluster numbers must be small and count from 0")
     guess = Guess(Goal.LABEL, None, "train", np.arange(len(truth)), values, measure=measure)
-    look = moments.Look(guess, 0, values, truth, np.zeros((0, len(truth)), np.int16))
+    trial = moments.Trial(guess, 0, values, truth, np.zeros((0, len(truth)), np.int16))
     value = float(moments.MEASURES[measure](values, truth[None], classes)[0])
-    low, high = moments.interval(look, value, classes)
-    # Its chance is a null over all moments and parts, of which only the worst is kept.
+    low, high = moments.interval(trial, value, classes)
+    # Chance is a maximum over all moments and parts, but records have raw guesses of the worst only.
     return {"value": value, "low": low, "high": high, "n": len(truth), "units": len(truth)}
 
 
@@ -259,9 +254,9 @@ def _members(raw: Raw, metric: str, claim: Claim | None) -> Numbers:
 
 
 def _coins(raw: Raw) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Scores [m] of an audit, and whether each was trained on."""
-    kept = {name: values for name, values in raw.items() if name != "millionths"}
-    ranks, member = _ints(kept, "twice_rank", "member")
+    """[m] scores of an audit, and [m] True for members."""
+    fields = {name: values for name, values in raw.items() if name != "millionths"}
+    ranks, member = _ints(fields, "twice_rank", "member")
     if not np.array_equal(np.unique(member), [0, 1]):
         raise Impossible("membership is 0 or 1, and both occur")
     return ranks / 2, member.astype(bool)
@@ -271,38 +266,38 @@ def _canaries(raw: Raw, metric: str) -> Numbers:
     if metric == SAMPLED:
         (counts,) = _ints(raw, "printed")
         if counts.min() < 0 or counts.max() > SAMPLES:
-            raise Impossible(f"of {SAMPLES} continuations that many cannot hold a secret")
+            raise Impossible(f"counts of printed secrets must be from 0 to {SAMPLES}")
         often = memory.discoverable(counts.astype(float))
-        found, ceiling = memory.estimate(often, PRINTED[metric]), 1.0
+        success, ceiling = memory.estimate(often, PRINTED[metric]), 1.0
     elif metric in PRINTED:
         (hit,) = _ints(raw, "hit")
         if not np.isin(hit, [0, 1]).all():
-            raise Impossible("a canary's digits were printed, 1, or not, 0")
-        found, ceiling = memory.estimate(hit.astype(float), PRINTED[metric]), 1.0
+            raise Impossible("a hit must be 1 (digits printed) or 0")
+        success, ceiling = memory.estimate(hit.astype(float), PRINTED[metric]), 1.0
     else:
         gained = metric == metrics.GAINED
         ranks = _ints(raw, "twice_rank", *(["twice_rank_before"] if gained else []))
         if min(map(np.min, ranks)) < 2 or max(map(np.max, ranks)) > 2 * 10**DIGITS:
             raise Impossible(f"ranks are from 1 to 10^{DIGITS}")
         ceiling, bits = CEILING, [CEILING - np.log2(own / 2) for own in ranks]
-        found = memory.estimate(bits[0] - bits[1] if gained else bits[0], metric)
-    return _plain(found) | {"units": float(found.n), "ceiling": ceiling}
+        success = memory.estimate(bits[0] - bits[1] if gained else bits[0], metric)
+    return _plain(success) | {"units": float(success.n), "ceiling": ceiling}
 
 
 def _personal(raw: Raw) -> Numbers:
     (hit,) = _ints(raw, "hit")
     if not np.isin(hit, [0, 1]).all():
-        raise Impossible("a secret was printed, 1, or not, 0")
+        raise Impossible("a hit must be 1 (secret printed) or 0")
     return _plain(continuations.printed_share(hit)) | {"units": float(len(hit))}
 
 
 def _ints(raw: Raw, *names: str) -> list[Ints]:
-    """The arrays of these names, [n] int64 each."""
+    """[n] int64 arrays of these names."""
     if raw.keys() != set(names):
-        raise Impossible(f"raw guesses have the fields {', '.join(names)}, not {', '.join(raw)}")
+        raise Impossible(f"raw guesses need the fields {', '.join(names)}, not {', '.join(raw)}")
     lengths = {len(values) for values in raw.values()}
     if len(lengths) > 1 or not 0 < min(lengths) <= LONGEST:
-        raise Impossible(f"raw guesses are about the same 1 to {LONGEST:,} examples")
+        raise Impossible(f"fields of raw guesses must have one length, from 1 to {LONGEST:,}")
     try:
         return [np.array(raw[name], np.int64) for name in names]
     except OverflowError as error:
@@ -310,10 +305,10 @@ def _ints(raw: Raw, *names: str) -> list[Ints]:
 
 
 def _curve_mismatches(key: str, leak: Leak, success: Estimate) -> Iterator[Mismatch]:
-    """The moment that counts is one of the curve; of labels it is the worst."""
-    there = [point.success.value for point in leak.curve if point.step == leak.step]
-    if success.value not in there:
-        yield Mismatch(key, name_of(leak), f"value at step {leak.step}", success.value, there)
+    """The reported moment must be one of the curve; for labels, the worst one."""
+    values = [point.success.value for point in leak.curve if point.step == leak.step]
+    if success.value not in values:
+        yield Mismatch(key, name_of(leak), f"value at step {leak.step}", success.value, values)
     worst = max(point.success.value for point in leak.curve)
     if leak.goal == Goal.LABEL and worst > success.value:
         yield Mismatch(key, name_of(leak), "worst of the curve", success.value, worst)

@@ -17,22 +17,22 @@ Profile = tuple[tuple[float, float], ...]
 """(ε, δ) pairs that a mechanism satisfies at once; the first one is the claim."""
 
 LARGEST = 50.0
-"""ε beyond this cannot be told: a guess is then wrong once in e^50 times."""
+"""Largest ε that is tried."""
 GRID, ROUNDS = 65, 4
-"""Values of ε that are tried at a time, each time inside the step that decides."""
+"""Size of the grid of ε, and number of times that it is refined."""
 
 
 @cache
 def lower_bound(
     right: int, guesses: int, examples: int, profile: Profile, confidence: float
 ) -> float:
-    """The ε below which a mechanism of such a profile would have allowed so many right guesses too rarely.
+    """Lower bound on ε for mechanisms with a profile of this shape.
 
-    The profile for another ε is the claimed one, with every ε of it in proportion. A bound above the
-    claim refutes the claimed profile itself, whatever the mechanism is.
+    The profile for another ε is the claimed one with every ε scaled in proportion. A bound above the claimed ε
+    refutes the claimed profile.
 
     Args:
-        right: guesses that were right, of `guesses` that were made about `examples`.
+        right, guesses, examples: numbers of right guesses, of guesses, and of audited examples.
     """
     low, high = 0.0, LARGEST
     for _ in range(ROUNDS):
@@ -46,14 +46,13 @@ def lower_bound(
 def refuted(
     epsilons: Floats, right: int, guesses: int, examples: int, profile: Profile, confidence: float
 ) -> NDArray[np.bool_]:
-    """[E] whether each ε is out of the question: `right` or more right guesses are too rare.
+    """[E] True for each ε at which `right` or more right guesses are less likely than 1 − confidence.
 
-    Theorem 9 and algorithm 3 of the paper. Of m examples let p_i be the probability of i right guesses of
-    c, r_i = Σ_{j≥i} j·p_j/m and h_i = Σ_{j≥i} (c − j)·p_j/m. That a random example is guessed right while
-    others are, too, is by its coin alone at most as much likelier as the curve f̄ allows than that it
-    is guessed wrong while the same others are right: r_{i+1} ≤ f̄(h_i). Suppose that `right` guesses or more
-    have the probability 1 − confidence. Going down from there each h_i has to be large enough; where
-    r_0 + h_0, which is c/m, comes out larger, that was too much to suppose.
+    Theorem 9 and algorithm 3 of the paper. Of m examples, c are guessed. Let p_i be the probability of i right
+    guesses, r_i = Σ_{j≥i} j·p_j/m and h_i = Σ_{j≥i} (c − j)·p_j/m. Privacy with the trade-off curve f̄ implies
+    r_{i+1} ≤ f̄(h_i). Assume that `right` or more guesses are right with probability 1 − confidence. Going down from
+    i = `right`, each h_i then has a lower bound. Since r_0 + h_0 = c/m, the assumption is false if the bounds sum to
+    more.
     """
     claimed = profile[0][0]
     pairs = np.array(profile)
@@ -61,11 +60,11 @@ def refuted(
     deltas = pairs[:, 1]
 
     def needed(r: Floats) -> Floats:
-        """The smallest h with r ≤ f̄(h), where f̄(h) ≤ e^ε·h + δ and 1 − f̄(h) ≥ e^−ε·(1 − δ − h)."""
+        """Smallest h with r ≤ f̄(h), where f̄(h) ≤ e^ε·h + δ and 1 − f̄(h) ≥ e^−ε·(1 − δ − h)."""
         steep = (r[:, None] - deltas) / factors
         flat = 1 - deltas - factors * (1 - r[:, None])
-        found: Floats = np.maximum(steep, flat).max(1).clip(0)
-        return found
+        h: Floats = np.maximum(steep, flat).max(1).clip(0)
+        return h
 
     rare = (1 - confidence) / examples
     r = np.full(len(epsilons), rare * right)

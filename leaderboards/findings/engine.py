@@ -180,20 +180,22 @@ def _spoken(
         if not one.mean.is_missing:
             tasks.setdefault((one.a.setting.task, one.a.setting.model), []).append(one)
     alike = []
-    for own in tasks.values():
-        if rule.margin and all(_is_within(one, rule.margin) for one in own):
-            alike += own
+    for of_task in tasks.values():
+        if rule.margin and all(_is_within(one, rule.margin) for one in of_task):
+            alike += of_task
             continue
         for verdict, words in (("more", rule.more), ("less", rule.less)):
             clear = [
-                one for one in own if one.verdict == verdict and abs(one.mean.value) >= rule.margin
+                one
+                for one in of_task
+                if one.verdict == verdict and abs(one.mean.value) >= rule.margin
             ]
             if clear and words:
                 first = min(clear, key=lambda one: (one.p, -abs(one.mean.value)))
-                yield _told(rule, words, [first, *clear], len(clear), len(own))
+                yield _finding(rule, words, [first, *clear], len(clear), len(of_task))
     if alike and rule.same:
         widest = max(alike, key=lambda one: abs(one.mean.value))
-        yield _told(rule, rule.same, [widest, *alike], len(alike), len(alike))
+        yield _finding(rule, rule.same, [widest, *alike], len(alike), len(alike))
 
 
 def _is_within(one: Difference, margin: float) -> bool:
@@ -201,11 +203,11 @@ def _is_within(one: Difference, margin: float) -> bool:
     return not isnan(low) and -margin < low and high < margin
 
 
-def _told(
-    rule: Contrast | AttackContrast, words: str, own: Sequence[Difference], n: int, of: int
+def _finding(
+    rule: Contrast | AttackContrast, words: str, differences: Sequence[Difference], n: int, of: int
 ) -> Finding:
     """The sentence, with the numbers of the first difference and the evidence of all."""
-    first = own[0]
+    first = differences[0]
     a, b = first.a, first.b
     show = _format(rule.metric, a)
     value, low, high = first.mean.ends
@@ -219,7 +221,7 @@ def _told(
         d=show(abs(value)),
         ci=f"95 % CI {' to '.join(show(end).removesuffix(' %') for end in ends)}",
         goal=GOAL_WORDS[a.goal],
-        task=listing(_task(one.a) for one in own),
+        task=listing(_task(one.a) for one in differences),
         attack=f"`{a.attack}`",
         other=f"`{b.attack}`",
         n=n,
@@ -227,7 +229,7 @@ def _told(
         settings=count(of, "setting"),
         margin=f"{100 * rule.margin:g} points",
     )
-    rows = [row for one in own for row in (one.a, one.b)]
+    rows = [row for one in differences for row in (one.a, one.b)]
     return Finding.of(rule.name, as_sentence(sentence), rule.metric, first.mean, rows)
 
 

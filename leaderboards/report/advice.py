@@ -105,7 +105,7 @@ def table_of(advice: Sequence[Advice]) -> Table | None:
             ),
         ]
         for item in advice
-        for one in _shown(item.choice)
+        for one in _listed_settings(item.choice)
     ]
     columns = [
         Column("setting"),
@@ -119,7 +119,7 @@ def table_of(advice: Sequence[Advice]) -> Table | None:
     return Table("Settings that clearly reduce leakage", columns, rows) if rows else None
 
 
-def _shown(choice: Choice) -> list[Result]:
+def _listed_settings(choice: Choice) -> list[Result]:
     wanted = [
         one for one in (choice.setting, *choice.front[:1], *choice.front[-1:]) if one is not None
     ]

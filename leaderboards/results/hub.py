@@ -29,7 +29,7 @@ def fetched(address: str) -> Path:
     try:
         found = api.hf_hub_download(repo, SNAPSHOT, repo_type="dataset", revision=revision)
     except Exception as error:  # those of the network, the cache and the hub have no common base
-        raise _told(address, error) from error
+        raise _hub_error(address, error) from error
     return Path(found)
 
 
@@ -72,7 +72,7 @@ def upload(address: str, snapshot: Path, records: RecordSet, version: str) -> st
                 repo_type="dataset",
             )
         except Exception as error:
-            raise _told(address, error) from error
+            raise _hub_error(address, error) from error
     return str(done.commit_url)
 
 
@@ -99,7 +99,7 @@ def _parts(address: str) -> tuple[str, str | None]:
     return match[1], match[2]
 
 
-def _told(address: str, error: Exception) -> LeakboardError:
+def _hub_error(address: str, error: Exception) -> LeakboardError:
     """What went wrong at the hub, and what to do about it."""
     name, about = type(error).__name__, plain(str(error).strip().partition("\n")[0])
     advice = {

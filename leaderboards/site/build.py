@@ -29,7 +29,7 @@ from leakboard.leaderboards.tables import BUDGET, ResultsTable, results_table
 LIST = "leakboard-site.json"
 """Names every file of a site; a folder without it was not built here and is never replaced."""
 DOCS = "docs"
-ALONE = " data-board hidden"
+BANNER_HIDDEN = " data-board hidden"
 """Hides the link to the board on pages of the documentation, where no board holds them."""
 
 
@@ -138,7 +138,7 @@ def _copy_docs(docs: Path, to: Path) -> None:
     """Copies the documentation; on its pages the link to the board is shown."""
     shutil.copytree(docs, to)
     for page in to.rglob("*.html"):
-        page.write_text(page.read_text("utf-8").replace(ALONE, ""), "utf-8")
+        page.write_text(page.read_text("utf-8").replace(BANNER_HIDDEN, ""), "utf-8")
 
 
 def files_in(folder: Path) -> set[str]:

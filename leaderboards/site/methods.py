@@ -194,15 +194,15 @@ def facts(cls: type[Method]) -> dict[str, Any]:
     threat: dict[str, str] = {}
     if issubclass(cls, Attack):
         threat = {
-            "guesses": _listed(cls.threat.goals),
-            "reads any of": _listed(cls.threat.reads) or "nothing",
-            "knows": _listed(cls.threat.knows) or "nothing else",
+            "guesses": _sorted_names(cls.threat.goals),
+            "reads any of": _sorted_names(cls.threat.reads) or "nothing",
+            "knows": _sorted_names(cls.threat.knows) or "nothing else",
         }
     elif issubclass(cls, Defense):
         by = [f"{goal}: {', '.join(names)}" for goal, names in cls.measured_by.items()]
         threat = {
-            "the other party sees": _listed(cls.emits),
-            "trains for": _listed(cls.objectives),
+            "the other party sees": _sorted_names(cls.emits),
+            "trains for": _sorted_names(cls.objectives),
             "attacks of its authors": "; ".join(by) or "–",
         }
     paragraphs = inspect.cleandoc(cls.__doc__ or "").split("\n\n")
@@ -225,5 +225,5 @@ def _default(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _listed(names: Any) -> str:
+def _sorted_names(names: Any) -> str:
     return ", ".join(sorted(names))

@@ -268,15 +268,15 @@ def reasons(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
     found = list(_differences(old[0].cell, new[0].cell))
     seeds = [sorted({record.cell.seed for record in records}) for records in (old, new)]
     if seeds[0] != seeds[1]:
-        found.append(f"seeds: {_listed(seeds[0])} → {_listed(seeds[1])}")
+        found.append(f"seeds: {_first_values(seeds[0])} → {_first_values(seeds[1])}")
     for name, read in (
         ("device", lambda record: record.provenance.device),
         ("secret", lambda record: record.provenance.secret or "none"),
         ("code", _code),
     ):
-        told = [_listed(dict.fromkeys(map(read, records))) for records in (old, new)]
-        if told[0] != told[1]:
-            found.append(f"{name}: {told[0]} → {told[1]}")
+        texts = [_first_values(dict.fromkeys(map(read, records))) for records in (old, new)]
+        if texts[0] != texts[1]:
+            found.append(f"{name}: {texts[0]} → {texts[1]}")
     return found
 
 
@@ -310,6 +310,6 @@ def _code(record: Record) -> str:
     return f"{made.leakboard} at {made.commit[:7]}{'+' if made.dirty else ''}"
 
 
-def _listed(values: Any) -> str:
-    told = [str(value) for value in values]
-    return ", ".join(told[:4]) + (f" and {len(told) - 4} more" if len(told) > 4 else "")
+def _first_values(values: Any) -> str:
+    texts = [str(value) for value in values]
+    return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more" if len(texts) > 4 else "")

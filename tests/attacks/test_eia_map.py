@@ -13,7 +13,7 @@ from leakboard.attacks.eia_learned import Learned
 from leakboard.attacks.eia_map import ContextualDenoiser, Denoiser
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.bench.attacking import inversion
-from leakboard.bench.contracts.computing import KEPT, Memory
+from leakboard.bench.contracts.computing import DEFAULT_CAPACITY, Memory
 from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
@@ -206,7 +206,7 @@ def test_what_is_learned_does_not_depend_on_what_was_learned_before():
 
 def test_memory_forgets_what_was_not_asked_for_longest():
     memory = Memory()
-    for name in [*range(KEPT), 0, KEPT]:
+    for name in [*range(DEFAULT_CAPACITY), 0, DEFAULT_CAPACITY]:
         memory.recall(str(name), lambda rng, name=name: name)
     assert memory.recall("0", lambda rng: "anew") == 0
     assert memory.recall("1", lambda rng: "anew") == "anew"

@@ -10,7 +10,7 @@ from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.knowledge import Knowledge
 from leakboard.bench.running.attacks import attack_guesses
-from leakboard.bench.scoring.moments import Look, permuted, scored
+from leakboard.bench.scoring.moments import Trial, permuted, scored
 
 
 def sent(x, moment=0, part=0, channel=Channel.ACTIVATIONS, rows=None, recipient="vendor", step=0):
@@ -28,7 +28,7 @@ def looks_of(attack, seen, labels, classes=2, **knowledge):
         assert sorted(guess.rows) == sorted(set(guess.rows))
         assert np.isfinite(guess.values).all()
     return [
-        Look(g, g.moment or 0, np.asarray(g.values), labels[g.rows], null[:, g.rows])
+        Trial(g, g.moment or 0, np.asarray(g.values), labels[g.rows], null[:, g.rows])
         for g in guesses
     ]
 

@@ -16,7 +16,7 @@ from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.exchange import model_release
 from leakboard.bench.methods import Conditions
 from leakboard.bench.methods.attack import Silent
-from leakboard.bench.methods.knowledge import Held, Knowledge
+from leakboard.bench.methods.knowledge import CustomerPredictions, Knowledge
 from leakboard.bench.scoring.certificates import strengths
 from leakboard.bench.scoring.rescoring import rescore
 from leakboard.defenses.offsite import OffsiteTuning, emulated, ends
@@ -171,7 +171,7 @@ def test_who_holds_nothing_says_so_and_the_guess_is_what_is_held():
     rng = np.random.default_rng(0)
     with pytest.raises(Silent, match="holds nothing"):
         KeepEmulator().guess(None, Knowledge(2, "cpu"), rng)
-    held = Held("dev", np.array([3, 5]), np.array([1, 0]))
+    held = CustomerPredictions("dev", np.array([3, 5]), np.array([1, 0]))
     (guess,) = KeepEmulator().guess(None, Knowledge(2, "cpu", held=held), rng)
     assert (guess.goal, guess.channel) == ("model", "emulator")
     assert (guess.split, guess.rows.tolist(), guess.values.tolist()) == ("dev", [3, 5], [1, 0])

@@ -12,7 +12,7 @@ from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.contracts.transcript import Guess
 from leakboard.bench.scoring import moments
 from leakboard.bench.scoring.metrics import resamples
-from leakboard.bench.scoring.moments import Look, auc, balanced, matching, permuted, scored
+from leakboard.bench.scoring.moments import Trial, auc, balanced, matching, permuted, scored
 
 
 def look(values, labels, moment=0, part=0, measure="auc", null=None, step=None):
@@ -30,7 +30,7 @@ def look(values, labels, moment=0, part=0, measure="auc", null=None, step=None):
         part=part,
     )
     null = permuted(labels) if null is None else null
-    return Look(guess, 10 * moment if step is None else step, values, labels, null)
+    return Trial(guess, 10 * moment if step is None else step, values, labels, null)
 
 
 @pytest.mark.parametrize("ties", [False, True])

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from leakboard.bench.cli import app
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.leaderboards.site.build import ALONE, publish
+from leakboard.leaderboards.site.build import BANNER_HIDDEN, publish
 
 BACK = '<div{} class="md-banner"><a href="{}/../index.html">the board</a></div>'
 
@@ -23,8 +23,8 @@ def docs(tmp_path_factory):
     place = tmp_path_factory.mktemp("built") / "docs"
     (place / "api" / "deep").mkdir(parents=True)
     for path, base in (("index.html", "."), ("api/deep/index.html", "../..")):
-        (place / path).write_text(f"<p>{path}</p>" + BACK.format(ALONE, base))
-    (place / "style.css").write_text(f"/*{ALONE} */")
+        (place / path).write_text(f"<p>{path}</p>" + BACK.format(BANNER_HIDDEN, base))
+    (place / "style.css").write_text(f"/*{BANNER_HIDDEN} */")
     return place
 
 
@@ -51,9 +51,9 @@ def test_every_page_of_the_board_leads_to_the_documentation_and_every_page_there
         assert joined / "docs" / "index.html" in links(page), page
     for page in documents:
         assert joined / "index.html" in links(page), page
-        assert ALONE not in page.read_text("utf-8")
+        assert BANNER_HIDDEN not in page.read_text("utf-8")
     # What is no page stays as it was built.
-    assert ALONE in (joined / "docs" / "style.css").read_text("utf-8")
+    assert BANNER_HIDDEN in (joined / "docs" / "style.css").read_text("utf-8")
 
 
 def test_without_a_documentation_no_page_leads_to_one(site):
@@ -73,6 +73,6 @@ def test_a_folder_that_holds_no_documentation_is_an_error_that_says_how_to_build
 
 def test_the_theme_of_the_documentation_holds_the_link_that_is_shown_beside_a_board():
     theme = (ROOT / "docs" / "theme" / "main.html").read_text("utf-8")
-    shown = [line for line in theme.splitlines() if "md-banner" in line and ALONE in line]
+    shown = [line for line in theme.splitlines() if "md-banner" in line and BANNER_HIDDEN in line]
     assert len(shown) == 1
     assert 'href="{{ base_url }}/../index.html"' in shown[0]

@@ -140,7 +140,7 @@ def _panel(
     by_copies: dict[int, list[Point]] = {copies: [] for copies in (*signs, 0)}
     hollow: dict[int, list[Point]] = {copies: [] for copies in signs}
     for n, own in enumerate(ordered):
-        label = _named(own[0], names, trained[own[0].key])
+        label = _row_label(own[0], names, trained[own[0].key])
         if some and not any(record.key in certified for record in own):
             label += "\n(not certified)"
         labels.append((float(n), label))
@@ -156,7 +156,7 @@ def _panel(
                     if known
                     else exact(mean.value)
                 )
-                by_copies[copies].append(Point(at, exact(n + _apart(copies, signs)), detail=label))
+                by_copies[copies].append(Point(at, exact(n + _offset(copies, signs)), detail=label))
         for row in printed:
             stated = json.loads(row["params"])
             copies = stated.pop("copies")
@@ -164,7 +164,7 @@ def _panel(
             same = row["defense"] == own[0].cell.defense.name
             if same and copies in signs and all(params.get(k) == v for k, v in stated.items()):
                 hollow[copies].append(
-                    Point(exact(float(row["exposure"])), exact(n + _apart(copies, signs)))
+                    Point(exact(float(row["exposure"])), exact(n + _offset(copies, signs)))
                 )
     never = by_copies.pop(0)
     series = [Series(planted_view(0), never, GREY, "|", size=8)] if never else []
@@ -208,7 +208,7 @@ def _by_defense(records: Sequence[Record]) -> dict[str, list[Record]]:
     return found
 
 
-def _apart(copies: int, signs: Mapping[int, int]) -> float:
+def _offset(copies: int, signs: Mapping[int, int]) -> float:
     """By how much a sign stands below the middle of its row, so that equal ones are all seen."""
     return 0.13 * (signs[copies] - (len(signs) - 1) / 2) if copies else 0.0
 
@@ -245,7 +245,7 @@ def _trained(records: Sequence[Record]) -> dict[str, str]:
     return found
 
 
-def _named(record: Record, names: Mapping[str, list[str]], trained: str) -> str:
+def _row_label(record: Record, names: Mapping[str, list[str]], trained: str) -> str:
     defense = record.cell.defense
     words = format_parameters(canonical_json(defense.params), names[defense.name], unset=False)
     text = ", ".join(filter(None, [display_name(defense.name), words]))

@@ -72,7 +72,7 @@ def _panels(title: str, settings: Sequence[Setting]) -> Iterator[Panel]:
     for channel in CHANNELS:
         chance = _chance([r for s in settings for r in s.records.values()], channel)
         series = [
-            _over(
+            _mean_series(
                 [_curve(record, channel) for record in one.records.values()],
                 name,
                 colour,
@@ -85,23 +85,23 @@ def _panels(title: str, settings: Sequence[Setting]) -> Iterator[Panel]:
         y = Axis("success of attacks", min(0.45, chance - 0.05), 1.02)
         yield Panel(f"{title}\n{channel}", Axis("step"), y, series, lines, height=2.3, weight=0.72)
     losses = [
-        _over([_loss(record) for record in one.records.values()], name, colour, line, np.inf)
+        _mean_series([_loss(record) for record in one.records.values()], name, colour, line, np.inf)
         for one, name, colour, line in styles
     ]
     yield Panel(f"{title}\nloss", Axis("step"), Axis("loss"), losses, height=2.3, weight=0.72)
 
 
 def _styles(settings: Sequence[Setting]) -> Iterator[tuple[Setting, str, str, Line]]:
-    drawn: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for one in settings:
-        place = drawn.get(one.defense, 0)
-        drawn[one.defense] = place + 1
-        shown = display_name(one.defense)
-        name = shown if one.label == one.defense else f"{shown}, {one.label}"
+        place = counts.get(one.defense, 0)
+        counts[one.defense] = place + 1
+        defense = display_name(one.defense)
+        name = defense if one.label == one.defense else f"{defense}, {one.label}"
         yield one, name, style_of(one.defense).colour, LINES[place % len(LINES)]
 
 
-def _over(
+def _mean_series(
     curves: Sequence[Mapping[float, float]], name: str, colour: str, line: Line, most: float
 ) -> Series:
     """The mean of the seeds' curves; steps that some seed lacks are left out.
