@@ -12,6 +12,7 @@ class MissingExtra(LeakboardError):
     """A package of an optional extra is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
+        self.parts = what, extra
         super().__init__(
             f"{what} is not installed. It comes with the extra '{extra}': pip install 'leakboard[{extra}]'"
         )

@@ -7,11 +7,11 @@ from .cell_context import encode_public as encode_public
 from .cell_context import public_texts as public_texts
 from .cells import run_cell as run_cell
 from .engine import Engine as Engine
-from .failures import error_line as error_line
-from .failures import run_isolated as run_isolated
 from .grants import knowledge_for as knowledge_for
 from .grants import with_derived_channels as with_derived_channels
 from .grants import with_shadows as with_shadows
+from .isolation import error_line as error_line
+from .isolation import run_isolated as run_isolated
 from .pairing import Pairing as Pairing
 from .pairing import pair as pair
 from .pairing import threat_mismatch as threat_mismatch

@@ -29,8 +29,14 @@ from leakboard.bench.contracts import (
 from leakboard.bench.exchange import Diverged
 from leakboard.bench.methods import Attack, Knowledge, Labelled, Silent, spec_of
 from leakboard.bench.running.cell_context import CellContext
-from leakboard.bench.running.failures import error_line, is_out_of_memory, run_isolated
 from leakboard.bench.running.grants import knowledge_for
+from leakboard.bench.running.isolation import (
+    error_line,
+    guess_in_process,
+    is_external,
+    is_out_of_memory,
+    run_isolated,
+)
 from leakboard.bench.running.pairing import Pairing
 from leakboard.bench.scoring import (
     Truth,
@@ -127,7 +133,7 @@ def _attack(
     labelled_rows = None if knowledge.labelled is None else knowledge.labelled.rows
     start = time.perf_counter()
     try:
-        guesses = attack_guesses(attack, seen, knowledge, rng, _labels(truth))
+        guesses = attack_guesses(attack, seen, knowledge, rng, _labels(truth), context.isolated)
         chosen = [g for g in guesses if g.goal in pairing.goals]
         scored = [
             (guess, score(guess, truth, labelled_rows))
@@ -139,7 +145,7 @@ def _attack(
             scorer = SCORERS_BY_MEASURE.get(group[0].measure, by_goal)
             scored += [(group[0], fields) for fields in scorer(group, seen, truth)]
         if before.seen.messages and Goal.LABEL in {guess.goal for guess in chosen}:
-            scored = add_floors(scored, attack, before, knowledge, context.seeds.attack, truth)
+            scored = add_floors(scored, context, attack, before, knowledge, truth)
         seconds = time.perf_counter() - start
         leaks = [
             Leak(
@@ -177,22 +183,24 @@ Scored = list[tuple[Guess, dict[str, Any]]]
 
 def add_floors(
     scored: Scored,
+    context: CellContext,
     attack: Attack,
     before: UntrainedTranscript,
     knowledge: Knowledge,
-    seed: int,
     truth: Truth,
 ) -> Scored:
     """Adds to scored guesses about labels the success of the same attack before training.
 
     Args:
         before: activations of the same texts under the untrained model.
-        seed: of the attack, so that it draws the same folds.
     """
+    seed = context.seeds.attack  # so that it draws the same folds
 
     def compute_floors(_: np.random.Generator) -> dict[tuple[object, ...], Any]:
         rng = np.random.default_rng(seed)
-        guesses = attack_guesses(attack, before.seen, knowledge, rng, _labels(truth))
+        guesses = attack_guesses(
+            attack, before.seen, knowledge, rng, _labels(truth), context.isolated
+        )
         return {
             (group[0].channel, group[0].measure, fields["view"]): fields["success"]
             for group in _scoring_groups([guess for guess in guesses if guess.goal == Goal.LABEL])
@@ -227,21 +235,29 @@ def attack_guesses(
     knowledge: Knowledge,
     rng: np.random.Generator,
     labels: Ints,
+    isolated: bool = False,
 ) -> list[Guess]:
     """The guesses of an attack; one that knows labels is run once per fold, with those of the other folds.
 
     Args:
         labels: [N] labels of all examples of `train`.
+        isolated: an attack from outside runs in a process of its own.
     """
+
+    def guess(granted: Knowledge) -> list[Guess]:
+        if isolated and is_external(attack):
+            return guess_in_process(attack, seen, granted, rng)
+        return run_isolated(functools.partial(attack.guess, seen, granted, rng))
+
     if not attack.folds:
-        return run_isolated(functools.partial(attack.guess, seen, knowledge, rng))
+        return guess(knowledge)
     fold = rng.permutation(len(labels)) % attack.folds
     parts: dict[tuple[object, ...], list[Guess]] = {}
     for i in range(attack.folds):
         granted = replace(knowledge, labels=np.where(fold == i, -1, labels))
-        for guess in run_isolated(functools.partial(attack.guess, seen, granted, rng)):
-            where = (guess.channel, guess.measure, guess.moment, guess.round)
-            parts.setdefault((*where, guess.part, guess.recipient), []).append(guess)
+        for part in guess(granted):
+            where = (part.channel, part.measure, part.moment, part.round)
+            parts.setdefault((*where, part.part, part.recipient), []).append(part)
     return [
         replace(
             guesses[0],

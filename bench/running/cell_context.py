@@ -158,6 +158,8 @@ class CellContext:
     """Seed of the customer's secrets; nothing that an attack receives leads to it."""
     tuned: Tuned | None = None
     """The result of fine-tuning, once it is over; it answers queries to the customer's side."""
+    isolated: bool = False
+    """Whether attacks from outside run in processes of their own, where the truth is not in memory."""
 
     @property
     def cell(self) -> Cell:
@@ -195,13 +197,15 @@ class CellContext:
         )
 
 
-def context_of(plan: Plan, planned: PlannedCell, progress: Progress = quietly) -> CellContext:
+def context_of(
+    plan: Plan, planned: PlannedCell, progress: Progress = quietly, isolated: bool = False
+) -> CellContext:
     """The context of a single cell of a plan; its texts are tokenised here."""
     backbone = plan.backbones[planned.cell.model_hash]
     task = plan.tasks[planned.cell.data_hash]
     public = encode_public(planned.cell, task, backbone, plan.public)
     inputs = Inputs.of(planned.cell, task, backbone, public, plan.secret)
-    return CellContext(planned, inputs, backbone, progress, secret=plan.secret)
+    return CellContext(planned, inputs, backbone, progress, secret=plan.secret, isolated=isolated)
 
 
 def encode_public(

@@ -31,8 +31,8 @@ from leakboard.bench.exchange import (
 from leakboard.bench.records import peak_megabytes, provenance
 from leakboard.bench.running.attacks import attack_all
 from leakboard.bench.running.cell_context import CellContext
-from leakboard.bench.running.failures import error_line, free_memory, is_out_of_memory
 from leakboard.bench.running.grants import with_derived_channels, with_recomputed_activations
+from leakboard.bench.running.isolation import error_line, free_memory, is_out_of_memory
 from leakboard.bench.running.plan import PlannedCell
 from leakboard.bench.scoring import answer_fields, class_fields, next_token_fields, projections
 

@@ -79,7 +79,9 @@ def _load_job(packed: bytes) -> tuple[Runner, dict[str, PlannedCell]]:
         )
     # Ray may run as many cells at once on this machine as it has processors.
     workers = os.cpu_count() or 1
-    runner = Runner(job.plan, job.store, Reporter(), job.transcripts, job.since, workers=workers)
+    runner = Runner(
+        job.plan, job.store, Reporter(), job.transcripts, job.since, workers=workers, isolated=True
+    )
     return runner, {planned.cell.key: planned for planned in job.plan.cells}
 
 

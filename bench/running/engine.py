@@ -73,7 +73,7 @@ class Engine:
         check_locks(store.folder)
         plan = replace(plan, secret=run_secret(store, reporter))
         if self.ray is None and self.workers == 1:
-            return Runner(plan, store, reporter, transcripts).run()
+            return Runner(plan, store, reporter, transcripts, isolated=True).run()
         job = Job(
             suite=plan.suite,
             data=data,

@@ -39,6 +39,7 @@ class Runner:
         since: start of the run, by the clock of the store; cells that failed later are not tried again.
         first: number of the cell to begin with; the workers of a run begin at different cells.
         workers: processes of the run on this machine.
+        isolated: see `CellContext`.
     """
 
     plan: Plan
@@ -48,6 +49,7 @@ class Runner:
     since: float | None = None
     first: int = 0
     workers: int = 1
+    isolated: bool = False
     _last: tuple[tuple[Any, ...], Inputs] | None = None
     _public: dict[tuple[str, str, int], PublicTexts] = field(default_factory=dict)
 
@@ -148,7 +150,15 @@ class Runner:
         """
         backbone = self.plan.backbones[ready.cell.model_hash]
         inputs, track = self._inputs(ready), self.reporter.track
-        context = CellContext(ready, inputs, backbone, track, self.workers, self.plan.secret)
+        context = CellContext(
+            ready,
+            inputs,
+            backbone,
+            track,
+            self.workers,
+            self.plan.secret,
+            isolated=self.isolated,
+        )
         record = run_cell(context, self.transcripts)
         if record.status == "ok":
             record = record.model_copy(update={"leaks": [*record.leaks, *waiting]})

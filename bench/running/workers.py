@@ -26,13 +26,12 @@ from leakboard.bench import __version__
 from leakboard.bench.contracts import LeakboardError, Record
 from leakboard.bench.records import Store
 from leakboard.bench.running.cells import record_without_result
+from leakboard.bench.running.isolation import FILE_MODULE
 from leakboard.bench.running.plan import Plan, PlannedCell, make_plan
 from leakboard.bench.running.reporting import PipeReporter, Reporter, forward_event
 from leakboard.bench.running.runner import Runner
 from leakboard.bench.suites import Suite
 
-FILE_MODULE_PREFIX = "leakboard_file_"
-"""Prefix of modules that were read from a single file; another process cannot import them by name."""
 SHUTDOWN_SECONDS = 10.0
 """Time that workers have to end by themselves after Ctrl-C."""
 
@@ -75,7 +74,7 @@ class Job:
         defenses = (row.defense for row in self.suite.defenses)
         for method in (*defenses, *self.suite.attacks):
             module = sys.modules[type(method).__module__]
-            if module.__name__.startswith(FILE_MODULE_PREFIX):
+            if module.__name__.startswith(FILE_MODULE):
                 cloudpickle.register_pickle_by_value(module)
         packed: bytes = cloudpickle.dumps(self)
         return packed
@@ -292,6 +291,7 @@ def _run_worker(packed: bytes, first: int, events: Connection) -> None:
                 job.since,
                 first,
                 job.workers,
+                isolated=True,
             ).run()
         except LeakboardError as error:
             events.send(("stopped", str(error)))

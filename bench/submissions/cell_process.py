@@ -100,6 +100,6 @@ def run_order(order: Order, reporter: Reporter) -> Record:
         return from_bytes(order.shadows[key], key, key) if key in order.shadows else None
 
     planned, waiting = with_shadows(target, read)
-    again = run_cell(context_of(plan, planned, reporter.track))
+    again = run_cell(context_of(plan, planned, reporter.track, isolated=True))
     found: dict[str, Any] = {"leaks": [*again.leaks, *waiting]}
     return again.model_copy(update=found)
