@@ -34,7 +34,7 @@ class Membership(MembershipAttack):
     def scores(self, released: Trainee, knowledge: Knowledge) -> NDArray[np.float64]:
         candidates = knowledge.candidates
         if self.score == "confidence":
-            return self.of_each(confidences, released, candidates)
+            return self.measure_candidates(confidences, released, candidates)
         values = -self.losses(released, candidates)
         if self.score == "calibrated" and not knowledge.classes:
             assert knowledge.network is not None

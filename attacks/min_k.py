@@ -46,7 +46,7 @@ class MinK(MembershipAttack):
                 [self.least(own[there]) for own, there in zip(standing, mask, strict=True)]
             )
 
-        return self.of_each(measured, released, knowledge.candidates)
+        return self.measure_candidates(measured, released, knowledge.candidates)
 
     def least(self, standing: Tensor) -> Tensor:
         """The mean of the smallest share k of the values [L] of a text; 0 if it has none."""

@@ -20,47 +20,44 @@ from leakboard.bench.contracts import Channel, Message, Transcript
 from leakboard.bench.exchange import Batch, batches
 
 MOMENTS = 2
-"""Moments of training at which this is done, the first and the last: it costs a forward and a backward
-pass."""
+"""Moments of training at which gradients are computed: the first and the last."""
 ROWS = 64
-"""Of a moment whole batches until they hold so many examples: what a vector tells of its own example
-takes no other, and more would take as much of a cell's time as all attacks on labels together."""
+"""Examples per moment, rounded up to full batches; more would take as long as all label attacks together."""
 
 
 def with_adapter_gradients(seen: Transcript, network: Network) -> Transcript:
-    """The transcript with one row for each of `ROWS` examples or a few more on the channel of the adapter's gradients.
+    """The transcript with per-example gradients of the adapter for about `ROWS` examples per moment.
 
-    The rows of a moment are given in coordinates of their principal axes, [n, n] at most: of the
-    same norms, distances and angles as the gradients [n, P] themselves, and far smaller. Dropout,
-    whose random state is part of a call, is not repeated, and segment types are not known.
+    Rows are coordinates along principal axes, at most [n, n], with the norms, distances and angles of the gradients
+    [n, P]. Dropout is not repeated, and all tokens have segment type 0.
 
     Args:
-        network: the vendor's model; it loses the values of its adapter.
+        network: the vendor's model; its adapter is overwritten.
     """
-    found: list[Message] = []
+    messages: list[Message] = []
     if not seen.channels >= {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS}:
         return seen
     for moment in evenly_spaced(seen.moments(Channel.GRADIENTS), MOMENTS):
-        for (recipient, _), whole in batches(seen, moment).items():
-            before = accumulate((len(batch.rows) for batch in whole), initial=0)
-            sent = [batch for batch, rows in zip(whole, before, strict=False) if rows < ROWS]
-            rows = np.concatenate([batch.rows for batch in sent])
-            of_batch = [per_example(network, batch) for batch in sent]
-            first = sent[0]
+        for (recipient, _), sent in batches(seen, moment).items():
+            counts = accumulate((len(batch.rows) for batch in sent), initial=0)
+            chosen = [batch for batch, rows in zip(sent, counts, strict=False) if rows < ROWS]
+            rows = np.concatenate([batch.rows for batch in chosen])
+            of_batch = [per_example(network, batch) for batch in chosen]
+            first = chosen[0]
             for j, part in enumerate(first.parts):
                 weights = zip(*(gradients[j] for gradients in of_batch), strict=True)
                 values = principal([torch.cat(weight) for weight in weights])
-                where = (Channel.ADAPTER_GRADIENTS, "train", 0)
-                found.append(
+                place = (Channel.ADAPTER_GRADIENTS, "train", 0)
+                messages.append(
                     Message(
-                        *where, "vendor", recipient, part, rows, values, None, first.step, moment
+                        *place, "vendor", recipient, part, rows, values, None, first.step, moment
                     )
                 )
-    return Transcript((*seen.messages, *found), seen.dropped)
+    return Transcript((*seen.messages, *messages), seen.dropped)
 
 
 def load(network: Network, adapter: Tensor) -> None:
-    """Gives a network the adapter θ [P] as it was sent."""
+    """Sets the adapter of a network to θ [P]."""
     place = network.embeddings.weight.device
     nn.utils.vector_to_parameters(adapter.to(place), adapter_of(network).values())
 
@@ -69,7 +66,7 @@ def features(network: Network, tokens: Message, adapter: Tensor) -> Tensor:
     """[B, d] activations of examples under θ, without dropout.
 
     Args:
-        tokens: their ids, as they were sent.
+        tokens: message with the token ids of the examples.
     """
     network.eval()
     load(network, adapter)
@@ -80,18 +77,18 @@ def features(network: Network, tokens: Message, adapter: Tensor) -> Tensor:
 
 
 def per_example(network: Network, batch: Batch) -> list[list[Tensor]]:
-    """For each of m vectors, and per weight of the adapter, [B, p] the gradients of single examples.
+    """For each of m vectors and each weight of the adapter, [B, p] gradients of single examples.
 
-    One forward pass, and one backward pass per vector: a linear layer's gradient is Σ over tokens
-    of (∂/∂output) ⊗ input, so one that keeps both for each example need not sum over examples.
+    A linear layer's gradient is the sum over tokens of (∂/∂output) ⊗ input. Inputs and output gradients are stored
+    per example, so one forward pass and one backward pass per vector suffice.
     """
     inputs: dict[str, Tensor] = {}
     outputs: dict[str, Tensor] = {}
     handles = []
     for name in [name.removesuffix(".weight") for name in adapter_of(network)]:
 
-        def keep(_: nn.Module, given: tuple[Tensor], out: Tensor, name: str = name) -> None:
-            inputs[name], outputs[name] = given[0].detach(), out
+        def keep(_: nn.Module, inputs_of: tuple[Tensor], out: Tensor, name: str = name) -> None:
+            inputs[name], outputs[name] = inputs_of[0].detach(), out
 
         handles.append(network.get_submodule(name).register_forward_hook(keep))
     try:
@@ -100,16 +97,18 @@ def per_example(network: Network, batch: Batch) -> list[list[Tensor]]:
     finally:
         for handle in handles:
             handle.remove()
-    found = []
+    gradients_per_vector = []
     for vector in torch.tensor(batch.vectors).to(h):
         gradients = torch.autograd.grad(h, list(outputs.values()), vector, retain_graph=True)
         pairs = zip(inputs.values(), gradients, strict=True)
-        found.append([torch.einsum("bto,bti->boi", g, x).flatten(1) for x, g in pairs])
-    return found
+        gradients_per_vector.append(
+            [torch.einsum("bto,bti->boi", g, x).flatten(1) for x, g in pairs]
+        )
+    return gradients_per_vector
 
 
 def principal(parts: Sequence[Tensor]) -> NDArray[np.float32]:
-    """[n, k] coordinates of rows whose columns come in parts [n, p]: an isometry of the rows."""
+    """[n, k] coordinates of rows along their principal axes; columns of the rows are given in parts [n, p]."""
     gram = torch.stack([part @ part.T for part in parts]).double().sum(0)
     values, vectors = torch.linalg.eigh(gram)
     coordinates = (vectors * values.clamp(min=0).sqrt()).flip(1)

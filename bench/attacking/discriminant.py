@@ -10,30 +10,29 @@ from torch.nn.functional import embedding
 from leakboard.bench.backbones import Backbone, Ragged
 
 PER_DIMENSION = 32
-"""Random words to fit on, for each coordinate of a vector."""
+"""Number of random words in the fit, per coordinate of a vector."""
 LENGTH = 16
 """Words of a sequence."""
 BATCH = 128
 SHRINK = 0.5
-"""Added to every variance, in units of their mean: guards directions that few sequences show, and
-leaves room for noise, whose size is unknown. Between 0.1 and 1 little changes on MiniLM."""
+"""Added to every variance, in units of their mean, for rare directions and unknown noise. Values from 0.1 to 1 give
+similar results on MiniLM."""
 RIDGE = 1e-6
-"""Of the fit, relative to the number of words: a small vocabulary does not span d coordinates."""
+"""Ridge of the fit, relative to the number of words: a small vocabulary does not span d coordinates."""
 SURE = 1000.0
-"""By how much the known special tokens are ahead of all others, in units of log-likelihood."""
+"""Lead in log-likelihood of the known special tokens over all other words."""
 
 
 class Discriminant:
-    """How likely each word is behind a received vector, whatever its neighbours are.
+    """Likelihood of each word given a received vector, without regard to its neighbours.
 
-    A vector is taken as B·e(word) + c + context, where the context is Gaussian with one covariance
-    for all words: Fisher's linear discriminant with the means of all V classes on an affine image
-    of E. B, c and the covariance are fit on sequences of random words through the initial bottom,
-    between the special tokens that the tokeniser sets around a text.
+    The model of a vector is B·e(word) + c + context, where the context is Gaussian with one covariance for all words.
+    This is Fisher's linear discriminant with class means on an affine image of E. B, c and the covariance are fitted
+    on sequences of random words, with the special tokens of the tokeniser, through the initial bottom.
 
     Attributes:
-        frame: ids of the special tokens in front of a text, and behind it.
-        centre: [d] the mean vector at the cut.
+        frame: ids of the special tokens before and after a text.
+        centre: [d] mean vector at the cut.
     """
 
     def __init__(self, base: Backbone, cut: int, rng: np.random.Generator) -> None:
@@ -48,8 +47,8 @@ class Discriminant:
         x = _affine(rows[words.to(device)]).cpu().double()
         ridge = RIDGE * len(x) * torch.eye(x.shape[1], dtype=torch.float64)
         fitted = torch.linalg.solve(x.T @ x + ridge, x.T @ h)
-        rest = h - x @ fitted
-        covariance = rest.T @ rest / len(rest)
+        residuals = h - x @ fitted
+        covariance = residuals.T @ residuals / len(residuals)
         covariance += SHRINK * covariance.diagonal().mean() * torch.eye(d, dtype=torch.float64)
         whiten = torch.linalg.cholesky(torch.linalg.inv(covariance))
         self.whiten = whiten.float().to(device)
@@ -59,9 +58,9 @@ class Discriminant:
         self.half_squares = self.codes.square().sum(1) / 2
 
     def scores(self, received: Ragged) -> Tensor:
-        """[t, V] log-likelihood of every word behind vectors [t, d], but for a constant of each.
+        """[t, V] log-likelihood of every word given vectors [t, d], up to a constant per vector.
 
-        The ends of an example are the frame, which is no secret.
+        The special tokens at both ends of an example are known.
         """
         scores: Tensor = (
             received.values - self.offset
@@ -81,7 +80,7 @@ def _affine(x: Tensor) -> Tensor:
 
 
 def _frame(base: Backbone) -> tuple[list[int], list[int]]:
-    """Ids of what the tokeniser sets in front of a text, and behind it."""
+    """Ids of the special tokens before and after a text."""
     tokenizer = base.tokenizer
     ids = tokenizer("")["input_ids"]
     opening = (tokenizer.cls_token_id, tokenizer.bos_token_id)
@@ -100,5 +99,5 @@ def _random_pairs(
     lengths = torch.full((BATCH,), ids.shape[1])
     with torch.no_grad():
         h = base.bottom(Ragged(vectors, lengths), torch.zeros(ids.numel(), dtype=torch.long), cut)
-    found = h.values.view(BATCH, ids.shape[1], -1)[:, front.shape[1] :][:, :LENGTH]
-    return words.flatten(), found.flatten(0, 1)
+    middle = h.values.view(BATCH, ids.shape[1], -1)[:, front.shape[1] :][:, :LENGTH]
+    return words.flatten(), middle.flatten(0, 1)

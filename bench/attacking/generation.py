@@ -14,19 +14,19 @@ from leakboard.bench.backbones import cache_argument, chunks
 from leakboard.bench.contracts import Ints, LeakboardError
 
 ContinueRule = Callable[[list[list[int]], list[int]], list[int]]
-"""Different continuations, and how often each was drawn → the numbers of those that go on."""
+"""Function from distinct continuations and their counts to the indices of those to continue."""
 
 
 @dataclass(frozen=True)
 class Writer:
-    """A causal model that continues prompts, with the keys and values of what it has written kept.
+    """A causal model that continues prompts, with a cache of keys and values.
 
     Attributes:
         model: a causal base model, in evaluation mode.
         head: [V, d] output embeddings.
-        top_k: a word is drawn from so many likeliest ones.
-        temperature: by which scores are divided before a word is drawn.
-        positions: the most tokens that the model can read; None where nothing bounds them.
+        top_k: number of likeliest words from which a word is drawn.
+        temperature: divisor of scores before a word is drawn.
+        positions: largest number of tokens that the model can read; None if unlimited.
     """
 
     model: Any
@@ -37,38 +37,38 @@ class Writer:
 
     @torch.no_grad()
     def continued(self, prompt: Tensor, length: int, tries: int, draw: torch.Generator) -> Ints:
-        """[1 + tries, length] token ids: the greedy continuation, then those that were drawn.
+        """[1 + tries, length] token ids: the greedy continuation, then sampled ones.
 
         Args:
             prompt: [L] token ids.
 
         Raises:
-            LeakboardError: the model cannot read as many tokens.
+            LeakboardError: the model cannot read so many tokens.
         """
         hidden, cache = self._read(prompt, length)
         cache.batch_repeat_interleave(1 + tries)
-        hidden, found = hidden.expand(1 + tries, -1), []
+        hidden, words = hidden.expand(1 + tries, -1), []
         for place in range(length):
-            chance, words = self._likeliest(hidden)
+            chance, likely = self._likeliest(hidden)
             chosen = torch.multinomial(chance, 1, generator=draw)
-            chosen[0] = 0  # the likeliest of all
-            found.append(words.gather(1, chosen)[:, 0])
+            chosen[0] = 0  # the greedy continuation
+            words.append(likely.gather(1, chosen)[:, 0])
             if place + 1 < length:
-                hidden = self._next(found[-1], cache)
-        return torch.stack(found, 1).numpy()
+                hidden = self._next(words[-1], cache)
+        return torch.stack(words, 1).numpy()
 
     @torch.no_grad()
     def draw(
         self, prompt: Tensor, length: int, draws: int, draw: torch.Generator, going_on: ContinueRule
     ) -> None:
-        """Draws continuations of at most `length` tokens; those that agree so far go through the model as one.
+        """Draws continuations of at most `length` tokens; equal ones share one row of the model's input.
 
         Args:
-            going_on: is told after each token the different continuations and how often each was drawn,
-                and says which of them go on.
+            going_on: called after each token with the distinct continuations and their counts; returns the indices
+                of those to continue.
 
         Raises:
-            LeakboardError: the model cannot read as many tokens.
+            LeakboardError: the model cannot read so many tokens.
         """
         hidden, cache = self._read(prompt, length)
         texts, counts = [list[int]()], [draws]
@@ -81,11 +81,13 @@ class Writer:
                     origin.append(row)
                     longer.append([*texts[row], int(words[row, pick])])
                     often.append(int(times))
-            kept = going_on(longer, often)
-            if not kept:
+            active = going_on(longer, often)
+            if not active:
                 return
-            texts, counts = [longer[i] for i in kept], [often[i] for i in kept]
-            cache.batch_select_indices(torch.tensor([origin[i] for i in kept], device=self.device))
+            texts, counts = [longer[i] for i in active], [often[i] for i in active]
+            cache.batch_select_indices(
+                torch.tensor([origin[i] for i in active], device=self.device)
+            )
             hidden = self._next(torch.tensor([text[-1] for text in texts]), cache)
 
     @property
@@ -93,8 +95,8 @@ class Writer:
         return self.head.device
 
     def _read(self, prompt: Tensor, length: int) -> tuple[Tensor, Any]:
-        """The last hidden state [1, d] behind a prompt, and its keys and values."""
-        from transformers import DynamicCache  # here, since it takes a second to load
+        """The last hidden state [1, d] of a prompt, and its keys and values."""
+        from transformers import DynamicCache  # slow to import
 
         if self.positions is not None and len(prompt) + length > self.positions:
             raise LeakboardError(
@@ -108,7 +110,7 @@ class Writer:
         return out.last_hidden_state[:, -1], cache
 
     def _next(self, words: Tensor, cache: Any) -> Tensor:
-        """[r, d] the last hidden states once each row has got its next token [r]."""
+        """[r, d] hidden states after the next token [r] of each row."""
         out = self.model(
             input_ids=words[:, None].to(self.device), **cache_argument(cache), use_cache=True
         )
@@ -116,8 +118,8 @@ class Writer:
         return hidden
 
     def _likeliest(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """[r, k] of the likeliest words how likely each is to be drawn, and which they are; on the CPU, where
-        a seed draws the same whatever the device."""
+        """[r, k] probabilities of the likeliest words, and their ids; on the CPU, so that draws do not depend on the
+        device."""
         most = min(self.top_k, len(self.head))
         tops = [scores.topk(most, dim=1) for _, scores in chunks(hidden, self.head)]
         scores = torch.cat([top.values for top in tops]).cpu().double()
@@ -128,27 +130,27 @@ class Writer:
 def digits_drawn(
     writer: Writer, tokenizer: Any, prompt: Tensor, digits: int, draws: int, draw: torch.Generator
 ) -> Ints:
-    """[draws] the number that the first `digits` characters behind a prompt spell, or −1 where they spell none.
+    """[draws] number in the first `digits` characters of each sampled continuation, or −1 if they are no number.
 
-    White space among them does not count: a few tokenisers write it between any two tokens.
+    White space is ignored, since some tokenisers write it between any two tokens.
     """
     start = prompt.tolist()
-    known = tokenizer.decode(start, skip_special_tokens=True)
-    found: list[int] = []
+    prompt_text = tokenizer.decode(start, skip_special_tokens=True)
+    numbers: list[int] = []
 
     def spelling(texts: list[list[int]], counts: list[int]) -> list[int]:
-        still = []
+        active = []
         for i, (ids, count) in enumerate(zip(texts, counts, strict=True)):
-            whole = tokenizer.decode([*start, *ids], skip_special_tokens=True)
-            told = "".join(whole.removeprefix(known).split())
-            if len(told) >= digits and _spells(told[:digits]):
-                found.extend([int(told[:digits])] * count)
-            elif len(told) < digits and (not told or _spells(told)):
-                still.append(i)
-        return still
+            text = tokenizer.decode([*start, *ids], skip_special_tokens=True)
+            spelled = "".join(text.removeprefix(prompt_text).split())
+            if len(spelled) >= digits and _spells(spelled[:digits]):
+                numbers.extend([int(spelled[:digits])] * count)
+            elif len(spelled) < digits and (not spelled or _spells(spelled)):
+                active.append(i)
+        return active
 
     writer.draw(prompt, 2 * digits, draws, draw, spelling)
-    return np.array(found + [-1] * (draws - len(found)), np.int64)
+    return np.array(numbers + [-1] * (draws - len(numbers)), np.int64)
 
 
 def _spells(text: str) -> bool:

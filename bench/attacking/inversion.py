@@ -26,20 +26,19 @@ from leakboard.bench.methods import Auxiliary, Defense, Knowledge, Query
 from leakboard.bench.tasks import Split, public_rows
 
 HELD_OUT = 0.1
-"""Share of the auxiliary texts on which readers are compared; nothing is trained on their sources."""
+"""Share of the auxiliary texts on which readers are compared; no text of their sources is used in training."""
 BATCH = 16
-"""Examples read at once; each of their tokens has a score for every word of the vocabulary."""
+"""Number of examples read at once; each of their tokens has a score for every word of the vocabulary."""
 
 RIDGE = 1e-8
-"""Relative to the mean square of a coordinate: keeps the fit defined where vectors do not span."""
+"""Ridge of the fit, relative to the mean square of a coordinate, for vectors that do not span the space."""
 
 Reader = Callable[[Sequence[Ragged]], Tensor]
-"""The same examples as received in each round, vectors [T, d] → a token id per position [T], or several
-of which one may be right [T, R]."""
+"""Function from the vectors [T, d] of the same examples in each round to token ids [T], or [T, R] alternatives."""
 
 
 class Inverter(nn.Module, ABC):
-    """Reads vectors at the cut as tokens."""
+    """A network that predicts tokens from vectors at the cut."""
 
     @abstractmethod
     def forward(self, received: Ragged) -> Tensor:
@@ -49,21 +48,21 @@ class Inverter(nn.Module, ABC):
     def read(self, rounds: Sequence[Ragged]) -> Tensor:
         """[T] the most likely tokens; log-probabilities of the rounds, whose noise is independent, add up."""
         self.eval()
-        found = torch.zeros(len(rounds[0].values), dtype=torch.long)
+        words = torch.zeros(len(rounds[0].values), dtype=torch.long)
         for rows in by_length(rounds[0].lengths, BATCH):
             total = sum(self(received.take(rows)).log_softmax(1) for received in rounds)
             assert isinstance(total, Tensor)
-            found[rounds[0].positions(rows)] = total.argmax(1).cpu()
-        return found
+            words[rounds[0].positions(rows)] = total.argmax(1).cpu()
+        return words
 
 
 @dataclass(frozen=True)
 class ReceivedWords:
-    """Words as they arrived, for who knows the mechanism and has public text.
+    """Received words, for an attacker that knows the mechanism and has public text.
 
     Attributes:
-        channel: on which they arrived, as vectors or as ids of words.
-        cut: behind so many blocks; 0 for ids.
+        channel: channel of the words, as vectors or as ids.
+        cut: number of blocks before the vectors; 0 for ids.
     """
 
     seen: Transcript
@@ -77,7 +76,7 @@ class ReceivedWords:
     def of(
         cls, seen: Transcript, knowledge: Knowledge, readable: frozenset[Channel]
     ) -> ReceivedWords:
-        """As vectors, where these can be read and are there."""
+        """Words as vectors if these are readable and were sent, else as ids."""
         assert knowledge.base is not None
         assert knowledge.mechanism is not None
         assert knowledge.auxiliary is not None
@@ -89,7 +88,7 @@ class ReceivedWords:
         )
 
     def simulated(self, rng: np.random.Generator) -> bool:
-        """Whether the mechanism does anything to words that who knows it can do, too."""
+        """Whether the attacker can simulate the mechanism."""
         probe = self.public.tokens.take(torch.arange(1))
         return self.mechanism.simulate(self.base, probe, self.cut, rng) is not None
 
@@ -98,12 +97,12 @@ class ReceivedWords:
         return simulate_vectors(self.mechanism, self.base, tokens, self.cut, rng)
 
     def copied(self, rounds: Sequence[Ragged]) -> Tensor:
-        """[T, R] what `eia-nn` says: the nearest word of each round; ids in the clear are the same in all."""
-        kept = rounds[: None if self.channel == Channel.REPRESENTATIONS else 1]
-        return torch.stack([nearest(self.base, each).cpu() for each in kept], 1)
+        """[T, R] nearest word in each round, as in `eia-nn`; ids are the same in all rounds, so R = 1."""
+        chosen = rounds[: None if self.channel == Channel.REPRESENTATIONS else 1]
+        return torch.stack([nearest(self.base, each).cpu() for each in chosen], 1)
 
     def guesses(self, reader: Callable[[int], Reader]) -> list[Guess]:
-        """See `guesses`; ids are read as rows of E."""
+        """Guesses of a reader, see `reader_guesses`; ids are converted to rows of E."""
 
         def vectors(values: Tensor) -> Tensor:
             values = values.to(self.base.device)
@@ -115,14 +114,14 @@ class ReceivedWords:
 
 def nearest(base: Backbone, received: Ragged) -> Tensor:
     """[T] the word whose embedding is nearest to each vector."""
-    found = base.neighbours.nearest_repeated(received.values.detach().cpu().numpy())
-    return torch.from_numpy(found).to(received.values.device)
+    words = base.neighbours.nearest_repeated(received.values.detach().cpu().numpy())
+    return torch.from_numpy(words).to(received.values.device)
 
 
 def simulate_vectors(
     mechanism: Defense | None, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
 ) -> Ragged:
-    """Vectors [T, d] for public tokens: through the mechanism, or the initial bottom where there is none."""
+    """Vectors [T, d] for public tokens, from the mechanism, or from the initial bottom if there is none."""
     simulated = mechanism.simulate(base, tokens, cut, rng) if mechanism else None
     if simulated is not None:
         return simulated
@@ -132,15 +131,15 @@ def simulate_vectors(
 
 
 def split_public(public: Tokens, sentences: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
-    """At most `sentences` examples drawn from public text: those to train on, and those held out.
+    """Training and held-out examples, at most `sentences` in all, drawn from public text.
 
-    Those held out are of other sources, as the customers' are; where all are of one, they are any.
+    Held-out examples are from other sources, as the customer's texts are, unless there is only one source.
 
     Raises:
         LeakboardError: fewer than two examples.
     """
     if len(public) < 2:
-        raise LeakboardError(f"needs at least 2 auxiliary texts, there are {len(public)}")
+        raise LeakboardError(f"needs at least 2 auxiliary texts, got {len(public)}")
     drawn = public.take(torch.from_numpy(rng.permutation(len(public))[: max(2, sentences)]))
     train = torch.from_numpy(sample_sources(drawn, 1 - HELD_OUT))
     if train.all():
@@ -149,25 +148,27 @@ def split_public(public: Tokens, sentences: int, rng: np.random.Generator) -> tu
 
 
 def sample_sources(tokens: Tokens, share: float) -> NDArray[np.bool_]:
-    """[n] examples of about this share of the sources.
+    """[n] True for the examples of about this share of the sources; all True if there is only one source.
 
-    The others are to them as the customers' texts are to public ones (`leakboard.bench.tasks.public_rows`), so that what
-    is found on the others holds for the customers'. All are meant where they are of one source.
+    The split is that of public and customers' texts (`leakboard.bench.tasks.public_rows`), so results on the other
+    examples carry over to the customers'.
     """
     sizes = tokens.lengths.tolist()
-    each = zip(*(torch.split(of, sizes) for of in (tokens.ids.values, tokens.special)), strict=True)
-    texts = tuple(" ".join(map(str, ids[~added].tolist())) for ids, added in each)
+    examples = zip(
+        *(torch.split(of, sizes) for of in (tokens.ids.values, tokens.special)), strict=True
+    )
+    texts = tuple(" ".join(map(str, ids[~added].tolist())) for ids, added in examples)
     flags = public_rows(Split(texts, np.zeros(len(texts), np.int64)), (), share)
     return flags if flags.any() else ~flags
 
 
 def token_counts(tokens: Tokens, vocabulary: int) -> Tensor:
-    """[V] how often each token occurs, special ones left out."""
+    """[V] number of occurrences of each token, without special ones."""
     return torch.bincount(tokens.ids.values[~tokens.special], minlength=vocabulary)
 
 
 def concatenate(parts: Sequence[Tokens]) -> Tokens:
-    """The examples of all parts, one after another."""
+    """Concatenation of the examples of all parts."""
     return Tokens(
         Ragged.joined([part.ids for part in parts]),
         torch.cat([part.types for part in parts]),
@@ -186,8 +187,8 @@ def least_squares(tokens: Tokens, codes: Tensor, query: Query, rng: np.random.Ge
         squares = squares + h.T @ h
         products = products + h.T @ codes[batch.ids.values[real].to(codes.device)].cpu().double()
     ridge = RIDGE * squares.diagonal().mean() * torch.eye(len(squares), dtype=torch.float64)
-    found: Tensor = torch.linalg.solve(squares + ridge, products)
-    return found.float().to(codes.device)
+    solution: Tensor = torch.linalg.solve(squares + ridge, products)
+    return solution.float().to(codes.device)
 
 
 def fit(
@@ -198,9 +199,9 @@ def fit(
     settings: TrainSettings,
     rng: np.random.Generator,
 ) -> None:
-    """Trains on public tokens and what would be received of them, with fresh noise at every batch.
+    """Trains an inverter on public tokens and simulated vectors, with fresh noise in every batch.
 
-    The loss is the cross-entropy at the positions of tokens that are not special.
+    The loss is the cross-entropy over tokens that are not special.
 
     Raises:
         Diverged: see `Loop.fit`.
@@ -224,14 +225,11 @@ def fit(
 def best_reader(
     readers: Sequence[Reader], query: Query, held_out: Tokens, rounds: int, rng: np.random.Generator
 ) -> Reader:
-    """The reader that is right most often on held-out public text, seen in as many rounds.
-
-    Ties go to the first, so the plain reader that stands there is replaced only by a better one.
-    """
-    seen = [query(held_out, rng) for _ in range(rounds)]
+    """The reader with the best accuracy on held-out public text in `rounds` rounds; the first one of equals."""
+    received = [query(held_out, rng) for _ in range(rounds)]
     real, truth = ~held_out.special, held_out.ids.values[:, None]
-    found = (reader(seen).reshape(len(truth), -1) == truth for reader in readers)
-    right = [int(each.any(1)[real].sum()) for each in found]
+    is_right = (reader(received).reshape(len(truth), -1) == truth for reader in readers)
+    right = [int(each.any(1)[real].sum()) for each in is_right]
     return readers[int(np.argmax(right))]
 
 
@@ -241,22 +239,22 @@ def reader_guesses(
     vectors: Callable[[Tensor], Tensor],
     reader: Callable[[int], Reader],
 ) -> list[Guess]:
-    """What the reader says of the tokens of each split.
+    """Guesses of a reader about the tokens of each split.
 
     Args:
-        vectors: values as received → vectors [T, d].
-        reader: number of rounds → the reader to use.
+        vectors: function from received values to vectors [T, d].
+        reader: function from the number of rounds to the reader.
     """
-    found = []
+    guesses = []
     for split in seen.splits(channel):
         blocks = [seen.collect(channel, split, r) for r in seen.rounds(channel, split)]
         rounds = []
         for block in blocks:
             assert block.lengths is not None
-            # Copied: what was recorded is read-only.
+            # Copies, since recorded arrays are read-only.
             values = vectors(torch.from_numpy(block.values.copy()))
             rounds.append(Ragged(values, torch.from_numpy(block.lengths.copy())))
         words = reader(len(rounds))(rounds).numpy()
         rows, lengths = blocks[0].rows, blocks[0].lengths
-        found.append(Guess(Goal.INVERSION, channel, split, rows, words, lengths, view=split))
-    return found
+        guesses.append(Guess(Goal.INVERSION, channel, split, rows, words, lengths, view=split))
+    return guesses

@@ -38,19 +38,18 @@ CHANNELS = (
     Channel.REPRESENTATIONS,
     Channel.CUT_GRADIENTS,
 )
-"""Channels whose rows depend on single examples; of vectors per token the mean is taken."""
+"""Channels whose rows depend on single examples; vectors per token are averaged."""
 
 
 UNTRAINED = Memory(capacity=64)
-"""What was learnt on activations of the untrained model: they come again as the floor, and in each cell of a
-task, and to learn on so many rows takes most of the time."""
+"""Cache of predictions from activations of the untrained model, which recur as the floor and in all cells of a task."""
 ALL_PARTS = -1
-"""The part under which everything that one recipient saw stands together."""
+"""Part number of the concatenation of all parts of one recipient."""
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """What one recipient saw of one part at one moment: rows of `train`, [n, d] float32."""
+    """Vectors [n, d] float32 of rows of `train`, seen by one recipient, from one part at one moment."""
 
     channel: Channel
     moment: int | None
@@ -62,11 +61,11 @@ class Matrix:
 
     @property
     def untrained(self) -> bool:
-        """Whether it is what the untrained model says of all texts."""
+        """Whether these are activations of the untrained model."""
         return self.channel == Channel.RECOMPUTED and self.moment == 0
 
     def minus(self, other: Matrix, part: int) -> Matrix:
-        """The difference of what was seen of the same rows, as a part of that number."""
+        """Difference to a matrix of the same rows, as part number `part`."""
         return replace(self, part=part, values=self.values - other.values)
 
     def guess(self, measure: Measure, rows: Ints, values: NDArray[Any]) -> Guess:
@@ -86,7 +85,7 @@ class Matrix:
 
 
 def evenly_spaced(moments: Sequence[int], n: int) -> list[int]:
-    """The first, the last, and some between: n of them, or all where there are fewer."""
+    """n evenly spaced moments, including the first and the last; all if there are fewer."""
     places = np.linspace(0, len(moments) - 1, n).round().astype(int)
     return [moments[place] for place in dict.fromkeys(places)] if moments else []
 
@@ -94,49 +93,51 @@ def evenly_spaced(moments: Sequence[int], n: int) -> list[int]:
 def matrices(
     seen: Transcript, at_most: int | None = None, channels: Sequence[Channel] = CHANNELS
 ) -> Iterator[Matrix]:
-    """All there is to look at: the moments of training, or each round where a channel has none.
+    """Matrices of all moments of training, or of each round on channels without moments.
 
     Args:
-        at_most: so many moments, the first and the last among them.
+        at_most: largest number of moments, evenly spaced.
     """
     for channel in channels:
         moments = seen.moments(channel)
         for moment in evenly_spaced(moments, at_most or len(moments)):
             for recipient, part in seen.parts(channel, moment):
-                found = seen.collect(channel, "train", None, part, moment, recipient)
-                yield Matrix(channel, moment, 0, part, recipient, found.rows, _means(found))
+                collected = seen.collect(channel, "train", None, part, moment, recipient)
+                yield Matrix(channel, moment, 0, part, recipient, collected.rows, _means(collected))
         for round in [] if moments else seen.rounds(channel):
             for recipient, part in seen.parts(channel):
-                found = seen.collect(channel, "train", round, part, None, recipient)
-                yield Matrix(channel, None, round, part, recipient, found.rows, _means(found))
+                collected = seen.collect(channel, "train", round, part, None, recipient)
+                yield Matrix(
+                    channel, None, round, part, recipient, collected.rows, _means(collected)
+                )
 
 
-def concatenate_parts(found: Iterable[Matrix]) -> Iterator[Matrix]:
-    """What one recipient saw of the same rows in several parts, side by side: [n, parts × d]."""
+def concatenate_parts(parts: Iterable[Matrix]) -> Iterator[Matrix]:
+    """Concatenations [n, parts × d] of the parts that one recipient saw of the same rows."""
 
     def place(matrix: Matrix) -> tuple[str, int, int, str]:
         return str(matrix.channel), matrix.moment or 0, matrix.round, matrix.recipient
 
-    for _, same in groupby(sorted(found, key=place), key=place):
-        own = list(same)
-        if len(own) > 1 and all(np.array_equal(own[0].rows, other.rows) for other in own):
-            values = np.concatenate([matrix.values for matrix in own], axis=1)
-            yield replace(own[0], part=ALL_PARTS, values=values)
+    for _, same in groupby(sorted(parts, key=place), key=place):
+        group = list(same)
+        if len(group) > 1 and all(np.array_equal(group[0].rows, other.rows) for other in group):
+            values = np.concatenate([matrix.values for matrix in group], axis=1)
+            yield replace(group[0], part=ALL_PARTS, values=values)
 
 
-def _means(found: Collected) -> NDArray[np.float32]:
-    values: NDArray[np.float32] = found.values.astype(np.float32, copy=False)
-    if found.lengths is None:
+def _means(collected: Collected) -> NDArray[np.float32]:
+    values: NDArray[np.float32] = collected.values.astype(np.float32, copy=False)
+    if collected.lengths is None:
         return values.reshape(len(values), -1)
-    example = np.repeat(np.arange(len(found.lengths)), found.lengths)
-    means = np.zeros((len(found.lengths), values.shape[1]), np.float32)
+    example = np.repeat(np.arange(len(collected.lengths)), collected.lengths)
+    means = np.zeros((len(collected.lengths), values.shape[1]), np.float32)
     np.add.at(means, example, values)
-    means /= np.maximum(found.lengths, 1)[:, None]
+    means /= np.maximum(collected.lengths, 1)[:, None]
     return means
 
 
 def principal(x: NDArray[np.float32], k: int) -> NDArray[np.float32]:
-    """[n, min(k, n, d)] the rows of `x` [n, d], centred, along the directions in which they vary most."""
+    """[n, min(k, n, d)] first principal components of `x` [n, d]."""
     centred = x - x.mean(0)
     n, d = centred.shape
     # The smaller of the two Gram matrices has the spectrum of the thin SVD and is quicker.
@@ -150,18 +151,18 @@ def principal(x: NDArray[np.float32], k: int) -> NDArray[np.float32]:
 
 
 class LabelAttack(Attack):
-    """An attack that looks at one matrix at a time; a subclass writes `read`."""
+    """An attack that reads one matrix at a time; a subclass implements `read`."""
 
     threat: ClassVar[ThreatModel] = ThreatModel(
         goals=frozenset({Goal.LABEL}), reads=frozenset(CHANNELS)
     )
     measure: ClassVar[Measure]
     at_most: ClassVar[int | None] = None
-    """At how many moments it looks; at all of them, unless that takes long."""
+    """Largest number of moments; None for all."""
 
     @abstractmethod
     def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
-        """[n] what the rows of `x` [n, d] tell, by the attack's measure."""
+        """[n] guesses for the rows of `x` [n, d], in the form of the attack's measure."""
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
@@ -175,7 +176,7 @@ class LabelAttack(Attack):
 
 
 class SupervisedLabelAttack(LabelAttack):
-    """One that learns from the labels of other folds: pessimistic, since it is given labels."""
+    """An attack that learns from the labels of other folds, which is pessimistic for the defense."""
 
     threat: ClassVar[ThreatModel] = ThreatModel(
         goals=frozenset({Goal.LABEL}),
@@ -184,7 +185,7 @@ class SupervisedLabelAttack(LabelAttack):
     )
     measure: ClassVar[Measure] = "balanced accuracy"
     joins: ClassVar[tuple[Channel, ...]] = ()
-    """Channels on which it also looks at all parts at once, beside each."""
+    """Channels on which it also reads the concatenation of all parts."""
 
     @abstractmethod
     def learn(
@@ -202,7 +203,7 @@ class SupervisedLabelAttack(LabelAttack):
         """
 
     def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
-        raise NotImplementedError("it has to be told labels: see `learn`")
+        raise NotImplementedError("this attack needs labels: see `learn`")
 
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
@@ -230,7 +231,7 @@ class SupervisedLabelAttack(LabelAttack):
         return guesses
 
     def _learning_key(self, arrays: Iterable[NDArray[Any]]) -> str:
-        """This attack, its parameters and all that it learns from."""
+        """Cache key: the attack, its parameters and all data that it learns from."""
         content = hashlib.sha256()
         for array in arrays:
             content.update(f"{array.dtype} {array.shape} ".encode() + array.tobytes())

@@ -19,22 +19,21 @@ from leakboard.bench.exchange import Trainee, losses, restore, vector_of
 from leakboard.bench.methods import Attack, Auxiliary, Knowledge
 
 Measured = Callable[[Trainee, Tokens, Tensor], Tensor]
-"""Of a model, examples and their labels: [B] a number of each example."""
+"""Function of a model, examples and labels that returns one number per example [B]."""
 
 
 @dataclass(frozen=True)
 class TokenLosses:
-    """Losses [L] of the tokens that a language model predicts in one text, and whether each was predicted right."""
+    """Losses [L] of the predicted tokens of one text, and [L] True where the prediction is right."""
 
     losses: Tensor
     right: Tensor
 
 
 class MembershipAttack(Attack):
-    """Ranks the candidates by a number of each under the last model that was released.
+    """An attack that ranks candidates by a score under the last released model.
 
-    Where training changes the texts by a rule that everybody knows, such as a detector whose finds are
-    masked, members were never seen as they are: the candidates are scored as training would see them.
+    If training changes texts by a public rule, such as masking by a detector, candidates are scored as changed texts.
     """
 
     threat: ClassVar[ThreatModel] = ThreatModel(
@@ -44,8 +43,8 @@ class MembershipAttack(Attack):
     )
 
     candidates: Literal["masked", "raw"] = "masked"
-    """`masked`: as the mechanism of the defense would have trained on them, where it changes texts. `raw`:
-    as they are, by who does not know the mechanism."""
+    """`masked`: score texts as the defense would change them. `raw`: score unchanged texts, without knowledge of the
+    mechanism."""
 
     @property
     def needs(self) -> frozenset[Knows]:
@@ -54,7 +53,7 @@ class MembershipAttack(Attack):
 
     @abstractmethod
     def scores(self, released: Trainee, knowledge: Knowledge) -> NDArray[np.float64]:
-        """[n] of each candidate, larger for those that seem to have been trained on."""
+        """[n] score of each candidate, larger for likelier members."""
 
     @torch.no_grad()
     def guess(
@@ -71,46 +70,46 @@ class MembershipAttack(Attack):
         about = (Goal.MEMBERSHIP, Channel.MODEL, "train", rows, values)
         return [Guess(*about, measure="membership", round=last)]
 
-    def losses(self, network: Trainee, told: Auxiliary | None) -> NDArray[np.float64]:
-        """[n] the loss of each example, as training would see it: computed once for all attacks of a cell."""
-        assert told is not None
+    def losses(self, network: Trainee, candidates: Auxiliary | None) -> NDArray[np.float64]:
+        """[n] training loss of each example; computed once for all attacks of a cell."""
+        assert candidates is not None
         name = hashlib.sha256(vector_of(network).cpu().numpy().tobytes()).hexdigest()
-        found = told.learned.recall(
+        values = candidates.learned.recall(
             f"losses of {self.candidates} under {name}",
-            lambda rng: self.of_each(losses, network, told),
+            lambda rng: self.measure_candidates(losses, network, candidates),
         )
-        return found.copy()
+        return values.copy()
 
     def token_losses(self, network: Trainee, knowledge: Knowledge) -> list[TokenLosses]:
-        """The losses of the tokens of each candidate; computed once for all attacks of a cell."""
-        told = knowledge.candidates
-        assert told is not None
+        """Token losses of each candidate; computed once for all attacks of a cell."""
+        candidates = knowledge.candidates
+        assert candidates is not None
 
         def measure(_: np.random.Generator) -> list[TokenLosses]:
             assert isinstance(network, LanguageModel)
-            tokens = self._as_trained(told)
-            found: list[TokenLosses | None] = [None] * len(tokens)
+            tokens = self._as_trained(candidates)
+            result: list[TokenLosses | None] = [None] * len(tokens)
             for rows in by_length(tokens.lengths):
                 each = zip(*(part.cpu() for part in network.losses(tokens.take(rows))), strict=True)
                 for row, (loss, right, mask) in zip(rows.tolist(), each, strict=True):
-                    found[row] = TokenLosses(loss[mask], right[mask])
-            return [own for own in found if own is not None]
+                    result[row] = TokenLosses(loss[mask], right[mask])
+            return [own for own in result if own is not None]
 
         name = hashlib.sha256(vector_of(network).cpu().numpy().tobytes()).hexdigest()
-        return told.learned.recall(f"token losses of {self.candidates} under {name}", measure)
+        return candidates.learned.recall(f"token losses of {self.candidates} under {name}", measure)
 
-    def _as_trained(self, told: Auxiliary) -> Tokens:
-        masked = told.masked if self.candidates == "masked" else None
-        return told.tokens if masked is None else masked
+    def _as_trained(self, candidates: Auxiliary) -> Tokens:
+        masked = candidates.masked if self.candidates == "masked" else None
+        return candidates.tokens if masked is None else masked
 
-    def of_each(
-        self, measured: Measured, network: Trainee, told: Auxiliary | None
+    def measure_candidates(
+        self, measured: Measured, network: Trainee, candidates: Auxiliary | None
     ) -> NDArray[np.float64]:
-        """[n] a number of each example that the attacker was told of, as training would see it."""
-        assert told is not None
-        tokens = self._as_trained(told)
-        found = np.zeros(len(tokens))
+        """[n] a measure of each candidate, in the form in which it would be trained on."""
+        assert candidates is not None
+        tokens = self._as_trained(candidates)
+        values = np.zeros(len(tokens))
         for rows in by_length(tokens.lengths):
-            labels = torch.from_numpy(told.labels)[rows]
-            found[rows.numpy()] = measured(network, tokens.take(rows), labels).cpu()
-        return found
+            labels = torch.from_numpy(candidates.labels)[rows]
+            values[rows.numpy()] = measured(network, tokens.take(rows), labels).cpu()
+        return values

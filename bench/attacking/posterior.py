@@ -13,32 +13,31 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 SMOOTHING = 0.5
-"""Added to the count of every token: public text does not hold all of them."""
+"""Added to the count of every token, since some do not occur in public text."""
 STEPS = 12
-"""Of L-BFGS, at most; five numbers are fitted."""
+"""Largest number of steps of L-BFGS, which fits five numbers."""
 CHUNK = 512
-"""Received tokens weighed at once against all candidates."""
+"""Number of received tokens that are compared at once with all candidates."""
 MOST = 4000
-"""Tokens that enter the bound, the most frequent ones; leaving others out can only raise it."""
+"""Number of tokens in the bound, the most frequent ones; leaving out others can only raise it."""
 
 
 @dataclass(frozen=True)
 class Posterior:
     """log p(x | y₁ … y_R) ∝ w log p(x) + Σ log p(y_r | x), with p(x) from public text.
 
-    The mechanism says how likely y is for x, but not in closed form: which row is nearest to a noisy one
-    depends on all rows around it. What counts for the comparison of one x with another is near enough to
+    p(y | x) has no closed form, since the nearest row to a noisy vector depends on all rows around it. It is
+    approximated by
 
-        log p(y | x) = −a d(x, y) − b d(x, y)² + s [x = y] − u ‖x‖² + (what depends on y alone),
+        log p(y | x) = −a d(x, y) − b d(x, y)² + s [x = y] − u ‖x‖² + (a term that depends on y only).
 
-    whose four numbers, and w, are those under which public tokens are likeliest given what the
-    mechanism made of them.
+    w, a, b, s and u maximise the likelihood of public tokens given their simulated replacements.
 
     Attributes:
-        rows: [V, d] embeddings, of mean norm 1.
-        log_prior: [V].
+        rows: [V, d] embeddings, scaled to mean norm 1.
+        log_prior: [V] log-probabilities in public text.
         weights: [5] w, a, b, s and u.
-        known: [K] token ids that occur in public text. Candidates are these and what arrived.
+        known: [K] token ids that occur in public text. Candidates are these and the received tokens.
     """
 
     rows: Tensor
@@ -48,19 +47,20 @@ class Posterior:
 
     @classmethod
     def fitted(cls, embeddings: Tensor, counts: Tensor, truth: Tensor, sent: Tensor) -> Posterior:
-        """From pairs of public tokens and what the mechanism made of each.
+        """A posterior fitted on pairs of public tokens and their replacements.
 
         Args:
             embeddings: [V, d].
             counts: [V] occurrences in public text.
-            truth: [n] token ids; `sent` [n] those that stand for them.
+            truth: [n] token ids.
+            sent: [n] their replacements by the mechanism.
         """
         rows = embeddings / embeddings.norm(dim=1).mean()
         prior = (counts + SMOOTHING).log().to(rows)
         start = torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0]).to(rows)
         truth, sent = truth.to(rows.device), sent.to(rows.device)
         known = counts.nonzero()[:, 0].to(rows.device)
-        # What public text lacks belongs to it here, or the fit would not know that such tokens are sent.
+        # Includes tokens without occurrences in public text, so that the fit knows that such tokens are sent.
         every: Tensor = torch.cat([known, truth]).unique()  # type: ignore[no-untyped-call]
         plain = cls(rows, prior - prior.logsumexp(0), start, every)
         terms = plain._terms(sent)
@@ -71,15 +71,15 @@ class Posterior:
 
         def loss() -> float:
             optimiser.zero_grad()
-            found = cross_entropy(sum(map(mul, weights, terms[1:]), terms[0]), place)
-            found.backward()  # type: ignore[no-untyped-call]
-            return found.item()
+            entropy = cross_entropy(sum(map(mul, weights, terms[1:]), terms[0]), place)
+            entropy.backward()  # type: ignore[no-untyped-call]
+            return entropy.item()
 
         optimiser.step(loss)  # type: ignore[no-untyped-call]
         return replace(plain, weights=weights.detach(), known=known)
 
     def read(self, received: Tensor) -> Tensor:
-        """[T] the most probable token behind what stands for it in each of R rounds [T, R]."""
+        """[T] most probable original token, given its replacements in R rounds [T, R]."""
         different, inverse = received.to(self.rows.device).unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
         best = []
         for part in different.split(CHUNK):
@@ -88,38 +88,35 @@ class Posterior:
         return torch.cat(best)[inverse].cpu()
 
     def _scores(self, received: Tensor) -> Tensor:
-        """[t, K + R] log-probabilities of the tokens that are known and of those that arrived in R rounds.
-
-        Up to a constant per row: the prior once, each round's likelihood.
-        """
+        """[t, K + R] log-probabilities, up to a constant per row, of known tokens and of those received in R rounds."""
         w, a, b, s, u = self.weights.tolist()
         prior, norms = w * self.log_prior, u * self._norms
-        known, own = prior[self.known].repeat(len(received), 1), prior[received]
+        known_scores, received_scores = prior[self.known].repeat(len(received), 1), prior[received]
         for column in received.T:
-            told, row = column.unique(return_inverse=True)
-            squared = self._distances(told)
-            found = -b * squared - norms[self.known] - squared.sqrt_().mul_(a)
-            # It stands among those that arrived, at a distance of 0 that no rounding blurs.
-            found[self.known == told[:, None]] = -inf
-            known += found[row]
+            words, row = column.unique(return_inverse=True)
+            squared = self._distances(words)
+            scores = -b * squared - norms[self.known] - squared.sqrt_().mul_(a)
+            # The received token is a candidate of its own, with an exact distance of 0.
+            scores[self.known == words[:, None]] = -inf
+            known_scores += scores[row]
             squared = (self.rows[received] - self.rows[column][:, None]).square().sum(2)
             same = received == column[:, None]
-            own += s * same - a * squared.sqrt() - b * squared - norms[received]
-        return torch.cat([known, own], 1)
+            received_scores += s * same - a * squared.sqrt() - b * squared - norms[received]
+        return torch.cat([known_scores, received_scores], 1)
 
     def _distances(self, received: Tensor) -> Tensor:
-        """[n, K] squared, from each of n received tokens to those that are known."""
-        one, other = self.rows[received], self.rows[self.known]
-        squared = torch.addmm(self._norms[self.known], one, other.T, alpha=-2)
+        """[n, K] squared distances from received tokens to known tokens."""
+        sent, candidates = self.rows[received], self.rows[self.known]
+        squared = torch.addmm(self._norms[self.known], sent, candidates.T, alpha=-2)
         return squared.add_(self._norms[received, None]).clamp_(min=0)
 
     @cached_property
     def _norms(self) -> Tensor:
-        """[V] squared."""
+        """[V] squared norms."""
         return self.rows.square().sum(1)
 
     def _terms(self, sent: Tensor) -> list[Tensor]:
-        """What `_scores` adds up for one round, each [n, K + 1]: what is no candidate, then by weight."""
+        """Terms of `_scores` for one round, each [n, K + 1]: the mask of non-candidates, then one term per weight."""
         zeros = torch.zeros(len(sent), 1).to(self.rows)
         squared = torch.cat([self._distances(sent), zeros], 1)
         twice = torch.cat([self.known == sent[:, None], zeros > 0], 1)
@@ -139,12 +136,12 @@ class Posterior:
 
 @dataclass(frozen=True)
 class StatedPosterior:
-    """log p(x | y₁ … y_R) = log p(x) + Σ log p(y_r | x), where the mechanism states p(y | x) itself.
+    """log p(x | y₁ … y_R) = log p(x) + Σ log p(y_r | x) for mechanisms that state p(y | x).
 
     Attributes:
-        chances: words [K] → of ids [n] that were sent the log-probabilities [n, K] that each word gives them.
-        log_prior: [V].
-        known: [K] token ids that occur in public text. Candidates are these and what arrived.
+        chances: function of words [K] that returns a function from sent ids [n] to log-probabilities [n, K].
+        log_prior: [V] log-probabilities in public text.
+        known: [K] token ids that occur in public text. Candidates are these and the received tokens.
     """
 
     chances: Callable[[Tensor], Callable[[Tensor], Tensor]]
@@ -155,12 +152,12 @@ class StatedPosterior:
     def of(
         cls, chances: Callable[[Tensor], Callable[[Tensor], Tensor]], counts: Tensor
     ) -> StatedPosterior:
-        """With the prior from [V] occurrences in public text."""
+        """A posterior with the prior from [V] occurrences in public text."""
         prior = (counts + SMOOTHING).double()
         return cls(chances, (prior / prior.sum()).log(), counts.nonzero()[:, 0])
 
     def read(self, received: Tensor) -> Tensor:
-        """[T] the most probable token behind what stands for it in each of R rounds [T, R]."""
+        """[T] most probable original token, given its replacements in R rounds [T, R]."""
         different, inverse = received.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
         new = different[~torch.isin(different, self.known)].unique()
         words = torch.cat([self.known, new])
@@ -179,15 +176,14 @@ class StatedPosterior:
 
 
 def posterior_bound(embeddings: Tensor, counts: Tensor, eta: float) -> float:
-    """The largest success that dχ-privacy with parameter η leaves to who knows how frequent tokens are.
+    """Upper bound on the success of a guess about single tokens x with prior p under dχ-privacy with parameter η.
 
-    It is about single tokens x with prior p. dχ-privacy says P(y|x) ≤ exp(η d(x, x′)) P(y|x′), so
-    that P(y) ≥ P(y|x) s(x) with s(x) = Σ p(x′) exp(−η d(x, x′)). Who answers x on a set of outputs
-    whose probability is q(x) is therefore right with probability p(x) P(set|x) ≤ p(x) min(1, q(x)/s(x)), and
-    the q(x) add up to 1: the best he can hope for is to spend them where p/s is largest.
+    dχ-privacy means P(y|x) ≤ exp(η d(x, x′)) P(y|x′), so P(y) ≥ P(y|x) s(x) with s(x) = Σ p(x′) exp(−η d(x, x′)).
+    If the attacker answers x on outputs of total probability q(x), it is right with probability at most
+    p(x) min(1, q(x)/s(x)). Since the q(x) sum to 1, the bound spends them where p/s is largest.
 
-    Nobody whose guess depends on y alone does better; the context of a token is another matter. For R
-    independent observations of the same token the parameter is R η.
+    The bound holds for guesses that depend on y only, not on the context. For R independent observations of one token,
+    the parameter is R η.
 
     Args:
         embeddings: [V, d].
@@ -203,5 +199,5 @@ def posterior_bound(embeddings: Tensor, counts: Tensor, eta: float) -> float:
     p, s = p[order], s[order]
     before = s.cumsum(0) - s
     spent = ((1 - before) / s).clamp(0, 1)
-    rare = float(1 - p.sum())  # of these nothing is said
+    rare = float(1 - p.sum())  # tokens outside of the bound count as read
     return min(1.0, float((p * spent).sum()) + rare)

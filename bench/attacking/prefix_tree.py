@@ -14,24 +14,24 @@ from leakboard.bench.backbones import cache_argument, cast_weight, compute_dtype
 from leakboard.bench.contracts import Ints, LeakboardError
 
 MEMORY = 64 * 2**20
-"""Bytes of keys, values and scores that a walk holds at a time, by default."""
+"""Default limit in bytes of keys, values and scores in memory at once."""
 WIDTH = 16
-"""Siblings that go through the model in one row, each blind to the others."""
+"""Number of siblings in one row of the model's input, masked from each other."""
 PIECE = 8
-"""Places whose scores of all words are summed at a time: of a long vocabulary so many stay in a cache."""
+"""Number of places whose scores are summed at once, so that they fit into the processor's cache."""
 COPIES = 3
-"""How often a block's keys and values are in memory while the model computes."""
+"""Number of copies of a block's keys and values in memory while the model computes."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """Nodes of a prefix tree at one depth, those of one parent side by side.
+    """Nodes of a prefix tree at one depth; children of one parent are adjacent.
 
     Attributes:
-        tokens: [n] the token at each node.
-        candidate: [n] whose text ends here, or −1.
-        first: [n] its first child in the next level.
-        children: [n] how many it has.
+        tokens: [n] token of each node.
+        candidate: [n] candidate whose text ends at the node, or −1.
+        first: [n] index of the first child in the next level.
+        children: [n] number of children.
     """
 
     tokens: Ints
@@ -45,8 +45,8 @@ class Tree:
     """Candidates as a prefix tree.
 
     Attributes:
-        stem: the tokens with which all of them begin.
-        levels: the nodes behind it; those of `levels[0]` are the children of the stem.
+        stem: common first tokens of all candidates.
+        levels: nodes after the stem, by depth.
     """
 
     stem: list[int]
@@ -54,17 +54,16 @@ class Tree:
 
     @staticmethod
     def of(ids: NDArray[np.int32], form: str) -> Tree:
-        """The tree of token ids [N, L], −1 behind the end of a text.
+        """The tree of token ids [N, L] with −1 after the end of a text.
 
         Raises:
-            LeakboardError: two candidates of the same tokens, or nothing in common to start from.
+            LeakboardError: two candidates have equal tokens, or candidates have no common first token.
         """
         differ = (ids != ids[0]).any(0)
         common = int(differ.argmax()) if differ.any() else ids.shape[1]
         if common == 0:
             raise LeakboardError(
-                f"canary '{form}': its candidates begin with different tokens, and nothing stands "
-                "before them. Put a word in front of {digits}"
+                f"canary '{form}': its candidates have no common first token. Put a word in front of {{digits}}"
             )
         order = np.lexsort(ids[:, common:].T[::-1]) if differ.any() else np.arange(len(ids))
         ids = ids[order]
@@ -77,8 +76,8 @@ class Tree:
             starts.append(np.flatnonzero(new & (column >= 0)))
         if not new.all():
             raise LeakboardError(
-                f"canary '{form}': the tokeniser makes the same tokens of different digits, so "
-                "no rank can be told. Choose another model"
+                f"canary '{form}': the tokeniser gives different digits the same tokens, so they cannot be ranked. "
+                "Choose another model"
             )
         levels = []
         for depth, start in enumerate(starts):
@@ -99,10 +98,10 @@ class Tree:
 
 @dataclass(frozen=True)
 class KeyValues:
-    """Keys and values of rows [r, H, t + w, d] of w siblings behind t shared ancestors, by layer.
+    """Keys and values by layer, [r, H, t + w, d]: rows of w siblings after t shared ancestors.
 
     Attributes:
-        row, column: [n] where each node stands.
+        row, column: [n] position of each node.
     """
 
     layers: list[tuple[Tensor, Tensor]]
@@ -122,7 +121,7 @@ class KeyValues:
 
     def take(self, nodes: Tensor) -> Any:
         """A cache with one row per node: its ancestors and itself."""
-        from transformers import DynamicCache  # here, since it takes a second to load
+        from transformers import DynamicCache  # slow to import
 
         nodes = nodes.to(self.row.device)
         row, at = self.row[nodes], self.shared + self.column[nodes]
@@ -137,13 +136,13 @@ class KeyValues:
 
 
 class Walk:
-    """Depth-first through a tree, in blocks of nodes of equal depth.
+    """Depth-first walk through a tree, in blocks of nodes of equal depth.
 
     Args:
         model: a causal base model, in evaluation mode.
         head: [V, d] output embeddings.
-        memory: bytes of keys, values and scores; a single row may exceed it. Where the output layer alone
-            takes more than twice that, half of the layer: reading it is what a step costs.
+        memory: limit in bytes of keys, values and scores; a single row may exceed it. It is raised to half the size of
+            the output layer, which every step reads.
     """
 
     def __init__(self, model: Any, head: Tensor, tree: Tree, memory: int = MEMORY) -> None:
@@ -159,11 +158,11 @@ class Walk:
         cache = DynamicCache()
         out = self.model(input_ids=stem, **cache_argument(cache), use_cache=True)
         hidden, last = out.last_hidden_state[0], len(self.stem) - 1
-        told = self.surprise(hidden[:-1], np.arange(last), np.array(self.stem[1:], dtype=np.int64))
+        costs = self.surprise(hidden[:-1], np.arange(last), np.array(self.stem[1:], dtype=np.int64))
         only = torch.zeros(1, dtype=torch.long, device=stem.device)
         past = KeyValues.of(cache, last, only, only)
         nodes = np.arange(len(self.levels[0].tokens))
-        self.visit(0, nodes, np.zeros_like(nodes), np.array([told.sum()]), hidden[-1:], past)
+        self.visit(0, nodes, np.zeros_like(nodes), np.array([costs.sum()]), hidden[-1:], past)
         return self.found
 
     def visit(
@@ -175,11 +174,11 @@ class Walk:
         hidden: Tensor,
         past: KeyValues,
     ) -> None:
-        """Scores nodes of one level and all that is below them.
+        """Scores nodes of one level and their descendants.
 
         Args:
             nodes: [n] in the order of their parents.
-            owner: [n] which of the p parents below.
+            owner: [n] index of the parent of each node.
             costs: [p] −ln p of the text up to each parent.
             hidden: [p, d] the model's output at each parent.
             past: keys and values of the parents.
@@ -190,7 +189,7 @@ class Walk:
         self.found[level.candidate[nodes[ends]]] = costs[ends]
         inner = level.children[nodes] > 0
         nodes, owner, costs = nodes[inner], owner[inner], costs[inner]
-        # Up to WIDTH siblings make a row; the widest rows come first, so that little is padding.
+        # Up to WIDTH siblings form a row. The widest rows come first, so that there is little padding.
         column = (np.arange(len(nodes)) - np.searchsorted(owner, owner)) % WIDTH
         row = np.cumsum(column == 0) - 1
         widths = np.bincount(row)
@@ -218,7 +217,7 @@ class Walk:
         width: int,
         cache: Any,
     ) -> None:
-        """Puts inner nodes through the model, and visits their children.
+        """Evaluates the model at inner nodes, and visits their children.
 
         Args:
             inside: row [n] and column [n] of each node in the block.
@@ -249,24 +248,24 @@ class Walk:
     def surprise(self, hidden: Tensor, owner: Ints, tokens: Ints) -> NDArray[np.float64]:
         """[n] −ln p of tokens [n], each given the hidden state `owner` [n, ascending] of [p, d]."""
         step = max(1, self.memory // (4 * COPIES * len(self.head)))
-        found = []
+        surprises = []
         for at in range(0, len(hidden), step):
-            here = slice(*np.searchsorted(owner, [at, at + step]))
-            total, told = self._scored(hidden[at : at + step], owner[here] - at, tokens[here])
-            found.append((total - told).double().cpu().numpy())
-        return np.concatenate(found) if found else np.zeros(0)
+            rows = slice(*np.searchsorted(owner, [at, at + step]))
+            total, of_token = self._scored(hidden[at : at + step], owner[rows] - at, tokens[rows])
+            surprises.append((total - of_token).double().cpu().numpy())
+        return np.concatenate(surprises) if surprises else np.zeros(0)
 
     def _scored(self, hidden: Tensor, owner: Ints, tokens: Ints) -> tuple[Tensor, Tensor]:
-        """[n] ln of the sum of what all words score at the places of tokens, and what these do."""
-        own, token = (torch.as_tensor(each, device=hidden.device) for each in (owner, tokens))
+        """[n] log-sum-exp of the scores of all words at the place of each token, and [n] the token's score."""
+        place, token = (torch.as_tensor(each, device=hidden.device) for each in (owner, tokens))
         dtype = compute_dtype(hidden)
         with torch.autocast(hidden.device.type, enabled=False):
             scores = hidden.to(dtype) @ cast_weight(self.head, dtype).T
             full = torch.promote_types(dtype, torch.float32)
             total = torch.cat([some.to(full).logsumexp(1) for some in torch.split(scores, PIECE)])[
-                own
+                place
             ]
             if dtype == self.head.dtype:
-                return total, scores[own, token].to(full)
-            # A score of bfloat16 has eight bits, by which siblings could hardly be told apart.
-            return total, (hidden.to(self.head.dtype)[own] * self.head[token]).sum(1)
+                return total, scores[place, token].to(full)
+            # Scores in bfloat16 have eight bits, which cannot separate siblings.
+            return total, (hidden.to(self.head.dtype)[place] * self.head[token]).sum(1)

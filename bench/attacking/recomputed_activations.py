@@ -22,24 +22,23 @@ from leakboard.bench.contracts import Channel, Ints, Message, Transcript
 from leakboard.bench.methods import Silent
 
 TEXTS = 2000
-"""At most so many texts of a server are computed anew, for the untrained model and for the last θ."""
+"""Largest number of texts per server, for the untrained model and for the last θ."""
 BETWEEN = 0.25
-"""The share of these for each θ between, which are there for what rises and falls again: all of them
-would take more of a cell's time than goes into its training."""
+"""Share of these texts for every other θ; all of them would take longer than training."""
 MOMENTS = 5
-"""Of θ: the untrained model, the last one that was sent, and three between, evenly spaced."""
+"""Number of evenly spaced θ, from the untrained model to the last one that was sent."""
 BATCH = 64
-"""Texts that go through the model at once, sorted by length."""
+"""Number of texts per batch, sorted by length."""
 UNTRAINED = -1
-"""The step at which the activations of the untrained model stand."""
+"""Step of the activations of the untrained model."""
 
 Floats = NDArray[np.float32]
 Series = Mapping[int, Mapping[int, Message]]
-"""Step → adapter → its θ [P]."""
+"""θ [P] by step and adapter."""
 Segments = Callable[[Ragged], Tensor]
-"""Token ids → the segment of each token [T]."""
+"""Function from token ids to the segment of each token [T]."""
 UntrainedCache = MutableMapping[str, Floats]
-"""Digest of texts → their activations under the untrained model: cells of one model can share them."""
+"""Activations of texts under the untrained model, by digest; cells of one model can share them."""
 
 
 def with_recomputed(
@@ -49,16 +48,15 @@ def with_recomputed(
     known: UntrainedCache | None = None,
     texts: int = TEXTS,
 ) -> Transcript:
-    """The transcript with h(x, θ_t) of the texts of each server on a channel of their own.
+    """The transcript with h(x, θ_t) of the texts of each server, on the channel `RECOMPUTED`.
 
-    The first moment is h(x, θ_0): an adapter starts without effect, so that this is the public model,
-    the same for all adapters (part 0). Of the others each adapter that the server was sent is a part.
-    Dropout is not repeated.
+    The first moment is the public model h(x, θ_0), as part 0, since an untrained adapter has no effect. At later
+    moments, each adapter that the server received is a part. Dropout is not repeated.
 
     Args:
-        network: the vendor's model; it loses the values of its adapter.
-        segments: what the ids of texts tell of them; without it each is one segment.
-        known: filled with what is computed of the untrained model, and read.
+        network: the vendor's model; its adapter is overwritten.
+        segments: segments of the tokens of texts; by default, each text is one segment.
+        known: cache of activations of the untrained model, which is read and filled.
     """
     if (
         Channel.RECOMPUTED in seen.channels
@@ -66,7 +64,7 @@ def with_recomputed(
     ):
         return seen
     known = {} if known is None else known
-    found: list[Message] = []
+    messages: list[Message] = []
     for server, sent in _texts(seen).items():
         rows = np.array(evenly_spaced(sorted(sent), texts))
         ids = Ragged(
@@ -78,17 +76,17 @@ def with_recomputed(
         name = tokens.digest
         if name not in known:
             known[name] = activations(network, tokens, None)
-        found.append(_computed(server, 0, rows, known[name], UNTRAINED, 0))
+        messages.append(_computed(server, 0, rows, known[name], UNTRAINED, 0))
         adapters = _adapters(seen, server, network)
         steps = evenly_spaced(sorted(adapters), MOMENTS)[1:]
         for moment, step in enumerate(steps, start=1):
             share = 1.0 if step == steps[-1] else BETWEEN
             at = evenly_spaced(range(len(rows)), max(1, round(share * len(rows))))
-            own = tokens.take(torch.tensor(at))
+            chosen = tokens.take(torch.tensor(at))
             for part, theta in sorted(adapters[step].items()):
-                h = activations(network, own, theta.values)
-                found.append(_computed(server, part, rows[at], h, step, moment))
-    return Transcript((*seen.messages, *found), seen.dropped)
+                h = activations(network, chosen, theta.values)
+                messages.append(_computed(server, part, rows[at], h, step, moment))
+    return Transcript((*seen.messages, *messages), seen.dropped)
 
 
 @torch.no_grad()
@@ -96,46 +94,45 @@ def activations(network: Network, texts: Tokens, adapter: Floats | None) -> Floa
     """[n, d] h(x, θ) of texts, without dropout.
 
     Args:
-        adapter: [P] θ as it was sent; None for a model without any.
+        adapter: [P] θ; None for the model without an adapter.
     """
     network.eval()
     size = sum(parameter.numel() for parameter in adapter_of(network).values())
     load(network, torch.zeros(size) if adapter is None else torch.tensor(adapter))
     device = network.embeddings.weight.device
     batches = by_length(texts.lengths, BATCH)
-    found = []
+    outputs = []
     for rows in batches:
-        own = texts.take(rows)
-        words = own.ids.with_values(network.embeddings(own.ids.values.to(device)))
-        found.append(network.features(words, own.types).float().cpu())
-    return np.asarray(torch.cat(found)[torch.cat(batches).argsort()])
+        batch = texts.take(rows)
+        words = batch.ids.with_values(network.embeddings(batch.ids.values.to(device)))
+        outputs.append(network.features(words, batch.types).float().cpu())
+    return np.asarray(torch.cat(outputs)[torch.cat(batches).argsort()])
 
 
 def against_untrained(seen: Transcript) -> Iterator[tuple[Matrix, Floats]]:
-    """What each server computes under each θ that it was sent, beside h(x, θ_0) of the same texts [n, d].
+    """Pairs of recomputed activations under a received θ, and h(x, θ_0) of the same texts [n, d].
 
     Raises:
-        Silent: nothing was computed, or only of the untrained model.
+        Silent: no activations could be recomputed, or only those of the untrained model.
     """
-    whole = list(matrices(seen, channels=(Channel.RECOMPUTED,)))
-    untrained = {matrix.recipient: matrix for matrix in whole if matrix.moment == 0}
+    computed = list(matrices(seen, channels=(Channel.RECOMPUTED,)))
+    untrained = {matrix.recipient: matrix for matrix in computed if matrix.moment == 0}
     if not untrained:
         raise Silent(
             "no tokens with activations were seen, from which a server could compute others"
         )
-    if len(whole) == len(untrained):
+    if len(computed) == len(untrained):
         raise Silent("no adapter was sent at any moment of training, so that nothing has moved")
-    for matrix in whole:
+    for matrix in computed:
         start = untrained[matrix.recipient]
         if matrix is not start:
             yield matrix, start.values[np.searchsorted(start.rows, matrix.rows)]
 
 
 def before_training(seen: Transcript) -> Transcript:
-    """What would have been seen, and computed, of the same texts at the same moments without training.
+    """Transcript of the same texts at the same moments without training; empty if no h(x, θ_0) was computed.
 
-    Activations alone, of texts whose h(x, θ_0) was computed; empty where none was. Adapters without
-    effect differ in nothing, so that one stands for all.
+    It has activations only. Untrained adapters have no effect, so one adapter is used for all.
     """
     start = {
         row: h
@@ -144,13 +141,13 @@ def before_training(seen: Transcript) -> Transcript:
         for row, h in zip(m.rows.tolist(), m.values, strict=True)
     }
     parts: dict[tuple[str, int | None], int] = {}
-    found = []
+    messages = []
     for message in seen.messages:
         if (message.channel, message.split) == (
             Channel.RECOMPUTED,
             "train",
         ) and message.moment == 0:
-            found.append(message)
+            messages.append(message)
         if (message.channel, message.split) != (Channel.ACTIVATIONS, "train"):
             continue
         known = np.array([row in start for row in message.rows.tolist()])
@@ -158,32 +155,32 @@ def before_training(seen: Transcript) -> Transcript:
         if known.any() and parts.setdefault(place, message.part) == message.part:
             rows = message.rows[known]
             values = np.stack([start[row] for row in rows.tolist()])
-            found.append(replace(message, rows=rows, values=values))
-    return Transcript(tuple(found))
+            messages.append(replace(message, rows=rows, values=values))
+    return Transcript(tuple(messages))
 
 
 def _computed(server: str, part: int, rows: Ints, h: Floats, step: int, moment: int) -> Message:
-    """Activations that a server computed, as a message that nobody had to send."""
+    """A message with activations that a server computed itself."""
     where = (Channel.RECOMPUTED, "train", 0)
     return Message(*where, "vendor", server, part, rows, h, None, step, moment)
 
 
 def _texts(seen: Transcript) -> dict[str, dict[int, Ints]]:
-    """Server → row of `train` → the ids that it was sent of it."""
-    found: dict[str, dict[int, Ints]] = {}
+    """Token ids by server and row of `train`."""
+    texts: dict[str, dict[int, Ints]] = {}
     for message in seen.messages:
         if (message.channel, message.split) == (Channel.TOKENS, "train"):
             assert message.lengths is not None
             ends = np.cumsum(message.lengths)
             each = np.split(message.values, ends[:-1])
-            own = found.setdefault(message.recipient, {})
+            of_server = texts.setdefault(message.recipient, {})
             for row, ids in zip(message.rows.tolist(), each, strict=True):
-                own.setdefault(row, ids)
-    return found
+                of_server.setdefault(row, ids)
+    return texts
 
 
 def _adapters(seen: Transcript, server: str, network: Network) -> Series:
-    """The adapters of a server as far as they were recorded; none of another size than the model has."""
+    """Recorded adapters of a server that have the size of the model's adapter."""
     size = sum(parameter.numel() for parameter in adapter_of(network).values())
     sent = [
         m

@@ -10,18 +10,18 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag, normalize
 
 TEMPERATURE = 0.05
-"""Of the relaxed choice of a word; public settings run from here to 0.2."""
+"""Temperature of the relaxed choice of a word; public settings are between this value and 0.2."""
 FLOOR = -5.0
-"""Of a logit at the start, below the best: at this temperature its word has no weight."""
+"""Smallest initial logit relative to the best; at this temperature, such a word has no weight."""
 
 
 class Choice(ABC):
-    """One word for each of t positions, relaxed.
+    """Relaxed choice of one word for each of t positions.
 
     Attributes:
-        free: [t, ·] what is optimised; a leaf that requires gradients.
+        free: [t, ·] optimised variables; a leaf tensor that requires gradients.
         rows: word embeddings E [V, d].
-        optimiser: Adam over `free`, whose positions can be dropped.
+        optimiser: Adam over `free`.
     """
 
     def __init__(self, free: Tensor, rows: Tensor, rate: float) -> None:
@@ -30,7 +30,7 @@ class Choice(ABC):
 
     @abstractmethod
     def vectors(self) -> Tensor:
-        """[t, d] the relaxed embeddings, differentiable in `free`."""
+        """[t, d] relaxed embeddings, differentiable in `free`."""
 
     @abstractmethod
     def words(self) -> Tensor:
@@ -42,21 +42,21 @@ class Choice(ABC):
         self.optimiser.step()
 
     def keep(self, at: Tensor) -> None:
-        """Drops all positions outside the mask [t], with what Adam remembers of them."""
+        """Drops all positions outside of the mask [t], with their state in Adam."""
         state = self.optimiser.state.pop(self.free, {})
         self.free = self.free.detach()[at].requires_grad_()
         self.optimiser.param_groups[0]["params"] = [self.free]
         if state:
-            kept = {name: value[at] if value.dim() else value for name, value in state.items()}
-            self.optimiser.state[self.free] = kept
+            remaining = {name: value[at] if value.dim() else value for name, value in state.items()}
+            self.optimiser.state[self.free] = remaining
 
 
 class Logits(Choice):
-    """A soft choice: softmax(free / temperature) weighs words, as in Song & Raghunathan (2020).
+    """A soft choice: words have weights softmax(free / temperature), as in Song & Raghunathan (2020).
 
     Args:
-        likely: [t, R] log-likelihood of the words at the start; logits are over the temperature.
-        among: [t, R] the words to choose from; all, where it is None.
+        likely: [t, R] initial log-likelihood of the words.
+        among: [t, R] candidate words; None for all words.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Vectors(Choice):
     """Free vectors. `rate` is in units of the spread of E, which differs a hundredfold between models.
 
     Args:
-        start: [t, d] where they begin.
+        start: [t, d] initial vectors.
     """
 
     def __init__(self, start: Tensor, rows: Tensor, rate: float) -> None:
@@ -96,5 +96,5 @@ class Vectors(Choice):
         return self.free
 
     def words(self) -> Tensor:
-        # By angle: a norm behind the embeddings hides the length of a vector from the search.
+        # By angle, since a normalisation after the embeddings hides the length of a vector from the search.
         return (normalize(self.free.detach()) @ normalize(self.rows).T).argmax(1)

@@ -1,10 +1,9 @@
 """Reconstruction of P³EFT's split gradients of a language model by a server that receives all vectors.
 
-P³EFT sends m vectors in place of each gradient g_i of n adapters, whose span holds it, and mixes
-h′ = Σ Wᵢ ∘ hᵢ with secret weights. But noise is far longer than what it hides, so that the shortest
-combination of the m vectors is g_i but for its length; and g_i = Wᵢ ∘ g′ with Σ Wᵢ = 1, so that the g_i add up
-to g′ = ∂loss/∂h′. Of two adapters one number is left to be found, the ratio of the lengths, and a public
-output layer says when it is right: g′ then points from one of its rows to the mean that h′ predicts.
+P³EFT sends m vectors instead of each gradient g_i of an adapter; their span contains g_i. It mixes h′ = Σ Wᵢ ∘ hᵢ with
+secret weights. The noise is much longer than the gradient, so the shortest combination of the m vectors is g_i up to
+its length. Since g_i = Wᵢ ∘ g′ and Σ Wᵢ = 1, the g_i sum to g′ = ∂loss/∂h′. For two adapters, only the ratio of the two
+lengths is unknown. At the right ratio, g′ points from a row of the public output layer to the mean that h′ predicts.
 """
 
 from __future__ import annotations
@@ -19,18 +18,22 @@ from torch import Tensor
 from leakboard.bench.contracts import Channel, Ints, Message, Transcript
 
 TRIED = 64
-"""Tokens of one step by which a ratio is judged."""
+"""Number of tokens of one step on which a ratio is scored."""
 WIDE, FINE = torch.linspace(-1, 1, 81), torch.linspace(-0.025, 0.025, 11)
-"""Logarithms of ratios to that at which both gradients are as long: mixing weights are of one law."""
+"""Grids of log-ratios, relative to the ratio at which both gradients have equal length."""
 
 Aligned = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""Gradients [t, d] at vectors h [t, d] → how well the best row of the output layer explains each, and which it is."""
+"""Function of gradients [t, d] at vectors h [t, d]: score of the best row of the output layer, and its index."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one server saw of the recorded examples of one batch: rows [k], tokens of each, and of two adapters
-    activations h [2, t, d] and gradients g [2, t, d], each of a length and a sign of its own."""
+    """One server's view of the recorded examples of one batch.
+
+    Attributes:
+        rows, lengths: [k] examples, and their numbers of tokens.
+        h, g: [2, t, d] activations and gradients of two adapters; length and sign of each gradient are unknown.
+    """
 
     rows: Ints
     lengths: Ints
@@ -38,58 +41,62 @@ class Step:
     g: Tensor
 
     def mixed(self, ratio: float, most: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """g′ [t, d] and h′ [t, d] where the second gradient is so many times as long, and W₁ [d]."""
-        one, other = self.g[0], ratio * self.g[1]
-        whole = one + other
-        weight = (one * whole).sum(0) / whole.square().sum(0).clamp(min=1e-30)
+        """g′ [t, d], h′ [t, d] and W₁ [d] if the second gradient is scaled by `ratio`."""
+        first, second = self.g[0], ratio * self.g[1]
+        total = first + second
+        weight = (first * total).sum(0) / total.square().sum(0).clamp(min=1e-30)
         h = weight * self.h[0] + (1 - weight) * self.h[1]
-        return whole[:most], h[:most], weight
+        return total[:most], h[:most], weight
 
     def ratio(self, weight: Tensor) -> float:
-        """The ratio at which known mixing weights W₁ [d] explain both gradients best."""
-        one, other = self.g[0] * (1 - weight), self.g[1] * weight
-        return float((one * other).sum() / other.square().sum())
+        """Ratio at which mixing weights W₁ [d] explain both gradients best."""
+        first, second = self.g[0] * (1 - weight), self.g[1] * weight
+        return float((first * second).sum() / second.square().sum())
 
 
 def steps_of(seen: Transcript) -> list[Step]:
-    """The steps of the first epoch, in which one server saw all vectors of the gradients of two adapters; else none."""
+    """Steps of the first epoch, if one server saw all gradient vectors of two adapters; else an empty list."""
     first = seen.rounds(Channel.GRADIENTS)[:1]
-    there: dict[int, dict[tuple[Channel, int], Message]] = {}
+    by_step: dict[int, dict[tuple[Channel, int], Message]] = {}
     for m in seen.messages:
         if (m.split, m.moment) == ("train", None) and [m.round] == first and m.step >= 0:
-            there.setdefault(m.step, {})[m.channel, m.part] = m
-    sent = [m for step in there.values() for (c, _), m in step.items() if c == Channel.GRADIENTS]
-    down = {part for step in there.values() for c, part in step if c == Channel.ACTIVATIONS}
+            by_step.setdefault(m.step, {})[m.channel, m.part] = m
+    sent = [m for step in by_step.values() for (c, _), m in step.items() if c == Channel.GRADIENTS]
+    down = {part for step in by_step.values() for c, part in step if c == Channel.ACTIVATIONS}
     parts = 1 + max((m.part for m in sent), default=0)
     if len({m.recipient for m in sent}) != 1 or down != {0, 1} or parts < 4 or parts % 2:
         return []
-    return [_step(own, parts // 2) for own in there.values() if (Channel.GRADIENTS, 0) in own]
+    return [
+        _step(messages, parts // 2)
+        for messages in by_step.values()
+        if (Channel.GRADIENTS, 0) in messages
+    ]
 
 
-def _step(own: dict[tuple[Channel, int], Message], m: int) -> Step:
-    h = [own[Channel.ACTIVATIONS, i].values for i in (0, 1)]
+def _step(messages: dict[tuple[Channel, int], Message], m: int) -> Step:
+    h = [messages[Channel.ACTIVATIONS, i].values for i in (0, 1)]
     shape, g = h[0].shape, []
     for i in (0, 1):
-        vectors = [own[Channel.GRADIENTS, i * m + j].values.ravel() for j in range(m)]
+        vectors = [messages[Channel.GRADIENTS, i * m + j].values.ravel() for j in range(m)]
         v = torch.from_numpy(np.stack(vectors)).double()
         shortest = torch.linalg.eigh(v @ v.T).eigenvectors[:, 0]
         g.append((shortest @ v).reshape(shape).float())
-    first = own[Channel.GRADIENTS, 0]
+    first = messages[Channel.GRADIENTS, 0]
     assert first.lengths is not None
     both = torch.stack([torch.from_numpy(each.copy()) for each in h])
     return Step(first.rows, first.lengths, both, torch.stack(g))
 
 
 def read(steps: list[Step], aligned: Aligned) -> tuple[Ints, Ints, Ints]:
-    """Rows [n], tokens of each [n], and the label that each of these seems to have [T]."""
+    """Rows [n], numbers of tokens [n], and the most likely label of each token [T]."""
     longest = max(steps, key=lambda step: step.g.shape[1])
     _, _, weight = longest.mixed(_best_ratio(longest, aligned))
     labels = []
     for step in steps:
         g, h, _ = step.mixed(step.ratio(weight))
         h = weight * step.h[0] + (1 - weight) * step.h[1]
-        found = [aligned(sign * g, h) for sign in (1, -1)]  # a combination has no sign
-        labels.append(max(found, key=lambda one: float(one[0].mean()))[1].numpy())
+        candidates = [aligned(sign * g, h) for sign in (1, -1)]  # a combination has no sign
+        labels.append(max(candidates, key=lambda one: float(one[0].mean()))[1].numpy())
     rows, lengths = (
         np.concatenate([getattr(s, name) for s in steps]) for name in ("rows", "lengths")
     )
@@ -97,7 +104,7 @@ def read(steps: list[Step], aligned: Aligned) -> tuple[Ints, Ints, Ints]:
 
 
 def _best_ratio(step: Step, aligned: Aligned) -> float:
-    """The ratio at which the output layer explains most."""
+    """Ratio at which the output layer explains the gradients best."""
 
     def explained(ratio: float) -> float:
         g, h, _ = step.mixed(ratio, TRIED)
