@@ -66,5 +66,5 @@ def test_digits_that_become_the_same_token_are_refused(monkeypatch):
     model, head = model_of("llama", len(tokenizer))
     same = np.ones((1000, 4), dtype=np.int32)
     monkeypatch.setattr(exposures, "token_ids", lambda *_: same)
-    with pytest.raises(LeakboardError, match="same tokens of different digits"):
+    with pytest.raises(LeakboardError, match="gives different digits the same tokens"):
         candidates(model, head, tokenizer, FORM, 3)

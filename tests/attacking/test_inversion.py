@@ -36,7 +36,7 @@ def test_a_reader_that_is_no_better_than_the_first_is_not_taken():
 
 def test_one_auxiliary_text_is_too_few_to_train_and_to_choose():
     tokens = load_tiny("tiny-bert").encode(["not good"], None, 16)
-    with pytest.raises(LeakboardError, match="at least 2 auxiliary texts, there are 1"):
+    with pytest.raises(LeakboardError, match="at least 2 auxiliary texts, got 1"):
         inversion.split_public(tokens, 10, np.random.default_rng(0))
 
 
