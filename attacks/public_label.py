@@ -81,8 +81,9 @@ class PublicLabel(Attack):
         rows, words = read_words(seen, channel, knowledge)
         classifier = public.learned.recall(self.name, lambda rng: Classifier.of(public))
         scores = classifier.log_probabilities(words, knowledge.classes)
-        claim = knowledge.mechanism.claim() if knowledge.mechanism else None
-        if claim is not None and claim.unit == "label":
+        parts = knowledge.mechanism.parts if knowledge.mechanism else ()
+        claims = [claim for part in parts if (claim := part.claim()) and claim.unit == "label"]
+        for claim in claims:
             scores += randomised_label_scores(seen, rows, scores, claim, rng)
         return [Guess(Goal.LABEL, channel, "train", rows, scores.argmax(1), view="train")]
 

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from leakboard.bench.contracts import Channel, Goal, Objective
 from leakboard.bench.exchange import Session, Tuned, api
-from leakboard.bench.methods import Conditions, Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source, Stage
 from leakboard.defenses.none import NoDefense
 
 TINY = 1e-12
@@ -34,6 +34,7 @@ class DistanceCorrelation(Defense):
     knob: ClassVar[str | None] = "weight"
     colour: ClassVar[str] = "#e69f00"
     marker: ClassVar[str] = "s"
+    stage: ClassVar[Stage | None] = "training"
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {
         Goal.LABEL: ("spectral", "norm", "kmeans")
     }

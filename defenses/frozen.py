@@ -16,7 +16,7 @@ from leakboard.bench.backbones import (
 )
 from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
 from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Defense, Source, Stage
 from leakboard.defenses.none import NoDefense
 
 
@@ -35,6 +35,8 @@ class Frozen(Defense):
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
     colour: ClassVar[str] = "#6996ff"
     marker: ClassVar[str] = "P"
+    stage: ClassVar[Stage | None] = "training"
+    head_only: ClassVar[bool] = True
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         # It protects because no adapters are trained.

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from leakboard.bench.contracts import Channel, Head, Objective
 from leakboard.bench.exchange import Session, Tuned, api, model_release
-from leakboard.bench.methods import Conditions, Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source, Stage
 
 
 class NoDefense(Defense):
@@ -24,6 +24,8 @@ class NoDefense(Defense):
     version: ClassVar[int] = 2
     colour: ClassVar[str] = "#222222"
     marker: ClassVar[str] = "*"
+    stage: ClassVar[Stage | None] = "training"
+    combined_name: ClassVar[str] = "private head"
 
     head: Head | None = None
     """For a language model: who holds its output layer, which stays the public one unless it is private. If it is

@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 import torch
 from pydantic import Field
+from torch import Tensor
 
 from leakboard.bench.contracts import Channel, Claim, Goal, Objective
 from leakboard.bench.exchange import Session, Tuned, api
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Defense, Source, Stage
 from leakboard.defenses.none import NoDefense
 
 
@@ -35,6 +36,7 @@ class RandomisedResponse(Defense):
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.LABEL})
     colour: ClassVar[str] = "#78e187"
     marker: ClassVar[str] = "v"
+    stage: ClassVar[Stage | None] = "labels"
 
     epsilon: float = Field(2.0, gt=0)
     """ε of label differential privacy; smaller values flip more labels."""
@@ -51,9 +53,12 @@ class RandomisedResponse(Defense):
         # With unchanged labels it is plain fine-tuning over the API.
         return (NoDefense(),)
 
-    def fine_tune(self, session: Session) -> Tuned:
+    def changed_labels(self, session: Session) -> Tensor:
         labels = randomised(session.labels.numpy(), session.classes, self.epsilon, session.noise)
-        return api.fine_tune(session, labels=torch.from_numpy(labels))
+        return torch.from_numpy(labels)
+
+    def fine_tune(self, session: Session) -> Tuned:
+        return api.fine_tune(session, labels=self.changed_labels(session))
 
 
 def randomised(

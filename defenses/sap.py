@@ -16,7 +16,7 @@ from leakboard.bench.backbones import Backbone, Neighbours, Network, Ragged, Tok
 from leakboard.bench.contracts import Channel, Claim, Envelope, Goal, Head, Objective
 from leakboard.bench.defending import Eta, dx_noise, fit_on_sent, predictor, privatise_tokens
 from leakboard.bench.exchange import OutputLayer, Session, Tuned, api
-from leakboard.bench.methods import Conditions, Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source, Stage
 
 
 class SAP(Defense):
@@ -71,6 +71,7 @@ class SAP(Defense):
     the head."""
 
     younger: ClassVar[frozenset[str]] = frozenset({"head"})
+    stage: ClassVar[Stage | None] = "inputs"
 
     @property
     def sends(self) -> frozenset[Channel]:
@@ -78,12 +79,23 @@ class SAP(Defense):
 
     def skip(self, conditions: Conditions) -> str | None:
         if conditions.objective == "classification":
-            told = "head: who holds it is asked of a language model; that of a classifier is the vendor's"
+            told = (
+                "head: who holds it is asked of a language model; that of a classifier is the vendor's, "
+                "or the customer's in `combine: [sap, none]`"
+            )
             return told if self.head != "vendor" else None
         if self.bottom == "trainable":
             return (
                 "bottom: trained word embeddings would no longer be those of the output layer, to which most "
                 "language models tie them, on the other side of the cut; use `bottom: frozen`"
+            )
+        return None
+
+    def skip_combined(self, stages: frozenset[Stage]) -> str | None:
+        if self.bottom == "trainable" and "training" in stages:
+            return (
+                "bottom: a trainable bottom needs the gradient at the cut, which the other defense does "
+                "not return; use `bottom: frozen`"
             )
         return None
 
@@ -107,11 +119,22 @@ class SAP(Defense):
         self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
     ) -> Ragged | None:
         """The output of the initial bottom with noise; which tokens are sent without noise is secret."""
-        rows, secret = base.embeddings, torch.zeros(len(base.embeddings), dtype=torch.bool)
-        bottom = partial(base.bottom, cut=cut)
-        neighbours = None if cut else base.neighbours
+        secret = torch.zeros(len(base.embeddings), dtype=torch.bool)
+        return self._initially(base, tokens, cut, secret, rng)
+
+    def protected_inputs(self, session: Session) -> Callable[[Tokens], Ragged]:
+        clear = self.in_clear(session)
+        return lambda tokens: self._initially(
+            session.backbone, tokens, session.cut, clear, session.noise
+        )
+
+    def _initially(
+        self, base: Backbone, tokens: Tokens, cut: int, clear: Tensor, rng: np.random.Generator
+    ) -> Ragged:
+        """`_privatised` with the initial bottom."""
+        bottom, neighbours = partial(base.bottom, cut=cut), None if cut else base.neighbours
         with torch.no_grad():
-            return self._privatised(tokens, rows, bottom, neighbours, secret, rng)
+            return self._privatised(tokens, base.embeddings, bottom, neighbours, clear, rng)
 
     def _privatised(
         self,

@@ -35,10 +35,13 @@ def with_adapter_gradients(seen: Transcript, network: Network) -> Transcript:
         network: the vendor's model; its adapter is overwritten.
     """
     messages: list[Message] = []
-    if not seen.channels >= {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS}:
+    if not seen.channels >= {Channel.PARAMETERS, Channel.GRADIENTS}:
         return seen
     for moment in evenly_spaced(seen.moments(Channel.GRADIENTS), MOMENTS):
-        for (recipient, _), sent in batches(seen, moment).items():
+        for (recipient, _), every in batches(seen, moment).items():
+            sent = [batch for batch in every if batch.tokens is not None]
+            if not sent:
+                continue
             counts = accumulate((len(batch.rows) for batch in sent), initial=0)
             chosen = [batch for batch, rows in zip(sent, counts, strict=False) if rows < ROWS]
             rows = np.concatenate([batch.rows for batch in chosen])
@@ -66,14 +69,19 @@ def features(network: Network, tokens: Message, adapter: Tensor) -> Tensor:
     """[B, d] activations of examples under θ, without dropout.
 
     Args:
-        tokens: message with the token ids of the examples.
+        tokens: message with the token ids or the vectors of the examples.
     """
     network.eval()
     load(network, adapter)
-    device = network.embeddings.weight.device
-    ids = Ragged(torch.tensor(tokens.values), torch.tensor(tokens.lengths))
-    vectors = network.embeddings(ids.values.to(device))
-    return network.features(ids.with_values(vectors), torch.zeros_like(ids.values))
+    inputs = Ragged(torch.tensor(tokens.values), torch.tensor(tokens.lengths))
+    types = torch.zeros(len(inputs.values), dtype=torch.long)
+    return network.features(vectors_of(network, inputs), types)
+
+
+def vectors_of(network: Network, inputs: Ragged) -> Ragged:
+    """Vectors [T, d] as they were sent, or the word embeddings of ids [T]."""
+    values = inputs.values.to(network.embeddings.weight.device)
+    return inputs.with_values(values if values.is_floating_point() else network.embeddings(values))
 
 
 def per_example(network: Network, batch: Batch) -> list[list[Tensor]]:

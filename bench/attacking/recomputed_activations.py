@@ -1,7 +1,7 @@
 """Activations of received texts that a server recomputes under received adapter weights.
 
-Each call sends tokens and θ, and the vendor holds the base weights. So a server can compute h(x, θ_t) of any received
-text x at any received θ_t.
+Each call sends θ and tokens, or names vectors that were sent before; the vendor holds the base weights. So a server can
+compute h(x, θ_t) of any received text x at any received θ_t.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leakboard.bench.attacking.adapter_gradients import adapter_of, load
+from leakboard.bench.attacking.adapter_gradients import adapter_of, load, vectors_of
 from leakboard.bench.attacking.label_leakage import Matrix, evenly_spaced, matrices
 from leakboard.bench.backbones import Network, Ragged, Tokens, by_length
 from leakboard.bench.contracts import Channel, Ints, Message, Transcript
 from leakboard.bench.methods import Silent
 
+INPUTS = (Channel.TOKENS, Channel.REPRESENTATIONS)
+"""Channels of the texts of calls: ids, or vectors that were sent once."""
 TEXTS = 2000
 """Largest number of texts per server, for the untrained model and for the last θ."""
 BETWEEN = 0.25
@@ -55,23 +58,25 @@ def with_recomputed(
 
     Args:
         network: the vendor's model; its adapter is overwritten.
-        segments: segments of the tokens of texts; by default, each text is one segment.
+        segments: segments of the tokens of texts; by default, and for vectors, each text is one segment.
         known: cache of activations of the untrained model, which is read and filled.
     """
-    if (
-        Channel.RECOMPUTED in seen.channels
-        or not {Channel.TOKENS, Channel.ACTIVATIONS} <= seen.channels
-    ):
+    channel = next((each for each in INPUTS if each in seen.channels), None)
+    if Channel.RECOMPUTED in seen.channels or Channel.ACTIVATIONS not in seen.channels:
+        return seen
+    if channel is None:
         return seen
     known = {} if known is None else known
     messages: list[Message] = []
-    for server, sent in _texts(seen).items():
+    for server, sent in _texts(seen, channel).items():
         rows = np.array(evenly_spaced(sorted(sent), texts))
         ids = Ragged(
             torch.from_numpy(np.concatenate([sent[row] for row in rows.tolist()])),
             torch.tensor([len(sent[row]) for row in rows.tolist()]),
         )
-        types = torch.zeros_like(ids.values) if segments is None else segments(ids)
+        types = torch.zeros(len(ids.values), dtype=torch.long)
+        if segments is not None and channel == Channel.TOKENS:
+            types = segments(ids)
         tokens = Tokens(ids, types, torch.zeros_like(types, dtype=torch.bool))
         name = tokens.digest
         if name not in known:
@@ -94,17 +99,17 @@ def activations(network: Network, texts: Tokens, adapter: Floats | None) -> Floa
     """[n, d] h(x, θ) of texts, without dropout.
 
     Args:
+        texts: with ids [T], or with vectors [T, d] in their place.
         adapter: [P] θ; None for the model without an adapter.
     """
     network.eval()
     size = sum(parameter.numel() for parameter in adapter_of(network).values())
     load(network, torch.zeros(size) if adapter is None else torch.tensor(adapter))
-    device = network.embeddings.weight.device
     batches = by_length(texts.lengths, BATCH)
     outputs = []
     for rows in batches:
         batch = texts.take(rows)
-        words = batch.ids.with_values(network.embeddings(batch.ids.values.to(device)))
+        words = vectors_of(network, batch.ids)
         outputs.append(network.features(words, batch.types).float().cpu())
     return np.asarray(torch.cat(outputs)[torch.cat(batches).argsort()])
 
@@ -165,11 +170,11 @@ def _computed(server: str, part: int, rows: Ints, h: Floats, step: int, moment: 
     return Message(*where, "vendor", server, part, rows, h, None, step, moment)
 
 
-def _texts(seen: Transcript) -> dict[str, dict[int, Ints]]:
-    """Token ids by server and row of `train`."""
-    texts: dict[str, dict[int, Ints]] = {}
+def _texts(seen: Transcript, channel: Channel) -> dict[str, dict[int, NDArray[Any]]]:
+    """Token ids or vectors by server and row of `train`."""
+    texts: dict[str, dict[int, NDArray[Any]]] = {}
     for message in seen.messages:
-        if (message.channel, message.split) == (Channel.TOKENS, "train"):
+        if (message.channel, message.split) == (channel, "train"):
             assert message.lengths is not None
             ends = np.cumsum(message.lengths)
             each = np.split(message.values, ends[:-1])

@@ -119,12 +119,13 @@ def _find_method(name_or_file: str) -> type[Method]:
     known: dict[str, type[Method]] = {**registry.attacks(), **registry.defenses()}
     if re.search(r"\.py(:\w+)?$", name_or_file):
         return registry.load_method(name_or_file)
-    if name_or_file not in known:
+    found = registry.find(name_or_file, known)
+    if found is None:
         raise LeakboardError(
             f"unknown method '{name_or_file}'. {did_you_mean(name_or_file, known)} "
             "A file of your own is given by its path, which ends in .py."
         )
-    return known[name_or_file]
+    return found
 
 
 def _expected(method: type[M] | M, base: type[Any]) -> type[M] | M:

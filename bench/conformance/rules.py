@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import ValidationError
 
 from leakboard.bench.contracts import LeakboardError, MissingExtra
-from leakboard.bench.methods import Method, Source
+from leakboard.bench.methods import PLUS, Method, Source
 from leakboard.bench.running import error_line
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -104,7 +104,9 @@ class Rules(Generic[M]):
     @rule("has a name of lower-case words joined by '-'")
     def has_name(self) -> None:
         name = getattr(self.cls, "name", None)
-        if not (isinstance(name, str) and NAME.fullmatch(name)):
+        is_combination = hasattr(self.cls, "made_of")
+        words = str(name).split(PLUS) if is_combination else [name]
+        if not all(isinstance(word, str) and NAME.fullmatch(word) for word in words):
             raise Broken(f"set `name: ClassVar[str]`, such as 'my-method', instead of {name!r}")
 
     @rule("names its source")

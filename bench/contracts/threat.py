@@ -34,7 +34,8 @@ class Channel(StrEnum):
     ADAPTER_GRADIENTS = "adapter-gradients"
     """∂loss/∂θ that the vendor returns, one vector per call; it can be computed from the call."""
     RECOMPUTED = "recomputed-activations"
-    """h(x, θ_t) of every text sent to a server, which the server computes from tokens and θ_t."""
+    """h(x, θ_t) of every text sent to a server, which the server computes from the tokens or representations
+    that it has, and θ_t."""
     LABELS = "labels"
     """Classes of training examples in the clear, one integer per example, if the vendor trains."""
     EMULATOR = "emulator"
@@ -46,8 +47,8 @@ class Channel(StrEnum):
 
 def known_from(sent: frozenset[Channel]) -> frozenset[Channel]:
     """Channels that a recipient has: those that it was sent, and those that it can compute from them."""
-    serves = {Channel.TOKENS, Channel.ACTIVATIONS} <= sent
-    return sent | {Channel.RECOMPUTED} if serves else sent
+    has_inputs = not sent.isdisjoint({Channel.TOKENS, Channel.REPRESENTATIONS})
+    return sent | {Channel.RECOMPUTED} if has_inputs and Channel.ACTIVATIONS in sent else sent
 
 
 class Goal(StrEnum):

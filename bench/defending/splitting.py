@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
-from leakboard.bench.backbones import Network, Ragged, Tokens, by_length
+from leakboard.bench.backbones import Network, Ragged, Tokens
 from leakboard.bench.contracts import Channel, Envelope
 from leakboard.bench.exchange import NextTokens, OutputLayer, Predictor, Session
 
@@ -38,16 +37,10 @@ def fit_on_sent(session: Session, network: Network, output: OutputLayer, sends: 
 
 def send_once(session: Session, network: Network, sends: Sends) -> Ragged:
     """What the vendor receives of all training examples and keeps."""
-    train, parts = session.train, []
-    # Behind a block, batches of similar length bound padding and memory.
-    batches = by_length(train.lengths) if session.cut else [session.all_rows]
     network.eval()  # a frozen bottom has no dropout: inference will send the same
-    with torch.no_grad():
-        for rows in session.progress("representations", batches, len(batches)):
-            vectors = sends(train.take(rows))
-            parts.append(session.wire.send(Channel.REPRESENTATIONS, vectors, rows))
+    received = session.send_once(sends)
     network.train()
-    return Ragged.joined(parts).take(torch.cat(batches).argsort())
+    return received
 
 
 def predictor(

@@ -16,7 +16,7 @@ from leakboard.bench.contracts import Channel, Goal
 from leakboard.bench.defending.mechanisms import Epsilon
 from leakboard.bench.defending.splitting import fit_on_sent, predictor
 from leakboard.bench.exchange import OutputLayer, Session, Tuned
-from leakboard.bench.methods import Conditions, Defense
+from leakboard.bench.methods import Conditions, Defense, Stage
 
 
 class Substituting(Defense):
@@ -33,6 +33,7 @@ class Substituting(Defense):
     knob: ClassVar[str | None] = "epsilon"
     switch: ClassVar[str | None] = "epsilon"
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.INVERSION})
+    stage: ClassVar[Stage | None] = "inputs"
 
     epsilon: Epsilon
     """Privacy parameter ε, above 0; smaller hides more; "none" sends all words as they are."""
@@ -65,15 +66,19 @@ class Substituting(Defense):
         ids = self.replaced(tokens, base, rng)
         return ids.with_values(embedding(ids.values.to(base.device), base.embeddings))
 
-    def fine_tune(self, session: Session) -> Tuned:
-        network = session.network(cut=session.cut)
-        output = OutputLayer.held(session, network.head, "vendor")
+    def protected_inputs(self, session: Session) -> Callable[[Tokens], Ragged]:
+        rows = session.backbone.embeddings
 
         def sends(tokens: Tokens) -> Ragged:
             ids = self.replaced(tokens, session.backbone, session.noise)
-            rows = network.embeddings.weight
             return ids.with_values(embedding(ids.values.to(rows.device), rows))
 
+        return sends
+
+    def fine_tune(self, session: Session) -> Tuned:
+        network = session.network(cut=session.cut)
+        output = OutputLayer.held(session, network.head, "vendor")
+        sends = self.protected_inputs(session)
         fit_on_sent(session, network, output, sends)
         return predictor(session, network, output, sends)
 

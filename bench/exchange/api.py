@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from leakboard.bench.backbones import Tokens, random_state
+from leakboard.bench.backbones import Ragged, Tokens, random_state
 from leakboard.bench.contracts import Channel, Envelope, Head, LeakboardError
 from leakboard.bench.exchange.language import NextTokens, OutputLayer
 from leakboard.bench.exchange.predictor import Predictor
@@ -51,6 +51,9 @@ def language_channels(at: Head, channels: frozenset[Channel] = CHANNELS) -> froz
 class Api:
     """The customer's side of the API; every call crosses the wire.
 
+    Token ids cross with every call. If the session protects inputs, vectors at the cut cross instead: those of training
+    texts once, before training, and later calls name the texts.
+
     The recipient of a call is the server that answers it; each name of a server is one adversary.
 
     Args:
@@ -60,12 +63,13 @@ class Api:
 
     def __init__(self, session: Session, adapted: bool = True, keep: int = 1) -> None:
         self._session = session
-        self.network = session.network(adapted=adapted)
+        self.network = session.network(adapted=adapted, cut=session.cut if session.inputs else 0)
         self.head = self.network.head
         self.autocast = session.autocast()
         self._server = Server(self.network, self.autocast, keep)
         self._about: Tokens | None = None
-        self._told: dict[str, Tokens] = {}
+        self._told: dict[str, Call] = {}
+        self._received = session.send_once(session.inputs) if session.inputs else None
         self._asked: deque[tuple[Call, Call]] = deque(maxlen=keep)
 
     def adapter(self, number: int = 0) -> dict[str, nn.Parameter]:
@@ -127,14 +131,32 @@ class Api:
         if self._about is not tokens:
             self._about, self._told = tokens, {}
         if where.recipient in self._told:  # repeated ids count, but reveal nothing new
-            wire.repeat(tokens.ids)
+            wire.repeat(*self._repeated(call))
         else:
-            ids = wire.send(Channel.TOKENS, tokens.ids, call.rows, where)
-            self._told[where.recipient] = replace(tokens, ids=ids)
+            self._told[where.recipient] = self._with_inputs(call)
         adapter: Adapter = call.adapter
         if adapter:
             adapter = wire.send_adapter(Channel.PARAMETERS, adapter, call.rows, where)
-        return replace(call, tokens=self._told[where.recipient], adapter=adapter)
+        there = self._told[where.recipient]
+        return replace(call, tokens=there.tokens, vectors=there.vectors, adapter=adapter)
+
+    def _with_inputs(self, call: Call) -> Call:
+        """Sends what a call says of its texts and returns the call as the server receives it."""
+        session, tokens, where = self._session, call.tokens, call.where
+        if session.inputs is None:
+            ids = session.wire.send(Channel.TOKENS, tokens.ids, call.rows, where)
+            return replace(call, tokens=replace(tokens, ids=ids))
+        if where.split == "train":
+            assert self._received is not None
+            return replace(call, vectors=self._received.take(call.rows))
+        vectors = session.inputs(tokens)
+        return replace(
+            call, vectors=session.wire.send(Channel.REPRESENTATIONS, vectors, call.rows, where)
+        )
+
+    def _repeated(self, call: Call) -> list[Ragged]:
+        """What is sent again of the texts of a call: their ids; the vendor keeps vectors."""
+        return [] if self._session.inputs else [call.tokens.ids]
 
     def backward(
         self,
@@ -166,7 +188,7 @@ class Api:
         arrived = []
         asked = recipients or [where.recipient] * len(gradients)
         for j, (gradient, recipient) in enumerate(zip(gradients, asked, strict=True)):
-            wire.repeat(call.tokens.ids, *call.adapter.values())
+            wire.repeat(*self._repeated(call), *call.adapter.values())
             to = replace(where, recipient=recipient, part=where.part * len(gradients) + j)
             arrived.append(self._crossed(Channel.GRADIENTS, gradient, call, to))
         if once:
@@ -185,8 +207,7 @@ class Api:
 
     def answered(self, call: Call, gradient: Tensor) -> dict[str, Tensor]:
         """g_θ of a `gradient` [T, d] at activations that the vendor already has."""
-        ids, adapter = call.tokens.ids, call.adapter.values()
-        self._session.wire.repeat(ids, *adapter)
+        self._session.wire.repeat(*self._repeated(call), *call.adapter.values())
         return self._returned(call, self._answered(call, gradient))
 
     def _returned(self, call: Call, answer: Adapter) -> dict[str, Tensor]:

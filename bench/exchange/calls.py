@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ class Batch:
         parts: [m] parts of the gradients.
         vectors: [m, B, d] all gradients that this recipient received.
         activations: [B, d]; None if not recorded.
-        tokens: ids of the batch, which come with each call.
+        tokens: ids of the batch, which come with each call; or its vectors, if these were sent once and recorded.
         adapter: [P] θ, which comes with each call.
     """
 
@@ -44,6 +45,7 @@ def batches(seen: Transcript, moment: int) -> dict[tuple[str, int], list[Batch]]
     sent = [message for message in here if message.channel == Channel.GRADIENTS]
     adapters = {part for channel, _, part in by if channel == Channel.ACTIVATIONS} or {0}
     vectors = max(1, len({message.part for message in sent}) // len(adapters))
+    vectors_of = _sent_once(seen)
     together: dict[tuple[str, int], dict[int, list[Message]]] = {}
     for message in sent:
         place = together.setdefault((message.recipient, message.part // vectors), {})
@@ -59,8 +61,28 @@ def batches(seen: Transcript, moment: int) -> dict[tuple[str, int], list[Batch]]
                 [message.part for message in messages],
                 np.stack([message.values for message in messages]),
                 None if h is None else h.values,
-                by.get((Channel.TOKENS, step, 0)),
+                by.get((Channel.TOKENS, step, 0)) or vectors_of(messages[0].rows),
                 None if theta is None else theta.values,
             )
             found.setdefault((recipient, adapter), []).append(batch)
     return found
+
+
+def _sent_once(seen: Transcript) -> Callable[[Ints], Message | None]:
+    """Function from rows of `train` to their representations, as one message; None unless all were recorded."""
+    sent: dict[int, tuple[Message, int, int]] = {}
+    for m in seen.messages:
+        if (m.channel, m.split) == (Channel.REPRESENTATIONS, "train") and m.lengths is not None:
+            ends = np.cumsum(m.lengths)
+            for row, end, length in zip(m.rows.tolist(), ends, m.lengths, strict=True):
+                sent.setdefault(row, (m, end - length, end))
+
+    def vectors_of(rows: Ints) -> Message | None:
+        if not all(row in sent for row in rows.tolist()):
+            return None
+        own = [sent[row] for row in rows.tolist()]
+        values = np.concatenate([m.values[start:end] for m, start, end in own])
+        lengths = np.array([end - start for _, start, end in own])
+        return replace(own[0][0], rows=rows, values=values, lengths=lengths)
+
+    return vectors_of

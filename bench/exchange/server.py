@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from leakboard.bench.backbones import Network, Tokens, random_state, set_random_state
+from leakboard.bench.backbones import Network, Ragged, Tokens, random_state, set_random_state
 from leakboard.bench.contracts import Envelope
 from leakboard.bench.exchange.wire import PLAIN
 
@@ -20,16 +20,18 @@ Adapter = Mapping[str, Tensor]
 
 
 class Features(nn.Module):
-    """The model as a function of its adapter: token ids → pooled activations."""
+    """The model as a function of its adapter: token ids, or vectors in their place → pooled activations."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.network = network
 
-    def forward(self, tokens: Tokens) -> Tensor:
-        device = self.network.embeddings.weight.device
-        vectors = self.network.embeddings(tokens.ids.values.to(device))
-        return self.network.features(tokens.ids.with_values(vectors), tokens.types)
+    def forward(self, tokens: Tokens, vectors: Ragged | None = None) -> Tensor:
+        if vectors is None:
+            embeddings = self.network.embeddings
+            ids = tokens.ids.values.to(embeddings.weight.device)
+            vectors = tokens.ids.with_values(embeddings(ids))
+        return self.network.features(vectors, tokens.types)
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Call:
         dropout: state of the random generator for dropout; None for a pass without dropout.
         exact: in float32 whatever the precision. If several vectors add up to one gradient, their noise
             cancels in the sum of the answers, but bfloat16 rounding does not.
+        vectors: the representations that arrived in place of token ids.
     """
 
     tokens: Tokens
@@ -50,6 +53,7 @@ class Call:
     where: Envelope = PLAIN
     dropout: Tensor | None = None
     exact: bool = False
+    vectors: Ragged | None = None
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -79,7 +83,7 @@ class Server:
             set_random_state(call.dropout, self._device)
         with nullcontext() if call.exact else self._autocast:
             names = {f"network.{name}": value for name, value in live.items()}
-            h: Tensor = functional_call(self._model, names, (call.tokens,))
+            h: Tensor = functional_call(self._model, names, (call.tokens, call.vectors))
         if torch.is_grad_enabled():
             self._done.append((call, call.versions, live, h))
         return h.detach()

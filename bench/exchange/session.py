@@ -17,8 +17,10 @@ from leakboard.bench.backbones import (
     LanguageModel,
     Neighbours,
     Network,
+    Ragged,
     Tokens,
     autocast,
+    by_length,
     next_tokens,
 )
 from leakboard.bench.contracts import Channel, Claim, Envelope, Progress, Seeds, TrainSettings
@@ -41,6 +43,8 @@ class Session:
         canaries: characters of each planted secret, by row of `train`.
         claim: the formal guarantee, if it depends on the data and the settings.
         public: texts that both parties have; None if the task has none.
+        inputs: in a combination, the mechanism of the defense of inputs: vectors [T, d] at the cut that are sent
+            in place of the token ids.
     """
 
     train: Tokens
@@ -62,6 +66,7 @@ class Session:
     canaries: Mapping[int, Span] = field(default_factory=dict)
     claim: Claim | None = None
     public: Tokens | None = None
+    inputs: Callable[[Tokens], Ragged] | None = None
     _fitting: bool = False
 
     @property
@@ -144,6 +149,21 @@ class Session:
             self._fitting = False
             self.wire.at(-1, None)
         self.fit_seconds += time.perf_counter() - started
+
+    def send_once(self, sends: Callable[[Tokens], Ragged]) -> Ragged:
+        """Sends the representations of all training texts once; returns what arrives, which the vendor keeps.
+
+        Args:
+            sends: texts → vectors [T, d] at the cut.
+        """
+        parts = []
+        # Behind a block, batches of similar length bound padding and memory.
+        batches = by_length(self.train.lengths) if self.cut else [self.all_rows]
+        with torch.no_grad():
+            for rows in self.progress("representations", batches, len(batches)):
+                vectors = sends(self.train.take(rows))
+                parts.append(self.wire.send(Channel.REPRESENTATIONS, vectors, rows))
+        return Ragged.joined(parts).take(torch.cat(batches).argsort())
 
     def truth(self, rows: Tensor) -> Tensor:
         """[B] labels of training examples; for language modelling [T] their `next_tokens`."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -14,11 +14,15 @@ from leakboard.bench.exchange import Tuned
 from leakboard.bench.methods.method import Method
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from leakboard.bench.backbones import Backbone, Ragged, Tokens
     from leakboard.bench.exchange import Session
     from leakboard.bench.tasks import Split
 
 
+Stage = Literal["inputs", "training", "labels"]
+"""What a defense contributes to a combination: the inputs that are sent, the messages of training, or the labels."""
 HEADS: Sequence[Mapping[str, Any]] = [
     {"tune": "head", "learning_rate": rate, "epochs": epochs, "batch_size": 64}
     for epochs in (10, 30)
@@ -50,6 +54,8 @@ class Defense(Method, ABC):
 
     least_blocks: ClassVar[int] = 1
     """Smallest number of blocks of a model that it can train."""
+    head_only: ClassVar[bool] = False
+    """True if it trains only a head of a classifier, on features that are computed once."""
     hides_tokens: ClassVar[bool] = False
     """True if it sends other token ids than those of the texts."""
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification"})
@@ -57,6 +63,11 @@ class Defense(Method, ABC):
     circumstances: ClassVar[frozenset[str]] = frozenset()
     """Parameters that its user does not choose, such as whether its detector finds canaries; boards
     use the worst value."""
+
+    stage: ClassVar[Stage | None] = None
+    """The stage of fine-tuning that it protects in a combination; None if it cannot be combined."""
+    combined_name: ClassVar[str] = ""
+    """Its name as part of a combination, if that is not `display_name`."""
 
     @abstractmethod
     def fine_tune(self, session: Session) -> Tuned:
@@ -66,6 +77,23 @@ class Defense(Method, ABC):
     def sends(self) -> frozenset[Channel]:
         """Channels on which it sends with these parameters; by default `emits`."""
         return self.emits
+
+    @property
+    def parts(self) -> tuple[Defense, ...]:
+        """The defenses of which it is made: itself, unless it is a combination."""
+        return (self,)
+
+    def protected_inputs(self, session: Session) -> Callable[[Tokens], Ragged]:
+        """For the stage `inputs`: the vectors [T, d] at the cut that the customer sends for texts."""
+        raise NotImplementedError(f"{self.name} has no stage 'inputs'")
+
+    def changed_labels(self, session: Session) -> Tensor:
+        """For the stage `labels`: the [n] labels on which the model is trained."""
+        raise NotImplementedError(f"{self.name} has no stage 'labels'")
+
+    def skip_combined(self, stages: frozenset[Stage]) -> str | None:
+        """Reason why it cannot be part of a combination with these stages, or None."""
+        return None
 
     @property
     def undefended(self) -> bool:
@@ -95,6 +123,8 @@ class Defense(Method, ABC):
         Returns:
             The changes of each trial; empty if there is nothing to train.
         """
+        if self.head_only:
+            return [{name: v for name, v in each.items() if name != "tune"} for each in HEADS]
         if settings.tune == "head":
             return HEADS
         rate, epochs = settings.learning_rate, settings.epochs

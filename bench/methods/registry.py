@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 from leakboard.bench.methods.attack import Attack
+from leakboard.bench.methods.combination import PLUS, combine
 from leakboard.bench.methods.defense import Defense
 from leakboard.bench.methods.method import Method
 
@@ -48,12 +49,13 @@ def attacks() -> dict[str, type[Attack]]:
 
 
 def defense(name: str) -> type[Defense]:
-    """The defense of that name.
+    """The defense of that name; 'sap+frozen' is the combination of two.
 
     Raises:
         LeakboardError: there is none; the message gives the nearest name.
     """
-    return _pick("defense", name, defenses())
+    found = combination(name, defenses())
+    return found or _pick("defense", name, defenses())
 
 
 def attack(name: str) -> type[Attack]:
@@ -182,11 +184,22 @@ def _pick(kind: str, name: str, known: Mapping[str, type[Any]]) -> type[Any]:
 
 
 def find(name: str, known: Mapping[str, type[M]]) -> type[M] | None:
-    """The method with this name or former name, or None."""
-    return known.get(name) or next((cls for cls in known.values() if name in cls.formerly), None)
+    """The method with this name or former name, or the combination of that name; else None."""
+    former = next((cls for cls in known.values() if name in cls.formerly), None)
+    return known.get(name) or former or combination(name, known)
+
+
+def combination(name: str, known: Mapping[str, type[Any]]) -> type[Any] | None:
+    """The combination of known defenses whose names are joined by '+', in any order; else None."""
+    words = name.split(PLUS)
+    parts = [known.get(word) for word in words]
+    whole = [cls for cls in parts if isinstance(cls, type) and issubclass(cls, Defense)]
+    complete = len(words) > 1 and len(set(words)) == len(words) == len(whole)
+    return combine(*whole) if complete else None
 
 
 def name_hint(name: str, known: Mapping[str, type[Method]]) -> str:
     """Hint for an unknown name of a method: its new name, or the nearest names."""
+    name = next((word for word in name.split(PLUS) if word not in known), name)
     method = find(name, known)
     return f"It is called '{method.name}' now" if method else did_you_mean(name, known)

@@ -33,6 +33,7 @@ from leakboard.bench.methods import (
     Attack,
     Auxiliary,
     CustomerPredictions,
+    Defense,
     Knowledge,
     Labelled,
     Query,
@@ -77,16 +78,25 @@ def _channels_read(context: CellContext) -> frozenset[Channel]:
 
 
 def _classifier(context: CellContext) -> Network:
-    network = vendor_network(context.backbone, context.cell.train, context.classes)
+    # Over an API the vendor holds what is above the cut if vectors cross in place of texts.
+    cut = 0 if Channel.TOKENS in context.planned.defense.sends else context.cell.cut
+    network = vendor_network(context.backbone, context.cell.train, context.classes, cut)
     assert isinstance(network, Network)
     return network
 
 
-def vendor_network(backbone: Backbone, train: TrainSettings, classes: int) -> Trainee:
+def vendor_network(backbone: Backbone, train: TrainSettings, classes: int, cut: int = 0) -> Trainee:
     """The model that serves API calls or is released, with untrained adapters; a language model if `classes` is 0."""
     if not classes:
         return LanguageModel(backbone, train)
-    return Network(backbone, 0, classes, train, slice(None))
+    return Network(backbone, cut, classes, train, slice(cut, None))
+
+
+def granted_mechanism(attack: Attack, defense: Defense) -> Defense:
+    """The part of a combination that changes the texts; the whole defense for attacks on labels."""
+    if Goal.LABEL in attack.threat.goals:
+        return defense
+    return next((part for part in defense.parts if part.stage == "inputs"), defense)
 
 
 def knowledge_for(
@@ -110,6 +120,7 @@ def knowledge_for(
     if Knows.MECHANISM in knows:
         public, candidates = add_trained_form(context, public, candidates)
     network = partial(vendor_network, backbone, context.cell.train, context.classes)
+    mechanism = granted_mechanism(pairing.attack, planned.defense)
     plant, prompts = context.cell.plant, inputs.prompts
     return Knowledge(
         classes=context.classes,
@@ -117,7 +128,7 @@ def knowledge_for(
         cut=context.cell.cut,
         base=backbone if weights else None,
         network=network if weights else None,
-        mechanism=planned.defense if Knows.MECHANISM in knows else None,
+        mechanism=mechanism if Knows.MECHANISM in knows else None,
         auxiliary=public,
         labelled=labelled_share(pairing, context) if Knows.LABELLED_SHARE in knows else None,
         query=query_oracle(context) if Knows.QUERIES in knows else None,

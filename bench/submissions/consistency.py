@@ -76,7 +76,7 @@ def contradictions(records: Sequence[Record]) -> Iterator[str]:
             if parts > 1.05 * cost.total_seconds + 1:
                 yield f"{record.key}: its parts took {parts:g} s, which is more than the whole"
         cell = record.cell
-        known_here = registry.defenses().get(cell.defense.name)
+        known_here = registry.find(cell.defense.name, registry.defenses())
         if known_here and known_here.version == cell.defense.version:
             try:
                 undefended = known_here(**cell.defense.params).undefended

@@ -14,12 +14,14 @@ from math import isfinite, prod
 from typing import Any, Literal, TypeVar
 
 from leakboard.bench.contracts import LeakboardError, TrainSettings, plain
-from leakboard.bench.methods import Attack, Defense, Method, registry
+from leakboard.bench.methods import PLUS, Attack, Defense, Method, registry
 from leakboard.bench.suites.reader import Loc, SuiteReader, format_value
 from leakboard.bench.suites.row import SuiteRow
 from leakboard.bench.suites.yaml_nodes import parse_nodes
 
 ALL = "all"
+COMBINE = "combine"
+"""Key of a list of defenses that protect one fine-tuning together."""
 MOST_SETTINGS = 1000
 """Maximum number of settings of all methods in a list; the grid of a paper has hundreds."""
 Kind = Literal["attack", "defense"]
@@ -187,8 +189,13 @@ def _methods(
                 )
         case str() | dict() if isinstance(entry, str) or len(entry) == 1:
             [(name, params)] = entry.items() if isinstance(entry, dict) else [(entry, None)]
-            if name in known:
-                yield from _grid(page, known[name], params, (*loc, name))
+            if name == COMBINE and kind == "defense":
+                name, params = _combined(page, known, params, (*loc, name))
+            cls = known.get(name) or registry.combination(str(name), known)
+            if name is None:
+                pass  # the reader has the error
+            elif cls is not None:
+                yield from _grid(page, cls, params, (*loc, name))
             else:
                 page.complain(loc, f"unknown {kind} '{name}'. {registry.name_hint(name, known)}")
         case None:
@@ -201,6 +208,36 @@ def _methods(
                 f"expected one {kind}, got {format_value(entry)}. Write a name, or "
                 "name: {parameter: value}, with parameters indented deeper than the name.",
             )
+
+
+def _combined(
+    page: SuiteReader, known: Mapping[str, type[M]], entries: Any, loc: Loc
+) -> tuple[str | None, dict[str, Any]]:
+    """Name and parameters of a combination, from a list of names with the parameters of each part."""
+    words = entries if isinstance(entries, list | tuple) else []
+    parts = [
+        one if isinstance(one, dict) else {one: {}} for one in words if isinstance(one, str | dict)
+    ]
+    given = {name: params or {} for part in parts for name, params in part.items()}
+    unknown = next((name for name in given if name not in known), None)
+    if len(given) < 2 or len(given) < len(words):
+        page.complain(
+            loc, "expected a list of at least two different defenses, such as [sap, frozen]"
+        )
+    elif unknown is not None:
+        page.complain(
+            loc, f"unknown defense '{unknown}'. {registry.name_hint(str(unknown), known)}"
+        )
+    elif not all(isinstance(params, dict) for params in given.values()):
+        page.complain(loc, "expected parameters such as {name: value} for each part")
+    else:
+        cls = registry.combination(PLUS.join(given), known)
+        assert cls is not None
+        own = {part.name: names for part, names in zip(cls.made_of, cls.names, strict=True)}
+        # An unknown parameter keeps its name, so that the error says it.
+        merged = {own[n].get(p, p): v for n, params in given.items() for p, v in params.items()}
+        return cls.name, merged
+    return None, {}
 
 
 def _grid(page: SuiteReader, cls: type[M], params: Any, loc: Loc) -> Iterator[M]:

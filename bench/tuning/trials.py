@@ -27,7 +27,8 @@ class Trial:
     @property
     def cost(self) -> float:
         """Cost of one seed, in passes over the training split."""
-        return HEAD if self.settings.tune == "head" else self.settings.epochs * (1 - SHARE)
+        head_only = self.settings.tune == "head" or self.row.defense.head_only
+        return HEAD if head_only else self.settings.epochs * (1 - SHARE)
 
     @property
     def utility(self) -> float:

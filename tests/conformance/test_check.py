@@ -15,7 +15,7 @@ from leakboard.bench.methods import registry
 from leakboard.defenses.sap import SAP
 
 
-@pytest.mark.parametrize("name", registry.defenses())
+@pytest.mark.parametrize("name", [*registry.defenses(), "sap+frozen"])
 def test_every_registered_defense_keeps_the_rules(name):
     check_method(name).raise_if_failed()
 
