@@ -46,7 +46,7 @@ class Combination(Defense):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Classes are made by `combine`, so that they have no place to be imported from.
-        return _again, (self.made_of, {n: getattr(self, n) for n in self.model_fields_set})
+        return _restore, (self.made_of, {n: getattr(self, n) for n in self.model_fields_set})
 
     @property
     def parts(self) -> tuple[Defense, ...]:
@@ -137,7 +137,7 @@ def combine(*parts: type[Defense]) -> type[Combination]:
     return _class(tuple(sorted(parts, key=_place)))
 
 
-def _again(parts: tuple[type[Defense], ...], given: dict[str, Any]) -> Combination:
+def _restore(parts: tuple[type[Defense], ...], given: dict[str, Any]) -> Combination:
     return combine(*parts)(**given)
 
 
