@@ -21,9 +21,9 @@ class Adapter:
     """A checked folder of an adapter.
 
     Attributes:
-        name: as the user calls it, for messages.
-        base: the model that its configuration names; empty if it names none.
-        hash: SHA-256 over its configuration and its weights.
+        name: name of the adapter, for messages.
+        base: model that its configuration names; empty if it names none.
+        hash: SHA-256 over its configuration and weights.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Adapter:
     hash: str
 
     def wrong(self, file: str, what: str) -> LeakboardError:
-        """The error about one of its files."""
+        """Error about one of the files."""
         return LeakboardError(f"model '{self.name}': {self.folder / file} {what}")
 
 
@@ -92,7 +92,7 @@ def merged(model: Any, tokenizer: Any, adapter: Adapter, base: str) -> Any:
     try:
         config = PeftConfig.from_pretrained(str(adapter.folder))
         weights = load_file(adapter.folder / WEIGHTS)
-    except Exception as error:  # whatever is wrong with the files, the remedy is the same
+    except Exception as error:  # any fault of the files has the same remedy
         raise LeakboardError(
             f"model '{adapter.name}': {adapter.folder} could not be read as an adapter of peft "
             f"({type(error).__name__}: {plain(error)}); save it again by save_pretrained"
@@ -134,7 +134,7 @@ def _other_base(adapter: Adapter, base: str, why: str) -> LeakboardError:
 
 
 def _check_tokeniser(tokenizer: Any, adapter: Adapter, base: str) -> None:
-    """Raise LeakboardError if a tokeniser beside the adapter has other tokens than the base model's."""
+    """Raise LeakboardError if the folder of the adapter has another tokeniser than the base model."""
     if not (adapter.folder / TOKENISER).is_file():
         return
     from tokenizers import Tokenizer
@@ -152,5 +152,5 @@ def _check_tokeniser(tokenizer: Any, adapter: Adapter, base: str) -> None:
 
 
 def differing_token(tuned: dict[str, int], base: dict[str, int]) -> str | None:
-    """The first token of the base's vocabulary that has another id, or none, in the other one."""
+    """First token of the base vocabulary that has another id in the tuned one, or is missing there."""
     return next((word for word, i in base.items() if tuned.get(word) != i), None)

@@ -25,12 +25,11 @@ def bos_prefix(tokenizer: Any, ids: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class Backbone:
-    """A public model with its initial weights. Everything here is known to the vendor and to attackers.
+    """A public model with its initial weights, which the vendor and attackers know.
 
     Args:
         model: the model without its output layer, in evaluation mode, never trained in place.
-        head: of a causal language model the output layer [V, d]: last hidden states times its
-            transpose are the logits of the next token. None where the model is none.
+        head: [V, d] output layer of a causal language model, else None.
     """
 
     name: str
@@ -43,7 +42,7 @@ class Backbone:
 
     @property
     def tied(self) -> bool:
-        """Whether the output layer is E itself."""
+        """Whether the output layer and E share weights."""
         return self.head is not None and self.head.data_ptr() == self.embeddings.data_ptr()
 
     def output_layer(self) -> Tensor:
@@ -76,7 +75,7 @@ class Backbone:
         return size
 
     def width_at(self, cut: int) -> int:
-        """Dimension of the vectors at a cut: at 0 that of word embeddings."""
+        """Dimension of the vectors at a cut; at 0, that of word embeddings."""
         return self.width if cut else self.embeddings.shape[1]
 
     @property
@@ -91,21 +90,18 @@ class Backbone:
         max_length: int,
         opened: bool = False,
     ) -> Tokens:
-        """Tokenises texts, or pairs of texts, cutting each example to `max_length` tokens.
-
-        Args:
-            opened: for language modelling, where of a pair the first text is the prompt and the second its
-                answer: puts the token that begins a text (BOS) in front where the tokeniser leaves it out, and
-                behind an answer the one that ends it (EOS), so that a model learns where to stop. Language
-                modelling of single texts needs BOS: the first token is then predicted, too, from what
-                GPT-2 saw before each document, its <|endoftext|>. Classifiers never saw it there.
+        """Tokenises texts, or pairs of texts, and cuts each example to `max_length` tokens.
 
         Prompts of chats (see `leakboard.bench.tasks.chat`) are formatted by the tokeniser's chat template, if it has
-        one, which then adds BOS itself.
+        one, which then adds BOS.
+
+        Args:
+            opened: for language modelling, where the first text of a pair is the prompt and the second is its answer.
+                BOS is prepended if the tokeniser did not add it, so that the first token is predicted too. EOS is
+                appended to answers, so that the model learns where to stop.
 
         Raises:
-            LeakboardError: a text without any token, or of more than the model reads; a chat that the template
-                rejects.
+            LeakboardError: a text without tokens, or with more than the model reads; a chat that the template rejects.
         """
         texts, pairs, templated = self._as_chats(texts, pairs) if opened else (texts, pairs, False)
         out = self.tokenizer(
@@ -119,7 +115,7 @@ class Backbone:
         )
         if templated:
             ends = {self.tokenizer.bos_token_id, self.tokenizer.eos_token_id}
-            # An unknown word is part of a text, unless its id also ends texts, as in GPT-2.
+            # An unknown word belongs to the text, unless its id is also that of EOS, as in GPT-2.
             marks = set(self.tokenizer.all_special_ids) - ({self.tokenizer.unk_token_id} - ends)
             out["special_tokens_mask"] = [
                 [int(i in marks) for i in ids] for ids in out["input_ids"]
@@ -133,16 +129,16 @@ class Backbone:
                 self._end(out, max_length)
         ids = Ragged.of(out["input_ids"])
         if not ids.lengths.all():
-            # Only where the tokeniser adds no special token; there is nothing to be averaged then.
+            # Only if the tokeniser adds no special token; there is then no vector to average.
             raise LeakboardError(
-                f"model '{self.name}': {int((ids.lengths == 0).sum())} texts have no token at all. "
+                f"model '{self.name}': {int((ids.lengths == 0).sum())} texts have no token. "
                 "Remove empty texts, or use a model whose tokeniser adds special tokens"
             )
         most = self.family.positions(self.model)
         longest = int(ids.lengths.max()) if len(ids) else 0
         if most is not None and longest > most:
             raise LeakboardError(
-                f"model '{self.name}' reads at most {most:,} tokens, and a text has {longest:,} here; "
+                f"model '{self.name}' reads at most {most:,} tokens, and a text has {longest:,}; "
                 f"lower train.max_length to {most} or less"
             )
         types = out.get("token_type_ids")
@@ -164,13 +160,13 @@ class Backbone:
         for text, chat, answer in rows:
             turns = [{"role": m.role, "content": m.content} for m in chat or ()]
             turns = turns or [{"role": "user", "content": text}]
-            said = {"role": "assistant", "content": answer}
+            answer_turn = {"role": "assistant", "content": answer}
             try:
-                prompt, whole = (
+                prompt, conversation = (
                     self.tokenizer.apply_chat_template(
-                        messages, tokenize=False, add_generation_prompt=asked
+                        messages, tokenize=False, add_generation_prompt=is_prompt
                     )
-                    for messages, asked in ((turns, True), ([*turns, said], False))
+                    for messages, is_prompt in ((turns, True), ([*turns, answer_turn], False))
                 )
             except Exception as error:  # from jinja2, or raised by the template
                 raise LeakboardError(
@@ -179,11 +175,13 @@ class Backbone:
                     "merge their messages"
                 ) from error
             prompts.append(prompt)
-            answers.append(whole[len(prompt) :].rstrip() if whole.startswith(prompt) else answer)
+            answers.append(
+                conversation[len(prompt) :].rstrip() if conversation.startswith(prompt) else answer
+            )
         return prompts, answers, True
 
     def _answers(self, out: Any, max_length: int) -> list[list[int]]:
-        """Per row 1 for the tokens of an answer, behind the prompt that it answers.
+        """For each row, 1 for tokens of the answer and 0 for tokens of the prompt.
 
         Raises:
             LeakboardError: a prompt that leaves no room for any of its answer.
@@ -195,13 +193,13 @@ class Backbone:
         lost = sum(not any(row[: max_length - 1]) for row in rows)
         if lost:
             raise LeakboardError(
-                f"{lost} prompts fill all {max_length} tokens of an example, so that nothing of their answers "
-                "is left to learn; raise train.max_length, or shorten the prompts"
+                f"{lost} prompts fill all {max_length} tokens of an example, which leaves no token of their answers; "
+                "raise train.max_length, or shorten the prompts"
             )
         return rows
 
     def _open(self, out: Any, max_length: int) -> None:
-        """Puts BOS in front of every row of the tokeniser's output that does not begin with it."""
+        """Prepends BOS to every row of the tokeniser's output that does not begin with it."""
         for row, ids in enumerate(out["input_ids"]):
             for first in bos_prefix(self.tokenizer, ids) if ids else ():
                 front = {"input_ids": first, "special_tokens_mask": 1, "token_type_ids": 0}
@@ -209,7 +207,7 @@ class Backbone:
                     out[key][row] = [front[key], *out[key][row]][:max_length]
 
     def _end(self, out: Any, max_length: int) -> None:
-        """Puts EOS behind every answer that is there to its end."""
+        """Appends EOS to every answer that is not truncated."""
         last = self.tokenizer.eos_token_id
         for row, ids in enumerate(out["input_ids"]):
             if last is not None and ids[-1] != last and len(ids) < max_length:
@@ -218,9 +216,9 @@ class Backbone:
                     out[key][row] = [*out[key][row], behind[key]]
 
     def segments(self, ids: Ragged) -> Tensor:
-        """[T] the segment of each token, as far as ids tell it: 1 behind the first separator of a pair.
+        """[T] segment of each token from ids only: 1 after the first separator of a pair, 0 elsewhere.
 
-        All 0 where the tokeniser does not tell the second text apart.
+        All 0 if the tokeniser does not mark the second text.
         """
         pair = self.tokenizer("a", "a", return_token_type_ids=True).get("token_type_ids") or [0]
         separator = self.tokenizer.sep_token_id
@@ -245,10 +243,9 @@ class Backbone:
         return self.family.bottom_of(self.model, vectors, types, cut)
 
     def pooled(self, tokens: Tokens) -> Tensor:
-        """[n, d] the mean of the last hidden states of each text over its tokens, with the initial weights.
+        """[n, d] mean of the last hidden states of each text, with the initial weights and without gradients.
 
-        In batches of similar length, without gradients. The same public texts are asked for in many cells, so
-        that what was computed last is kept; it is not to be written to.
+        Results are cached, since many cells use the same public texts, and must not be modified.
         """
         return self._means.recall(tokens.digest, lambda _: self._pooled(tokens))
 
@@ -257,16 +254,16 @@ class Backbone:
         return Memory()
 
     def _pooled(self, tokens: Tokens) -> Tensor:
-        found = self.embeddings.new_zeros(len(tokens), self.width)
+        means = self.embeddings.new_zeros(len(tokens), self.width)
         with torch.no_grad():
             for rows in by_length(tokens.lengths):
                 batch = tokens.take(rows)
                 words = batch.ids.with_values(self.embeddings[batch.ids.values.to(self.device)])
-                found[rows.to(found.device)] = self.family.pooled(self.model, words, batch.types, 0)
-        return found
+                means[rows.to(means.device)] = self.family.pooled(self.model, words, batch.types, 0)
+        return means
 
     def check_cut(self, cut: int) -> None:
-        """Raises LeakboardError where the model cannot be cut after block `cut`."""
+        """Raises LeakboardError if the model cannot be cut after block `cut`."""
         deepest = self.blocks - 1
         if not 0 <= cut <= deepest:
             raise LeakboardError(

@@ -1,4 +1,4 @@
-"""The argument by which functions of transformers take a cache: release 5.24 renamed it."""
+"""Name of the cache argument of transformers, which release 5.24 changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def cache_argument(value: Any) -> dict[str, Any]:
-    """A cache, or None, as the keyword argument that the installed transformers asks for."""
+    """A cache, or None, as the keyword argument of the installed transformers."""
     return {_name(): value}
 
 

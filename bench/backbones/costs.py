@@ -13,9 +13,9 @@ from leakboard.bench.contracts import BottomCost
 
 
 def bottom_cost(backbone: Backbone, cut: int, lengths: Tensor, batch_size: int) -> BottomCost:
-    """Measured on one example as long as the mean of `lengths` [n], so that padding has no part in it.
+    """Cost of the bottom model, measured on one example of the mean of `lengths` [n], without padding.
 
-    Parameters count where the representation depends on them.
+    Only parameters on which the representation depends are counted.
     """
     tokens = max(1, round(float(lengths.float().mean())))
     types = torch.zeros(tokens, dtype=torch.long, device=backbone.device)
@@ -23,7 +23,7 @@ def bottom_cost(backbone: Backbone, cut: int, lengths: Tensor, batch_size: int) 
     parameters = list(backbone.model.parameters())
     backbone.model.requires_grad_()
     try:
-        # Attention as plain products: the counter does not know every fused kernel.
+        # Attention as plain products, since the counter does not support every fused kernel.
         with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
             words = Ragged(table(types), torch.tensor([tokens]))
             out = backbone.bottom(words, types, cut).values

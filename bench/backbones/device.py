@@ -12,10 +12,10 @@ from leakboard.bench.contracts import LeakboardError
 
 
 def device_of(name: str) -> str:
-    """The device of that name; `auto` is a CUDA GPU where there is one, and else the CPU.
+    """Device by name; `auto` is a CUDA GPU if there is one, else the CPU.
 
     Raises:
-        LeakboardError: another word, or a device that this machine has not.
+        LeakboardError: unknown name, or a device that is not available.
     """
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
@@ -23,21 +23,21 @@ def device_of(name: str) -> str:
     if kind not in ("cpu", "cuda", "mps"):
         raise LeakboardError(f"device: expected cpu, cuda, cuda:N, mps or auto, got '{name}'")
     if kind == "cuda" and not torch.cuda.is_available():
-        raise LeakboardError("device: no CUDA device is available here; use cpu")
+        raise LeakboardError("device: no CUDA device is available; use cpu")
     if kind == "mps" and not torch.backends.mps.is_available():
-        raise LeakboardError("device: no GPU of Apple (mps) is available here; use cpu")
+        raise LeakboardError("device: no GPU of Apple (mps) is available; use cpu")
     return str(name)
 
 
 def random_state(device: str) -> Tensor:
-    """The state of torch's generator on a device."""
+    """State of torch's random generator on a device."""
     if device.startswith("cuda"):
         return torch.cuda.get_rng_state(device)
     return torch.mps.get_rng_state() if device.startswith("mps") else torch.get_rng_state()
 
 
 def set_random_state(state: Tensor, device: str) -> None:
-    """Goes back to an earlier state."""
+    """Restores a state of torch's random generator."""
     if device.startswith("cuda"):
         torch.cuda.set_rng_state(state, device)
     elif device.startswith("mps"):
@@ -48,10 +48,9 @@ def set_random_state(state: Tensor, device: str) -> None:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """With one thread the sums on a CPU, and so the weights, do not depend on how many a user allows.
+    """Context in which torch uses one CPU thread, so that sums do not depend on the number of threads.
 
-    Small layers gain little from more, and on a busy machine threads wait for each other: two were
-    measured nine times slower than one.
+    Small layers gain little from more threads. On a busy machine, two threads were nine times slower than one.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -25,13 +25,13 @@ from leakboard.bench.backbones.ragged import length_bucketed
 from leakboard.bench.tasks import GENERATORS
 
 BEGIN = "<|endoftext|>"
-"""Stands before and after each text, as in GPT-2."""
+"""Token before and after each text, as in GPT-2."""
 IGNORED = -100
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that decides the model but its texts."""
+    """All settings that determine the model, except for its texts."""
 
     version: int = 1
     """Increment when a change of the code changes the trained model."""
@@ -41,18 +41,18 @@ class Recipe:
     vocabulary: int = 1500
     positions: int = 256
     texts: int = 2000
-    """At most so many of the public texts."""
+    """Largest number of public texts."""
     epochs: int = 6
     batch: int = 16
     learning_rate: float = 3e-3
     weight_decay: float = 0.1
     warmup: float = 0.1
-    """Share of the steps in which the rate rises; then it falls linearly to 0."""
+    """Share of steps in which the learning rate rises; then it falls linearly to 0."""
     seed: int = 0
 
 
 def folder(recipe: Recipe | None = None) -> Path:
-    """The folder with the trained model; on first use it is trained, with a bar on the terminal.
+    """Folder of the trained model; at first use it is trained, with a progress bar.
 
     Raises:
         LeakboardError: the cache folder cannot be written.
@@ -71,12 +71,12 @@ def folder(recipe: Recipe | None = None) -> Path:
 
 
 def train(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
-    """The model, with its output layer, and its tokeniser; the random state is left as it was."""
+    """The model, with its output layer, and its tokeniser; the random state stays unchanged."""
     from rich.console import Console
     from rich.progress import track
     from transformers import GPT2Config, GPT2LMHeadModel, get_linear_schedule_with_warmup, logging
 
-    logging.disable_progress_bar()  # of its own, for loading and saving
+    logging.disable_progress_bar()  # of transformers, for loading and saving
     tokenizer = byte_pairs(texts, recipe.vocabulary)
     end = tokenizer.bos_token_id
     rows = [[*ids, end][: recipe.positions] for ids in tokenizer(list(texts))["input_ids"]]
@@ -118,7 +118,7 @@ def train(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
 
 
 def byte_pairs(texts: Sequence[str], size: int) -> Any:
-    """A byte-level BPE tokeniser trained on the texts, in which every digit is a token of its own."""
+    """A byte-level BPE tokeniser trained on the texts, with one token per digit."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -145,14 +145,14 @@ def byte_pairs(texts: Sequence[str], size: int) -> Any:
 
 @torch.no_grad()
 def perplexity(model: Any, tokenizer: Any, texts: Sequence[str]) -> float:
-    """exp of the mean loss per token, each text by itself; its end does not count."""
+    """exp of the mean loss per token; the end of a text does not count."""
     rows = sorted(tokenizer(list(texts))["input_ids"], key=len)  # saves padding
     losses = [_loss(model, rows[i : i + 64]) for i in range(0, len(rows), 64)]
     return math.exp(torch.cat(losses).mean().item())
 
 
 def _loss(model: Any, rows: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Cross entropy of every token but the first of each row, [T]."""
+    """[T] cross-entropy of every token but the first of each row."""
     ids = torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], True, IGNORED)
     real = ids != IGNORED
     logits = model(input_ids=ids.clamp(min=0), attention_mask=real.long()).logits[:, :-1]
@@ -160,15 +160,15 @@ def _loss(model: Any, rows: Sequence[Sequence[int]]) -> torch.Tensor:
 
 
 def main() -> None:
-    """Prints how well the model predicts the texts it has read and those it has not."""
+    """Prints the perplexity of the model on texts inside and outside of its training set."""
     from transformers import AutoTokenizer, GPT2LMHeadModel
 
-    kept = folder()
-    model, tokenizer = GPT2LMHeadModel.from_pretrained(kept), AutoTokenizer.from_pretrained(kept)
-    print(f"{kept}: {model.num_parameters():,} parameters, {len(tokenizer)} tokens")
+    path = folder()
+    model, tokenizer = GPT2LMHeadModel.from_pretrained(path), AutoTokenizer.from_pretrained(path)
+    print(f"{path}: {model.num_parameters():,} parameters, {len(tokenizer)} tokens")
     for split in ("auxiliary", "dev"):
-        found = perplexity(model.eval(), tokenizer, GENERATORS["dialogues"]().split(split).texts)
-        print(f"perplexity per token on {split}: {found:.2f}")
+        value = perplexity(model.eval(), tokenizer, GENERATORS["dialogues"]().split(split).texts)
+        print(f"perplexity per token on {split}: {value:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The models that come with the project or are made by it."""
+"""Models with a name of their own: packaged, or built by the project."""
 
 from __future__ import annotations
 

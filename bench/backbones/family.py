@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from torch import Tensor, nn
 
 from leakboard.bench.backbones.ragged import Ragged
 
 if TYPE_CHECKING:  # it loads transformers, which takes seconds
-    from leakboard.bench.backbones.prefix import Prefix
+    from leakboard.bench.backbones.prefix import MaybePrefix
 
 
 class Family(ABC):
     """One architecture family: an entrance, a stack of blocks, and an exit.
 
-    Shapes: word embeddings `h` and hidden states [B, L, d]; `mask` [B, L], True where there is a
-    token; `types` [B, L], the segment of each token. Padding stands on the right only, and what it
-    holds does not reach the real positions.
+    Shapes: word embeddings `h` and hidden states [B, L, d]; `mask` [B, L], True for tokens; `types` [B, L], the segment
+    of each token. Padding is on the right only and does not affect real positions.
     """
 
     model_types: ClassVar[tuple[str, ...]]
-    """What transformers calls the architectures of this family, in `config.json`."""
+    """Names of the architectures in `config.json`."""
+    embeddings_path: ClassVar[str]
+    """Attribute of the model with the word embeddings."""
+    stack_path: ClassVar[str]
+    """Attribute of the model with the blocks."""
+    norm_path: ClassVar[str] = ""
+    """Attribute of the model with the final norm; empty if there is none."""
     lora_targets: ClassVar[tuple[str, ...]]
-    """Names of the linear layers in a block that LoRA adapts: those of queries and values, as in
-    the LoRA paper (Hu et al. 2022) and SAP."""
+    """Names of the linear layers that LoRA adapts: queries and values, as in the LoRA paper (Hu et al. 2022) and SAP."""
     transposed: ClassVar[bool] = False
-    """Whether these layers keep their weights as [in, out]."""
+    """Whether these layers store their weights as [in, out]."""
     loader: ClassVar[str] = "AutoModel"
-    """The class of transformers that reads the model."""
+    """Class of transformers that loads the model."""
 
     narrow_embeddings: ClassVar[bool] = False
     """True if word embeddings may have fewer dimensions than hidden states; `enter` widens them."""
@@ -38,48 +43,43 @@ class Family(ABC):
         """Change a model that was just read so that it can be cut."""
         return
 
-    @abstractmethod
     def embeddings(self, model: Any) -> nn.Embedding:
-        """The word embeddings E, V×d."""
+        """Word embeddings E, V×d."""
+        return cast(nn.Embedding, attrgetter(self.embeddings_path)(model))
 
-    @abstractmethod
     def stack(self, model: Any) -> nn.ModuleList:
-        """The blocks, from the first to the last."""
+        """All blocks, in order."""
+        return cast(nn.ModuleList, attrgetter(self.stack_path)(model))
 
-    @abstractmethod
     def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        """What the first block receives: word embeddings with positions, types and norms."""
+        """Input of the first block: word embeddings with positions, types and norms, if the family has these."""
+        return h
 
     @abstractmethod
     def through(
-        self,
-        model: Any,
-        x: Tensor,
-        mask: Tensor,
-        first: int,
-        last: int,
-        prefix: Prefix | None = None,
+        self, model: Any, x: Tensor, mask: Tensor, first: int, last: int, prefix: MaybePrefix = None
     ) -> Tensor:
         """Hidden states after block `last`, from those after block `first`.
 
         Args:
-            prefix: stands in front of what each block attends to, where the family has `heads`.
+            prefix: additional keys and values, if the family has `heads`.
         """
 
     def heads(self, model: Any) -> tuple[int, int] | None:
-        """How many heads attend in each block and how wide they are; None where no prefix is taken."""
+        """Number and width of the attention heads in each block; None if a prefix is not supported."""
         return None
 
     def positions(self, model: Any) -> int | None:
-        """The most tokens that an example may have; None where nothing bounds them."""
+        """Largest number of tokens of an example; None if unlimited."""
         return getattr(model.config, "max_position_embeddings", None)
 
     def leave(self, model: Any, x: Tensor) -> Tensor:
-        """Last hidden states from those after the last block: a final norm, where there is one."""
-        return x
+        """Last hidden states from those after the last block: a final norm, if there is one."""
+        norm = attrgetter(self.norm_path)(model) if self.norm_path else None
+        return x if norm is None else norm(x)
 
     def blocks(self, model: Any) -> int:
-        """How many blocks there are."""
+        """Number of blocks."""
         return len(self.stack(model))
 
     def bottom(self, model: Any, h: Tensor, mask: Tensor, types: Tensor, cut: int) -> Tensor:
@@ -98,7 +98,7 @@ class Family(ABC):
         mask: Tensor,
         types: Tensor,
         cut: int,
-        prefix: Prefix | None = None,
+        prefix: MaybePrefix = None,
     ) -> Tensor:
         """Representation at the cut → last hidden states.
 
@@ -117,7 +117,7 @@ class Family(ABC):
         return vectors.with_values(out[mask])
 
     def pooled(self, model: Any, vectors: Ragged, types: Tensor, cut: int) -> Tensor:
-        """[B, d] the mean of the last hidden states over real tokens, as sentence encoders are trained.
+        """[B, d] mean of the last hidden states over real tokens, as sentence encoders are trained.
 
         Args:
             vectors: representations at the cut, [T, d] for B examples.
@@ -128,12 +128,12 @@ class Family(ABC):
         return (out * weight).sum(1) / weight.sum(1)
 
     def hidden(self, model: Any, vectors: Ragged, types: Tensor, cut: int) -> Tensor:
-        """[T, d] the last hidden states of all tokens; arguments as in `pooled`."""
+        """[T, d] last hidden states of all tokens; arguments as in `pooled`."""
         out, mask = self._last(model, vectors, types, cut)
         return out[mask]
 
     def _last(self, model: Any, vectors: Ragged, types: Tensor, cut: int) -> tuple[Tensor, Tensor]:
-        """[B, L, d] last hidden states, and where there is a token."""
+        """[B, L, d] last hidden states, and [B, L] True for tokens."""
         mask = vectors.mask()
         padded_types = vectors.with_values(types.to(mask.device)).padded()
         return self.top(model, vectors.padded(), mask, padded_types, cut), mask

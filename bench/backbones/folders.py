@@ -33,11 +33,11 @@ DECISIVE = (
 )
 """Files that affect results in addition to the weights."""
 VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json")
-"""Files with the words of a tokeniser, besides those of SentencePiece."""
+"""Vocabulary files of a tokeniser, except for those of SentencePiece."""
 MOST_JSON = 64 * 2**20
-"""Bytes of the index or of the configuration."""
+"""Largest size of the index and of the configuration in bytes."""
 ATTENTION = (None, "eager", "sdpa")
-"""Ways to compute attention that come with torch; others fetch code."""
+"""Implementations of attention in torch; others download code."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class ModelFolder:
     """A checked folder of a model.
 
     Attributes:
-        name: what the user calls the model, for messages.
-        weights: names of the files with the weights that are loaded.
+        name: name of the model, for messages.
+        weights: names of the loaded weight files.
         hash: SHA-256 over the weights, the configuration and the tokeniser.
         used: names of all files that are loaded.
     """
@@ -58,32 +58,32 @@ class ModelFolder:
     used: tuple[str, ...]
 
     def wrong(self, file: str, what: str) -> LeakboardError:
-        """The error about one of its files."""
+        """Error about one of the files."""
         return LeakboardError(f"model '{self.name}': {self.folder / file} {what}")
 
     def config(self) -> dict[str, Any]:
-        """The configuration, which names no other file.
+        """The configuration.
 
         Raises:
-            LeakboardError: it is not JSON, or would have something else loaded.
+            LeakboardError: it is not JSON, or would load other files or code.
         """
-        found = _json(self.name, self.folder / CONFIG)
-        if found.get("transformers_weights") is not None:
+        content = _json(self.name, self.folder / CONFIG)
+        if content.get("transformers_weights") is not None:
             raise self.wrong(
                 CONFIG,
                 "names the file of the weights (transformers_weights); call that "
                 f"{WEIGHTS} and remove the key",
             )
         for key in ("attn_implementation", "_attn_implementation"):
-            if found.get(key) not in ATTENTION:
+            if content.get(key) not in ATTENTION:
                 raise self.wrong(
-                    CONFIG, f"asks for another {key} than eager or sdpa; remove the key"
+                    CONFIG, f"sets {key} to another value than eager or sdpa; remove the key"
                 )
-        return found
+        return content
 
     @contextmanager
     def view(self) -> Iterator[Path]:
-        """A folder of links to the files that are loaded, and to nothing else, while the block lasts."""
+        """Temporary folder with links to the loaded files only."""
         with tempfile.TemporaryDirectory(prefix="leakboard-model-") as made:
             for name in self.used:
                 (Path(made) / name).symlink_to((self.folder / name).resolve())
@@ -96,8 +96,8 @@ def model_files(name: str, folder: Path) -> ModelFolder:
     """Check the folder of a model, and hash the files that affect results.
 
     Raises:
-        LeakboardError: no safetensors, an adapter, an index that leads elsewhere, or something that is
-            no file; or `minilm` with other weights than the published ones.
+        LeakboardError: no safetensors, an adapter, an index with paths outside of the folder, or a path that is no
+            file; or `minilm` with other weights than the published ones.
     """
     try:
         return _scan_folder(name, folder)
@@ -135,10 +135,9 @@ def _scan_folder(name: str, folder: Path) -> ModelFolder:
     if not words and not _needs_no_vocabulary(name, folder):
         raise LeakboardError(
             f"model '{name}': {folder} holds no tokeniser ({', '.join(VOCABULARIES)} or a .model file). "
-            "Save the one that the model was trained with beside the weights: tokenizer.save_pretrained(folder)"
+            "Save the model's tokeniser into it: tokenizer.save_pretrained(folder)"
         )
-    # Other safetensors count, too, although they are not loaded: so it was when the first records
-    # were made, whose keys hold this hash.
+    # All safetensors are hashed, also those that are not loaded, since the keys of old records have this hash.
     content = sorted((hashed | decisive).items())
     digest = hashlib.sha256(repr(content).encode()).hexdigest()
     return ModelFolder(name, folder, weights, digest, (*weights, *decisive))
@@ -150,81 +149,81 @@ def _needs_no_vocabulary(name: str, folder: Path) -> bool:
     return path.is_file() and _json(name, path).get("tokenizer_class") == "ByT5Tokenizer"
 
 
-def _weights(name: str, folder: Path, there: dict[str, str]) -> tuple[str, ...]:
-    """The files that hold the weights: one, or those of an index."""
-    if WEIGHTS in there:
+def _weights(name: str, folder: Path, hashed: dict[str, str]) -> tuple[str, ...]:
+    """Names of the weight files: one, or those of an index."""
+    if WEIGHTS in hashed:
         return (WEIGHTS,)
     index = folder / INDEX
     if not _files(name, folder, INDEX):
         raise LeakboardError(
-            f"model '{name}': {folder} holds neither {WEIGHTS} nor {INDEX}, so that it is not known "
-            f"which of {', '.join(sorted(there))[:200]} are its weights"
+            f"model '{name}': {folder} has neither {WEIGHTS} nor {INDEX}, so it is unclear "
+            f"which of {', '.join(sorted(hashed))[:200]} are its weights"
         )
     places = _json(name, index).get("weight_map")
     if not isinstance(places, dict) or not places:
         raise LeakboardError(f"model '{name}': {index} has no weight_map; save the model again")
-    found = []
+    names = []
     for file in dict.fromkeys(str(file) for file in places.values()):
-        if file not in there:
+        if file not in hashed:
             raise LeakboardError(
                 f"model '{name}': {index} names '{plain(file, 80)}', which is no .safetensors file of "
                 "this folder. Weights are read from safetensors inside the folder only; convert the "
                 "model with safetensors and save it again"
             )
-        found.append(file)
-    return tuple(sorted(found))
+        names.append(file)
+    return tuple(sorted(names))
 
 
 def _files(name: str, folder: Path, pattern: str) -> dict[str, str]:
-    """The checksums of files, by their names."""
-    found = {}
+    """Checksums of files by name."""
+    checksums = {}
     for path in folder.glob(pattern):
         if path.is_symlink() and not path.exists():
             raise LeakboardError(
-                f"model '{name}': {path} is a link to {plain(path.readlink())}, which is not there"
+                f"model '{name}': {path} is a link to {plain(path.readlink())}, which does not exist"
             )
-        # To open a pipe would wait for ever.
+        # Opening a pipe would block.
         if not path.is_file():
             raise LeakboardError(f"model '{name}': {path} is no regular file; remove it")
         with path.open("rb") as file:
-            found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+            checksums[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return checksums
 
 
 def _without_paths(name: str, link: Path) -> None:
-    """Where a tokeniser's settings name files, which may lie anywhere, a copy of them that does not."""
+    """Replaces the link to a tokeniser's settings by a copy without file names, which may point anywhere."""
     settings = _json(name, link)
-    kept = {key: value for key, value in settings.items() if not key.endswith("_file")}
-    if kept.keys() != settings.keys():
+    remaining = {key: value for key, value in settings.items() if not key.endswith("_file")}
+    if remaining.keys() != settings.keys():
         link.unlink()
-        link.write_text(json.dumps(kept), encoding="utf-8")
+        link.write_text(json.dumps(remaining), encoding="utf-8")
 
 
 def _json(name: str, path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > MOST_JSON:
             raise ValueError(f"larger than {MOST_JSON // 2**20} MiB")
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise LeakboardError(f"model '{name}': {path} is not JSON ({error})") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise LeakboardError(f"model '{name}': {path} is not a JSON object")
-    return found
+    return content
 
 
 SPARE = 2**24
-"""Numbers that a model may hold beyond those of its files: an output layer, tables of positions."""
+"""Number of parameters that a model may have beyond those of its files, such as an output layer."""
 
 
 def too_large(config: Any, loader: Any, numbers: int) -> int | None:
-    """Number of parameters of a configuration, if far more than its files hold; else None.
+    """Number of parameters of a configuration, if far above that of its files; else None.
 
     Args:
-        loader: the class of transformers that builds it.
-        numbers: in the files.
+        loader: class of transformers that builds the model.
+        numbers: number of parameters in the files.
     """
-    with torch.device("meta"):  # shapes alone, without memory
-        # An automatic class builds by another name than the model's own.
+    with torch.device("meta"):  # shapes only, without memory
+        # Automatic classes have another constructor.
         empty = getattr(loader, "from_config", loader)(config)
-    asked = sum(each.numel() for each in [*empty.parameters(), *empty.buffers()])
-    return asked if asked > 2 * numbers + SPARE else None
+    parameters = sum(each.numel() for each in [*empty.parameters(), *empty.buffers()])
+    return parameters if parameters > 2 * numbers + SPARE else None

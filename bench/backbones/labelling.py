@@ -16,32 +16,31 @@ from torch.utils.checkpoint import checkpoint
 from leakboard.bench.backbones.ragged import Tokens
 
 NO_LABEL = -100
-"""Of a token that nothing follows; what `cross_entropy` passes over."""
+"""Label of places without a next token, which `cross_entropy` ignores."""
 CHUNK = 2**27
-"""Bytes of scores that are held at once, in float32, where an example has no more."""
+"""Limit in bytes of float32 scores in memory at once; a single example may exceed it."""
 
 
 def next_tokens(tokens: Tokens) -> Tensor:
-    """[T] the id of the token after each one, `NO_LABEL` where none has to be told.
+    """[T] id of the next token at each place; `NO_LABEL` at the end of an example and within prompts.
 
-    That is so behind the last of an example, and where a prompt goes on: of a pair the first text is what
-    is given, and the second what is learnt.
+    In a pair, the first text is the prompt, and the second one is learned.
     """
     ids, lengths = tokens.ids.values, tokens.lengths
     example = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
     paired = torch.zeros(len(lengths), dtype=torch.bool)
     paired[example[tokens.types > 0]] = True
-    learnt = (tokens.types > 0) | ~paired[example]
-    found = torch.full_like(ids, NO_LABEL)
-    found[:-1] = torch.where(learnt, ids, NO_LABEL)[1:]
-    found[tokens.ids.starts + lengths - 1] = NO_LABEL
-    return found
+    is_learned = (tokens.types > 0) | ~paired[example]
+    labels = torch.full_like(ids, NO_LABEL)
+    labels[:-1] = torch.where(is_learned, ids, NO_LABEL)[1:]
+    labels[tokens.ids.starts + lengths - 1] = NO_LABEL
+    return labels
 
 
 def label_loss(head: nn.Module, h: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy of the scores head(h) of vectors h [m, d] against labels [m].
+    """Mean cross-entropy of the scores head(h) of vectors h [m, d] with labels [m].
 
-    Where the scores are more than `CHUNK` they are computed part by part, and once more for the gradient.
+    Scores above `CHUNK` bytes are computed in parts, and again for the gradient.
     """
     parts = list(_split(head, h, labels))
     if len(parts) == 1:
@@ -52,22 +51,22 @@ def label_loss(head: nn.Module, h: Tensor, labels: Tensor) -> Tensor:
 
 
 def readings(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """−ln p of each label [m] by scores [m, C], 0 without one, and which would be the likeliest."""
+    """[m] −ln p of each label by scores [m, C], 0 without a label, and [m] the likeliest class."""
     lost = cross_entropy(scores, labels, reduction="none", ignore_index=NO_LABEL)
     return lost, scores.argmax(1)
 
 
 def chunked_readings(head: nn.Module, h: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The `readings` of scores head(h), part by part."""
+    """`readings` of scores head(h), computed in parts."""
     lost, best = zip(*(readings(head(x), y) for x, y in _split(head, h, labels)), strict=True)
     return torch.cat(lost), torch.cat(best)
 
 
 def pieces(lengths: Tensor, columns: int) -> Iterator[tuple[slice, slice]]:
-    """Whole examples in their order, and their tokens: as many at a time as fit into `CHUNK`, at least one.
+    """Slices of examples, and of their tokens, whose tables fit into `CHUNK`; at least one example per slice.
 
     Args:
-        columns: of a table with a row for each token.
+        columns: number of columns of a table with one row per token.
     """
     ends, start, taken = lengths.cumsum(0), 0, 0
     while start < len(lengths):

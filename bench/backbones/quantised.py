@@ -16,30 +16,27 @@ from leakboard.bench.contracts import LeakboardError, MissingExtra, plain
 
 SUFFIX = ".gguf"
 ARCHITECTURES = ("gemma3", "llama", "qwen2", "qwen3")
-"""What GGUF calls the causal architectures that can be cut here."""
+"""Names in GGUF of the supported causal architectures."""
 VERSION = 1
 """Increment when a change of the code changes the dequantised model."""
 
 
 def folder(file: Path, model: str) -> Path:
-    """The folder with the model of a file in float32; dequantised at first use and kept in the user's cache.
-
-    Quantised weights are numbers of four to eight bits with a scale to each block of them: what comes out
-    is the model that was quantised, up to rounding, and is trained and attacked in float32 like any other.
+    """Folder with the model of a GGUF file in float32; dequantised into the user's cache at first use.
 
     Args:
-        model: what the user calls the model, for messages.
+        model: name of the model, for messages.
 
     Raises:
-        LeakboardError: no GGUF file, an architecture that cannot be cut here, or weights that are missing.
+        LeakboardError: no GGUF file, an unsupported architecture, or missing weights.
         MissingExtra: the package that reads such files is not installed.
     """
     digest = checksum(file)
     architecture = _architecture(file, model)
     if architecture not in ARCHITECTURES:
         raise LeakboardError(
-            f"model '{model}': {file} is of the architecture '{plain(architecture, 40)}', which is not read "
-            f"from GGUF here; supported: {', '.join(ARCHITECTURES)}. Give the folder or the hub id of the "
+            f"model '{model}': {file} has the architecture '{plain(architecture, 40)}', which is not supported "
+            f"from GGUF; supported: {', '.join(ARCHITECTURES)}. Give the folder or the hub id of the "
             "model in safetensors"
         )
     return cached_folder(
@@ -60,7 +57,7 @@ def _reader(file: Path, model: str) -> Any:
         raise MissingExtra(f"gguf, which reads the model '{model}',", "gguf") from error
     try:
         return GGUFReader(file)
-    except Exception as error:  # whatever is wrong with the file, the remedy is the same
+    except Exception as error:  # any fault of the file has the same remedy
         raise LeakboardError(
             f"model '{model}': {file} cannot be read as GGUF ({type(error).__name__}: {plain(error, 200)}). "
             "Fetch it again"
@@ -86,20 +83,20 @@ def dequantise(file: Path, model: str, into: Path) -> None:
     try:
         config = transformers.AutoConfig.from_pretrained(file.parent, **where)
         numbers = sum(int(tensor.n_elements) for tensor in _reader(file, model).tensors)
-        if asked := too_large(config, loader, numbers):
+        if parameters := too_large(config, loader, numbers):
             raise LeakboardError(
-                f"model '{model}': {file} describes a model of {asked:,} numbers and holds {numbers:,}; fetch it again"
+                f"model '{model}': {file} describes a model of {parameters:,} numbers and holds {numbers:,}; fetch it again"
             )
-        found, report = loader.from_pretrained(
+        weights, report = loader.from_pretrained(
             file.parent, **where, config=config, dtype=torch.float32, output_loading_info=True
         )
         tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, **where)
     except LeakboardError:
         raise
-    except Exception as error:  # whatever is wrong with the file, the remedy is the same
-        told = plain(error, 300)
+    except Exception as error:  # any fault of the file has the same remedy
+        reason = plain(error, 300)
         raise LeakboardError(
-            f"model '{model}': {file} could not be read ({type(error).__name__}: {told}). Give the folder or "
+            f"model '{model}': {file} could not be read ({type(error).__name__}: {reason}). Give the folder or "
             "the hub id of the model in safetensors"
         ) from error
     if lost := sorted(set(report["missing_keys"]) - {"lm_head.weight"}):
@@ -107,19 +104,19 @@ def dequantise(file: Path, model: str, into: Path) -> None:
             f"model '{model}': {file} lacks {len(lost)} weights of its architecture, which would be random: "
             f"{', '.join(lost[:5])}"
         )
-    save(found, into)
+    save(weights, into)
     tokenizer.save_pretrained(into)
 
 
-def save(found: Any, into: Path) -> None:
-    """Writes a model that has come from a quantised file, which transformers itself does not save."""
+def save(weights: Any, into: Path) -> None:
+    """Writes a dequantised model, which transformers does not save by itself."""
     with torch.device("meta"):
-        whole = type(found)(found.config)
-    whole.load_state_dict(found.state_dict(), assign=True)
-    whole.tie_weights()
-    whole.save_pretrained(into)
-    # Which version of transformers wrote it decides nothing, and must not be in the hash of the model.
-    written = json.loads((into / CONFIG).read_text("utf-8"))
+        plain_model = type(weights)(weights.config)
+    plain_model.load_state_dict(weights.state_dict(), assign=True)
+    plain_model.tie_weights()
+    plain_model.save_pretrained(into)
+    # The version of transformers has no effect and must not change the hash of the model.
+    config = json.loads((into / CONFIG).read_text("utf-8"))
     for key in ("transformers_version", "quantization_config"):
-        written.pop(key, None)
-    (into / CONFIG).write_text(json.dumps(written, indent=2, sort_keys=True), "utf-8")
+        config.pop(key, None)
+    (into / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True), "utf-8")

@@ -14,7 +14,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Ragged:
-    """n sequences laid end to end.
+    """n concatenated sequences.
 
     Attributes:
         values: [T, …], T = lengths.sum().
@@ -44,7 +44,7 @@ class Ragged:
         return Ragged(self.values[self.positions(rows)], self.lengths[rows])
 
     def sequences(self) -> list[tuple[int, ...]]:
-        """The sequences of ids, which compare as a whole."""
+        """Sequences of ids as tuples."""
         return [tuple(each.tolist()) for each in torch.split(self.values, self.lengths.tolist())]
 
     def with_values(self, values: Tensor) -> Ragged:
@@ -52,21 +52,21 @@ class Ragged:
         return Ragged(values, self.lengths)
 
     def padded(self, fill: float = 0) -> Tensor:
-        """[n, L, …] with `fill` behind the end of each sequence; differentiable."""
+        """[n, L, …] with `fill` after the end of each sequence; differentiable."""
         mask = self.mask()
         out = self.values.new_full((*mask.shape, *self.values.shape[1:]), fill)
         out[mask] = self.values
         return out
 
     def mask(self) -> Tensor:
-        """[n, L] True where there is an entry."""
+        """[n, L] True for entries, False for padding."""
         longest = int(self.lengths.max()) if len(self.lengths) else 0
         mask = torch.arange(longest)[None, :] < self.lengths[:, None]
         return mask.to(self.values.device)
 
     @staticmethod
     def joined(parts: Sequence[Ragged]) -> Ragged:
-        """The sequences of all parts, one after another."""
+        """Concatenation of the sequences of all parts."""
         return Ragged(
             torch.cat([part.values for part in parts]), torch.cat([part.lengths for part in parts])
         )
@@ -103,7 +103,7 @@ class Tokens:
 
     @property
     def digest(self) -> str:
-        """Of all that a model reads of them: lengths, ids and segments."""
+        """SHA-256 of all that a model reads: lengths, ids and segments."""
         parts = (self.lengths, self.ids.values, self.types)
         return hashlib.sha256(b"".join(part.cpu().numpy().tobytes() for part in parts)).hexdigest()
 
@@ -119,8 +119,7 @@ class Tokens:
 
 
 POOL = 50
-"""Batches per pool: examples are sorted by length within a pool, which saves most of the padding
-and still mixes the data."""
+"""Batches per pool. Examples are sorted by length within a pool, which saves padding and still mixes the data."""
 
 
 def length_bucketed(lengths: Tensor, size: int, rng: np.random.Generator) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""Small random models with a word-level vocabulary, so that tests need no download and no time."""
+"""Small random models with a word-level vocabulary, for tests without a download."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Kind:
     architecture: str
     model: str
     special: tuple[str, ...]
-    """In the order of their ids."""
+    """Special tokens in the order of their ids."""
     roles: dict[str, str]
-    """What each is for, as transformers names it."""
+    """Special token of each role of transformers."""
     first: str = ""
     last: str = ""
-    """What the tokeniser puts around a text."""
+    """Tokens that the tokeniser puts before and after a text."""
     tasks: tuple[str, ...] = ("reviews",)
-    """Whose training texts give the words."""
+    """Tasks whose training texts give the words."""
     digits: bool = False
-    """Whether each digit is a token of its own."""
+    """Whether each digit is one token."""
     blocks: int = 2
 
 
@@ -55,8 +55,7 @@ KINDS = {
         "<s>",
         "</s>",
     ),
-    # As the real ones: GPT-2 ties its output layer to E and puts nothing in front of a text, Llama
-    # does neither.
+    # As in the real models, GPT-2 ties its output layer to E and adds no BOS, and Llama does neither.
     "tiny-gpt2": Kind(
         "GPT2",
         "LMHeadModel",
@@ -76,7 +75,7 @@ KINDS = {
 
 
 def build(name: str) -> tuple[Any, Any]:
-    """A model, with its output layer where it has one, and its tokeniser; the same at every call.
+    """A model, with its output layer if it has one, and its tokeniser; the same at every call.
 
     Raises:
         LeakboardError: no tiny model has this name.

@@ -94,7 +94,7 @@ def test_index_that_points_to_a_pickle_is_refused_and_the_pickle_left_alone(fold
 def test_weights_without_an_index_are_not_guessed(folder):
     cut_in_two(folder)
     (folder / INDEX).unlink()
-    assert "holds neither model.safetensors nor model.safetensors.index.json" in failure(folder)
+    assert "has neither model.safetensors nor model.safetensors.index.json" in failure(folder)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_link_to_nothing_is_named(folder):
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer.json").symlink_to("../gone.json")
     message = failure(folder)
-    assert f"{folder / 'tokenizer.json'} is a link to ../gone.json, which is not there" in message
+    assert f"{folder / 'tokenizer.json'} is a link to ../gone.json, which does not exist" in message
 
 
 def test_links_to_files_are_followed_as_in_the_cache_of_the_hub(folder, saved):
@@ -337,5 +337,5 @@ def test_names_that_are_no_paths_are_refused(name, expected):
 def test_folder_that_is_a_link_to_nothing_or_to_itself_is_named(tmp_path):
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     (tmp_path / "ring").symlink_to(tmp_path / "ring")
-    assert "which is not there" in failure(tmp_path / "gone")
+    assert "which does not exist" in failure(tmp_path / "gone")
     assert "cannot be reached" in failure(tmp_path / "ring")

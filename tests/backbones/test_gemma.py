@@ -103,7 +103,7 @@ def test_a_file_that_is_no_gguf_or_of_an_unknown_architecture_says_so(cache, tmp
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    assert "of the architecture 'mamba', which is not read from GGUF here; supported: gemma3" in failure(strange)  # fmt: skip
+    assert "has the architecture 'mamba', which is not supported from GGUF; supported: gemma3" in failure(strange)  # fmt: skip
     empty = tmp_path / "empty.gguf"
     writer = gguf.GGUFWriter(empty, "gemma3")
     writer.write_header_to_file()

@@ -145,7 +145,7 @@ def test_architecture_that_cannot_be_cut_is_refused_with_those_that_can(folder):
         folder
     )
     message = failure(folder)
-    assert "architecture 'bloom', which cannot be cut here yet" in message
+    assert "architecture 'bloom', which is not supported yet" in message
     assert (
         "supported: albert, bert, deberta-v2, distilbert, electra, falcon, gemma3_text, " in message
     )

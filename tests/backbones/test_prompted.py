@@ -56,6 +56,8 @@ def test_a_prefix_takes_no_position_and_a_prompt_takes_its_length():
 
 
 def test_families_without_a_prefix_are_named_with_what_they_take():
-    with pytest.raises(LeakboardError, match="'gpt2' take no prefix here; use 'prompt'"):
+    with pytest.raises(
+        LeakboardError, match="a prefix is not supported for the architecture 'gpt2'; use 'prompt'"
+    ):
         prompted("prefix", 3, "tiny-gpt2")
     assert prompted("prompt", 3, "tiny-gpt2")(IDS, TYPES).shape == (7, 32)

@@ -1,6 +1,6 @@
-"""The architecture families, one file each; a file is found by the `model_types` of its class.
+"""Architecture families, one file each, found by the `model_types` of their classes.
 
-To add one, write a file here with a subclass of `Family`; nothing else has to be edited.
+To add one, write a file with a subclass of `Family` into this folder; nothing else has to be edited.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ def family_of(model_type: str, where: str) -> Family:
         where: the model's name, for messages.
 
     Raises:
-        LeakboardError: no family here cuts this architecture.
+        LeakboardError: the architecture is not supported.
     """
-    found = known()
-    if model_type not in found:
+    families = families_by_type()
+    if model_type not in families:
         raise LeakboardError(
-            f"model '{where}' is of the architecture '{model_type}', which cannot be cut here yet; "
-            f"supported: {', '.join(sorted(found))}"
+            f"model '{where}' has the architecture '{model_type}', which is not supported yet; "
+            f"supported: {', '.join(sorted(families))}"
         )
-    return found[model_type]()
+    return families[model_type]()
 
 
-def known() -> dict[str, type[Family]]:
-    """The family of each model type; the first call takes seconds, since transformers is loaded."""
+def families_by_type() -> dict[str, type[Family]]:
+    """Family of each model type; the first call loads transformers, which takes seconds."""
     modules = [import_module(info.name) for info in pkgutil.iter_modules(__path__, f"{__name__}.")]
     classes = [
         cls

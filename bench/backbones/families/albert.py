@@ -1,4 +1,4 @@
-"""ALBERT: narrow word embeddings, and one block that is passed again and again."""
+"""ALBERT: narrow word embeddings, and one block that is repeated."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any, ClassVar, cast
 from torch import Tensor, nn
 
 from leakboard.bench.backbones.families.bert import Bert, behind
-from leakboard.bench.backbones.prefix import Prefix, pass_block
+from leakboard.bench.backbones.prefix import MaybePrefix, pass_block
 
 
 class Albert(Bert):
     model_types: ClassVar[tuple[str, ...]] = ("albert",)
+    stack_path: ClassVar[str] = "encoder.albert_layer_groups"
     narrow_embeddings: ClassVar[bool] = True
 
     def prepare(self, model: Any) -> None:
-        # A module for each pass, so that a cut can part them and adapters differ; their weights stay shared.
+        # One module per pass, so that they can be cut and have different adapters; weights stay shared.
         groups, passes = model.encoder.albert_layer_groups, model.config.num_hidden_layers
         chosen = [groups[i * len(groups) // passes] for i in range(passes)]
         model.encoder.albert_layer_groups = nn.ModuleList(
@@ -25,22 +26,13 @@ class Albert(Bert):
         )
         model.config.num_hidden_groups = passes
 
-    def stack(self, model: Any) -> nn.ModuleList:
-        return cast(nn.ModuleList, model.encoder.albert_layer_groups)
-
     def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         x = super().enter(model, h, mask, types)
-        # What runs through the blocks stays in float32 under autocast, as without the projection.
+        # Hidden states stay in float32 under autocast, as without the projection.
         return cast(Tensor, model.encoder.embedding_hidden_mapping_in(x).to(x.dtype))
 
     def through(
-        self,
-        model: Any,
-        x: Tensor,
-        mask: Tensor,
-        first: int,
-        last: int,
-        prefix: Prefix | None = None,
+        self, model: Any, x: Tensor, mask: Tensor, first: int, last: int, prefix: MaybePrefix = None
     ) -> Tensor:
         seen = behind(model.config, x, mask, prefix)
         for i in range(first, last):

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
-from torch import Tensor, nn
+from torch import Tensor
 from transformers.masking_utils import create_bidirectional_mask
 
 from leakboard.bench.backbones.cache_argument import cache_argument
 from leakboard.bench.backbones.family import Family
-from leakboard.bench.backbones.prefix import Prefix
+from leakboard.bench.backbones.prefix import MaybePrefix, Prefix
 
 
 class Bert(Family):
     model_types: ClassVar[tuple[str, ...]] = ("bert",)
+    embeddings_path: ClassVar[str] = "embeddings.word_embeddings"
+    stack_path: ClassVar[str] = "encoder.layer"
     lora_targets: ClassVar[tuple[str, ...]] = ("query", "value")
-
-    def embeddings(self, model: Any) -> nn.Embedding:
-        return cast(nn.Embedding, model.embeddings.word_embeddings)
-
-    def stack(self, model: Any) -> nn.ModuleList:
-        return cast(nn.ModuleList, model.encoder.layer)
 
     def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         return cast(Tensor, model.embeddings(inputs_embeds=h, token_type_ids=types))
 
     def through(
-        self,
-        model: Any,
-        x: Tensor,
-        mask: Tensor,
-        first: int,
-        last: int,
-        prefix: Prefix | None = None,
+        self, model: Any, x: Tensor, mask: Tensor, first: int, last: int, prefix: MaybePrefix = None
     ) -> Tensor:
         seen = between(model.config, x, mask, prefix)
         for block in self.stack(model)[first:last]:
@@ -45,14 +35,14 @@ class Bert(Family):
 
 
 def behind(config: Any, x: Tensor, mask: Tensor, prefix: Prefix | None) -> Any:
-    """Mask for blocks that take no cache, see `pass_block`: of x [B, L, d], or of N + L rows."""
+    """Attention mask for blocks that take no cache, see `pass_block`: for L or N + L rows."""
     if prefix is None:
         return create_bidirectional_mask(config, x, mask)
     return create_bidirectional_mask(config, prefix.in_front(x), prefix.widened(mask))
 
 
 def between(config: Any, x: Tensor, mask: Tensor, prefix: Prefix | None) -> Any:
-    """What each of `x` [B, L, d] may see, as transformers wants it: real positions and the prefix."""
+    """Attention mask of transformers for `x` [B, L, d]: real positions and the prefix are visible."""
     if prefix is None:
         return create_bidirectional_mask(config, x, mask)
     keys = prefix.widened(mask)

@@ -1,4 +1,4 @@
-"""DeBERTa v2 and v3: attention by relative positions, and a convolution beside the first block."""
+"""DeBERTa v2 and v3: attention by relative positions, and a convolution parallel to the first block."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 from torch import Tensor
 
 from leakboard.bench.backbones.families.bert import Bert
-from leakboard.bench.backbones.prefix import Prefix, pass_block
+from leakboard.bench.backbones.prefix import MaybePrefix, pass_block
 
 
 class Deberta(Bert):
@@ -18,17 +18,11 @@ class Deberta(Bert):
 
     def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         out: Tensor = model.embeddings(inputs_embeds=h, token_type_ids=types, mask=mask)
-        # Float32 under autocast also behind a projection of narrow word embeddings.
+        # Hidden states stay in float32 under autocast, as without the projection.
         return out.to(h.dtype)
 
     def through(
-        self,
-        model: Any,
-        x: Tensor,
-        mask: Tensor,
-        first: int,
-        last: int,
-        prefix: Prefix | None = None,
+        self, model: Any, x: Tensor, mask: Tensor, first: int, last: int, prefix: MaybePrefix = None
     ) -> Tensor:
         encoder, entered, numbers = model.encoder, x, mask.long()
         seen = encoder.get_attention_mask((mask if prefix is None else prefix.widened(mask)).long())

@@ -16,7 +16,7 @@ class Electra(Bert):
 
     def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
         x = super().enter(model, h, mask, types)
-        # What runs through the blocks stays in float32 under autocast, as without the projection.
+        # Hidden states stay in float32 under autocast, as without the projection.
         return (
             model.embeddings_project(x).to(x.dtype) if hasattr(model, "embeddings_project") else x
         )

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers.masking_utils import create_causal_mask
 from transformers.models.falcon.modeling_falcon import build_alibi_tensor
 
 from leakboard.bench.backbones.cache_argument import cache_argument
 from leakboard.bench.backbones.family import Family
-from leakboard.bench.backbones.prefix import Prefix
+from leakboard.bench.backbones.prefix import MaybePrefix
 
 
 class Falcon(Family):
     model_types: ClassVar[tuple[str, ...]] = ("falcon",)
+    embeddings_path: ClassVar[str] = "word_embeddings"
+    stack_path: ClassVar[str] = "h"
+    norm_path: ClassVar[str] = "ln_f"
     lora_targets: ClassVar[tuple[str, ...]] = ("query_key_value",)
     """Queries, keys and values in one layer."""
     loader: ClassVar[str] = "AutoModelForCausalLM"
 
-    def embeddings(self, model: Any) -> nn.Embedding:
-        return cast(nn.Embedding, model.word_embeddings)
-
-    def stack(self, model: Any) -> nn.ModuleList:
-        return cast(nn.ModuleList, model.h)
-
-    def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        return h
-
     def through(
-        self,
-        model: Any,
-        x: Tensor,
-        mask: Tensor,
-        first: int,
-        last: int,
-        prefix: Prefix | None = None,
+        self, model: Any, x: Tensor, mask: Tensor, first: int, last: int, prefix: MaybePrefix = None
     ) -> Tensor:
         positions = torch.arange(x.shape[1], device=x.device)[None]
         if model.config.alibi:
@@ -55,12 +43,9 @@ class Falcon(Family):
             )[0]
         return x
 
-    def leave(self, model: Any, x: Tensor) -> Tensor:
-        return cast(Tensor, model.ln_f(x))
-
 
 def _distances(config: Any, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The bias of each head [B, H, 1, L], and with what may not be seen left out [B, H, L, L]."""
+    """Bias of each head [B, H, 1, L], and the same with masked positions [B, H, L, L]."""
     heads, (batch, length) = config.num_attention_heads, mask.shape
     bias = build_alibi_tensor(mask.long(), heads, dtype=x.dtype).view(batch, heads, 1, length)
     unseen = ~(mask.new_ones(length, length).tril() & mask[:, None, None])

@@ -1,4 +1,4 @@
-"""Gemma 3, texts alone: scaled word embeddings, and two reaches of attention with angles of their own."""
+"""Gemma 3 for text: scaled word embeddings, and full and windowed attention with different angles."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ class Gemma3(Llama):
     model_types: ClassVar[tuple[str, ...]] = ("gemma3_text",)
 
     def embeddings(self, model: Any) -> nn.Embedding:
-        # The model's own module scales what it looks up, which belongs to the entrance: what is sent at
-        # cut 0, and searched for, are rows of E.
+        # The model's module scales its output. `enter` does this instead, so that rows of E are sent at cut 0.
         table = nn.Embedding(1, 1, _weight=model.embed_tokens.weight[:1, :1])
         table.weight = model.embed_tokens.weight
         return table
@@ -27,8 +26,8 @@ class Gemma3(Llama):
     def reaches(self, model: Any) -> Sequence[str]:
         if model.config.use_bidirectional_attention:
             raise LeakboardError(
-                "this Gemma 3 attends in both directions (EmbeddingGemma), which cannot be cut here yet; "
-                "take one that predicts the next token"
+                "this Gemma 3 attends in both directions (EmbeddingGemma), which is not supported yet; "
+                "use one that predicts the next token"
             )
         return cast(Sequence[str], model.config.layer_types)
 

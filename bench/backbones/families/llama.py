@@ -3,52 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers.masking_utils import create_causal_mask, create_sliding_window_causal_mask
 
 from leakboard.bench.backbones.cache_argument import cache_argument
 from leakboard.bench.backbones.family import Family
-from leakboard.bench.backbones.prefix import Prefix
+from leakboard.bench.backbones.prefix import MaybePrefix
 
 FULL, WINDOW = "full_attention", "sliding_attention"
-"""Whether a block attends to all that stands before a token or to the nearest part of it."""
+"""Attention of a block to all earlier tokens, or to a window of them."""
 
 
 class Llama(Family):
-    """Also for its descendants, whose blocks may differ in how far they attend."""
+    """Base class of families whose blocks may have windowed attention."""
 
     model_types: ClassVar[tuple[str, ...]] = ("llama",)
+    embeddings_path: ClassVar[str] = "embed_tokens"
+    stack_path: ClassVar[str] = "layers"
+    norm_path: ClassVar[str] = "norm"
     lora_targets: ClassVar[tuple[str, ...]] = ("q_proj", "v_proj")
     loader: ClassVar[str] = "AutoModelForCausalLM"
-
-    def embeddings(self, model: Any) -> nn.Embedding:
-        return cast(nn.Embedding, model.embed_tokens)
-
-    def stack(self, model: Any) -> nn.ModuleList:
-        return cast(nn.ModuleList, model.layers)
-
-    def enter(self, model: Any, h: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        return h
 
     def reaches(self, model: Any) -> Sequence[str]:
         """`FULL` or `WINDOW` for each block."""
         return [FULL] * self.blocks(model)
 
     def angles(self, model: Any, x: Tensor, positions: Tensor, reach: str) -> Any:
-        """What turns queries and keys of the blocks of one reach."""
+        """Rotary embeddings of the blocks with one kind of attention."""
         return model.rotary_emb(x, position_ids=positions)
 
     def through(
-        self,
-        model: Any,
-        x: Tensor,
-        mask: Tensor,
-        first: int,
-        last: int,
-        prefix: Prefix | None = None,
+        self, model: Any, x: Tensor, mask: Tensor, first: int, last: int, prefix: MaybePrefix = None
     ) -> Tensor:
         reaches = self.reaches(model)[first:last]
         masked = {FULL: create_causal_mask, WINDOW: create_sliding_window_causal_mask}
@@ -63,6 +51,3 @@ class Llama(Family):
                 position_embeddings=angles[reach],
             )
         return x
-
-    def leave(self, model: Any, x: Tensor) -> Tensor:
-        return cast(Tensor, model.norm(x))

@@ -1,4 +1,4 @@
-"""Mistral: as Llama; where a window is set every block attends within it."""
+"""Mistral: as Llama, with windowed attention in all blocks if a window is set."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 from torch import Tensor
 
 from leakboard.bench.backbones.families.bert import Bert, behind
-from leakboard.bench.backbones.prefix import Prefix, pass_block
+from leakboard.bench.backbones.prefix import MaybePrefix, pass_block
 
 
 class MPNet(Bert):
@@ -18,17 +18,10 @@ class MPNet(Bert):
         return cast(Tensor, model.embeddings(inputs_embeds=h))
 
     def through(
-        self,
-        model: Any,
-        x: Tensor,
-        mask: Tensor,
-        first: int,
-        last: int,
-        prefix: Prefix | None = None,
+        self, model: Any, x: Tensor, mask: Tensor, first: int, last: int, prefix: MaybePrefix = None
     ) -> Tensor:
         seen = behind(model.config, x, mask, prefix)
-        # It depends on the length alone, so the vendor computes it from the public weights. A prefix
-        # stands in front of the first token.
+        # The bias depends on the length only, so the vendor can compute it. A prefix precedes the first token.
         bias = model.encoder.compute_position_bias(x if prefix is None else prefix.in_front(x))
         for i in range(first, last):
             block: Any = self.stack(model)[i]
@@ -40,6 +33,6 @@ class MPNet(Bert):
         return x
 
     def positions(self, model: Any) -> int:
-        # Position numbers start after that of the padding.
+        # Position numbers start after the id of the padding.
         most: int = model.config.max_position_embeddings - model.embeddings.padding_idx - 1
         return most

@@ -1,4 +1,4 @@
-"""OLMo 2: as Llama, with the norms behind attention and dense layers."""
+"""OLMo 2: as Llama, with norms after attention and dense layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Qwen 2 and 3: as Llama; some blocks of some sizes attend within a window."""
+"""Qwen 2 and 3: as Llama, with windowed attention in some blocks of some sizes."""
 
 from __future__ import annotations
 
