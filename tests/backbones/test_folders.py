@@ -197,7 +197,7 @@ def test_tokeniser_of_a_far_smaller_vocabulary_is_refused_before_a_model_is_buil
     vocabulary.write_text(json.dumps(content))
     message = failure(folder)
     assert f"its tokeniser has 5 tokens, and its weights embed {len(words):,}" in message
-    assert "put the tokeniser's own files" in message
+    assert "put the right tokenizer.json" in message
 
 
 def test_tokeniser_of_a_larger_vocabulary_is_refused_before_a_model_is_built(folder, monkeypatch):
@@ -337,5 +337,5 @@ def test_names_that_are_no_paths_are_refused(name, expected):
 def test_folder_that_is_a_link_to_nothing_or_to_itself_is_named(tmp_path):
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     (tmp_path / "ring").symlink_to(tmp_path / "ring")
-    assert "which does not exist" in failure(tmp_path / "gone")
+    assert "which is not there" in failure(tmp_path / "gone")
     assert "cannot be reached" in failure(tmp_path / "ring")
