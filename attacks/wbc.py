@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
@@ -46,10 +47,14 @@ class WindowComparison(MembershipAttack):
         if knowledge.classes:
             raise Silent("it reads the losses of all tokens, which a classifier has none of")
         assert knowledge.network is not None
-        sizes = np.geomspace(self.least, self.most, self.sizes).round().astype(int)
         public = knowledge.network().eval()
         before, after = (self.token_losses(each, knowledge) for each in (public, released))
         gains = [old.losses - new.losses for old, new in zip(before, after, strict=True)]
+        return self.shares(gains)
+
+    def shares(self, gains: Sequence[Tensor]) -> NDArray[np.float64]:
+        """[n] the `won_share` of each text, from the public minus the released loss [L] of its tokens."""
+        sizes = np.geomspace(self.least, self.most, self.sizes).round().astype(int)
         return np.array([won_share(gain, np.unique(sizes).tolist()) for gain in gains])
 
 

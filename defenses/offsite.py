@@ -123,7 +123,7 @@ class OffsiteTuning(Defense):
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
             ids = wire.send(Channel.TOKENS, tokens.ids, rows, Envelope(split=split))
-            logits = model_release.scores(vendor, tokens.with_ids(ids.values))
+            logits = model_release.class_scores(vendor, tokens.with_ids(ids.values))
             return wire.send(Channel.LOGITS, logits, rows, Envelope(split=split, sender="vendor"))
 
         return PlugIn(score, vendor, customer)
@@ -183,7 +183,7 @@ class PlugIn(Predictor):
         self.customer = customer
 
     def alone(self, tokens: Tokens) -> Tensor:
-        own = Predictor(lambda some, rows, split: model_release.scores(self.customer, some))
+        own = Predictor(lambda some, rows, split: model_release.class_scores(self.customer, some))
         return own.predict(tokens, "")
 
 

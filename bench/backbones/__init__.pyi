@@ -2,6 +2,10 @@ from .adapters import differing_token as differing_token
 from .backbone import Backbone as Backbone
 from .backbone import bos_prefix as bos_prefix
 from .cache_argument import cache_argument as cache_argument
+from .classifiers import Classifier as Classifier
+from .classifiers import is_classifier as is_classifier
+from .classifiers import load_classifier as load_classifier
+from .classifiers import load_encoder as load_encoder
 from .costs import bottom_cost as bottom_cost
 from .device import device_of as device_of
 from .device import one_thread as one_thread
@@ -37,3 +41,8 @@ from .ragged import Ragged as Ragged
 from .ragged import Tokens as Tokens
 from .ragged import by_length as by_length
 from .ragged import length_bucketed as length_bucketed
+from .wrapped import evaluated as evaluated
+from .wrapped import is_adapted as is_adapted
+from .wrapped import is_classifier_module as is_classifier_module
+from .wrapped import unwrapped as unwrapped
+from .wrapped import wrap_language_model as wrap_language_model

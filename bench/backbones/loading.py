@@ -146,15 +146,15 @@ def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
 
     transformers.logging.disable_progress_bar()
     transformers.logging.set_verbosity_error()
-    _check_settings(files, files.config())
+    check_settings(files, files.config())
     with files.view() as view:
         try:
             config = transformers.AutoConfig.from_pretrained(view, trust_remote_code=False)
             family = family_of(config.model_type, files.name)
             loader = getattr(transformers, family.loader)
-            _fits(files, config, loader)
+            check_size(files, config, loader)
             tokenizer = transformers.AutoTokenizer.from_pretrained(view, trust_remote_code=False)
-            _check_tokenizer(files.name, tokenizer, config.vocab_size)
+            check_tokenizer(files.name, tokenizer, config.vocab_size)
             model, report = loader.from_pretrained(
                 view,
                 use_safetensors=True,
@@ -170,7 +170,7 @@ def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
     return model, tokenizer, family
 
 
-def _check_tokenizer(name: str, tokenizer: Any, rows: int) -> None:
+def check_tokenizer(name: str, tokenizer: Any, rows: int) -> None:
     """Raise LeakboardError if the tokeniser is another model's.
 
     Args:
@@ -193,7 +193,7 @@ def _check_tokenizer(name: str, tokenizer: Any, rows: int) -> None:
         )
 
 
-def _check_settings(files: ModelFolder, settings: dict[str, Any]) -> None:
+def check_settings(files: ModelFolder, settings: dict[str, Any]) -> None:
     """Raise LeakboardError if transformers would run out of memory by a configuration."""
     labels = settings.get("num_labels")
     if isinstance(labels, int | float) and labels > MOST_LABELS:
@@ -207,7 +207,7 @@ def _check_settings(files: ModelFolder, settings: dict[str, Any]) -> None:
             raise files.wrong(CONFIG, f"asks for {deep} blocks; the weights hold {tensors} tensors")
 
 
-def _fits(files: ModelFolder, config: Any, loader: Any) -> None:
+def check_size(files: ModelFolder, config: Any, loader: Any) -> None:
     """Raise LeakboardError if a configuration describes a far larger model than the weights, before building it."""
     _, numbers = _weight_counts(files)
     if parameters := too_large(config, loader, numbers):

@@ -56,6 +56,9 @@ def audit(
     ] = False,
     delta: Annotated[float, typer.Option(help="δ of the bound that --coins allows.")] = 1e-5,
     text: Annotated[str, typer.Option(help="The column of the texts.")] = "text",
+    label: Annotated[
+        str, typer.Option(help="The column of the labels, if the model is a classifier.")
+    ] = "label",
     max_length: Annotated[
         int, typer.Option(help="Largest number of tokens of a text; longer ones are cut.")
     ] = 512,
@@ -66,7 +69,7 @@ def audit(
     device: Device = "auto",
     seed: Annotated[int, typer.Option(help="Seed of sampled continuations.", min=0)] = 0,
 ) -> None:
-    """Audit a language model that is trained already: does it give away its training texts?
+    """Audit a language model or a classifier that is trained already: does it give away its training texts?
 
     An attacker who has the model, and a text, asks whether the text was in the training. Take texts of the training
     (members) and held-out texts of the same source (others). An AUC of 0.5 is a coin toss; at 1.0 every text is identified.
@@ -91,6 +94,7 @@ def audit(
         coins=coins,
         delta=delta,
         text=text,
+        label=label,
         max_length=max_length,
         device=device,
         seed=seed,

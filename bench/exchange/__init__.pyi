@@ -11,6 +11,7 @@ from .manifest import Missing as Missing
 from .manifest import PublicModel as PublicModel
 from .model_release import Released as Released
 from .model_release import Trainee as Trainee
+from .model_release import class_scores as class_scores
 from .model_release import confidences as confidences
 from .model_release import losses as losses
 from .model_release import restore as restore

@@ -46,12 +46,12 @@ class Released(Tuned):
     def predict(self, tokens: Tokens, split: str) -> Tensor:
         network = self.network
         assert isinstance(network, Network), "a language model predicts tokens, not classes"
-        return Predictor(lambda own, rows, name: scores(network, own), network).predict(
+        return Predictor(lambda own, rows, name: class_scores(network, own), network).predict(
             tokens, split
         )
 
 
-def scores(network: Network, tokens: Tokens) -> Tensor:
+def class_scores(network: Network, tokens: Tokens) -> Tensor:
     """Class scores [B, C] of token ids."""
     device = network.embeddings.weight.device
     words = network.embeddings(tokens.ids.values.to(device))
@@ -63,7 +63,7 @@ def losses(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
     if isinstance(network, LanguageModel):
         loss, _, mask = network.losses(tokens)
         return loss.sum(1) / mask.sum(1).clamp(min=1)
-    found = scores(network, tokens)
+    found = class_scores(network, tokens)
     return cross_entropy(found, labels.to(found.device), reduction="none")
 
 
@@ -109,7 +109,7 @@ def confidences(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
     """
     if isinstance(network, LanguageModel):
         return -losses(network, tokens, labels)
-    found = scores(network, tokens)
+    found = class_scores(network, tokens)
     own = torch.nn.functional.one_hot(labels.to(found.device), found.shape[1]).bool()
     rest = found.masked_fill(own, -torch.inf).logsumexp(1)
     return found[own] - rest

@@ -5,56 +5,73 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leakboard.bench.contracts import Goal, Leak
+from leakboard.bench.scoring import roc
 
-ALARMS = {"TPR at 1% FPR": "1 %", "TPR at 0.1% FPR": "0.1 %"}
+ALARMS = {0.001: "0.1 %", 0.01: "1 %"}
+"""How false positive rates are written."""
+SMALL = 0.55
+"""An AUC that an audit should be able to see."""
 
 
-def sentences(leaks: Sequence[Leak], coins: bool, delta: float) -> list[str]:
+def sentences(leaks: Sequence[Leak], best: roc.CrossFitted, coins: bool, delta: float) -> list[str]:
     """What the attacks learned about members, with few false alarms, and what that proves about ε.
 
     With listed secrets, a sentence about them follows.
     """
     ranked = [one for one in leaks if one.metric == "AUC" and one.success]
-    best = max(ranked, key=lambda one: one.success.value if one.success else 0.0)
     return [
-        _members(best, len(ranked)),
-        _few_alarms(best, leaks),
+        _members(best, ranked),
+        _few_alarms(best),
         _epsilon(ranked, coins, delta),
         *_secrets(leaks),
     ]
 
 
-def _members(best: Leak, tried: int) -> str:
-    success = best.success
-    assert success is not None
-    numbers = (
-        (
-            f"{success.value:.0%} of pairs (95 % interval {success.low:.0%} to {success.high:.0%}; chance 50 %)"
-        )
-        .replace("%", " %")
-        .replace("  %", " %")
+def _members(best: roc.CrossFitted, ranked: Sequence[Leak]) -> str:
+    success = best.auc
+    numbers = _spaced(
+        f"{success.value:.0%} of pairs (95 % interval {success.low:.0%} to {success.high:.0%}; chance 50 %)"
     )
-    name = attack_name(best)
+    by_view = {one.view or one.attack.name: attack_name(one) for one in ranked}
+    names = " and ".join(dict.fromkeys(by_view[view] for view in best.chosen))
+    chosen = f"the best of {len(ranked)} attacks, chosen on one half of the texts and measured on the other ({names})"
     if success.low > 0.5:
         return (
-            f"The model gives away which texts it was trained on: the best of {tried} attacks, {name}, ranks a text of "
-            f"the training above another one in {numbers}."
+            f"The model gives away which texts it was trained on: {chosen}, ranks a text of the training above another "
+            f"one in {numbers}."
         )
+    seen = roc.smallest_auc(min(best.members, best.others))
     return (
-        f"No attack is shown to tell the texts of the training from others: the best of {tried}, {name}, ranks them "
-        f"correctly in {numbers}."
+        f"No attack is shown to tell the texts of the training from others: {chosen}, ranks them correctly in {numbers}. "
+        + _spaced(
+            f"With {best.members} and {best.others} texts an AUC below {seen:.2f} can go unnoticed; "
+            f"{roc.members_needed(SMALL)} of each would show one of {SMALL} (80 % power)."
+        )
     )
 
 
-def _few_alarms(best: Leak, leaks: Sequence[Leak]) -> str:
-    found = [
-        f"{one.success.value * 100:.3g} % of the training texts with {ALARMS[one.metric]} of false alarms"
-        for one in leaks
-        if one.metric in ALARMS
-        and one.success
-        and (one.attack, one.view) == (best.attack, best.view)
-    ]
-    return f"It identifies {' and '.join(found)}."
+def _few_alarms(best: roc.CrossFitted) -> str:
+    """True positive rates at small false positive rates, and whether there are enough texts for them."""
+    others = best.others
+    found, few = list[str](), list[str]()
+    for rate, words in ALARMS.items():
+        one = best.rates[rate]
+        interval = _spaced(f"{one.value:.1%} ({one.low:.1%} to {one.high:.1%})")
+        found.append(f"{interval} of the training texts with {words} of false alarms")
+        if others < (needed := roc.others_needed(rate)):
+            few.append(f"{needed:,} for {words}")
+    text = f"It identifies {' and '.join(found)}."
+    if few:
+        most = roc.largest_rate(others)
+        text += (
+            f" With {others} other texts, no false alarm shows only that there are at most {most * 100:.2g} %: at least "
+            f"{' and '.join(few)} are needed."
+        )
+    return text
+
+
+def _spaced(text: str) -> str:
+    return text.replace("%", " %").replace("  %", " %")
 
 
 def _epsilon(ranked: Sequence[Leak], coins: bool, delta: float) -> str:

@@ -33,12 +33,15 @@ class Audit:
     Attributes:
         cut_short: the error that ended the recording early, or an empty string.
         summary: sentences that say what the scores mean.
+        strongest: of an audited model the best membership attack, chosen on one half of the texts and measured on the other:
+            `attacks` (of each half), and `AUC`, `TPR at 1% FPR` and `TPR at 0.1% FPR` as estimates.
     """
 
     leaks: list[Leak]
     guesses: list[tuple[Attack, Guess]] = field(default_factory=list)
     cut_short: str = ""
     summary: list[str] = field(default_factory=list)
+    strongest: dict[str, Any] | None = None
 
     def tables(self) -> Iterator[RenderableType]:
         """The scores, highest advantage first, and the reasons why other attacks have none."""
@@ -90,7 +93,8 @@ class Audit:
             content = parsed(file.read_bytes(), "it")
             leaks = [Leak.model_validate(one) for one in content["leaks"]]
             summary = [str(sentence) for sentence in content.get("summary", [])]
-            return cls(leaks, cut_short=str(content["cut_short"]), summary=summary)
+            best = content.get("strongest")
+            return cls(leaks, [], str(content["cut_short"]), summary, best)
         except OSError as error:
             raise LeakboardError(f"{file}: cannot be read ({error.strerror}); {wanted}") from error
         except Refused as error:
@@ -107,6 +111,7 @@ class Audit:
         content = {
             "cut_short": self.cut_short,
             "summary": self.summary,
+            "strongest": self.strongest,
             "leaks": [leak.model_dump(mode="json") for leak in self.leaks],
             "guesses": [
                 {"attack": spec_of(attack).model_dump(mode="json")} | _as_json(guess)

@@ -1,5 +1,6 @@
 from . import metrics as metrics
 from . import one_run as one_run
+from . import roc as roc
 from .answers import answer_fields as answer_fields
 from .certificates import NEEDED as NEEDED
 from .certificates import Strengths as Strengths

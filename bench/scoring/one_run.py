@@ -6,7 +6,7 @@ Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1) training run". 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -14,12 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc, expit
 
-from leakboard.bench.contracts import Claim, Estimate, Ints, LeakboardError
-from leakboard.bench.scoring import trade_off
-from leakboard.bench.scoring.metrics import RESAMPLES, wilson
+from leakboard.bench.contracts import Claim, Estimate, LeakboardError
+from leakboard.bench.scoring import roc, trade_off
 from leakboard.bench.scoring.trade_off import LARGEST, Profile
-
-Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 STEP = 0.25
@@ -106,7 +103,7 @@ def audit(
     Raises:
         LeakboardError: lengths differ, or a k is not in 1…m/2.
     """
-    scores, member = _checked(scores, member)
+    scores, member = roc.checked(scores, member)
     m = len(scores)
     tried, each = _tries(m, guesses, confidence, profile)
     order = np.argsort(scores, kind="stable")
@@ -165,8 +162,7 @@ def auc(scores: NDArray[Any], member: NDArray[Any]) -> Estimate:
     Raises:
         LeakboardError: lengths differ, or all are members, or none.
     """
-    # Rounded, so that perfectly separated groups have an AUC of exactly 1.
-    return _estimate(lambda fpr, tpr: round(float(np.trapezoid(tpr, fpr)), 12), scores, member, 0.5)
+    return roc.estimate(roc.area, scores, member, 0.5)
 
 
 def tpr_at(fpr: float, scores: NDArray[Any], member: NDArray[Any]) -> Estimate:
@@ -174,56 +170,4 @@ def tpr_at(fpr: float, scores: NDArray[Any], member: NDArray[Any]) -> Estimate:
 
     With fewer than 1/fpr non-members, no false positive is allowed.
     """
-    return _estimate(lambda false, tpr: float(tpr[false <= fpr].max()), scores, member, fpr)
-
-
-def _estimate(
-    value: Callable[[Floats, Floats], float],
-    scores: NDArray[Any],
-    member: NDArray[Any],
-    chance: float,
-) -> Estimate:
-    """A statistic of the ROC curve of scores [m].
-
-    The interval is a percentile bootstrap, stratified by membership. At 0 or 1 it would have no spread, so Wilson's
-    interval over the smaller group is used.
-
-    Args:
-        value: function of false and true positive rates, from (0, 0) to (1, 1).
-    """
-    scores, member = _checked(scores, member)
-    levels, level = np.unique(-scores, return_inverse=True)  # equal scores share a point
-    inside, outside = (np.bincount(level[i], minlength=len(levels)) for i in (member, ~member))
-    n_in, n_out = int(inside.sum()), int(outside.sum())
-    if not n_in or not n_out:
-        raise LeakboardError("membership: expected examples that were trained on, and others")
-
-    def of(inside: Ints, outside: Ints) -> float:
-        tpr, fpr = (np.concatenate([[0], of.cumsum()]) for of in (inside, outside))
-        return value(fpr / n_out, tpr / n_in)
-
-    measured = of(inside, outside)
-    if measured in (0.0, 1.0):
-        fewest = min(n_in, n_out)
-        low, high = wilson(int(measured) * fewest, fewest)
-    else:
-        rng = np.random.default_rng(0)  # so that the interval is a function of the scores
-        p_in, p_out = inside / n_in, outside / n_out
-        drawn = [
-            of(rng.multinomial(n_in, p_in), rng.multinomial(n_out, p_out)) for _ in range(RESAMPLES)
-        ]
-        low, high = np.quantile(drawn, [0.025, 0.975])
-    return Estimate(
-        value=measured, low=float(low), high=float(high), n=len(scores), chance=float(chance)
-    )
-
-
-def _checked(scores: NDArray[Any], member: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    scores, member = np.asarray(scores, dtype=np.float64), np.asarray(member, dtype=bool)
-    if scores.ndim != 1 or scores.shape != member.shape:
-        raise LeakboardError(
-            f"expected one score per example, not {list(scores.shape)} for {list(member.shape)}"
-        )
-    if not np.isfinite(scores).all():
-        raise LeakboardError("membership scores: some are not finite")
-    return scores, member
+    return roc.estimate(roc.share_at(fpr), scores, member, fpr)

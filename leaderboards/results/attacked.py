@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from leakboard.bench.contracts import Guess, Leak
 from leakboard.bench.external import Audit
@@ -45,6 +45,14 @@ class Attacked:
     def summary(self) -> tuple[str, ...]:
         """Sentences that say what the scores mean; empty for a transcript."""
         return tuple(self._audit.summary)
+
+    @property
+    def strongest(self) -> dict[str, Any] | None:
+        """Of an audited model the best membership attack, chosen on one half of the texts and measured on the other.
+
+        `attacks` names the choice of each half; `AUC` and both true positive rates are estimates. None for a transcript.
+        """
+        return self._audit.strongest
 
     @property
     def leaks(self) -> tuple[Leak, ...]:

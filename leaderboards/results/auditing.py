@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -14,39 +15,47 @@ from leakboard.bench.running import progress_console
 from leakboard.leaderboards.results.attacked import Attacked
 from leakboard.leaderboards.results.attacking import progress_on
 
+if TYPE_CHECKING:
+    import torch
+
 
 def audit(
-    model: str | Path,
+    model: str | Path | torch.nn.Module,
     *,
-    members: str | Path | Sequence[str],
-    others: str | Path | Sequence[str],
-    base: str | Path | None = None,
-    public: str | Path | Sequence[str] | None = None,
+    members: str | Path | Sequence[Any],
+    others: str | Path | Sequence[Any],
+    base: str | Path | torch.nn.Module | None = None,
+    tokenizer: Any = None,
+    public: str | Path | Sequence[Any] | None = None,
     secrets: str | Path | None = None,
     coins: bool = False,
     delta: float = 1e-5,
     text: str = "text",
+    label: str = "label",
     max_length: int = LONGEST,
     device: str = "auto",
     seed: int = 0,
     progress: bool | Console = True,
 ) -> Attacked:
-    """Attack a causal language model that is trained already: can it tell what it was trained on?
+    """Attack a language model or a classifier that is trained already: can one tell what it was trained on?
 
     Each model reads each text once, for all attacks. Without `base` only attacks that need no comparison run.
 
     Args:
-        model: a folder, an adapter of peft, an embedded model, or a hub id.
-        members: texts that it was trained on, at least 10: a .txt, .csv, .tsv or .parquet file, or a list.
+        model: a folder, an adapter of peft, an embedded model, or a hub id; or a model in memory, of transformers or peft.
+        members: texts that it was trained on, at least 10: a .txt, .csv, .tsv, .jsonl or .parquet file, or a list. Of a
+            classifier with labels: a column, or pairs of a text and its label.
         others: texts of the same kind that it was not trained on. If they differ in topic or style from the members,
             attacks find that difference, and the result means nothing; then a sentence warns of it.
-        base: the model from which training started, which an adapter needs.
+        base: the model from which training started, which the folder of an adapter needs. A peft model in memory is read
+            without its adapter if no other base is given.
+        tokenizer: of models in memory.
         public: further texts that were not trained on, with which `rmia` compares.
         secrets: a table with the columns `text` and `secret` of secrets in the training texts, for extraction and exposure.
         coins: an independent fair coin decided of each text whether it is a member. Only then the success of
             the attacks proves a lower bound on ε.
         delta: δ of that bound.
-        text: the column of the texts.
+        text, label: the columns of the texts and of their labels.
         max_length: largest number of tokens of a text; what is longer is cut.
         device, progress: as for `run`.
         seed: of sampled continuations.
@@ -57,25 +66,33 @@ def audit(
     Raises:
         LeakboardError: an argument, a file or a model is wrong; or they do not fit together.
     """
-    for name, value in (("model", model), ("base", base), ("secrets", secrets)):
-        path_of(name, value)
+    named: dict[str, Any] = {"model": model, "base": base, "secrets": secrets}
+    for name, value in named.items():
+        if not _is_in_memory(value) or name == "secrets":
+            path_of(name, value)
     for name, texts in (("members", members), ("others", others), ("public", public)):
         if texts is not None and not isinstance(texts, str | Path | Sequence):
             raise LeakboardError(
                 f"{name}: expected a path or a list of texts, got {type(texts).__name__} {texts!r:.60}"
             )
     request = ModelRequest(
-        model=str(model),
+        model=model if _is_in_memory(model) else str(model),
         members=members,
         others=others,
-        base=None if base is None else str(base),
+        base=base if base is None or _is_in_memory(base) else str(base),
+        tokenizer=tokenizer,
         public=public,
         secrets=secrets,
         coins=coins,
         delta=delta,
         column=text,
+        label=label,
         longest=max_length,
         seed=seed,
     )
     console = progress_console(progress)
     return Attacked(audit_model(request, device_of(device), progress_on(console)))
+
+
+def _is_in_memory(value: object) -> bool:
+    return hasattr(value, "state_dict")

@@ -18,7 +18,7 @@ from leakboard.bench.contracts.cell import Plant, TrainSettings
 from leakboard.bench.contracts.threat import Channel, Claim, Goal
 from leakboard.bench.contracts.transcript import Guess, Transcript
 from leakboard.bench.exchange import model_release
-from leakboard.bench.exchange.model_release import confidences, scores
+from leakboard.bench.exchange.model_release import class_scores, confidences
 from leakboard.bench.methods.knowledge import Knowledge, Shadows
 from leakboard.bench.records.store import Store
 from leakboard.bench.running.runner import Runner
@@ -113,7 +113,7 @@ def test_confidence_is_the_logit_of_the_probability_of_the_label():
     tokens = backbone.encode(["the parcel is late", "a refund", "thanks"], None, 16)
     labels = torch.tensor([0, 2, 1])
     with torch.no_grad():
-        p = scores(network, tokens).softmax(1)[torch.arange(3), labels]
+        p = class_scores(network, tokens).softmax(1)[torch.arange(3), labels]
         assert confidences(network, tokens, labels).numpy() == pytest.approx(
             torch.logit(p).numpy(), abs=1e-5
         )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-import random
 
 import numpy as np
 import pytest
 import torch
+from audited_models import base_model, sample_texts
 from peft import LoraConfig, get_peft_model
 from scipy.stats import rankdata
 
@@ -17,43 +17,26 @@ from leakboard.attacks.ez_mia import ErrorZone
 from leakboard.attacks.membership import Membership
 from leakboard.attacks.min_k import MinK
 from leakboard.attacks.rmia import Rmia
-from leakboard.bench.backbones import tiny
+from leakboard.attacks.wbc import WindowComparison
 from leakboard.bench.backbones.language import LanguageModel
 from leakboard.bench.backbones.loading import load_backbone, load_trained
 from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.external import model_audit
 from leakboard.bench.external.audited_texts import Secret
 from leakboard.bench.external.listed_secrets import CANDIDATES, candidates_of
-from leakboard.bench.external.model_audit import Evidence, _attacks
+from leakboard.bench.external.membership_scores import attempts_on_language_model
 from leakboard.bench.external.token_readings import read_tokens
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
-from leakboard.bench.tasks.loading import GENERATORS
 
 # peft calls what transformers has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning")
-KIND = "tiny-gpt2"
-SCALE = 15
-"""Factor of the random word embeddings: small ones bound the logits, so that nothing could be learned."""
 PIN = "the pin is 4711 , please"
-
-
-def sample_texts():
-    every = GENERATORS["dialogues"]().split("train").texts
-    texts = sorted({" ".join(text.split()[:12]) for text in every})
-    random.Random(0).shuffle(texts)
-    return texts[:40], texts[40:80], texts[80:120]
 
 
 def write(path, texts):
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([["text"], *([text] for text in texts)])
     return path
-
-
-def base_model():
-    model, tokenizer = tiny.build(KIND)
-    model.transformer.wte.weight.data.mul_(SCALE)
-    return model, tokenizer
 
 
 def saved_base(folder):
@@ -129,7 +112,7 @@ def test_the_shell_shows_what_an_adapter_gives_away_and_what_its_base_does_not(
     content = json.loads(out.read_text())
     found = aucs(content)
     assert found["calibrated"]["low"] > 0.7
-    assert {*found} == {"loss", "calibrated", "min-k", "ez-mia", "rmia"}
+    assert {*found} == {"loss", "calibrated", "min-k", "ez-mia", "rmia", "wbc"}
     first, second, third, fourth = content["summary"][:4]
     assert first.startswith("The model gives away which texts it was trained on")
     assert second.startswith("It identifies ")
@@ -168,9 +151,7 @@ def test_scores_are_those_of_the_attacks_that_suites_run(files):
     )
     tokens = base.encode([*members, *others, *public], None, 128, opened=True)
     n = len(members) + len(others)
-    evidence = Evidence(
-        np.arange(n) < len(members), read_tokens(tuned, tokens), read_tokens(base, tokens)
-    )
+    attempts = attempts_on_language_model(read_tokens(tuned, tokens), read_tokens(base, tokens), n)
     first, behind = torch.arange(n), torch.arange(n, len(tokens))
     knowledge = Knowledge(
         0,
@@ -188,8 +169,9 @@ def test_scores_are_those_of_the_attacks_that_suites_run(files):
             ("min-k", MinK()),
             ("ez-mia", ErrorZone()),
             ("rmia", Rmia()),
+            ("wbc", WindowComparison()),
         ):
-            _, scores = _attacks(evidence)[view]
+            _, scores = attempts[view]
             expected = attack.scores(released, knowledge)
             assert scores()[:n] == pytest.approx(expected, abs=1e-4, rel=1e-4), view
 
@@ -215,7 +197,7 @@ def test_epsilon_is_proven_where_coins_decided_and_shared_among_attacks(files):
     assert {one.epsilon for one in without.leaks} == {None}
     found = lb.audit(files["trained"], coins=True, delta=1e-5, **told)
     bounds = [one for one in found.leaks if one.epsilon is not None]
-    assert len(bounds) == 4  # rmia has no public texts
+    assert len(bounds) == 5  # rmia has no public texts
     assert all(0 <= one.epsilon <= one.epsilon_ceiling for one in bounds)
     assert max(one.epsilon for one in bounds) > 0.3
     alone = lb.bench.scoring.one_run.ceiling(80, 1e-5)
@@ -227,7 +209,7 @@ def test_without_a_base_the_attacks_that_compare_say_what_they_need(tmp_path):
     members, others, _ = sample_texts()
     found = lb.audit(saved_base(tmp_path / "whole"), members=members, others=others, progress=False)
     reasons = {one.attack.name: one.reason for one in found.leaks if one.status == "skipped"}
-    assert {*reasons} == {"membership", "ez-mia", "rmia", "lira"}
+    assert {*reasons} == {"membership", "ez-mia", "rmia", "wbc", "lira"}
     assert "give --base MODEL" in reasons["ez-mia"]
 
 
@@ -275,10 +257,10 @@ def changed(files, tmp_path, **of):
         ("other base", ["differs from the tokeniser of the base model 'tiny-llama'"]),
         ("few", ["members:", "members.csv holds 2 different texts; at least 10"]),
         ("empty", ["others:", "others.csv: the file is empty"]),
-        ("both", ["row 3 of", "is row 1 of", "1 texts stand in both"]),
+        ("both", ["others.csv, line 4 is also", "members.csv, line 2", "1 texts stand in both"]),
         ("no column", ["members:", "no column 'body'", "--text"]),
         ("classifier", ["predicts no next token"]),
-        ("no secret", ["secrets.csv, row 1", "'12' does not stand in its text"]),
+        ("no secret", ["secrets.csv, line 2", "'12' does not stand in its text"]),
         ("format", ["--format: expected table or json, got 'xml'"]),
     ],
 )
