@@ -73,6 +73,10 @@ def test_what_is_not_read_as_it_predicts_is_refused(adapted):
     )
     with pytest.raises(lb.LeakboardError, match=r"predicts something else.*merge_and_unload"):
         lb.audit(prompted, tokenizer=tokenizer, **told)
+    scaled, _ = base_model()
+    scaled.lm_head.register_forward_hook(lambda module, given, logits: 2 * logits)
+    with pytest.raises(lb.LeakboardError, match="GPT2LMHeadModel predicts something else"):
+        lb.audit(scaled, tokenizer=tokenizer, **told)
     with pytest.raises(lb.LeakboardError, match="expected a path, or a model of transformers"):
         lb.audit(torch.nn.Linear(2, 2), tokenizer=tokenizer, **told)
 
