@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -20,12 +18,10 @@ from leakboard.bench.backbones import (
     load_encoder,
 )
 from leakboard.bench.contracts import LeakboardError, Progress
+from leakboard.bench.external.audit_request import ModelRequest
 from leakboard.bench.external.audited_texts import AuditedTexts
 from leakboard.bench.external.base_check import Fingerprint
 from leakboard.bench.external.membership_scores import ClassReadings
-
-if TYPE_CHECKING:
-    from leakboard.bench.external.model_audit import ModelRequest
 
 BATCH = 32
 """Texts in one pass."""
