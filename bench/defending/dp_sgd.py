@@ -109,8 +109,10 @@ def profile(
     error = max(2 * PRECISION * epsilon, FINEST)
     found = [(epsilon, delta)]
     with _quiet():
+        # What the accountant's `get_epsilon` asks, for which it would compose the steps anew each time.
+        composed = accountant._get_dprv(eps_error=error, delta_error=delta / 1000)
         for larger in np.geomspace(delta, 0.5, PAIRS)[1:]:
-            known = accountant.get_epsilon(larger, eps_error=error, delta_error=delta / 1000)
+            *_, known = composed.compute_epsilon(larger, delta / 1000, error)
             if known > 0:
                 found.append((float(known), float(larger)))
     return tuple(found)

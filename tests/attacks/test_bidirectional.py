@@ -66,7 +66,7 @@ def share(guess, tokens):
 
 
 def test_where_noise_hides_one_direction_and_a_secret_layer_the_other_both_read_more_than_either():
-    tokens, public = encoded("train", 40), Auxiliary(encoded("auxiliary", 400), np.zeros(0))
+    tokens, public = encoded("train", 24), Auxiliary(encoded("auxiliary", 200), np.zeros(0))
     torch.manual_seed(5)
     head, (v, d) = BASE.output_layer(), BASE.output_layer().shape
     change = torch.randn(v, 8) @ torch.randn(8, d)
@@ -75,7 +75,7 @@ def test_where_noise_hides_one_direction_and_a_secret_layer_the_other_both_read_
 
     def read(*shown):
         seen = heard(tokens, mechanism, secret, frozenset(shown))
-        attack = Bidirectional(sentences=400, epochs=2, secrecy=2.0)
+        attack = Bidirectional(sentences=200, epochs=2, secrecy=2.0)
         return share(attack.guess(seen, knowledge, np.random.default_rng(0))[1], tokens)
 
     both, front, back = read("front", "back"), read("front"), read("back")

@@ -31,26 +31,32 @@ def test_weighted_vectors_add_up_to_the_gradient_and_each_alone_is_noise(m):
             assert abs(np.corrcoef(vector.flatten(), gradient.flatten())[0, 1]) < 0.1
 
 
+PLAIN = {"weight": 0.0, "sigma": 1.0}
+BRIEF = {"limit": 32, "train": {"epochs": 2, "learning_rate": 1e-2}}
+
+
+@pytest.fixture(scope="module")
+def in_the_clear():
+    """Loss and predictions where each gradient is sent as it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(p3eft, "obfuscated", lambda g, m, noise, rng: ([g], [1.0]))
+        defense = P3EFT.model_construct(**P3EFT(**PLAIN).params | {"vectors": 1})
+        session, inputs, tuned = fine_tuned(defense, **BRIEF)
+        return session.loss, tuned.predict(inputs.tokens["dev"], "dev")
+
+
 @pytest.mark.parametrize("m", [2, 3, 5])
 @pytest.mark.parametrize("servers", ["one", "per-vector"])
 @pytest.mark.parametrize("backprop", ["calls", "combined"])
 def test_model_trained_with_noise_for_gradients_is_the_model_trained_without(
-    m, servers, backprop, monkeypatch
+    m, servers, backprop, in_the_clear
 ):
-    options = {"weight": 0.0, "sigma": 1.0}
-    settings = {"limit": 64, "train": {"epochs": 2, "learning_rate": 1e-2}}
-    hidden, inputs, tuned = fine_tuned(
-        P3EFT(vectors=m, servers=servers, backprop=backprop, **options), **settings
-    )
+    defense = P3EFT(vectors=m, servers=servers, backprop=backprop, **PLAIN)
+    hidden, inputs, tuned = fine_tuned(defense, **BRIEF)
     scores = tuned.predict(inputs.tokens["dev"], "dev")
-    monkeypatch.setattr(p3eft, "obfuscated", lambda g, m, noise, rng: ([g], [1.0]))
-    open_, _, clear = fine_tuned(
-        P3EFT.model_construct(**P3EFT(**options).params | {"vectors": 1}), **settings
-    )
-    assert hidden.loss == pytest.approx(open_.loss, rel=1e-3)
-    torch.testing.assert_close(
-        scores, clear.predict(inputs.tokens["dev"], "dev"), rtol=1e-2, atol=1e-3
-    )
+    loss, expected = in_the_clear
+    assert hidden.loss == pytest.approx(loss, rel=1e-3)
+    torch.testing.assert_close(scores, expected, rtol=1e-2, atol=1e-3)
 
 
 SHORT = {"limit": 32, "train": {"epochs": 1}}
@@ -78,9 +84,14 @@ def test_each_server_sees_its_own_calls_and_no_others(servers):
 
 
 @pytest.mark.parametrize("servers", WHO)
-def test_who_serves_changes_nothing_of_what_is_trained(servers):
+def test_who_serves_changes_nothing_of_what_is_trained(servers, by_one_server):
     other = fine_tuned(P3EFT(servers=servers, alternating=True), **SHORT)[0]
-    assert other.loss == fine_tuned(P3EFT(), **SHORT)[0].loss
+    assert other.loss == by_one_server
+
+
+@pytest.fixture(scope="module")
+def by_one_server():
+    return fine_tuned(P3EFT(), **SHORT)[0].loss
 
 
 @pytest.mark.parametrize("servers", WHO)
