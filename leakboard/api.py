@@ -151,7 +151,8 @@ def choose(
     clearly leaks less, and its cost may be compared. Of an attack that nobody ran it says nothing.
 
     Args:
-        hide: inputs, labels, attributes, secrets, members or model; other names of these, too.
+        hide: inputs, labels, attributes, secrets, members or model; other names of these, too; or several at once,
+            such as "texts and labels".
         max_cost: points of utility that may be lost on the mean: 3 for an accuracy that falls from 0.85 to 0.82.
         records: among these; without them among the published ones.
         model: only settings of this one.
@@ -164,10 +165,10 @@ def choose(
         LeakboardError: an unknown word, no number of points, or no records of the task.
     """
     from leakboard.leaderboards.results import published
-    from leakboard.leaderboards.tables import check_budget, goal_of
+    from leakboard.leaderboards.tables import check_budget, goals_asked
     from leakboard.leaderboards.tables import choose as chosen
 
-    goal_of(hide, "hide")
+    goals_asked(hide)
     check_budget(max_cost)
     if 0 < max_cost < 0.1:  # it was a share once
         raise LeakboardError(

@@ -174,7 +174,10 @@ def board(
 def choose(
     task: Annotated[str, typer.Argument(help="A task that was measured, such as sst2.")],
     hide: Annotated[
-        str, typer.Argument(help="inputs, labels, attributes, secrets, members or model.")
+        str,
+        typer.Argument(
+            help="inputs, labels, attributes, secrets, members or model; or several: 'texts and labels'."
+        ),
     ] = "inputs",
     sources: Annotated[
         list[str] | None,
@@ -188,7 +191,9 @@ def choose(
 ) -> None:
     """Choose the setting that leaks least within a budget, and show its evidence.
 
-    Example: leakboard choose sst2 inputs --budget 5
+    Examples: leakboard choose sst2 inputs --budget 5
+
+    leakboard choose sst2 "texts and labels"
     """
     from leakboard.leaderboards.tables import choose as chosen
 

@@ -95,7 +95,8 @@ class Question:
 
     def answer(self, budget: float) -> Answer:
         one = self.rankings[budget]
-        choice = choose(self.rows, one.task, GOAL_WORDS[one.goal], budget, one.model)
+        words = " and ".join(GOAL_WORDS[goal] for goal in (one.goal, *one.also))
+        choice = choose(self.rows, one.task, words, budget, one.model)
         rows: list[Sequence[Cell | str] | str] = []
         points = "1 point" if budget == 1 else f"{budget:g} points"
         rows += [_row(entry, f"{entry.rank}. ") for entry in one.within]
@@ -124,7 +125,9 @@ def questions_of(table: ResultsTable) -> list[Question]:
     return [
         Question(
             dict(zip(BUDGETS, same, strict=True)),
-            table.select(goal=same[0].goal, attribute=same[0].attribute, task=same[0].task),
+            table.select(task=same[0].task)
+            if same[0].also
+            else table.select(goal=same[0].goal, attribute=same[0].attribute, task=same[0].task),
         )
         for same in zip(*by_budget.values(), strict=True)
     ]

@@ -44,6 +44,7 @@ from .frame import rows_of as rows_of
 from .frame import skipped as skipped
 from .goals import GOAL_WORDS as GOAL_WORDS
 from .goals import goal_of as goal_of
+from .goals import goals_asked as goals_asked
 from .intervals import MISSING as MISSING
 from .intervals import Interval as Interval
 from .intervals import count as count

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
 from leakboard.leaderboards.tables.defenses import display_name
-from leakboard.leaderboards.tables.goals import GOAL_WORDS, goal_of
+from leakboard.leaderboards.tables.goals import GOAL_WORDS, goals_asked
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
     Interval,
@@ -21,6 +21,7 @@ from leakboard.leaderboards.tables.intervals import (
     format_points,
     mean_interval,
 )
+from leakboard.leaderboards.tables.joint import joint_results
 from leakboard.leaderboards.tables.results import Result
 from leakboard.leaderboards.tables.settings import NOT_REPRODUCED
 
@@ -185,6 +186,7 @@ class Choice:
         leakage: of that setting, cross-fitted over seeds where several could be chosen.
         nearest: where there is none, the cheapest setting that clearly reduces leakage, if any does.
         front: all such settings that no other beats in leakage and cost, cheapest first.
+        each: where several goals are hidden at once, the results of the shown setting for each.
     """
 
     task: str
@@ -195,6 +197,7 @@ class Choice:
     nearest: Result | None
     front: tuple[Result, ...]
     why: str
+    each: tuple[Result, ...] = ()
 
     def __bool__(self) -> bool:
         return self.setting is not None
@@ -207,6 +210,11 @@ class Choice:
         shown = self.setting or self.nearest
         if shown is not None:
             lines += evidence_lines(shown)
+        lines += [
+            f"  {GOAL_WORDS[one.goal]:<9} {format_percent_interval(one.leakage)} by {one.attack}: {one.metric} "
+            f"{format_interval(one.success)}"
+            for one in self.each
+        ]
         return "\n".join(lines)
 
 
@@ -237,24 +245,26 @@ def choose(
     """The setting that leaks least within a budget, among certified settings of defenses made for the goal.
 
     Args:
-        hide: a goal by any of its names, see `leakboard.leaderboards.tables.goals`.
+        hide: a goal by any of its names, see `leakboard.leaderboards.tables.goals`, or several: 'texts and labels'. Of
+            several, the goal counts of which a setting leaks most.
         max_cost: points of utility that may be lost on the mean.
 
     Raises:
         LeakboardError: an unknown task or goal, or a budget that is no number of points.
     """
     rows = list(table)
-    goal = goal_of(hide, "hide")
+    goals = goals_asked(hide)
+    goal = goals[0]
     check_budget(max_cost)
     tasks = dict.fromkeys(one.setting.task for one in rows)
     if task not in tasks:
         raise LeakboardError(f"task: no records of '{task}'. {did_you_mean(str(task), tasks)}")
     own = [
         curve
-        for curve in curves(rows)
+        for curve in curves(joint_results(rows, goals) if len(goals) > 1 else rows)
         if (curve.task, curve.goal) == (task, goal) and model in (None, curve.model)
     ]
-    word = GOAL_WORDS[goal]
+    word = " and ".join(GOAL_WORDS[one] for one in goals)
     made = [curve for curve in own if curve.results[0].is_made_for_goal]
     settings = [one for curve in made for one in curve.results]
     certified = [one for one in settings if one.is_certified]
@@ -273,7 +283,8 @@ def choose(
             f"{where}: {best.setting.name} leaks {format_percent_interval(best.value)} of what is read "
             f"without it, for {format_interval(best.setting.cost, 1)} points."
         )
-        return Choice(task, goal, max_cost, best.setting, best.value, None, front, why)
+        each = _of_each(rows, best.setting, goals)
+        return Choice(task, goal, max_cost, best.setting, best.value, None, front, why, each)
     if not settings:
         why = (
             f"no defense made for {word} was measured"
@@ -294,7 +305,17 @@ def choose(
             f"{format_percent(near.leakage.value)} for {format_points(near.cost.value)} points"
         )
     nearest = front[0] if front else None
-    return Choice(task, goal, max_cost, None, MISSING, nearest, front, f"{where}: {why}.")
+    each = _of_each(rows, nearest, goals)
+    return Choice(task, goal, max_cost, None, MISSING, nearest, front, f"{where}: {why}.", each)
+
+
+def _of_each(
+    rows: Iterable[Result], chosen: Result | None, goals: Sequence[Goal]
+) -> tuple[Result, ...]:
+    """The results of a setting for each of several goals; empty for one goal."""
+    if chosen is None or len(goals) < 2:
+        return ()
+    return tuple(one for one in rows if one.setting is chosen.setting and one.goal in goals)
 
 
 def pareto(settings: Sequence[Result]) -> tuple[Result, ...]:

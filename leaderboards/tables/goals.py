@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
 
 GOAL_WORDS: dict[Goal, str] = {
@@ -29,6 +31,16 @@ ALIASES: dict[str, Goal] = {
     "member": Goal.MEMBERSHIP,
     "vendor": Goal.MODEL,
 }
+
+
+def goals_asked(words: object, key: str = "hide") -> tuple[Goal, ...]:
+    """The goals in a question such as 'labels', or 'texts and labels' for several at once.
+
+    Raises:
+        LeakboardError: see `goal_of`.
+    """
+    parts = re.split(r"\s+and\s+|\s*[,+]\s*", words) if isinstance(words, str) else [words]
+    return tuple(dict.fromkeys(goal_of(part, key) for part in parts))
 
 
 def goal_of(word: object, key: str = "goal") -> Goal:

@@ -12,6 +12,7 @@ from leakboard.leaderboards.tables.curves import BUDGET, Curve, Summary, check_b
 from leakboard.leaderboards.tables.defenses import style_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, format_percent
+from leakboard.leaderboards.tables.joint import BOTH, joint_results
 from leakboard.leaderboards.tables.results import Result, ResultsTable
 
 STRONGEST, PAPER = "strongest", "paper"
@@ -56,6 +57,7 @@ class Ranking:
         unpriced: certified, and without a cost that may be compared.
         uncertified: no attack is shown to work without them.
         baselines: no protection and the untuned model, each where most seeds ran.
+        also: further goals that are hidden at the same time; the goal of which most leaks counts.
     """
 
     goal: Goal
@@ -69,15 +71,19 @@ class Ranking:
     unpriced: tuple[Curve, ...]
     uncertified: tuple[Curve, ...]
     baselines: tuple[Result, ...]
+    also: tuple[Goal, ...] = ()
 
     @property
     def words(self) -> str:
-        """What is hidden, such as 'inputs' or 'attributes (gender)'."""
-        return GOAL_WORDS[self.goal] + (f" ({self.attribute})" if self.attribute else "")
+        """What is hidden, such as 'inputs', 'attributes (gender)' or 'inputs and labels'."""
+        words = " and ".join(GOAL_WORDS[goal] for goal in (self.goal, *self.also))
+        return words + (f" ({self.attribute})" if self.attribute else "")
 
 
 def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
     """A ranking for each goal, task and model for which a defense was made and measured, goals in their order.
+
+    Where a defense hides both, rankings for inputs and labels at the same time follow.
 
     Args:
         budget: points of utility that a setting may cost.
@@ -87,11 +93,25 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
     """
     check_budget(budget)
     rows = list(table)
-    every = curves(rows)
     same: dict[tuple[object, ...], list[Result]] = {}
-    for curve in every:
+    for curve in curves(rows):
         for one in curve.results:
             same.setdefault(_choice_of(one), []).append(one)
+    return [
+        *_rankings(rows, rows, budget, same),
+        *_rankings(joint_results(rows, BOTH), rows, budget, same, BOTH[1:]),
+    ]
+
+
+def _rankings(
+    asked: Sequence[Result],
+    rows: Sequence[Result],
+    budget: float,
+    same: Mapping[tuple[object, ...], Sequence[Result]],
+    also: tuple[Goal, ...] = (),
+) -> list[Ranking]:
+    """Rankings of the results that were asked for; `rows` are all results, with the baselines."""
+    every = curves(asked)
     places: dict[tuple[Goal, str, str, str], list[Curve]] = {}
     for curve in every:
         if curve.results[0].is_made_for_goal:
@@ -101,7 +121,7 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
     found = []
     for where, own in sorted(places.items(), key=lambda item: order.index(item[0][0])):
         goal, attribute, task, model = where
-        within, ineffective, over = _entries(own, budget, same)
+        within, ineffective, over = _entries(own, budget, same, also)
         beside = [
             one
             for one in rows
@@ -120,6 +140,7 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
                 unpriced=tuple(one for one in own if one.certified and not one.priced),
                 uncertified=tuple(one for one in own if not one.certified),
                 baselines=_baselines(beside),
+                also=also,
             )
         )
     return found
@@ -164,7 +185,10 @@ def results_under(table: ResultsTable, attack: str) -> ResultsTable:
 
 
 def _entries(
-    own: Sequence[Curve], budget: float, same: Mapping[tuple[object, ...], Sequence[Result]]
+    own: Sequence[Curve],
+    budget: float,
+    same: Mapping[tuple[object, ...], Sequence[Result]],
+    also: tuple[Goal, ...],
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...], tuple[Entry, ...]]:
     chosen: list[tuple[Curve, Result, Interval]] = []
     ineffective: list[tuple[Curve, Result, Interval]] = []
@@ -184,9 +208,9 @@ def _entries(
     ranked = sorted(zip(ranks, chosen, strict=True), key=lambda item: (item[0], item[1][2].value))
     over.sort(key=lambda item: item[1].cost.value)
     return (
-        tuple(_entry(rank, *one, same) for rank, one in ranked),
-        tuple(_entry(0, *one, same) for one in ineffective),
-        tuple(_entry(0, *one, same) for one in over),
+        tuple(_entry(rank, *one, same, also) for rank, one in ranked),
+        tuple(_entry(0, *one, same, also) for one in ineffective),
+        tuple(_entry(0, *one, same, also) for one in over),
     )
 
 
@@ -207,10 +231,11 @@ def _entry(
     setting: Result,
     leakage: Interval,
     same: Mapping[tuple[object, ...], Sequence[Result]],
+    also: tuple[Goal, ...],
 ) -> Entry:
     away: dict[Goal, float] = {}
     for other in same[_choice_of(setting)]:
-        if other.goal != curve.goal and other.is_certified and other.leakage.low > 0:
+        if other.goal not in (curve.goal, *also) and other.is_certified and other.leakage.low > 0:
             away[other.goal] = max(away.get(other.goal, 0.0), other.leakage.value)
     ordered = {goal: away[goal] for goal in GOAL_WORDS if goal in away}
     return Entry(curve, rank, setting, leakage, curve.cost_of_halving(), ordered)

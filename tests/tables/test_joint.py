@@ -1,0 +1,85 @@
+"""A setting hides texts and labels as far as it hides that of which most leaks."""
+
+from __future__ import annotations
+
+import pytest
+from records import leak, record
+
+from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.contracts.threat import Channel, Goal
+from leakboard.leaderboards.site.answers import questions_of
+from leakboard.leaderboards.tables.curves import choose
+from leakboard.leaderboards.tables.joint import BOTH, joint_results
+from leakboard.leaderboards.tables.rankings import rankings
+from leakboard.leaderboards.tables.results import results_table
+
+ETAS = {110.0: (0.9, 0.6, 0.88), 75.0: (0.4, 0.6, 0.87), 50.0: (0.2, 0.6, 0.6)}
+"""Of SAP with a frozen vendor: tokens and labels that are read, and utility."""
+
+
+def reads(tokens, labels, labels_goal=True):
+    more = [leak(labels, "public-label", Goal.LABEL, 0.5, channel=Channel.REPRESENTATIONS)]
+    return [leak(tokens), *(more if labels_goal else [])]
+
+
+def measured(labels_goal=True, twin=True):
+    made = []
+    for seed in range(3):
+        add = seed / 500
+        made.append(record("none", {}, seed, 0.9 + add, reads(1.0, 1.0), "sst2", undefended=True))
+        made.append(record("untuned", {}, seed, 0.5, [], "sst2"))
+        made.append(record("sap", {"eta": 50.0}, seed, 0.9 + add, reads(0.1, 1.0), "sst2"))
+        made.append(record("frozen", {}, seed, 0.9 + add, reads(1.0, 0.6), "sst2"))
+        if twin:
+            off = {"eta": None}
+            made.append(
+                record("sap+none", off, seed, 0.9, reads(1.0, 1.0), "sst2", undefended=True)
+            )
+        for eta, (tokens, labels, utility) in ETAS.items():
+            found = reads(tokens + add, labels + add, labels_goal)
+            made.append(record("sap+frozen", {"eta": eta}, seed, utility + add, found, "sst2"))
+    return results_table(made)
+
+
+def test_the_goal_of_which_most_leaks_decides():
+    rows = {row.setting.knob_value: row for row in joint_results(measured(), BOTH)}
+    assert sorted(rows) == [50, 75, 110]
+    assert rows[110].attack == "eia-nn"
+    assert rows[110].leakage.value == pytest.approx((0.902 - 0.05) / 0.95, abs=1e-3)
+    assert rows[50].attack == "public-label"
+    assert rows[50].leakage_by_seed[0] == pytest.approx(0.2)
+
+
+def test_choose_answers_which_setting_hides_both_within_a_budget():
+    choice = choose(measured(), "sst2", "texts and labels", 4)
+    assert choice.setting.setting.knob_value == 75
+    assert choice.why.startswith(
+        "Inputs and labels of sst2, at most 4 points: SAP + frozen encoder, η = 75"
+    )
+    assert {one.goal for one in choice.each} == set(BOTH)
+    assert "labels" in repr(choice)
+    assert not choose(measured(), "sst2", "labels and inputs", 1)
+
+
+def test_what_hides_one_of_both_is_no_answer():
+    assert {row.defense for row in joint_results(measured(), BOTH)} == {"sap+frozen"}
+
+
+def test_without_a_certificate_for_each_goal_there_is_no_answer():
+    assert not choose(measured(twin=False), "sst2", "texts and labels", 4)
+    assert joint_results(measured(labels_goal=False), BOTH) == []
+
+
+def test_boards_and_the_front_ask_for_both_at_once():
+    (both,) = (one for one in rankings(measured(), 4) if one.also)
+    assert both.words == "inputs and labels"
+    assert [entry.setting.setting.knob_value for entry in both.within] == [75]
+    assert Goal.LABEL not in both.within[0].gives_away
+    (question,) = (one for one in questions_of(measured()) if one.ranking.also)
+    assert question.answer(5.0).choice.setting.defense == "sap+frozen"
+    assert "SAP + frozen encoder" in question.answer(5.0).table
+
+
+def test_an_unknown_word_of_several_is_named():
+    with pytest.raises(LeakboardError, match="unknown 'lables'"):
+        choose(measured(), "sst2", "texts and lables")
