@@ -12,9 +12,13 @@ from torch import Tensor
 
 from leakboard.bench.backbones.family import Family
 from leakboard.bench.backbones.neighbours import Neighbours
-from leakboard.bench.backbones.ragged import Ragged, Tokens, by_length
+from leakboard.bench.backbones.ragged import BATCH, Ragged, Tokens, by_length
 from leakboard.bench.contracts import LeakboardError, Memory, plain
 from leakboard.bench.tasks import parse_prompt, plain_prompt
+
+
+MEANS, FEWEST = 2**27, 24
+"""Bytes of `Backbone.pooled` that a process keeps, where it is asked for single batches, and the fewest results."""
 
 
 def bos_prefix(tokenizer: Any, ids: Sequence[int]) -> list[int]:
@@ -251,11 +255,12 @@ class Backbone:
 
     @cached_property
     def _means(self) -> Memory:
-        return Memory()
+        return Memory(max(FEWEST, MEANS // (4 * BATCH * self.width)))
 
     def _pooled(self, tokens: Tokens) -> Tensor:
-        means = self.embeddings.new_zeros(len(tokens), self.width)
-        with torch.no_grad():
+        # Outside of inference mode: the next cell may train a head on the same vectors.
+        with torch.inference_mode(False), torch.no_grad():
+            means = self.embeddings.new_zeros(len(tokens), self.width)
             for rows in by_length(tokens.lengths):
                 batch = tokens.take(rows)
                 words = batch.ids.with_values(self.embeddings[batch.ids.values.to(self.device)])

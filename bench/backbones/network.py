@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from leakboard.bench.backbones import lora
 from leakboard.bench.backbones.backbone import Backbone
-from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.backbones.ragged import Ragged, Tokens
 from leakboard.bench.contracts import TrainSettings
 
 
@@ -47,10 +47,12 @@ class Network(nn.Module):
         self.family = backbone.family
         self.cut = cut
         self.encoder = copy.deepcopy(backbone.model)
-        if settings.tune != "head":
-            stack = self.family.stack(self.encoder)
-            chosen = stack[adapted] if isinstance(adapted, slice) else [stack[i] for i in adapted]
+        stack = self.family.stack(self.encoder)
+        chosen = stack[adapted] if isinstance(adapted, slice) else [stack[i] for i in adapted]
+        self._unchanged = None if cut else backbone
+        if settings.tune != "head" and len(chosen):
             lora.inject(nn.ModuleList(chosen), self.family, settings)
+            self._unchanged = None
         self.head = head
         self.to(backbone.device)
 
@@ -65,6 +67,23 @@ class Network(nn.Module):
         """The customer's part: word embeddings [T, d] → representations at the cut [T, d]."""
         return self.family.bottom_of(self.encoder, vectors, types, self.cut)
 
+    def vectors(self, tokens: Tokens) -> Tensor:
+        """The `features` of token ids.
+
+        While nothing below the head is trained, they are those of the public model in evaluation mode, which all
+        cells of a process share.
+        """
+        device, public = self.embeddings.weight.device, self._unchanged
+        is_exact = not self.training and not torch.is_autocast_enabled(device.type)
+        if public is not None and is_exact and not self.per_token and not self._trains_encoder:
+            return public.pooled(tokens)
+        words = self.embeddings(tokens.ids.values.to(device))
+        return self.features(tokens.ids.with_values(words), tokens.types)
+
+    @property
+    def _trains_encoder(self) -> bool:
+        return any(p.requires_grad for p in self.encoder.parameters())
+
     def features(self, h: Ragged, types: Tensor) -> Tensor:
         """Mean vectors over tokens [B, d], as MiniLM was trained; or vectors of all tokens [T, d] if `per_token`.
 
@@ -77,8 +96,11 @@ class Network(nn.Module):
         return self.family.pooled(self.encoder, h, types, self.cut)
 
     def forward(self, h: Ragged, types: Tensor) -> Tensor:
-        """Class scores [B, C] in float32; autocast ends before the head, which is all trained."""
-        features = self.features(h, types)
+        """Class scores [B, C] of representations; autocast ends before the head, which is all trained."""
+        return self.scores(self.features(h, types))
+
+    def scores(self, features: Tensor) -> Tensor:
+        """Class scores [B, C] in float32 of `features` [B, d]."""
         with torch.autocast(features.device.type, enabled=False):
             scores: Tensor = self.head(features)
         return scores

@@ -137,6 +137,10 @@ def length_bucketed(lengths: Tensor, size: int, rng: np.random.Generator) -> lis
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def by_length(lengths: Tensor, size: int = 128) -> list[Tensor]:
+BATCH = 128
+"""Examples in a batch for inference."""
+
+
+def by_length(lengths: Tensor, size: int = BATCH) -> list[Tensor]:
     """Batches for inference: rows sorted by length."""
     return list(torch.split(torch.argsort(lengths, stable=True), size))

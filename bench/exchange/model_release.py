@@ -53,9 +53,7 @@ class Released(Tuned):
 
 def class_scores(network: Network, tokens: Tokens) -> Tensor:
     """Class scores [B, C] of token ids."""
-    device = network.embeddings.weight.device
-    words = network.embeddings(tokens.ids.values.to(device))
-    return network(tokens.ids.with_values(words), tokens.types)  # type: ignore[no-any-return]
+    return network.scores(network.vectors(tokens))
 
 
 def losses(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
@@ -94,10 +92,8 @@ def _features(session: Session, network: Network, tokens: Tokens) -> Tensor:
     known = torch.zeros(len(tokens), session.backbone.width, device=device)
     batches = by_length(tokens.lengths)
     for rows in session.progress("features", batches, len(batches)):
-        own = tokens.take(rows)
-        words = network.embeddings(own.ids.values.to(device))
         with session.autocast():
-            known[rows] = network.features(own.ids.with_values(words), own.types).float()
+            known[rows] = network.vectors(tokens.take(rows)).float()
     network.train()
     return known
 

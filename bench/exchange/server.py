@@ -28,9 +28,7 @@ class Features(nn.Module):
 
     def forward(self, tokens: Tokens, vectors: Ragged | None = None) -> Tensor:
         if vectors is None:
-            embeddings = self.network.embeddings
-            ids = tokens.ids.values.to(embeddings.weight.device)
-            vectors = tokens.ids.with_values(embeddings(ids))
+            return self.network.vectors(tokens)
         return self.network.features(vectors, tokens.types)
 
 

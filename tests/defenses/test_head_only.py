@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from cells import fine_tuned, make, session_of
 from released import plan_of
+from torch.nn.functional import cross_entropy
 
 from leakboard.attacks.membership import Membership
-from leakboard.bench.backbones import network as networks
+from leakboard.bench.backbones.family import Family
 from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.exchange import model_release
 from leakboard.bench.records.store import Store
@@ -32,26 +35,59 @@ def test_the_head_learns_and_nothing_else_is_trained_or_released(defense):
     assert tuned.predict(inputs.tokens["dev"], "dev").shape == (len(inputs.tokens["dev"]), 2)
 
 
-def test_features_are_those_of_the_model_without_dropout_and_computed_once(monkeypatch):
+@pytest.fixture
+def passes(monkeypatch) -> list[bool]:
+    """For each pass through an encoder from now on, whether dropout was on."""
+    found, whole = [], Family.pooled
+
+    def counted(self, model, *rest):
+        found.append(model.training)
+        return whole(self, model, *rest)
+
+    monkeypatch.setattr(Family, "pooled", counted)
+    return found
+
+
+def head_session():
+    """A session whose public model has not computed anything yet."""
     session, _ = session_of(DPSGD(epsilon=8), train=HEAD)
+    session.backbone = replace(session.backbone)
+    return session
+
+
+def test_features_are_those_of_the_model_without_dropout_and_computed_once_for_all_cells(passes):
+    session = head_session()
     network = session.network()
-    passes = []
-    whole = networks.Network.features
-
-    def counted(self, h, types):
-        passes.append(self.training)
-        return whole(self, h, types)
-
-    monkeypatch.setattr(networks.Network, "features", counted)
-    each = model_release.losses_of(session, network, session.train, session.labels)
-    rows = torch.tensor([3, 1, 40])
-    first, again = each(rows), each(rows)
-    assert passes == [False] * len(passes)
-    once = len(passes)
-    expected = model_release.losses(network.eval(), session.train.take(rows), session.labels[rows])
-    assert len(passes) == once + 1
-    assert torch.allclose(first, expected, atol=1e-5)
+    rows, labels = torch.tensor([3, 1, 40]), session.labels
+    first = model_release.losses_of(session, network, session.train, labels)(rows)
+    assert passes == [False]
+    words = session.train.ids.with_values(network.embeddings(session.train.ids.values))
+    expected = cross_entropy(network.eval()(words, session.train.types), labels, reduction="none")
+    assert torch.allclose(first, expected[rows], atol=1e-5)
+    another = session.network()
+    again = model_release.losses_of(session, another, session.train, labels)(rows)
     assert torch.equal(first, again)
+    assert len(passes) == 2  # the one of the expectation
+
+
+@pytest.mark.parametrize("changed", ["adapters", "word embeddings", "precision"])
+def test_what_is_trained_below_the_head_is_never_taken_from_the_public_model(passes, changed):
+    session = head_session()
+    tune = {"tune": "lora" if changed == "adapters" else "head"}
+    session.settings = session.settings.model_copy(update=tune)
+    network = session.network().eval()
+    public = network.vectors(session.train)
+    if changed == "word embeddings":
+        network.embeddings.weight.requires_grad_().data *= -1
+    for name, value in network.named_parameters():
+        value.data += "lora_B" in name
+    network.head.requires_grad_(False)
+    if changed == "adapters":
+        network.requires_grad_(False)  # as an attacker holds it
+    with torch.autocast("cpu", torch.bfloat16, enabled=changed == "precision"):
+        mine = network.vectors(session.train)
+    assert len(passes) == 2
+    assert (mine - public).abs().max() > 1e-4
 
 
 def test_all_examples_may_be_one_batch():
