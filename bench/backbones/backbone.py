@@ -16,7 +16,6 @@ from leakboard.bench.backbones.ragged import BATCH, Ragged, Tokens, by_length
 from leakboard.bench.contracts import LeakboardError, Memory, plain
 from leakboard.bench.tasks import parse_prompt, plain_prompt
 
-
 MEANS, FEWEST = 2**27, 24
 """Bytes of `Backbone.pooled` that a process keeps, where it is asked for single batches, and the fewest results."""
 
