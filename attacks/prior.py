@@ -43,8 +43,9 @@ class Prior(Attack):
         if not trained:
             return guesses
         rows = np.unique(np.concatenate(trained))
-        if len(public.labels):  # labels of another task are not given
-            label = np.full(len(rows), _most_frequent(public.labels))
+        # Labels of another task are not given, and those of regression are no classes.
+        if len(public.labels) and public.labels.dtype.kind == "i":
+            label = np.full(len(rows), _most_frequent(public.labels.astype(np.int64)))
             guesses.append(Guess(Goal.LABEL, None, "train", rows, label, view="train"))
         for name, values in public.attributes.items():
             known = values[values >= 0]

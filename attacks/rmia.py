@@ -84,7 +84,10 @@ class Rmia(MembershipAttack):
         """[n] p_out(x), by the public model."""
         assert knowledge.network is not None
         if knowledge.classes:
-            return np.full(len(told.tokens), 1 / knowledge.classes)
+            # Labels [n, C] that apply or not are two classes each; of a number only the error is known, so p is relative.
+            is_class = told.labels.dtype.kind == "i"
+            outcomes = knowledge.classes if is_class else told.labels.ndim
+            return np.full(len(told.tokens), 1 / outcomes)
         found: NDArray[np.float64] = np.exp(-self.losses(knowledge.network().eval(), told))
         return found
 

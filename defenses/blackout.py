@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from leakboard.bench.backbones import Ragged, Tokens, pieces
-from leakboard.bench.contracts import Channel, Envelope, Objective, TrainSettings
+from leakboard.bench.contracts import EVERY_OBJECTIVE, Channel, Envelope, Objective, TrainSettings
 from leakboard.bench.exchange import Predictor, Session, Tuned, model_release
 from leakboard.bench.methods import Defense, Source
 
@@ -38,7 +38,7 @@ class Blackout(Defense):
         }
     )
     hides_tokens: ClassVar[bool] = True
-    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    objectives: ClassVar[frozenset[Objective]] = EVERY_OBJECTIVE
     colour: ClassVar[str] = "#1e1e5a"
     marker: ClassVar[str] = "X"
 
@@ -93,7 +93,7 @@ class Blackout(Defense):
         for rows in torch.split(session.all_rows, 512):  # in parts, which bounds the memory
             send(session.train.take(rows), rows, "train")
         release()
-        shares = torch.bincount(session.labels, minlength=session.classes).float()
+        shares = session.constant_scores
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
             send(tokens, rows, split)

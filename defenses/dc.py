@@ -8,9 +8,10 @@ from typing import ClassVar, Literal
 import torch
 from pydantic import Field
 from torch import Tensor
-from torch.nn.functional import cross_entropy, one_hot
+from torch.nn.functional import one_hot
 
-from leakboard.bench.contracts import Channel, Goal, Objective
+from leakboard.bench.backbones import score_loss
+from leakboard.bench.contracts import WITH_HEAD, Channel, Goal, Objective
 from leakboard.bench.exchange import Session, Tuned, api
 from leakboard.bench.methods import Conditions, Defense, Source, Stage
 from leakboard.defenses.none import NoDefense
@@ -31,6 +32,7 @@ class DistanceCorrelation(Defense):
         "https://arxiv.org/abs/2203.01451",
     )
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
+    objectives: ClassVar[frozenset[Objective]] = WITH_HEAD
     knob: ClassVar[str | None] = "weight"
     colour: ClassVar[str] = "#e69f00"
     marker: ClassVar[str] = "s"
@@ -55,7 +57,7 @@ class DistanceCorrelation(Defense):
         return () if self.undefended else (NoDefense(),)
 
     def skip(self, conditions: Conditions) -> str | None:
-        if conditions.objective == "classification":
+        if conditions.objective in WITH_HEAD:
             return None
         return (
             "dc compares distances between the labels of a batch; those of a language model are words of a "
@@ -64,10 +66,11 @@ class DistanceCorrelation(Defense):
 
     def fine_tune(self, session: Session) -> Tuned:
         def objective(h: Tensor, scores: Tensor, labels: Tensor) -> Tensor:
-            loss = cross_entropy(scores, labels)
+            loss = score_loss(scores, labels)
             if self.weight == 0 or not session.has_classes(labels, 2):
                 return loss
-            log = log_dcor2(h, one_hot(labels, session.classes).to(h.dtype))
+            apart = labels if labels.is_floating_point() else one_hot(labels, session.classes)
+            log = log_dcor2(h, apart.reshape(len(h), -1).to(h.dtype))
             return loss + self.weight * (log if self.scaling == "dcor2" else log / 2)
 
         return api.fine_tune(session, objective)

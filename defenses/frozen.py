@@ -14,7 +14,7 @@ from leakboard.bench.backbones import (
     label_loss,
     next_tokens,
 )
-from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
+from leakboard.bench.contracts import EVERY_OBJECTIVE, Channel, Envelope, Goal, Objective
 from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned
 from leakboard.bench.methods import Defense, Source, Stage
 from leakboard.defenses.none import NoDefense
@@ -32,7 +32,7 @@ class Frozen(Defense):
     source: ClassVar[Source] = Source("P³EFT, 'no adapters' baseline", "section 4.2")
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.TOKENS, Channel.ACTIVATIONS})
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.LABEL})
-    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    objectives: ClassVar[frozenset[Objective]] = EVERY_OBJECTIVE
     colour: ClassVar[str] = "#6996ff"
     marker: ClassVar[str] = "P"
     stage: ClassVar[Stage | None] = "training"
@@ -40,7 +40,7 @@ class Frozen(Defense):
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         # It protects because no adapters are trained.
-        return (NoDefense(head=None if objective == "classification" else "customer"),)
+        return (NoDefense(head="customer" if objective == "language modelling" else None),)
 
     def fine_tune(self, session: Session) -> Tuned:
         api = Api(session, adapted=False)

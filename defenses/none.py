@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from leakboard.bench.contracts import Channel, Head, Objective
+from leakboard.bench.contracts import EVERY_OBJECTIVE, Channel, Head, Objective
 from leakboard.bench.exchange import Session, Tuned, api, model_release
 from leakboard.bench.methods import Conditions, Defense, Source, Stage
 
@@ -20,7 +20,7 @@ class NoDefense(Defense):
     display_name: ClassVar[str] = "No protection"
     source: ClassVar[Source] = Source("P³EFT, API fine-tuning without protection", "section 3")
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS | {Channel.MODEL}
-    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    objectives: ClassVar[frozenset[Objective]] = EVERY_OBJECTIVE
     version: ClassVar[int] = 2
     colour: ClassVar[str] = "#222222"
     marker: ClassVar[str] = "*"
@@ -43,7 +43,7 @@ class NoDefense(Defense):
         return True
 
     def skip(self, conditions: Conditions) -> str | None:
-        if conditions.objective == "classification" and self.head:
+        if conditions.objective != "language modelling" and self.head:
             return "head: who holds it is asked of a language model; that of a classifier is the customer's"
         return None
 

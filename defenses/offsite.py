@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Network, Tokens
-from leakboard.bench.contracts import Channel, Envelope, Goal, LeakboardError, Objective
+from leakboard.bench.contracts import WITH_HEAD, Channel, Envelope, Goal, LeakboardError, Objective
 from leakboard.bench.exchange import Predictor, Session, Tuned, model_release
 from leakboard.bench.methods import Conditions, Defense, Source
 
@@ -49,6 +49,7 @@ class OffsiteTuning(Defense):
     emits: ClassVar[frozenset[Channel]] = frozenset(
         {Channel.EMULATOR, Channel.TOKENS, Channel.LOGITS}
     )
+    objectives: ClassVar[frozenset[Objective]] = WITH_HEAD
     knob: ClassVar[str | None] = "emulator"
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.MODEL})
     colour: ClassVar[str] = "#692d00"

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
 from leakboard.bench.backbones import Tokens, chunked_readings, label_loss, next_tokens
-from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
+from leakboard.bench.contracts import EVERY_OBJECTIVE, Channel, Envelope, Goal, Objective
 from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned, api
 from leakboard.bench.methods import Conditions, Defense, Source, Stage
 from leakboard.defenses.none import NoDefense
@@ -33,7 +33,7 @@ class P3EFT(Defense):
         "Privacy-Preserving LLM Fine-Tuning over API (P³EFT)", "sections 3.2 and 3.3, algorithm 2"
     )
     emits: ClassVar[frozenset[Channel]] = api.CHANNELS
-    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    objectives: ClassVar[frozenset[Objective]] = EVERY_OBJECTIVE
     knob: ClassVar[str | None] = "weight"
     colour: ClassVar[str] = "#d55e00"
     marker: ClassVar[str] = "D"
@@ -105,7 +105,7 @@ class P3EFT(Defense):
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         # One adapter, unsplit gradients and no regulariser are plain fine-tuning over the API.
-        return (NoDefense(head=None if objective == "classification" else "customer"),)
+        return (NoDefense(head="customer" if objective == "language modelling" else None),)
 
     def skip_combined(self, stages: frozenset[Stage]) -> str | None:
         if "inputs" in stages and (self.servers != "one" or self.alternating):
@@ -118,9 +118,14 @@ class P3EFT(Defense):
     def skip(self, conditions: Conditions) -> str | None:
         if conditions.objective == "classification" or not self.weight:
             return None
+        why = (
+            "no batch holds every word of a vocabulary"
+            if conditions.objective == "language modelling"
+            else f"the labels of {conditions.objective} are no classes"
+        )
         return (
-            "weight: its regulariser fits a probe to a batch in which every class occurs, and no batch holds "
-            "every word of a vocabulary; with `weight: 0` split gradients and the secret mixture are left"
+            f"weight: its regulariser fits a probe to a batch in which every class occurs, and {why}; with "
+            "`weight: 0` split gradients and the secret mixture are left"
         )
 
     def fine_tune(self, session: Session) -> Tuned:

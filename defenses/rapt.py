@@ -12,8 +12,16 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
 
-from leakboard.bench.backbones import Backbone, Prompted, Ragged, Tokens
-from leakboard.bench.contracts import Channel, Claim, Envelope, Goal, LeakboardError
+from leakboard.bench.backbones import Backbone, Prompted, Ragged, Tokens, score_loss
+from leakboard.bench.contracts import (
+    WITH_HEAD,
+    Channel,
+    Claim,
+    Envelope,
+    Goal,
+    LeakboardError,
+    Objective,
+)
 from leakboard.bench.defending import Eta, privatise_tokens
 from leakboard.bench.exchange import Predictor, Session, Tuned
 from leakboard.bench.methods import Defense, Source
@@ -40,6 +48,7 @@ class RAPT(Defense):
     emits: ClassVar[frozenset[Channel]] = frozenset(
         {Channel.TOKENS, Channel.LABELS, Channel.LOGITS}
     )
+    objectives: ClassVar[frozenset[Objective]] = WITH_HEAD
     knob: ClassVar[str | None] = "eta"
     switch: ClassVar[str | None] = "eta"
     colour: ClassVar[str] = "#cc79a7"
@@ -118,7 +127,7 @@ class RAPT(Defense):
         def step(rows: Tensor, epoch: int) -> float:
             with session.autocast():
                 plain, features = vendor(received.take(rows))
-            task = cross_entropy(vendor.scores(features), labels[rows].to(session.device))
+            task = score_loss(vendor.scores(features), labels[rows].to(session.device))
             total = task
             if self.reconstruction:
                 total = total + cross_entropy(vendor.rebuilt(plain), targets[rows].flatten())

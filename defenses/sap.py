@@ -13,7 +13,15 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Neighbours, Network, Ragged, Tokens
-from leakboard.bench.contracts import Channel, Claim, Envelope, Goal, Head, Objective
+from leakboard.bench.contracts import (
+    EVERY_OBJECTIVE,
+    Channel,
+    Claim,
+    Envelope,
+    Goal,
+    Head,
+    Objective,
+)
 from leakboard.bench.defending import Eta, dx_noise, fit_on_sent, predictor, privatise_tokens
 from leakboard.bench.exchange import OutputLayer, Session, Tuned, api
 from leakboard.bench.methods import Conditions, Defense, Source, Stage
@@ -43,7 +51,7 @@ class SAP(Defense):
             Channel.CUT_GRADIENTS,
         }
     )
-    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    objectives: ClassVar[frozenset[Objective]] = EVERY_OBJECTIVE
     knob: ClassVar[str | None] = "eta"
     switch: ClassVar[str | None] = "eta"
     colour: ClassVar[str] = "#0072b2"
@@ -78,7 +86,7 @@ class SAP(Defense):
         return self.emits if self.head == "vendor" else api.language_channels(self.head, self.emits)
 
     def skip(self, conditions: Conditions) -> str | None:
-        if conditions.objective == "classification":
+        if conditions.objective != "language modelling":
             told = (
                 "head: who holds it is asked of a language model; that of a classifier is the vendor's, "
                 "or the customer's in `combine: [sap, none]`"

@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 
 from leakboard.bench.backbones import Tokens
-from leakboard.bench.contracts import Channel, Objective, TrainSettings
+from leakboard.bench.contracts import EVERY_OBJECTIVE, Channel, Objective, TrainSettings
 from leakboard.bench.exchange import Predictor, Session, Tuned, model_release
 from leakboard.bench.methods import Defense, Source
 
@@ -22,7 +22,7 @@ class Untuned(Defense):
     display_name: ClassVar[str] = "Untuned model"
     source: ClassVar[Source] = Source("Leakboard", "reference")
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
-    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    objectives: ClassVar[frozenset[Objective]] = EVERY_OBJECTIVE
     colour: ClassVar[str] = "#4b4b69"
     marker: ClassVar[str] = "x"
 
@@ -35,7 +35,7 @@ class Untuned(Defense):
         session.wire.release(model_release.vector_of(network), 0, 0)
         if not session.classes:
             return model_release.Released(network)
-        shares = torch.bincount(session.labels, minlength=session.classes).float()
+        shares = session.constant_scores
 
         def score(tokens: Tokens, rows: torch.Tensor, split: str) -> torch.Tensor:
             return shares.expand(len(rows), -1)

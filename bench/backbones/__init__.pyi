@@ -19,6 +19,7 @@ from .labelling import label_loss as label_loss
 from .labelling import next_tokens as next_tokens
 from .labelling import pieces as pieces
 from .labelling import readings as readings
+from .labelling import score_loss as score_loss
 from .language import LanguageModel as LanguageModel
 from .language import covered_tokens as covered_tokens
 from .language import offsets as offsets

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from torch.utils.checkpoint import checkpoint
 
 from leakboard.bench.backbones.ragged import Tokens
@@ -37,14 +37,32 @@ def next_tokens(tokens: Tokens) -> Tensor:
     return labels
 
 
+def score_loss(scores: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+    """Loss of scores [m, C] that fits the labels.
+
+    It is the cross-entropy of whole numbers [m], which are classes; the squared error of fractions [m], which are the
+    numbers themselves (C = 1); and the binary cross-entropy of fractions [m, C], which are 1 for labels that apply.
+
+    Args:
+        reduction: "mean", "sum", or "none" for one loss [m] for each row.
+    """
+    if not labels.is_floating_point():
+        return cross_entropy(scores, labels, reduction=reduction)
+    if labels.ndim == 1:
+        each = (scores[:, 0] - labels).square()
+    else:
+        each = binary_cross_entropy_with_logits(scores, labels, reduction="none").mean(1)
+    return each if reduction == "none" else each.sum() if reduction == "sum" else each.mean()
+
+
 def label_loss(head: nn.Module, h: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy of the scores head(h) of vectors h [m, d] with labels [m].
+    """Mean `score_loss` of the scores head(h) of vectors h [m, d] with labels.
 
     Scores above `CHUNK` bytes are computed in parts, and again for the gradient.
     """
     parts = list(_split(head, h, labels))
     if len(parts) == 1:
-        return cross_entropy(head(h), labels)
+        return score_loss(head(h), labels)
     sums = [checkpoint(_summed, head, *part, use_reentrant=False) for part in parts]
     total: Tensor = torch.stack(sums).sum()
     return total / (labels != NO_LABEL).sum()
@@ -82,4 +100,4 @@ def _split(head: nn.Module, h: Tensor, labels: Tensor) -> Iterator[tuple[Tensor,
 
 
 def _summed(head: nn.Module, h: Tensor, labels: Tensor) -> Tensor:
-    return cross_entropy(head(h), labels, reduction="sum")
+    return score_loss(head(h), labels, "sum")

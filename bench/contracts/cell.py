@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from leakboard.bench.contracts.objectives import UtilityMetric
+
 
 class Part(BaseModel):
     """Base of all stored data types: immutable, without unknown keys or NaN."""
@@ -133,9 +135,6 @@ class Plant(Part):
         return self
 
 
-Objective = Literal["classification", "language modelling"]
-UtilityMetric = Literal["accuracy", "macro-F1", "MCC"]
-"""Metric of the utility of a classifier."""
 Head = Literal["vendor", "customer", "private"]
 """Holder of the output layer of a language model that is fine-tuned over the wire: the vendor or the customer holds the
 public layer, which is frozen; a private layer is tuned by the customer and not sent."""
@@ -168,7 +167,7 @@ class Cell(Part):
     seed: int
     plant: Plant | None = None
     utility: UtilityMetric | None = None
-    """Metric of a classifier's utility, if the suite or the task sets it."""
+    """Metric of utility, if the suite or the task sets it."""
     shadow: int | None = None
     """Number of a shadow model, which an attacker trains like this one with other coins and seeds."""
 

@@ -238,8 +238,9 @@ class Record(Part):
     measures: dict[str, Estimate] = {}
     """Further measures of utility, such as perplexities; lower may be better."""
     predictions: dict[str, list[int]] = {}
-    """Predicted and true class of each example of the evaluated split; for language modelling, the number of correctly
-    predicted tokens and of all tokens, without secrets."""
+    """Predicted and true class of each example of the evaluated split, or its number or labels (see
+    `leakboard.bench.scoring.targets`); for language modelling, the number of correctly predicted tokens and of all
+    tokens, without secrets."""
     loss: list[float] = []
     """Training loss at about 20 moments, each the mean since the previous moment."""
     leaks: list[Leak] = []

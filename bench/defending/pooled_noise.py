@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from leakboard.bench.backbones import Backbone, Ragged, Tokens
-from leakboard.bench.contracts import Claim
+from leakboard.bench.contracts import WITH_HEAD, Claim, Objective
 from leakboard.bench.defending.mechanisms import Epsilon
 from leakboard.bench.exchange import Predictor
 from leakboard.bench.methods import Conditions, Defense
@@ -86,6 +86,7 @@ class Pooling(Defense):
     as_released: bool = False
     """As the authors' code does it, and not as the paper says; see `noise`."""
 
+    objectives: ClassVar[frozenset[Objective]] = WITH_HEAD
     knob: ClassVar[str | None] = "epsilon"
     public: ClassVar[bool] = True
     """Whether who knows the encoder and the mechanism can make for himself what is sent of a text."""

@@ -10,7 +10,14 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from leakboard.bench.backbones import Tokens, by_length
-from leakboard.bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
+from leakboard.bench.contracts import (
+    EVERY_OBJECTIVE,
+    Channel,
+    Claim,
+    Goal,
+    Objective,
+    TrainSettings,
+)
 from leakboard.bench.defending import dp_sgd
 from leakboard.bench.defending.mechanisms import Epsilon
 from leakboard.bench.exchange import Session, Trainee, model_release
@@ -39,7 +46,7 @@ class Private(Defense):
     """
 
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
-    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    objectives: ClassVar[frozenset[Objective]] = EVERY_OBJECTIVE
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.MEMORISATION, Goal.MEMBERSHIP})
     knob: ClassVar[str | None] = "epsilon"
 

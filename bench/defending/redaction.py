@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from leakboard.bench.backbones import Backbone, Tokens
-from leakboard.bench.contracts import Channel, Goal, Objective
+from leakboard.bench.contracts import EVERY_OBJECTIVE, Channel, Goal, Objective
 from leakboard.bench.defending.detectors import EXACT, MASK, Detector, DetectorName, mask_text
 from leakboard.bench.defending.policy_levels import PIPELINE
 from leakboard.bench.exchange import Session
@@ -24,7 +24,7 @@ class Redacting(Defense):
     """A defense that masks what a detector takes for a secret."""
 
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
-    objectives: ClassVar[frozenset[Objective]] = frozenset({"classification", "language modelling"})
+    objectives: ClassVar[frozenset[Objective]] = EVERY_OBJECTIVE
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.MEMORISATION, Goal.MEMBERSHIP})
     circumstances: ClassVar[frozenset[str]] = frozenset({"misses", "canaries"})
 
@@ -118,8 +118,9 @@ def first_of_each(split: Split) -> np.ndarray:
     answers, or a text with two labels, is no copy.
     """
     seconds = [""] * len(split) if split.pairs is None else split.pairs
-    first: dict[tuple[str, str, int], int] = {}
-    for row, example in enumerate(zip(split.texts, seconds, split.labels.tolist(), strict=True)):
+    labels = map(tuple, split.truth.reshape(len(split), -1).tolist())
+    first: dict[tuple[object, ...], int] = {}
+    for row, example in enumerate(zip(split.texts, seconds, labels, strict=True)):
         first.setdefault(example, row)
     return np.array([*first.values()], np.int64)
 

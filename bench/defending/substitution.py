@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Ragged, Tokens
-from leakboard.bench.contracts import Channel, Goal
+from leakboard.bench.contracts import WITH_HEAD, Channel, Goal, Objective
 from leakboard.bench.defending.mechanisms import Epsilon
 from leakboard.bench.defending.splitting import fit_on_sent, predictor
 from leakboard.bench.exchange import OutputLayer, Session, Tuned
@@ -30,6 +30,7 @@ class Substituting(Defense):
     emits: ClassVar[frozenset[Channel]] = frozenset(
         {Channel.REPRESENTATIONS, Channel.LOGITS, Channel.LOGIT_GRADIENTS}
     )
+    objectives: ClassVar[frozenset[Objective]] = WITH_HEAD
     knob: ClassVar[str | None] = "epsilon"
     switch: ClassVar[str | None] = "epsilon"
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.INVERSION})

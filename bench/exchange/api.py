@@ -14,9 +14,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
-from leakboard.bench.backbones import Ragged, Tokens, random_state
+from leakboard.bench.backbones import Ragged, Tokens, random_state, score_loss
 from leakboard.bench.contracts import Channel, Envelope, Head, LeakboardError
 from leakboard.bench.exchange.language import NextTokens, OutputLayer
 from leakboard.bench.exchange.predictor import Predictor
@@ -224,16 +223,16 @@ class Api:
 
 
 Objective = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""The customer's loss: function (activations [B, d], scores [B, C], labels [B]) → scalar."""
+"""The customer's loss: function (activations [B, d], scores [B, C], labels of the batch) → scalar."""
 
 
-def cross_entropy_loss(h: Tensor, scores: Tensor, labels: Tensor) -> Tensor:
+def task_loss(h: Tensor, scores: Tensor, labels: Tensor) -> Tensor:
     """The loss of the task, without a regulariser."""
-    return cross_entropy(scores, labels)
+    return score_loss(scores, labels)
 
 
 def fine_tune(
-    session: Session, objective: Objective = cross_entropy_loss, labels: Tensor | None = None
+    session: Session, objective: Objective = task_loss, labels: Tensor | None = None
 ) -> Tuned:
     """Trains one adapter and the head over the API and sends every gradient in the clear.
 
@@ -254,7 +253,7 @@ def fine_tune(
         found = api.backward(call, [h.grad])
         for name, parameter in adapter.items():
             parameter.grad = found[name]
-        return cross_entropy(scores.detach(), mine).item()
+        return score_loss(scores.detach(), mine).item()
 
     session.fit(step, {"params": [*adapter.values(), *head.parameters()]})
 

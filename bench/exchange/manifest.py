@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from leakboard.bench.backbones import Backbone
-from leakboard.bench.contracts import Channel, Part, Party, TrainSettings, visible
+from leakboard.bench.contracts import Channel, Objective, Part, Party, TrainSettings, visible
 
 FORMAT = 3
 """Format 2 added unnamed models, names of labels and what was left out; format 3 added language models, which have
@@ -20,12 +20,6 @@ MOST_CLASSES, MOST_MESSAGES = 10_000, 500_000
 """Bounds on memory: attacks allocate tables of examples by classes, and a message takes a thousand bytes."""
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(visible)]
 Count = Annotated[int, Field(ge=0, lt=2**53)]
-
-
-def _none_or_several(classes: int) -> int:
-    if classes == 1:
-        raise ValueError("a task has at least two classes, or none for a language model")
-    return classes
 
 
 def _all_different(labels: tuple[str, ...]) -> tuple[str, ...]:
@@ -64,8 +58,11 @@ class Manifest(Part):
     """Blocks of the model below the trust boundary; 0 if the model is not known."""
     vocabulary: int | None = Field(None, ge=1, lt=2**31)
     """Number of token ids; None for a model without any."""
-    classes: Annotated[int, AfterValidator(_none_or_several)] = Field(ge=0, le=MOST_CLASSES)
-    """Number of classes; 0 for a language model, whose labels are the tokens of the text."""
+    classes: int = Field(ge=0, le=MOST_CLASSES)
+    """Number of outputs of the head: of classes or labels, 1 for a number, 0 for a language model, whose labels are the
+    tokens of the text."""
+    labels_are: Literal["numbers", "sets"] | None = None
+    """Numbers for regression, sets for several labels per text; None for classes and for a language model."""
     labels: Annotated[tuple[Name, ...], AfterValidator(_all_different)] = Field(
         (), max_length=MOST_CLASSES
     )
@@ -83,6 +80,23 @@ class Manifest(Part):
     left_out: dict[str, int] = Field(default_factory=dict)
     """Number of examples or passes that were seen but not recorded, by reason."""
     messages: list[Sent] = Field(min_length=1, max_length=MOST_MESSAGES)
+
+    @model_validator(mode="after")
+    def _has_fitting_outputs(self) -> Manifest:
+        if self.classes == 1 and self.labels_are != "numbers":
+            raise ValueError(
+                "classes: a task has at least two classes, or none for a language model"
+            )
+        if self.labels_are == "numbers" and self.classes != 1:
+            raise ValueError("classes: a model that predicts numbers has one output")
+        return self
+
+    @property
+    def objective(self) -> Objective:
+        """Training objective of the model."""
+        if self.labels_are is not None:
+            return "regression" if self.labels_are == "numbers" else "multilabel"
+        return "classification" if self.classes else "language modelling"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from leakboard.bench.backbones import (
     LanguageModel,
@@ -16,6 +15,7 @@ from leakboard.bench.backbones import (
     by_length,
     chunks,
     per_token,
+    score_loss,
 )
 from leakboard.bench.exchange.predictor import Predictor
 from leakboard.bench.exchange.session import Session
@@ -62,7 +62,7 @@ def losses(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
         loss, _, mask = network.losses(tokens)
         return loss.sum(1) / mask.sum(1).clamp(min=1)
     found = class_scores(network, tokens)
-    return cross_entropy(found, labels.to(found.device), reduction="none")
+    return score_loss(found, labels.to(found.device), "none")
 
 
 def losses_of(
@@ -81,7 +81,7 @@ def losses_of(
         return each
     known, head = _features(session, network, tokens), network.head
     truth = labels.to(known.device)
-    return lambda rows: cross_entropy(head(known[rows]), truth[rows], reduction="none")
+    return lambda rows: score_loss(head(known[rows]), truth[rows], "none")
 
 
 @torch.no_grad()
@@ -99,11 +99,12 @@ def _features(session: Session, network: Network, tokens: Tokens) -> Tensor:
 
 
 def confidences(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
-    """[B] ln(p/(1 − p)) of the label of each example; for a language model the mean of ln p over its tokens.
+    """[B] ln(p/(1 − p)) of the class of each example; for other labels minus the loss, and for a language model the mean
+    of ln p over its tokens.
 
     It is approximately normal over models (Carlini et al. 2022, equation 3).
     """
-    if isinstance(network, LanguageModel):
+    if isinstance(network, LanguageModel) or labels.is_floating_point():
         return -losses(network, tokens, labels)
     found = class_scores(network, tokens)
     own = torch.nn.functional.one_hot(labels.to(found.device), found.shape[1]).bool()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,6 @@ from functools import cached_property
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from leakboard.bench.backbones import (
     Backbone,
@@ -22,6 +22,7 @@ from leakboard.bench.backbones import (
     autocast,
     by_length,
     next_tokens,
+    score_loss,
 )
 from leakboard.bench.contracts import Channel, Claim, Envelope, Progress, Seeds, TrainSettings
 from leakboard.bench.exchange.training import Loop
@@ -34,7 +35,10 @@ class Session:
     """One fine-tuning: the customer's data, the public model, and the wire between the parties.
 
     Attributes:
-        train: tokenised training examples; `labels` [n] belongs to them. Both are the customer's.
+        train: tokenised training examples. They are the customer's, and so are the labels.
+        labels: [n] classes as whole numbers; [n] numbers as fractions, with mean 0 and variance 1; or [n, C] fractions,
+            1 for labels that apply and 0 for others.
+        classes: number of outputs of the head: of classes or labels, 1 for numbers, 0 for language modelling.
         loss: the loss curve, filled by `fit`.
         calls: API calls during training; `server_seconds` is the vendor's time for them, `fit_seconds` the
             total time of `fit`.
@@ -141,8 +145,9 @@ class Session:
         started = time.perf_counter()
         self._fitting = True
         try:
-            classes = self.classes or len(self.backbone.embeddings)
-            loop = Loop(self.settings, self.seeds.order, classes, self.progress, self.wire.at)
+            loop = Loop(
+                self.settings, self.seeds.order, self._outcomes, self.progress, self.wire.at
+            )
             lengths = self.train.lengths if lengths is None else lengths
             self.loss += loop.fit(step, groups, lengths, drawn)
         finally:
@@ -170,9 +175,30 @@ class Session:
         found = self.labels[rows] if self.classes else next_tokens(self.train.take(rows))
         return found.to(self.device)
 
+    @property
+    def _outcomes(self) -> float:
+        """e to the loss of guessing: how many classes are equally likely, or what gives that loss."""
+        if self.labels.is_floating_point():
+            return 2.0 if self.labels.ndim == 2 else math.e
+        return self.classes or len(self.backbone.embeddings)
+
+    @property
+    def constant_scores(self) -> Tensor:
+        """[C] scores of the best prediction that ignores the text: class frequencies, 0 for the mean of numbers, or
+        above 0 for the labels that maximise micro-F1 if they are always named."""
+        if not self.labels.is_floating_point():
+            return torch.bincount(self.labels, minlength=self.classes).float()
+        if self.labels.ndim == 1:
+            return torch.zeros(1)
+        shares = self.labels.mean(0)
+        falling = shares.sort(descending=True).values
+        named = torch.arange(1, len(shares) + 1)
+        f1 = 2 * falling.cumsum(0) / (named + shares.sum())
+        return (shares >= falling[f1.argmax()]).float() - 0.5
+
     def has_classes(self, labels: Tensor, least: int) -> bool:
-        """True if at least so many classes occur in a batch; otherwise counts it as skipped."""
-        enough = int((labels.bincount() > 0).sum()) >= least
+        """True if at least so many different labels occur in a batch; otherwise counts it as skipped."""
+        enough = len(torch.unique(labels, dim=0)) >= least
         self.skipped_batches += not enough
         return enough
 
@@ -193,7 +219,7 @@ class Session:
         """
         scores = self.wire.send(Channel.LOGITS, logits, rows, Envelope(epoch, sender="vendor"))
         scores.requires_grad_()
-        loss = cross_entropy(scores, self.labels[rows].to(scores.device))
+        loss = score_loss(scores, self.labels[rows].to(scores.device))
         (gradient,) = torch.autograd.grad(loss, scores)
         logits.backward(self.wire.send(Channel.LOGIT_GRADIENTS, gradient, rows, Envelope(epoch)))  # type: ignore[no-untyped-call]
         return loss.item()

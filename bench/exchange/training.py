@@ -64,13 +64,13 @@ class Loop:
 
     Attributes:
         seed: of the order of batches and of dropout.
-        classes: number of classes; the loss of guessing is its logarithm.
+        classes: number of equally likely classes; the loss of guessing is its logarithm.
         at: called before each step with its number and its moment, or None.
     """
 
     settings: TrainSettings
     seed: int
-    classes: int
+    classes: float
     progress: Progress = quietly
     at: Callable[[int, int | None], None] = ignore_step
 
@@ -128,7 +128,7 @@ class Loop:
         return [float(np.mean(part)) for part in np.array_split(losses, min(MOMENTS, len(losses)))]
 
 
-def _check(losses: list[float], norm: float, classes: int) -> None:
+def _check(losses: list[float], norm: float, classes: float) -> None:
     at = f"at step {len(losses)}"
     if not math.isfinite(losses[-1]):
         raise Diverged(f"loss is {losses[-1]} {at}")

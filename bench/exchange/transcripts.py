@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import ValidationError
@@ -20,6 +20,7 @@ from leakboard.bench.backbones import Backbone
 from leakboard.bench.contracts import (
     LeakboardError,
     Message,
+    Objective,
     Refused,
     TrainSettings,
     Transcript,
@@ -46,6 +47,10 @@ PIECE = 2**22
 """Values that are checked in one piece."""
 MOST_BYTES = 2**27
 """Largest manifest that is read."""
+LABELS: Mapping[Objective | None, Literal["numbers", "sets"]] = {
+    "regression": "numbers",
+    "multilabel": "sets",
+}
 NOTHING = Missing()
 UNFINISHED = re.compile(rf"messages-\d+\.safetensors|{re.escape(MANIFEST)}")
 """Files of a transcript."""
@@ -59,6 +64,7 @@ def write_transcript(
     classes: int | Sequence[str],
     train: TrainSettings | None = None,
     missing: Missing = NOTHING,
+    objective: Objective | None = None,
 ) -> Manifest:
     """Writes a transcript into a new folder, completely or not at all: it is made beside it and renamed.
 
@@ -69,6 +75,7 @@ def write_transcript(
         backbone: the public model behind the transcript.
         classes: number of classes, 0 for language modelling; or their names in the order of the logits.
         missing: what was seen but is not in `transcript`.
+        objective: by default classification, or language modelling without classes.
 
     Raises:
         LeakboardError: the folder already has a transcript or other files, or is not writable, or a message is
@@ -101,6 +108,7 @@ def write_transcript(
                 vocabulary=model.vocabulary,
                 classes=classes if isinstance(classes, int) else len(classes),
                 labels=() if isinstance(classes, int) else tuple(classes),
+                labels_are=LABELS.get(objective),
                 train=train or TrainSettings.model_validate({}),
                 splits={split: len(each) for split, each in rows.items()},
                 files=files,

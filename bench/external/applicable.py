@@ -41,7 +41,7 @@ def grant(
     is_model_known = manifest.model_hash is not None
     conditions = Conditions(
         cut=manifest.cut,
-        objective="classification" if manifest.classes else "language modelling",
+        objective=manifest.objective,
     )
 
     def skip_reason(goal: Goal) -> str | None:

@@ -111,7 +111,7 @@ def attack_folder(
     truth = None
     if request.truth is not None:
         labels = recorded.manifest.labels or recorded.manifest.classes
-        truth = read_truth(request.truth, labels, request.attributes)
+        truth = read_truth(request.truth, labels, request.attributes, recorded.manifest.objective)
     foreign = {
         name: name for a in chosen if (name := getattr(a, "auxiliary", TASK_ITSELF)) != TASK_ITSELF
     }

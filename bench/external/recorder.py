@@ -14,7 +14,7 @@ from weakref import WeakSet
 from torch import nn
 
 from leakboard.bench.backbones import load_backbone
-from leakboard.bench.contracts import LeakboardError, Recording, form
+from leakboard.bench.contracts import LeakboardError, Objective, Recording, form
 from leakboard.bench.exchange import Manifest, PublicModel, write_transcript
 from leakboard.bench.external.hooks import CutHooks, CutPoint
 from leakboard.bench.external.rows import IDS, example_keys
@@ -161,9 +161,12 @@ class Recorder:
                 "of it, in training mode (model.train()) and with gradients enabled; split=('train', 'dev') "
                 "also records evaluation"
             )
-        classes = _classes(self._place, self._tape.classes)
+        objective = _objective(self._place, self._tape.classes)
+        classes = _classes(self._place, 1 if objective == "regression" else self._tape.classes)
         cut = self._place.cut or 0
-        return write_transcript(seen, self._out, self._public, cut, classes, missing=missing)
+        return write_transcript(
+            seen, self._out, self._public, cut, classes, missing=missing, objective=objective
+        )
 
 
 def _model_of(given: Any) -> tuple[nn.Module, Any]:
@@ -240,11 +243,19 @@ def _new_folder(out: Path) -> bool:
     return not there
 
 
+def _objective(place: CutPoint, logits: int | None) -> Objective | None:
+    """The objective by the number of logits and by the model's configuration; None for classes."""
+    if logits == 1:
+        return "regression"
+    kind = getattr(getattr(place.entrance, "config", None), "problem_type", None)
+    return "multilabel" if kind == "multi_label_classification" else None
+
+
 def _classes(place: CutPoint, logits: int | None) -> int | list[str]:
     """The number of classes, or their names if the model has names for them."""
     config = getattr(place.entrance, "config", None)
     names = [str(name) for _, name in sorted((getattr(config, "id2label", None) or {}).items())]
-    n = max(2, logits or len(names))
+    n = logits or max(2, len(names))
     named = len(names) == n and not any(map(PLACEHOLDER.fullmatch, names))
     return names if named else n
 

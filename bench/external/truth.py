@@ -12,7 +12,16 @@ import numpy as np
 import torch
 
 from leakboard.bench.backbones import Backbone, Tokens
-from leakboard.bench.contracts import Channel, Goal, Ints, LeakboardError, Transcript, as_ints, form
+from leakboard.bench.contracts import (
+    Channel,
+    Goal,
+    Ints,
+    LeakboardError,
+    Objective,
+    Transcript,
+    as_ints,
+    form,
+)
 from leakboard.bench.tasks import Split, Table, Task, read_table
 
 if TYPE_CHECKING:
@@ -39,7 +48,10 @@ class ScoringTruth:
 
 
 def read_truth(
-    source: TruthTable, classes: int | Sequence[str], attributes: Sequence[str] = ()
+    source: TruthTable,
+    classes: int | Sequence[str],
+    attributes: Sequence[str] = (),
+    objective: Objective = "classification",
 ) -> ScoringTruth:
     """Read a table with one line per example, in the order of the transcript's rows.
 
@@ -51,6 +63,7 @@ def read_truth(
             whole numbers.
         classes: the labels in the order of the logits, or their number; names are then numbered in sorted order.
             0 for a language model, whose labels are the texts themselves.
+        objective: with regression and multilabel, the column `label` is not read.
 
     Raises:
         LeakboardError: see `read_table`; no column can be scored, or a label is no class.
@@ -62,7 +75,8 @@ def read_truth(
     goals = {
         Goal.INVERSION: TEXT in columns,
         Goal.REIDENTIFICATION: TEXT in columns,
-        Goal.LABEL: (LABEL if classes else TEXT) in columns,
+        Goal.LABEL: (LABEL if classes else TEXT) in columns
+        and objective not in ("regression", "multilabel"),
         Goal.ATTRIBUTE: attributes,
     }
     if not any(goals.values()):
@@ -71,7 +85,7 @@ def read_truth(
             f"attribute named by --attribute; it has {', '.join(columns)}"
         )
     values = {name: tuple(sorted({*columns[name]} - {""})) for name in attributes}
-    told = classes and LABEL in columns
+    told = classes and LABEL in columns and objective not in ("regression", "multilabel")
     labels = _labels(table, classes) if told else np.zeros(len(table), np.int64)
     names = np.array(columns.get(SPLIT, ["train"] * len(table)))
     splits = {}

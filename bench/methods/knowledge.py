@@ -26,7 +26,8 @@ class Auxiliary:
     """
 
     tokens: Tokens
-    labels: Ints
+    labels: Ints | NDArray[np.float32]
+    """Classes, or targets as in `Split`; empty where labels are not given."""
     attributes: dict[str, Ints] = field(default_factory=dict)
     learned: Memory = field(default_factory=Memory, compare=False, repr=False)
     """Cache of what attackers with this text learned from it under the same model."""

@@ -17,6 +17,7 @@ from leakboard.bench.contracts import (
     name_of,
     plain,
 )
+from leakboard.bench.scoring import truth_of
 
 FACTOR = 1000.0
 """Largest ratio of the seconds or the memory of a cell on two machines."""
@@ -182,7 +183,7 @@ def _predictions(stated: Record, again: Record) -> Iterator[Difference]:
     theirs, ours = stated.predictions, again.predictions
     shapes = [{name: len(values) for name, values in each.items()} for each in (theirs, ours)]
     yield from _equal("predictions", shapes[0], shapes[1])
-    if theirs.get("truth") != ours.get("truth"):
+    if truth_of(theirs) != truth_of(ours):
         yield Difference("predictions.truth", "predictions.truth differs from the data here", False)
     yield from _equal("predictions", theirs, ours, True)
 

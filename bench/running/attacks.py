@@ -98,7 +98,7 @@ def attack_all(context: CellContext, seen: Transcript, claim: Claim | None = Non
     answers = inputs.prompts.answers if inputs.prompts else None
     truth = Truth(
         *(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted, claim, answers),
-        prompted=not inputs.task.labels,
+        prompted=inputs.task.objective == "language modelling",
     )
     before = UntrainedTranscript.of(seen, _labels(truth), context.cell.model_hash)
     leaks: list[Leak] = []

@@ -167,8 +167,8 @@ class CellContext:
 
     @property
     def classes(self) -> int:
-        """Number of classes; 0 for language modelling."""
-        return len(self.inputs.task.labels)
+        """Number of outputs of the head: of classes or labels, 1 for numbers, 0 for language modelling."""
+        return self.inputs.task.outputs
 
     @property
     def seeds(self) -> Seeds:
@@ -183,7 +183,7 @@ class CellContext:
         train = self.inputs.task.splits["train"]
         return Session(
             train=self.inputs.tokens["train"],
-            labels=torch.from_numpy(train.labels),
+            labels=torch.from_numpy(train.truth),
             classes=self.classes,
             backbone=self.backbone,
             cut=self.cell.cut,
@@ -216,7 +216,7 @@ def encode_public(
     if "auxiliary" in task.splits:
         own = task.splits["auxiliary"]
         public[TASK_ITSELF] = Auxiliary(
-            _encode(own, task, backbone, max_length), own.labels, own.attributes
+            _encode(own, task, backbone, max_length), own.truth, own.attributes
         )
     for name, other in others.items():
         tokens = _encode(public_texts(other, task), task, backbone, max_length)
@@ -300,7 +300,7 @@ def _apply_coins(
     candidates = None
     if plants.audited is not None and len(plants.audited):
         thrown = pool.take(torch.from_numpy(plants.thrown))
-        candidates = Auxiliary(thrown, plants.audited.labels)
+        candidates = Auxiliary(thrown, plants.audited.truth)
     return Inputs(plants.task, tokens, recorded, public, plants, candidates, pool)
 
 

@@ -14,7 +14,6 @@ from leakboard.bench.contracts import (
     BottomCost,
     Channel,
     Cost,
-    Ints,
     MissingExtra,
     Record,
     Status,
@@ -34,7 +33,14 @@ from leakboard.bench.running.cell_context import CellContext
 from leakboard.bench.running.grants import with_derived_channels, with_recomputed_activations
 from leakboard.bench.running.isolation import error_line, free_memory, is_out_of_memory
 from leakboard.bench.running.plan import PlannedCell
-from leakboard.bench.scoring import answer_fields, class_fields, next_token_fields, projections
+from leakboard.bench.scoring import (
+    answer_fields,
+    class_fields,
+    label_fields,
+    next_token_fields,
+    number_fields,
+    projections,
+)
 
 ANSWER_BATCH = 32
 """Prompts that are answered in one batch."""
@@ -95,7 +101,10 @@ def _run(context: CellContext, transcripts: Path | None) -> Record:
     utility_fields = _utility_fields(tuned, context)
     seen = wire.transcript()
     if transcripts and not has_transcript(folder := transcripts / cell.key):
-        write_transcript(seen, folder, backbone, cell.cut, context.classes, cell.train)
+        about = context.classes, cell.train
+        write_transcript(
+            seen, folder, backbone, cell.cut, *about, objective=context.inputs.task.objective
+        )
     attack_start = time.perf_counter()
     seen = with_recomputed_activations(context, seen)
     recompute_seconds = time.perf_counter() - attack_start
@@ -164,19 +173,23 @@ def _utility_fields(tuned: Tuned, context: CellContext) -> dict[str, Any]:
             return fields
         generated = generate_answers(tuned, tokens, cell.evaluate, context.backbone)
         return answer_fields(generated, split.pairs, fields)
-    predicted = _classes(tuned.predict(tokens, cell.evaluate), len(split))
+    scores = _checked(tuned.predict(tokens, cell.evaluate), len(split))
+    if inputs.task.objective == "regression":
+        return number_fields(scores[:, 0].numpy(), split.truth, cell.utility)
+    if inputs.task.objective == "multilabel":
+        return label_fields((scores > 0).numpy(), split.truth > 0, cell.utility)
     # Papers report accuracy on the known tasks.
     metric = cell.utility or (None if inputs.task.own else "accuracy")
-    return class_fields(predicted, split.labels, metric)
+    return class_fields(scores.argmax(1).numpy(), split.labels, metric)
 
 
-def _classes(scores: torch.Tensor, n: int) -> Ints:
+def _checked(scores: torch.Tensor, n: int) -> torch.Tensor:
     if scores.ndim != 2 or len(scores) != n or not bool(torch.isfinite(scores).all()):
         raise ValueError(
             f"the tuned model returned scores of shape {tuple(scores.shape)} for {n} examples, "
             "or scores that are not finite"
         )
-    return scores.argmax(1).numpy()
+    return scores
 
 
 def generate_answers(tuned: Tuned, tokens: Tokens, split: str, backbone: Backbone) -> list[str]:

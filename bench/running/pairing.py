@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from leakboard.bench.contracts import Channel, Goal, Knows, Leak, Plant, Status, known_from
+from leakboard.bench.contracts import (
+    Channel,
+    Goal,
+    Knows,
+    Leak,
+    Objective,
+    Plant,
+    Status,
+    known_from,
+)
 from leakboard.bench.methods import Attack, Conditions, Defense, spec_of
 from leakboard.bench.tasks import TASK_ITSELF, Task
+
+LABELS: Mapping[Objective, str] = {
+    "classification": "classes",
+    "language modelling": "tokens",
+    "multilabel": "sets of labels",
+    "regression": "numbers",
+}
+"""What a label is, by objective."""
 
 
 @dataclass(frozen=True)
@@ -90,16 +107,22 @@ def threat_mismatch(
         data: name of the task or data set, for the reason.
     """
     reads, readable = attack.threat.reads, attack.readable(conditions.cut)
-    known, has_classes = known_from(sent), conditions.objective == "classification"
+    known, objective = known_from(sent), conditions.objective
     if reads and not reads & known:
         return f"{sender} does not send {either(reads)}"
     if reads and not readable & known:
         only = f"reads only {either(readable)}" if readable else "reads nothing"
         return f"at cut {conditions.cut} {attack.name} {only}, and {sender} sends {either(reads & known)}"
-    if attack.labels == "next tokens" and has_classes:
-        return f"the labels of {data} are classes, not tokens"
-    if attack.labels == "classes" and goal in (Goal.LABEL, Goal.MODEL) and not has_classes:
-        return f"{data} has no class labels"
+    if attack.labels == "next tokens" and objective != "language modelling":
+        return f"the labels of {data} are {LABELS[objective]}, not tokens"
+    if (
+        attack.labels == "classes"
+        and goal in (Goal.LABEL, Goal.MODEL)
+        and objective != "classification"
+    ):
+        if objective == "language modelling":
+            return f"{data} has no class labels"
+        return f"it guesses classes, and the labels of {data} are {LABELS[objective]}"
     return attack.skip(conditions)
 
 

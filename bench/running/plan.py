@@ -9,7 +9,16 @@ from itertools import product
 from pathlib import Path
 
 from leakboard.bench.backbones import Backbone, load_backbone
-from leakboard.bench.contracts import Cell, Channel, Goal, LeakboardError, Plant, TrainSettings
+from leakboard.bench.contracts import (
+    Cell,
+    Channel,
+    Goal,
+    LeakboardError,
+    Plant,
+    TrainSettings,
+    UtilityMetric,
+    metric_mismatch,
+)
 from leakboard.bench.methods import Attack, Defense, Shadows, registry, spec_of
 from leakboard.bench.running.pairing import Pairing, conditions_of, either, pair
 from leakboard.bench.scoring import UNTUNED, cannot_fail, one_run
@@ -104,6 +113,7 @@ def make_plan(
         LeakboardError: a task, a split, a model or a cut does not exist.
     """
     tasks = [load_task(spec, data, suite.base) for spec in suite.task]
+    _check_utility(suite, tasks)
     loaded = [load_backbone(name, device) for name in suite.model]
     backbones = {backbone.hash: backbone for backbone in loaded}
     cells: list[PlannedCell] = []
@@ -219,7 +229,7 @@ class _Place:
             data_hash=task.hash,
             limit=suite.limit,
             evaluate=suite.evaluate,
-            utility=(suite.utility or task.utility) if task.labels else None,
+            utility=_utility(suite, task),
             model=self.backbone.name,
             model_hash=self.backbone.hash,
             cut=cut,
@@ -266,6 +276,19 @@ class _Place:
         return missing
 
 
+def _utility(suite: Suite, task: Task) -> UtilityMetric | None:
+    """The chosen metric of utility; that of the suite takes precedence if it fits the objective of the task."""
+    if metric_mismatch(suite.utility, task.objective):
+        return task.utility
+    return suite.utility or task.utility
+
+
+def _check_utility(suite: Suite, tasks: Sequence[Task]) -> None:
+    reasons = [metric_mismatch(suite.utility, task.objective) for task in tasks]
+    if all(reasons):
+        raise LeakboardError(f"suite '{suite.name}': utility: {reasons[0]}")
+
+
 def _check_split(task: Task, evaluate: str) -> None:
     if evaluate == HELD_OUT:  # taken from the training split, cell by cell
         return
@@ -301,13 +324,13 @@ def _shadow_cells(target: PlannedCell, task: Task) -> list[PlannedCell]:
 def _train_mismatch(defense: Defense, task: Task, cut: int, train: TrainSettings) -> str | None:
     """Reason why a defense cannot train on a task with these settings, or None."""
     releases = defense.emits == {Channel.MODEL}
-    if train.tune == "head" and not (task.labels and releases):
+    if train.tune == "head" and not (task.outputs and releases):
         return (
             "`tune: head` trains the head of a classifier that is released; over an API that is the "
             "defense `frozen`, and a language model has no head of its own"
         )
     if releases and cut:
         return f"{defense.name} trains the whole model, which has no cut"
-    if releases and task.labels and train.tune == "full":
+    if releases and task.outputs and train.tune == "full":
         return "a classifier is trained by LoRA and its head; `tune: full` is for language models"
     return None

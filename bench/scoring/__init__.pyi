@@ -30,3 +30,6 @@ from .metrics import GAINED as GAINED
 from .perplexity import next_token_fields as next_token_fields
 from .rescoring import proven as proven
 from .rescoring import rescore as rescore
+from .targets import label_fields as label_fields
+from .targets import number_fields as number_fields
+from .targets import truth_of as truth_of

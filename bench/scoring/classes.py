@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from leakboard.bench import contracts
 from leakboard.bench.contracts import Estimate, Ints, UtilityMetric
 from leakboard.bench.scoring import metrics
 from leakboard.bench.scoring.metrics import Floats
 
-METRICS: tuple[UtilityMetric, ...] = get_args(UtilityMetric)
+METRICS = contracts.METRICS["classification"]
 PAIRED: tuple[UtilityMetric, ...] = ("macro-F1", "MCC")
 """Metrics that are not means over examples."""
 RARE = 0.1

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Record
 from leakboard.bench.scoring import classes
+from leakboard.bench.scoring.targets import has_targets, target_difference, truth_of
 
 UNTUNED = "untuned"
 """Name of the reference defense that leaves the model untuned."""
@@ -36,10 +37,12 @@ def gain(record: Record, other: Record) -> tuple[float, float, float]:
 def _paired(record: Record, other: Record) -> tuple[float, float, float] | None:
     """Difference in a metric that is no mean over examples; None if the records differ in metric or examples."""
     a, b = record.predictions, other.predictions
-    metric = next((each for each in classes.PAIRED if each == record.utility_metric), None)
-    if metric is None or metric != other.utility_metric:
+    if record.utility_metric != other.utility_metric or truth_of(a) != truth_of(b):
         return None
-    if not a.keys() == b.keys() == {"predicted", "truth"} or a["truth"] != b["truth"]:
+    if has_targets(a) and a.keys() == b.keys():
+        return target_difference(record.utility_metric, a, b)
+    metric = next((each for each in classes.PAIRED if each == record.utility_metric), None)
+    if metric is None or not a.keys() == b.keys() == {"predicted", "truth"}:
         return None
     first, second, truth = (
         np.array(each, np.int64) for each in (a["predicted"], b["predicted"], a["truth"])

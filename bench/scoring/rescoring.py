@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from leakboard.bench.contracts import METRICS as UTILITIES
 from leakboard.bench.contracts import (
     Claim,
     Estimate,
@@ -25,9 +26,19 @@ from leakboard.bench.contracts import (
     Record,
     name_of,
 )
-from leakboard.bench.scoring import classes, continuations, memory, metrics, moments, one_run
+from leakboard.bench.scoring import (
+    classes,
+    continuations,
+    memory,
+    metrics,
+    moments,
+    one_run,
+    targets,
+)
 from leakboard.bench.tasks import CEILING, DIGITS, SAMPLES
 
+COMPUTED = tuple(dict.fromkeys(name for every in UTILITIES.values() for name in every))
+"""Metrics of utility that raw predictions determine."""
 TOLERANCE = 1e-6
 """Tolerance for differences between machines."""
 
@@ -73,7 +84,7 @@ class Rescored:
 def rescore(record: Record) -> Rescored:
     """Recompute the utility and every success of a record."""
     mismatches: list[Mismatch] = []
-    unchecked = {f"measure {name}" for name in record.measures if name not in classes.METRICS}
+    unchecked = {f"measure {name}" for name in record.measures if name not in COMPUTED}
     numbers = 0
     for name, stated, again in _all(record):
         try:
@@ -109,7 +120,7 @@ def _all(record: Record) -> Iterator[tuple[str, Numbers, Callable[[], Numbers]]]
     if record.utility is not None:
         name, utility = f"utility ({record.utility_metric})", record.utility
         yield name, _plain(utility), lambda: _utility(record.utility_metric, record.predictions)
-    for measure in classes.METRICS:
+    for measure in COMPUTED:
         if measure in record.measures:
             stated = _plain(record.measures[measure])
             yield f"measure ({measure})", stated, partial(_utility, measure, record.predictions)
@@ -137,6 +148,9 @@ def _plain(estimate: Estimate) -> Numbers:
 
 
 def _utility(metric: str, raw: Raw) -> Numbers:
+    if metric in COMPUTED and targets.has_targets(raw):
+        _check_targets(raw)
+        return _plain(targets.target_estimate(metric, raw))
     if metric in classes.METRICS:
         predicted, truth = _ints(raw, "predicted", "truth")
         return _plain(classes.class_estimate(metric, predicted, truth))
@@ -146,6 +160,18 @@ def _utility(metric: str, raw: Raw) -> Numbers:
         raise Impossible(f"this version knows no utility '{metric}'")
     del numbers["units"]
     return numbers
+
+
+def _check_targets(raw: Raw) -> None:
+    """Raise Impossible unless the fields are those of predicted numbers or labels, of the same examples."""
+    words = range(len(raw) // 2)
+    names = [f"{name}_{at}" for name in ("predicted", "true") for at in words]
+    for values in _ints(raw, *(targets.NUMBERS if targets.NUMBERS[0] in raw else names)):
+        if (
+            targets.NUMBERS[0] not in raw
+            and not 0 <= values.min() <= values.max() < 2**targets.BITS
+        ):
+            raise Impossible(f"labels are bits of numbers below 2^{targets.BITS}")
 
 
 def _success(leak: Leak, raw: Raw, claim: Claim | None) -> Numbers:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from leakboard.bench.contracts import Leak, Record, name_of, visible
 from leakboard.bench.methods import registry
+from leakboard.bench.scoring import truth_of
 
 METHOD = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9_.-]+)?")
@@ -56,11 +57,12 @@ class Labels:
 
     def contradicts(self, record: Record) -> str | None:
         """A contradiction between the labels of a record and those of earlier records, or None."""
-        if "truth" not in record.predictions:
+        labels = truth_of(record.predictions)
+        if not labels:
             return None
         cell = record.cell
         same = (cell.data_hash, cell.limit, cell.evaluate, cell.seed)
-        truth = hashlib.sha256(repr(record.predictions.get("truth", [])).encode()).hexdigest()
+        truth = hashlib.sha256(repr(sorted(labels.items())).encode()).hexdigest()
         first, known = self.known.setdefault(same, (record.key, truth))
         if truth == known:
             return None

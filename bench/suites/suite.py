@@ -145,8 +145,9 @@ class Suite(_Part):
     evaluate: str = "dev"
     """The split on which utility is measured."""
     utility: UtilityMetric | None = None
-    """Metric of a classifier's utility: accuracy, macro-F1 or MCC; all three are measured. By default that of the task,
-    else accuracy, or macro-F1 for users' data whose rarest class has less than a tenth of the evaluated texts."""
+    """Metric of utility for tasks whose objective has it: accuracy, macro-F1 or MCC of classes, Spearman or Pearson of
+    numbers, micro-F1 or macro-F1 of several labels; all are measured. By default that of the task, else the first, or
+    macro-F1 for users' data whose rarest class has less than a tenth of the evaluated texts."""
     train: Grid[TrainSettings] = (TrainSettings.model_validate({}),)
     """How is fine-tuned what has no settings of its own; lists make a grid: `{precision: [float32, bf16]}`."""
     record: Recording = Recording.model_validate({})

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leakboard.bench.contracts import Ints, LeakboardError, did_you_mean, plain
+from leakboard.bench.contracts import Ints, LeakboardError, Objective, did_you_mean, plain
 from leakboard.bench.tasks.labels import LEAST_KEPT, drop_unlabelled, rare_notes
 from leakboard.bench.tasks.sources import COMMON, RUN, PublicRows, draw_public, shares_source
 from leakboard.bench.tasks.table import Table, normal
-from leakboard.bench.tasks.task import Split, Task
+from leakboard.bench.tasks.targets import flag_targets, number_targets
+from leakboard.bench.tasks.task import Split, Targets, Task
 
 AUXILIARY_SHARE = 0.2
 """Share of the sources of training examples that become public text."""
@@ -59,6 +60,8 @@ class Layout:
     attributes: tuple[Attribute, ...] = ()
     author: str | None = None
     """Column with an identifier of the author."""
+    objective: Objective = "classification"
+    """Of a task with labels."""
 
     @property
     def columns(self) -> list[str]:
@@ -93,7 +96,16 @@ def assemble(
         told += dropped
     for table in tables.values():
         _check(table, layout)
-    labels = () if layout.label is None else _labels(tables, layout.label, layout.labels)
+    labels: tuple[str, ...] = ()
+    targets = dict[str, Targets]()
+    if layout.label is not None and layout.objective == "regression":
+        targets = number_targets(tables, layout.label)
+    elif layout.label is not None and layout.objective == "multilabel":
+        labels, targets, unseen = flag_targets(tables, layout.label)
+        told += unseen
+    elif layout.label is not None:
+        labels = _labels(tables, layout.label, layout.labels)
+    classes = () if targets else labels
     values = {a.name: _values(a, tables) for a in layout.attributes}
     everybody = () if layout.author is None else _everybody(tables, layout.author)
     splits = {}
@@ -101,20 +113,23 @@ def assemble(
         unlabelled = np.zeros(len(table), dtype=np.int64)
         splits[split] = Split(
             _texts(table, layout.text),
-            unlabelled if layout.label is None else _indices(table.column(layout.label), labels),
+            _indices(table.column(layout.label), classes)
+            if layout.label is not None and classes
+            else unlabelled,
             None if layout.text2 is None else _texts(table, layout.text2),
             {a.name: _indices(_read(a, table), values[a.name]) for a in layout.attributes},
             authors=None
             if layout.author is None
             else _indices(table.column(layout.author), everybody),
+            targets=targets.get(split),
         )
-    if layout.label is not None:
+    if layout.label is not None and classes:
         told += rare_notes(tables["train"], labels, layout.label, [*splits.keys() - {"train"}])
     if "auxiliary" in splits:
         _check_public(splits, tables["auxiliary"].where)
         told.append(f"public text is that of {tables['auxiliary'].where}")
     else:
-        splits["train"], splits["auxiliary"], why = _carved(splits, tables["train"].where, labels)
+        splits["train"], splits["auxiliary"], why = _carved(splits, tables["train"].where, classes)
         told.append(why)
     return Task(name, labels, splits, values, source, notes=(*told, *_copies(splits)))
 

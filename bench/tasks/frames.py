@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,10 @@ def frame_table(frame: Any, where: str) -> Table:
         and hasattr(frame, "__len__")
     ):
         table = arrow_table(where, frame.with_format("arrow")[:])
-        names = {
-            name: feature.names
-            for name, feature in frame.features.items()
-            if hasattr(feature, "names")
+        kinds = {
+            name: getattr(feature, "feature", feature) for name, feature in frame.features.items()
         }
+        names = {name: kind.names for name, kind in kinds.items() if hasattr(kind, "names")}
         return _filled(_with_class_names(table, names))
     raise LeakboardError(
         f"{where}: expected a pandas DataFrame or a datasets.Dataset, got {type(frame).__name__}; an iterable "
@@ -62,7 +62,21 @@ def _with_class_names(table: Table, names: Mapping[str, Any]) -> Table:
         if {*table.columns.get(name, ())} <= {"", "-1", *map(str, range(len(known)))}
         and name in table.columns
     }
-    return table.with_columns(columns)
+    lists = {
+        name: [[known[i] for i in row] if isinstance(row, list) else row for row in values]
+        for name, known in names.items()
+        if (values := table.nested.get(name)) is not None and _are_numbers(values, len(known))
+    }
+    return replace(table.with_columns(columns), nested={**table.nested, **lists})
+
+
+def _are_numbers(values: Sequence[Any], most: int) -> bool:
+    """True for lists of class numbers, which may also be names already."""
+    return all(
+        type(one) is int and 0 <= one < most
+        for value in values
+        for one in (value if isinstance(value, list) else ())
+    )
 
 
 def _filled(table: Table) -> Table:

@@ -86,7 +86,7 @@ def with_plain_labels(tables: Mapping[str, Table], column: str) -> dict[str, Tab
         and all(map(NUMBER.fullmatch, filled))
     ):
         raise LeakboardError(
-            f"{where}: column '{column}' holds numbers with fractions; regression is not supported: round "
+            f"{where}: column '{column}' holds numbers with fractions; write objective: regression, or round "
             "them to a few classes"
         )
     known = dict[str, str]()

@@ -189,6 +189,7 @@ def _strange(task: Task, n: int, seed: int) -> Split:
         {name: np.full(n, -1) for name in train.attributes},
         None if train.secrets is None else ((),) * n,
         None if train.authors is None else np.full(n, -1),
+        None if train.targets is None else train.targets[rng.integers(len(train), size=n)],
     )
 
 
@@ -206,6 +207,9 @@ def _concatenate(split: Split, more: Split) -> Split:
         None
         if split.authors is None or more.authors is None
         else np.concatenate([split.authors, more.authors]),
+        None
+        if split.targets is None or more.targets is None
+        else np.concatenate([split.targets, more.targets]),
     )
 
 

@@ -260,12 +260,15 @@ def _hub_features(metadata: bytes | None) -> dict[str, Sequence[str]]:
 
 
 def class_names(features: dict[str, Any]) -> dict[str, Sequence[str]]:
-    """Class names by column, from `features` in the format of `datasets`."""
-    return {
-        name: feature["names"]
-        for name, feature in features.items()
-        if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
-    }
+    """Class names by column of class numbers or lists of them, from `features` in the format of `datasets`."""
+    found = {}
+    for name, feature in features.items():
+        if isinstance(feature, list) and len(feature) == 1:  # a list in older versions
+            feature = {"feature": feature[0]}
+        inner = feature.get("feature", feature) if isinstance(feature, dict) else {}
+        if isinstance(inner, dict) and inner.get("_type") == "ClassLabel":
+            found[name] = inner["names"]
+    return found
 
 
 def _check_parquet(path: Path) -> None:

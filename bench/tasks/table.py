@@ -79,7 +79,7 @@ class Table:
             kind = "a list" if isinstance(value, list) else "a record"
             raise LeakboardError(
                 f"{self.place(row)}: column '{name}' holds {kind}; expected one value in each row. "
-                "Several labels per text are not supported"
+                "For several labels per text write objective: multilabel"
             )
         if name not in self.columns:
             hint = did_you_mean(name, self.names)

@@ -6,10 +6,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Ints, LeakboardError, Objective, UtilityMetric
+
+Targets: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,10 @@ class Split:
     Attributes:
         texts: n texts.
         pairs: the second text of each example, or None where the task has single texts.
-        labels: [n] class indices into `Task.labels`.
+        labels: [n] class indices into `Task.labels`; 0 for other objectives.
         attributes: per private attribute [n] indices into `Task.attributes[name]`; −1 where unknown.
         secrets: spans of the secrets of each text, in order and disjoint; None if they are not marked.
-            authors: [n] index of the author of each text, the same in all splits; None if unknown.
+        authors: [n] index of the author of each text, the same in all splits; None if unknown.
     """
 
     texts: tuple[str, ...]
@@ -58,6 +62,14 @@ class Split:
     attributes: dict[str, Ints] = field(default_factory=dict)
     secrets: tuple[tuple[Span, ...], ...] | None = None
     authors: Ints | None = None
+    targets: Targets | None = None
+    """[n] numbers, of which those of train have mean 0 and variance 1; or [n, C] 1 for labels that apply, else 0. None
+    for classes and language modelling."""
+
+    @property
+    def truth(self) -> Ints | Targets:
+        """What a model is trained to predict: the targets, or else the classes."""
+        return self.labels if self.targets is None else self.targets
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -70,6 +82,7 @@ class Split:
             {name: values[rows] for name, values in self.attributes.items()},
             None if self.secrets is None else tuple(self.secrets[i] for i in rows),
             None if self.authors is None else self.authors[rows],
+            None if self.targets is None else self.targets[rows],
         )
 
 
@@ -77,7 +90,7 @@ class Split:
 class Task:
     """A dataset with the splits train, dev, usually test, and auxiliary (public text, disjoint from the others).
 
-    Without labels the task is language modelling, and all labels of its splits are 0.
+    Without labels the task is regression if its splits have targets, and else language modelling.
     """
 
     name: str
@@ -90,14 +103,22 @@ class Task:
     notes: tuple[str, ...] = ()
     """Notes for the plan: removed rows, the choice of public text, duplicates."""
     utility: UtilityMetric | None = None
-    """Metric of a classifier's utility, if the user chose one."""
+    """Metric of utility, if the user chose one."""
     own: bool = False
     """True for users' data, for which the metric depends on class frequencies unless `utility` is set."""
 
     @property
     def objective(self) -> Objective:
         """Training objective of the task."""
+        for split in self.splits.values():
+            if split.targets is not None:
+                return "multilabel" if split.targets.ndim == 2 else "regression"
         return "classification" if self.labels else "language modelling"
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs of the model's head; 0 for language modelling, which has none."""
+        return 1 if self.objective == "regression" else len(self.labels)
 
     @property
     def opened(self) -> bool:
@@ -118,6 +139,8 @@ class Task:
                 h.update(repr(spans).encode())
             if split.authors is not None:
                 h.update(repr(("authors", split.authors.tolist())).encode())
+            if split.targets is not None:
+                h.update(repr(("targets", split.targets.shape)).encode() + split.targets.tobytes())
         return h.hexdigest()
 
     def split(self, name: str) -> Split:

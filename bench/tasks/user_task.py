@@ -16,12 +16,15 @@ from pydantic import (
     SkipValidation,
     Tag,
     field_validator,
+    model_validator,
 )
 
 from leakboard.bench.contracts import (
     LeakboardError,
+    Objective,
     UtilityMetric,
     did_you_mean,
+    metric_mismatch,
     place,
     plain,
 )
@@ -39,8 +42,11 @@ from leakboard.bench.tasks.frames import (
 from leakboard.bench.tasks.labels import cut_by_text, with_plain_labels
 from leakboard.bench.tasks.readers import read_table
 from leakboard.bench.tasks.table import SPELLINGS, SUFFIXES, Table, find, join_tables
+from leakboard.bench.tasks.targets import with_label_sets, with_numbers
 from leakboard.bench.tasks.task import Task
 
+LABELS = "<labels>"
+"""Column of the labels that stand in several columns of a file."""
 TENTHS = {0: "test", 1: "dev"}
 """Splits of a single file: 80/10/10 by the hash of the text, so that equal texts stay together."""
 SPLITS = ("train", "dev", "test", "auxiliary")
@@ -106,16 +112,19 @@ class UserTask(BaseModel):
     """Column of the text."""
     text2: str | None = None
     """Column of the second text of a pair."""
-    label: str | None = "label"
-    """Column of the label. With null, or if a file has only texts, the task is language modelling. Chats (a column
+    label: str | tuple[str, ...] | None = "label"
+    """Column of the label, or with `objective: multilabel` also a list of columns, one for each label. With null, or if a file has only texts, the task is language modelling. Chats (a column
     `messages`, or `prompt` and `completion`) need no columns; their answers are trained on."""
     attributes: tuple[str, ...] = ()
     """Columns of private attributes of the author: few values each, empty if unknown."""
     author: str | None = None
     """Column that identifies the author of each text, for `plant: {per_author: …}`."""
+    objective: Objective | None = None
+    """By default classification, or language modelling without labels. `regression`: the label is a number.
+    `multilabel`: any number of labels applies to each text."""
     utility: UtilityMetric | None = None
-    """Metric of a classifier's utility: accuracy, macro-F1 or MCC. By default accuracy, or macro-F1 if the rarest class
-    has less than a tenth of the evaluated texts."""
+    """Metric of utility. Classes: accuracy, macro-F1 or MCC, by default accuracy, or macro-F1 if the rarest class has
+    less than a tenth of the evaluated texts. Regression: Spearman or Pearson. Several labels: micro-F1 or macro-F1."""
 
     @field_validator("name")
     @classmethod
@@ -123,6 +132,24 @@ class UserTask(BaseModel):
         if name in CATALOGUE or name in GENERATED:
             raise ValueError(f"'{name}' is the name of a known task; choose another one")
         return name
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> UserTask:
+        several = isinstance(self.label, tuple)
+        if several and (self.objective not in (None, "multilabel") or len(self.label or ()) < 2):
+            raise ValueError("label: a list of columns, at least two, needs objective: multilabel")
+        if self.label is None and self.objective not in (None, "language modelling"):
+            raise ValueError(f"objective: {self.objective} needs a label, not null")
+        if reason := metric_mismatch(self.utility, self.trained_for):
+            raise ValueError(f"utility: {reason}")
+        return self
+
+    @property
+    def trained_for(self) -> Objective:
+        """The objective, if there are labels."""
+        if isinstance(self.label, tuple):
+            return "multilabel"
+        return self.objective or "classification"
 
     @property
     def from_python(self) -> bool:
@@ -136,16 +163,25 @@ class UserTask(BaseModel):
         Raises:
             LeakboardError: the column of labels is missing.
         """
-        label = self.label
+        label = LABELS if isinstance(self.label, tuple) else self.label
+        if self.objective == "language modelling":
+            label = None
         if train.names == [self.text] and "label" not in self.model_fields_set:
             label = None
-        if label and label not in train.names and self.text in train.names:
+        if label and label not in (LABELS, *train.names) and self.text in train.names:
             raise LeakboardError(
                 f"{train.where}: no column '{label}' in its header line. "
                 f"{did_you_mean(label, train.names)} For language modelling write label: null"
             )
         attributes = tuple(Attribute(column, column) for column in self.attributes)
-        return Layout(self.text, self.text2, label, attributes=attributes, author=self.author)
+        return Layout(
+            self.text,
+            self.text2,
+            label,
+            attributes=attributes,
+            author=self.author,
+            objective=self.trained_for,
+        )
 
 
 def load_user_task(task: UserTask, base: Path) -> Task:
@@ -167,12 +203,25 @@ def load_user_task(task: UserTask, base: Path) -> Task:
             "answers, each trained on with the messages before it as prompt"
         )
         layout = Layout(PROMPT, ANSWER, None, attributes=layout.attributes, author=layout.author)
-    if layout.label is not None:
-        tables = with_plain_labels(_with_column(tables, layout.label, layout.text), layout.label)
-    tables, cut = _with_splits(tables, OPENING if columns else layout.text, layout.label)
+    tables = _with_labels(task, tables, layout)
+    by_class = layout.label if layout.objective == "classification" else None
+    tables, cut = _with_splits(tables, OPENING if columns else layout.text, by_class)
     return replace(
         assemble(task.name, tables, layout, source, [*notes, *cut]), utility=task.utility, own=True
     )
+
+
+def _with_labels(task: UserTask, tables: Mapping[str, Table], layout: Layout) -> dict[str, Table]:
+    """The tables with labels in the notation that `assemble` expects."""
+    if layout.label is None:
+        return dict(tables)
+    for column in task.label if isinstance(task.label, tuple) else (layout.label,):
+        tables = _with_column(tables, column, layout.text)
+    if layout.objective == "regression":
+        return with_numbers(tables, layout.label)
+    if layout.objective == "multilabel":
+        return with_label_sets(tables, task.label or layout.label, layout.label)
+    return with_plain_labels(tables, layout.label)
 
 
 def _with_column(tables: Mapping[str, Table], column: str, text: str) -> Mapping[str, Table]:

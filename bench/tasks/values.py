@@ -27,7 +27,7 @@ def build_table(
     column are whole.
 
     Args:
-        classes: class names, for columns with class numbers; −1 becomes empty text.
+        classes: class names, for columns with class numbers or lists of them; −1 becomes empty text.
 
     Raises:
         LeakboardError: a value has an unsupported type; its row is named.
@@ -36,10 +36,12 @@ def build_table(
     nested: dict[str, list[Any]] = {}
     for name, values in columns.items():
         known = (classes or {}).get(name)
-        if known is not None:
+        if any(isinstance(value, list | tuple | dict) or _is_array(value) for value in values):
+            nested[name] = [
+                _class_names(_plain(v), known, rows, row) for row, v in enumerate(values)
+            ]
+        elif known is not None:
             texts[name] = [_class_name(v, known, rows, row) for row, v in enumerate(values)]
-        elif any(isinstance(value, list | tuple | dict) or _is_array(value) for value in values):
-            nested[name] = [_plain(value) for value in values]
         else:
             texts[name] = _texts(name, values, rows)
     return Table(where, texts, nested, rows)
@@ -94,6 +96,13 @@ def _class_name(value: Any, names: Sequence[str], rows: Rows, row: int) -> str:
     if 0 <= value < len(names):
         return names[int(value)]
     raise LeakboardError(f"{rows[row]}: class number {value}; expected 0 to {len(names) - 1}")
+
+
+def _class_names(value: Any, names: Sequence[str] | None, rows: Rows, row: int) -> Any:
+    """A list of class numbers as a list of names."""
+    if names is None or not isinstance(value, list):
+        return value
+    return [_class_name(one, names, rows, row) for one in value]
 
 
 def _is_array(value: Any) -> bool:

@@ -105,7 +105,7 @@ def tune(
         if suite.evaluate != "test" and "test" in task.splits
     ]
     n = max(min(suite.limit or math.inf, len(t.splits["train"])) for t in plan.tasks.values())
-    classes = min(len(task.labels) for task in plan.tasks.values())
+    classes = min(task.outputs for task in plan.tasks.values())
     idle = {(p.defense, p.cell.train) for p in plan.cells if p.skip_reason}
     races = {
         place: _Race(

@@ -11,6 +11,7 @@ from leakboard.leaderboards.tables import (
     BUDGET,
     GOAL_WORDS,
     Choice,
+    Result,
     ResultsTable,
     Summary,
     choose,
@@ -61,7 +62,7 @@ def _much(one: Choice) -> Finding:
     assert one.setting is not None
     words = (
         f"{one.setting.name} hides {format_percent(1 - one.leakage.value)} of {GOAL_WORDS[one.goal]} on "
-        f"{task_name(one.task)}, for {_points(one.setting.cost.value)} "
+        f"{task_name(one.task)}, for {_cost(one.setting, one.setting.cost.value)} "
         f"(95 % CI {format_points(one.setting.cost.low)} to {format_points(one.setting.cost.high)})."
     )
     return Finding.of("headlines", as_sentence(words), "leakage", one.leakage, [one.setting])
@@ -72,7 +73,7 @@ def _beyond(one: Choice) -> Finding:
     assert near is not None
     words = (
         f"at a cost of at most {one.max_cost:g} points, no defense clearly hides {GOAL_WORDS[one.goal]} on "
-        f"{task_name(one.task)}: the cheapest that does, {near.name}, costs {_points(near.cost.value)}."
+        f"{task_name(one.task)}: the cheapest that does, {near.name}, costs {_cost(near, near.cost.value)}."
     )
     return Finding.of("headlines", as_sentence(words), "cost", near.cost, [near])
 
@@ -98,7 +99,7 @@ def halving(table: ResultsTable, budget: float = BUDGET) -> Iterator[Finding]:
         if row is None or cost.value <= budget:
             continue
         words = (
-            f"Hiding half of {GOAL_WORDS[goal]} on {task_name(task)} costs at least {_points(cost.value)} of utility "
+            f"Hiding half of {GOAL_WORDS[goal]} on {task_name(task)} costs at least {_cost(row, cost.value)} of utility "
             f"({row.name}; 95 % CI {format_points(cost.low)} to {format_points(cost.high)})."
         )
         yield Finding.of("halving", words, "cost", cost, [row])
@@ -127,5 +128,5 @@ def idle(table: ResultsTable) -> Iterator[Finding]:
         yield Finding.of("idle", as_sentence(words), "advantage", most.advantage, [most, *rest])
 
 
-def _points(value: float) -> str:
-    return f"{format_number(value, 1)} points"
+def _cost(of: Result, value: float) -> str:
+    return f"{format_number(value, 1)} {of.setting.unit}"

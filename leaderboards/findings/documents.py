@@ -152,7 +152,7 @@ def front(table: ResultsTable, found: Sequence[Finding]) -> str:
             leak = f"{format_percent(best.leakage.value)} ({best.setting.name})"
         cost = "no measured setting"
         if half is not None and half.setting is not None:
-            cost = f"{format_points(half.value.value)} points ({half.setting.name})"
+            cost = f"{format_points(half.value.value)} {half.setting.setting.unit} ({half.setting.name})"
         rows.append((GOAL_WORDS[goal], task_name(task), leak, cost))
     head = ("what is hidden", "task", f"leakage within {BUDGET:g} points", "cost of hiding half")
     first = {one.rule: one for one in reversed(found)}

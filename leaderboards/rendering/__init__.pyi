@@ -17,5 +17,6 @@ from .svg import svg_plot as svg_plot
 from .table import Cell as Cell
 from .table import Column as Column
 from .table import Table as Table
+from .table import in_unit as in_unit
 from .table import leakage_cell as leakage_cell
 from .terminal import terminal_table as terminal_table

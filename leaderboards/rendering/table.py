@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from leakboard.leaderboards.tables import Interval, format_percent_interval
@@ -24,6 +24,18 @@ class Column:
     align: Literal["left", "right"] = "left"
     help: str = ""
     optional: bool = False
+
+
+def in_unit(columns: Sequence[Column], unit: str) -> list[Column]:
+    """The columns, of which those in points are in another unit."""
+    return [
+        replace(
+            column,
+            label=column.label.replace("points", unit),
+            help=column.help.replace("Points", unit[0].upper() + unit[1:]),
+        )
+        for column in columns
+    ]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from leakboard.bench.contracts import Goal
-from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
+from leakboard.leaderboards.rendering import Cell, Column, Table, in_unit, leakage_cell
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     HALF,
@@ -47,17 +47,18 @@ class Advice:
     @property
     def helps(self) -> str:
         """A sentence: the setting and what it leaves, or that nothing within the budget helps."""
-        one, budget = self.choice.setting, f"{self.choice.max_cost:g} points"
+        one, budget = self.choice.setting, f"{self.choice.max_cost:g}"
         if one is None:
             return self.choice.why
+        unit = one.setting.unit
         left = format_percent_interval(self.choice.leakage)
         cost = format_interval(one.cost, 1)
         if self.choice.leakage.value > HALF:
             return (
-                f"{self.word.capitalize()}: nothing within {budget} halves the leakage. The least is {left}, "
-                f"with {one.name}, for {cost} points."
+                f"{self.word.capitalize()}: nothing within {budget} {unit} halves the leakage. The least is {left}, "
+                f"with {one.name}, for {cost} {unit}."
             )
-        return f"{self.word.capitalize()}: {one.name} reduces leakage to {left}, for {cost} points."
+        return f"{self.word.capitalize()}: {one.name} reduces leakage to {left}, for {cost} {unit}."
 
     @property
     def next_step(self) -> str:
@@ -67,7 +68,7 @@ class Advice:
             return f"To hide {word}, use {one.name}, and measure it on your own data before you rely on it."
         if half is not None:
             return (
-                f"To hide {word}, accept a cost of {format_interval(self.halving.value, 1)} points ({half.name} leaks "
+                f"To hide {word}, accept a cost of {format_interval(self.halving.value, 1)} {half.setting.unit} ({half.name} leaks "
                 f"{format_percent(half.leakage.value)}), or keep them out of the training."
             )
         if not self.is_certified:
@@ -116,6 +117,8 @@ def table_of(advice: Sequence[Advice]) -> Table | None:
         Column("points lost", align="right"),
         Column("strongest attack"),
     ]
+    unit = next((one.setting.unit for item in advice for one in _shown(item.choice)), "points")
+    columns = in_unit(columns, unit)
     return Table("Settings that clearly reduce leakage", columns, rows) if rows else None
 
 

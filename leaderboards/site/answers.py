@@ -23,6 +23,7 @@ from leakboard.leaderboards.rendering import (
     Table,
     exact,
     html_table,
+    in_unit,
     leakage_cell,
     svg_plot,
 )
@@ -98,7 +99,7 @@ class Question:
         words = " and ".join(GOAL_WORDS[goal] for goal in (one.goal, *one.also))
         choice = choose(self.rows, one.task, words, budget, one.model)
         rows: list[Sequence[Cell | str] | str] = []
-        points = "1 point" if budget == 1 else f"{budget:g} points"
+        points = f"{budget:g} {one.unit}".replace("1 points", "1 point")
         rows += [_row(entry, f"{entry.rank}. ") for entry in one.within]
         if one.ineffective:
             rows.append(f"Costs at most {points}, but does not clearly reduce leakage")
@@ -116,7 +117,11 @@ class Question:
             )
             for curve in (*one.unpriced, *one.uncertified)
         ]
-        return Answer(choice, html_table(Table(title, COLUMNS, rows)), Markup("").join(unranked))
+        return Answer(
+            choice,
+            html_table(Table(title, in_unit(COLUMNS, one.unit), rows)),
+            Markup("").join(unranked),
+        )
 
 
 def questions_of(table: ResultsTable) -> list[Question]:
@@ -217,18 +222,19 @@ def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
         series.append(Series(curve.title, points, colour, mine.marker))
     if not series:
         return Markup("")
+    unit = question.ranking.unit
     costs = [asinh(one.cost.value) for curve in question.curves for one in curve.priced]
     low, high = min(-0.4, *costs) - 0.1, max(asinh(2 * BUDGET), *costs) + 0.2
-    x = Axis("points of utility lost (logarithmic)", low=low, high=high, ticks=TICKS)
+    x = Axis(f"{unit} of utility lost (logarithmic)", low=low, high=high, ticks=TICKS)
     y = Axis(f"leakage of {question.word}", low=0.0, high=1.05, percent=True)
-    lines = [Reference("y", 1.0, "undefended"), Reference("x", asinh(BUDGET), f"{BUDGET:g} points")]
+    lines = [Reference("y", 1.0, "undefended"), Reference("x", asinh(BUDGET), f"{BUDGET:g} {unit}")]
     panel = Panel("", x, y, series, lines)
     return svg_plot(Plot(f"Leakage of {question.word} against cost, {question.place}", [panel]))
 
 
 def _point(one: Result, root: str) -> Point:
     x = exact(asinh(one.cost.value))
-    words = f"{one.name}: leakage {format_percent_interval(one.leakage)}, {format_interval(one.cost, 1)} points lost"
+    words = f"{one.name}: leakage {format_percent_interval(one.leakage)}, {format_interval(one.cost, 1)} {one.setting.unit} lost"
     return Point(
         x,
         one.leakage.clipped(0.0, 1.05),
@@ -268,18 +274,19 @@ def words_of(curve: Curve, budget: float = BUDGET) -> Iterator[str]:
         yield f"{where}, {word}: it {why_unranked(curve)}."
         return
     within, halving = curve.leakage_within(budget), curve.cost_of_halving()
+    unit = curve.results[0].setting.unit
     if within.setting is None:
         cheapest = min(curve.priced, key=lambda one: one.cost.value)
         yield (
-            f"{where} no setting costs at most {budget:g} points; the cheapest costs "
+            f"{where} no setting costs at most {budget:g} {unit}; the cheapest costs "
             f"{format_interval(cheapest.cost, 1)} and leaks {format_percent_interval(cheapest.leakage)} of the {word}."
         )
     else:
         yield (
-            f"{where} it leaks {format_percent_interval(within.value)} of the {word} for at most {budget:g} points "
+            f"{where} it leaks {format_percent_interval(within.value)} of the {word} for at most {budget:g} {unit} "
             f"({within.setting.setting.label})."
         )
     if halving.setting is None:
         yield "No measured setting halves the leakage."
     else:
-        yield f"Halving the leakage costs {format_interval(halving.value, 1)} points ({halving.setting.setting.label})."
+        yield f"Halving the leakage costs {format_interval(halving.value, 1)} {unit} ({halving.setting.setting.label})."

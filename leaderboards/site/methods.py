@@ -169,7 +169,10 @@ def _setting(kind: str, one: Result) -> list[Cell | str]:
     link = page_of(DEFENSE, one.defense, ROOT) if kind == ATTACK else ""
     goal = GOAL_WORDS[one.goal] + (f" ({one.attribute})" if one.attribute else "")
     cost = (
-        Cell(format_interval(one.cost, 1), sort=one.cost.value)
+        Cell(
+            format_interval(one.cost, 1) + (f" {setting.unit}" if setting.unit != "points" else ""),
+            sort=one.cost.value,
+        )
         if one.has_cost
         else Cell("–", help=one.cost_reason)
     )

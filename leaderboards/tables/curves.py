@@ -228,7 +228,7 @@ def evidence_lines(one: Result) -> list[str]:
         f"  leakage   {format_percent_interval(one.leakage)}{about}",
         f"  attack    {one.attack}: {one.metric} {format_interval(one.success)}; {twin}; "
         f"guessing {format_number(one.baseline)}",
-        f"  cost      {format_interval(one.cost, 1)} points",
+        f"  cost      {format_interval(one.cost, 1)} {one.setting.unit}",
         f"  measured  {one.setting.model}, cut {one.setting.cut}, {one.setting.conditions}; "
         f"{count(one.setting.trials, 'trial')} of tuning",
         f"  records   {', '.join(one.setting.keys[:3])}{more}",
@@ -277,11 +277,12 @@ def choose(
         key=lambda s: s.value.value,
         default=NEVER,
     )
-    where = f"{word} of {task}, at most {max_cost:g} points".capitalize()
+    unit = settings[0].setting.unit if settings else "points"
+    where = f"{word.capitalize()} of {task}, at most {max_cost:g} {unit}"
     if best.setting is not None:
         why = (
             f"{where}: {best.setting.name} leaks {format_percent_interval(best.value)} of what is read "
-            f"without it, for {format_interval(best.setting.cost, 1)} points."
+            f"without it, for {format_interval(best.setting.cost, 1)} {unit}."
         )
         each = _of_each(rows, best.setting, goals)
         return Choice(task, goal, max_cost, best.setting, best.value, None, front, why, each)
@@ -302,7 +303,7 @@ def choose(
         near = front[0]
         why = (
             f"no setting within the budget clearly reduces leakage. The cheapest that does is {near.name}: "
-            f"{format_percent(near.leakage.value)} for {format_points(near.cost.value)} points"
+            f"{format_percent(near.leakage.value)} for {format_points(near.cost.value)} {unit}"
         )
     nearest = front[0] if front else None
     each = _of_each(rows, nearest, goals)

@@ -74,6 +74,13 @@ class Ranking:
     also: tuple[Goal, ...] = ()
 
     @property
+    def unit(self) -> str:
+        """Unit of costs on this task."""
+        ranked = (*self.within, *self.ineffective, *self.over)
+        settings = [*(entry.setting for entry in ranked), *self.baselines]
+        return settings[0].setting.unit if settings else "points"
+
+    @property
     def words(self) -> str:
         """What is hidden, such as 'inputs', 'attributes (gender)' or 'inputs and labels'."""
         words = " and ".join(GOAL_WORDS[goal] for goal in (self.goal, *self.also))

@@ -9,7 +9,7 @@ from math import isnan, nan
 from statistics import fmean
 from typing import Any
 
-from leakboard.bench.contracts import Plant, Record
+from leakboard.bench.contracts import CORRELATIONS, Plant, Record
 from leakboard.bench.scoring import UNTUNED, gain
 from leakboard.bench.tasks import planted_view
 from leakboard.leaderboards.tables.defenses import choice_of, describe_limit, labels_of
@@ -60,6 +60,12 @@ class Setting:
     @property
     def first(self) -> Record:
         return next(iter(self.records.values()))
+
+    @property
+    def unit(self) -> str:
+        """Unit of costs: 'points' of a percentage, or hundredths of a correlation."""
+        metric = self.first.utility_metric
+        return f"hundredths of {metric}" if metric in CORRELATIONS else "points"
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
+from leakboard.leaderboards.rendering import Cell, Column, Table, in_unit, leakage_cell
 from leakboard.leaderboards.tables import (
     Entry,
     Ranking,
@@ -48,12 +48,14 @@ def board_table(ranking: Ranking) -> Table:
     one = ranking
     rows: list[Sequence[Cell | str] | str] = [_row(entry) for entry in one.within]
     if not one.within and (one.ineffective or one.over or one.unpriced):
-        rows.append(f"no setting that costs at most {one.budget:g} points clearly reduces leakage")
+        rows.append(
+            f"no setting that costs at most {one.budget:g} {one.unit} clearly reduces leakage"
+        )
     if one.ineffective:
-        rows.append(f"costs at most {one.budget:g} points, but does not clearly reduce leakage")
+        rows.append(f"costs at most {one.budget:g} {one.unit}, but does not clearly reduce leakage")
         rows += [_row(entry) for entry in one.ineffective]
     if one.over:
-        rows.append(f"costs more than {one.budget:g} points at every measured setting")
+        rows.append(f"costs more than {one.budget:g} {one.unit} at every measured setting")
         rows += [_row(entry) for entry in one.over]
     if one.baselines:
         rows.append("baselines")
@@ -66,8 +68,8 @@ def board_table(ranking: Ranking) -> Table:
         (entry.setting.setting for entry in [*one.within, *one.ineffective, *one.over]), None
     )
     about = f" · {measured.conditions}" if measured else ""
-    title = f"{one.words} of {one.task} · {one.model}{about} · at most {one.budget:g} points"
-    return Table(title, COLUMNS, rows, notes)
+    title = f"{one.words} of {one.task} · {one.model}{about} · at most {one.budget:g} {one.unit}"
+    return Table(title, in_unit(COLUMNS, one.unit), rows, notes)
 
 
 def _joint_lines(what: str, reasons: Sequence[tuple[str, str]]) -> list[str]:

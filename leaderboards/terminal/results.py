@@ -136,7 +136,7 @@ def _heading(setting: Setting, result: Result | None) -> str:
         metric = setting.first.utility_metric or "utility"
         words.append(f"{metric} {format_interval(setting.utility)}")
     if result is not None and result.has_cost and not setting.undefended:
-        words.append(f"{format_interval(result.cost, 1)} points lost")
+        words.append(f"{format_interval(result.cost, 1)} {setting.unit} lost")
     words.append(f"seeds {', '.join(map(str, setting.seeds))}")
     return " · ".join(words)
 

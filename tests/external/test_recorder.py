@@ -298,6 +298,23 @@ def test_names_of_the_classes_go_into_the_manifest(out):
     assert recorder.manifest == read_transcript(out)[0]
 
 
+@pytest.mark.parametrize(
+    ("outputs", "fields", "objective"),
+    [
+        (1, {}, "regression"),
+        (3, {"problem_type": "multi_label_classification"}, "multilabel"),
+        (3, {}, "classification"),
+    ],
+)
+def test_a_transcript_says_if_labels_are_no_classes(out, outputs, fields, objective):
+    model = classifier(num_labels=outputs, **fields)
+    with Recorder(model, 0, out):
+        model.train()
+        model(**padded(IDS)).logits.square().sum().backward()
+    manifest = read_transcript(out)[0]
+    assert (manifest.objective, manifest.classes) == (objective, outputs)
+
+
 class Held:
     """What a graph keeps for its pass backward."""
 

@@ -259,7 +259,10 @@ def test_categories_and_named_classes_of_the_hub_are_taken_by_name(tmp_path):
     [
         ([["x"], ["y", "z"]], "holds a list; expected one value"),
         ([{"x": 1}, {"x": 2}], "holds a record; expected one value"),
-        ([0.11 + i * 0.37 for i in range(200)], "numbers with fractions; regression is not"),
+        (
+            [0.11 + i * 0.37 for i in range(200)],
+            "numbers with fractions; write objective: regression",
+        ),
         ([f"label {i}" for i in range(200)], "expected a few classes, each with several rows"),
         ([b"\xff\xfe", b"a"], "holds bytes that are not UTF-8"),
         ([SimpleNamespace(), "a"], "holds a SimpleNamespace; expected text"),

@@ -9,6 +9,7 @@ from experiments import compared
 from rich.console import Console
 
 import leakboard as lb
+from leakboard.leaderboards.tables.curves import choose
 from leakboard.leaderboards.tables.rankings import rankings
 from leakboard.leaderboards.tables.results import results_table
 from leakboard.leaderboards.terminal import board_table, papers_tables, printable
@@ -51,6 +52,22 @@ def test_a_board_has_ranks_then_what_costs_more_then_the_baselines():
     text = printed([board_table(one)])
     assert "no setting that costs at most 3 points clearly reduces leakage" in text
     assert "costs more than 3 points at every measured setting" in text
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit"), [("Spearman", "hundredths of Spearman"), ("micro-F1", "points")]
+)
+def test_points_are_of_percentages_and_other_utilities_have_their_own_unit(metric, unit):
+    records = [one.model_copy(update={"utility_metric": metric}) for one in compared()]
+    table = results_table(records)
+    (one,) = rankings(table)
+    shown = board_table(one)
+    assert shown.title.endswith(f"at most 3 {unit}")
+    assert f"{unit} lost" in [column.label for column in shown.columns]
+    said = choose(table, "sst2", "inputs", 3).why
+    assert f"at most 3 {unit}: SAP" in said
+    assert said.endswith(f", for 1.0 {unit}.")
+    assert ("points" in said) == (unit == "points")
 
 
 def test_what_has_no_rank_stands_below_with_its_reason():

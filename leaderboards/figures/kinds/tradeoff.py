@@ -103,8 +103,9 @@ def _costs(place: Place, own: list[Curve], word: str) -> Panel:
     highest = max([most, *(cost.high for cost in points if not isnan(cost.high))])
     lowest = min([0.0, *(cost.low for cost in points if not isnan(cost.low))])
     high, low = min(highest, 1.4 * most + 1), max(lowest, -0.4 * most - 1)
-    y = Axis("points of utility lost", low - 0.06 * most, high + 0.06 * most, rises=False)
-    budget = Reference("y", BUDGET, f"budget of {BUDGET:g} points", line="dashed")
+    unit = own[0].results[0].setting.unit
+    y = Axis(f"{unit} of utility lost", low - 0.06 * most, high + 0.06 * most, rises=False)
+    budget = Reference("y", BUDGET, f"budget of {BUDGET:g} {unit}", line="dashed")
     return Panel(place.title, _leakage(word), y, [*series, _open(0.0)], [budget], height=2.8)
 
 
