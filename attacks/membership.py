@@ -47,10 +47,9 @@ class Membership(MembershipAttack):
         if self.score == "confidence":
             return self.measure_candidates(confidences, released, candidates)
         if self.score in PREDICTED:
-            if not knowledge.classes:
-                raise Silent(
-                    "it reads the probabilities of classes, which a language model has none of"
-                )
+            assert candidates is not None
+            if not knowledge.classes or candidates.labels.dtype.kind != "i":
+                raise Silent("it reads the probabilities of classes, of which this model has none")
             return self.measure_candidates(self._predicted, released, candidates)
         values = -self.losses(released, candidates)
         if self.score == "calibrated" and not knowledge.classes:

@@ -117,7 +117,9 @@ def table_of(advice: Sequence[Advice]) -> Table | None:
         Column("points lost", align="right"),
         Column("strongest attack"),
     ]
-    unit = next((one.setting.unit for item in advice for one in _shown(item.choice)), "points")
+    unit = next(
+        (one.setting.unit for item in advice for one in _listed_settings(item.choice)), "points"
+    )
     columns = in_unit(columns, unit)
     return Table("Settings that clearly reduce leakage", columns, rows) if rows else None
 
