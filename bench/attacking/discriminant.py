@@ -30,12 +30,18 @@ class Discriminant:
     This is Fisher's linear discriminant with class means on an affine image of E. B, c and the covariance are fitted
     on sequences of random words, with the special tokens of the tokeniser, through the initial bottom.
 
+    Args:
+        robust: scale what is added to every variance by their median; in large causal models single coordinates
+            vary a thousand times more than others, and would hide all others with the mean.
+
     Attributes:
         frame: ids of the special tokens before and after a text.
         centre: [d] mean vector at the cut.
     """
 
-    def __init__(self, base: Backbone, cut: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, base: Backbone, cut: int, rng: np.random.Generator, robust: bool = False
+    ) -> None:
         rows, d, device = base.embeddings, base.width, base.embeddings.device
         self.frame = _frame(base)
         parts = [
@@ -49,7 +55,9 @@ class Discriminant:
         fitted = torch.linalg.solve(x.T @ x + ridge, x.T @ h)
         residuals = h - x @ fitted
         covariance = residuals.T @ residuals / len(residuals)
-        covariance += SHRINK * covariance.diagonal().mean() * torch.eye(d, dtype=torch.float64)
+        variances = covariance.diagonal()
+        typical = variances.median() if robust else variances.mean()
+        covariance += SHRINK * typical * torch.eye(d, dtype=torch.float64)
         whiten = torch.linalg.cholesky(torch.linalg.inv(covariance))
         self.whiten = whiten.float().to(device)
         self.centre = h.mean(0).float().to(device)
@@ -73,6 +81,15 @@ class Discriminant:
                 sure = scores[at].amax(1) + SURE
                 scores[at, word] = sure
         return scores
+
+    def scores_after(self, received: Tensor, words: Tensor, outputs: Tensor) -> Tensor:
+        """[V] log-likelihood of every word behind one vector [d], given the outputs [c, d] of some words [c].
+
+        Their mean residual is the influence of the context, which is the same for all words.
+        """
+        context = ((outputs - self.offset) @ self.whiten - self.codes[words]).mean(0)
+        scores: Tensor = self.codes @ ((received - self.offset) @ self.whiten - context)
+        return scores - self.half_squares
 
 
 def _affine(x: Tensor) -> Tensor:

@@ -48,6 +48,11 @@ class Backbone:
         """Whether the output layer and E share weights."""
         return self.head is not None and self.head.data_ptr() == self.embeddings.data_ptr()
 
+    @property
+    def is_causal(self) -> bool:
+        """Whether a hidden state depends only on the tokens so far."""
+        return self.head is not None
+
     def output_layer(self) -> Tensor:
         """The `head` of a causal language model, [V, d].
 

@@ -32,7 +32,7 @@ from leakboard.bench.contracts import (
     Transcript,
 )
 from leakboard.bench.exchange import PLAIN, Payload, Released, Tuned, Wire, restore
-from leakboard.bench.methods import Attack, Defense, Method, Silent, registry
+from leakboard.bench.methods import Attack, Conditions, Defense, Method, Silent, registry
 from leakboard.bench.running import (
     CellContext,
     Inputs,
@@ -88,6 +88,14 @@ class ZeroedWire(Wire):
         return {name: torch.zeros_like(value) for name, value in arrived.items()}
 
 
+def _needs_causal(attack: Attack) -> bool:
+    """True if the attack skips a model only because it is not causal."""
+    other, causal = (
+        attack.skip(Conditions(cut=1, causal=is_causal)) for is_causal in (False, True)
+    )
+    return other is not None and causal is None
+
+
 @dataclass(frozen=True)
 class Trained:
     """What one fine-tuning left behind.
@@ -131,7 +139,8 @@ class Trial:
         """Lays out the cell, at the first cut that suits the defense and some of the attacks.
 
         Attacks on what a model remembers get dialogues with something planted, and a causal model
-        that is trained for long enough to remember it; those on next tokens get dialogues and such a model.
+        that is trained for long enough to remember it; those on next tokens, or on causal models only, get
+        dialogues and such a model.
 
         Args:
             plain: on texts that say plainly what is to be guessed, instead of `reviews`.
@@ -142,7 +151,7 @@ class Trial:
         ]
         goals = {goal for attack in attacks for goal in attack.threat.goals}
         task, plant, train = "reviews", None, TrainSettings(epochs=epochs, batch_size=16)
-        if attacks and all(attack.labels == "next tokens" for attack in attacks):
+        if attacks and all(a.labels == "next tokens" or _needs_causal(a) for a in attacks):
             task, model, plain = "dialogues", "tiny-gpt2", False
         if goals and goals <= {Goal.MEMORISATION, Goal.MEMBERSHIP}:
             task, model = "dialogues", "tiny-gpt2"

@@ -31,12 +31,14 @@ class Conditions:
         cut: transformer blocks below the trust boundary; 0 is the embedding cut.
         has_marked_secrets: the task marks the secrets in its training texts.
         has_canaries: canaries are planted in the training texts.
+        causal: a hidden state of the model depends only on the tokens so far; None if the model is not known yet.
     """
 
     cut: int = 0
     objective: Objective = "classification"
     has_marked_secrets: bool = False
     has_canaries: bool = False
+    causal: bool | None = None
 
 
 FORMER_HOOKS = ("refuses", "unfit", "unmarked")

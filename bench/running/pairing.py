@@ -64,10 +64,15 @@ class Pairing:
 
 
 def pair(
-    attack: Attack, defense: Defense, task: Task, cut: int, plant: Plant | None = None
+    attack: Attack,
+    defense: Defense,
+    task: Task,
+    cut: int,
+    plant: Plant | None = None,
+    causal: bool | None = None,
 ) -> Pairing:
     """The goals that an attack can pursue on a defense, by their threat models."""
-    conditions = conditions_of(task, cut, plant)
+    conditions = conditions_of(task, cut, plant, causal)
 
     def skip_reason(goal: Goal) -> str | None:
         reason = threat_mismatch(
@@ -81,13 +86,16 @@ def pair(
     return Pairing.of(attack, skip_reason)
 
 
-def conditions_of(task: Task, cut: int, plant: Plant | None) -> Conditions:
+def conditions_of(
+    task: Task, cut: int, plant: Plant | None, causal: bool | None = None
+) -> Conditions:
     """The facts of a cell by which its defense and its attacks say whether they can run."""
     return Conditions(
         cut=cut,
         objective=task.objective,
         has_marked_secrets=task.splits["train"].secrets is not None,
         has_canaries=plant is not None and plant.planting,
+        causal=causal,
     )
 
 

@@ -239,7 +239,10 @@ class _Place:
             seed=self.seed,
             plant=self.plant,
         )
-        pairings = tuple(pair(attack, defense, task, cut, self.plant) for attack in suite.attacks)
+        pairings = tuple(
+            pair(attack, defense, task, cut, self.plant, self.backbone.is_causal)
+            for attack in suite.attacks
+        )
         trained = format_settings(suite.apart(train, self.plant) | row.own)
         return PlannedCell(
             cell, defense, pairings, self._skip_reason(defense, train), trained, row.trials
@@ -248,7 +251,7 @@ class _Place:
     def _skip_reason(self, defense: Defense, train: TrainSettings) -> str | None:
         task, cut = self.task, self.cut
         reason = _train_mismatch(defense, task, cut, train) or defense.skip(
-            conditions_of(task, cut, self.plant)
+            conditions_of(task, cut, self.plant, self.backbone.is_causal)
         )
         if reason or task.objective in defense.objectives:
             return reason
