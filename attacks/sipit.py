@@ -125,7 +125,7 @@ class Search:
         while left := (min(candidates, most) if self.noisy else most) - int((~untried).sum()):
             words = scores.masked_fill(~untried, -torch.inf).topk(min(size, left)).indices
             untried[words] = False
-            outputs = torch.cat([prefix.outputs(part)[0] for part in words.split(CHUNK)])
+            outputs = torch.cat([prefix.outputs(part)[0] for part in torch.split(words, CHUNK)])
             far = torch.stack([(outputs - each).norm(dim=1) for each in received]).sum(0)
             if far.min() < least:
                 best, least = int(words[far.argmin()]), float(far.min())

@@ -88,8 +88,9 @@ class Discriminant:
         Their mean residual is the influence of the context, which is the same for all words.
         """
         context = ((outputs - self.offset) @ self.whiten - self.codes[words]).mean(0)
-        scores: Tensor = self.codes @ ((received - self.offset) @ self.whiten - context)
-        return scores - self.half_squares
+        code = (received - self.offset) @ self.whiten - context
+        scores: Tensor = self.codes @ code - self.half_squares
+        return scores
 
 
 def _affine(x: Tensor) -> Tensor:
