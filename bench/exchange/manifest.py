@@ -10,9 +10,9 @@ from pydantic import AfterValidator, Field, model_validator
 from leakboard.bench.backbones import Backbone
 from leakboard.bench.contracts import Channel, Objective, Part, Party, TrainSettings, visible
 
-FORMAT = 3
+FORMAT = 4
 """Format 2 added unnamed models, names of labels and what was left out; format 3 added language models, which have
-no classes."""
+no classes; format 4 says what a Recorder saw of the training, and null for settings that are not known."""
 MANIFEST = "manifest.json"
 
 
@@ -47,6 +47,39 @@ class Sent(Part):
     file: Name
 
 
+class Training(Part):
+    """What a Recorder saw of a training; None for what it did not see."""
+
+    epochs: Count | None = None
+    """Complete rounds over the recorded examples."""
+    passes: Count | None = None
+    """Forward passes in training."""
+    steps: Count | None = None
+    """Steps of optimisers of torch."""
+    batch_size: Count | None = None
+    """Examples of most passes."""
+    accumulation: Count | None = None
+    """Backward passes before most steps."""
+    learning_rate: float | None = Field(None, ge=0)
+    """The largest one."""
+    optimiser: Name | None = None
+    tune: Name | None = None
+    """full, part, or the kind of adapter as peft names it, such as lora or prompt_tuning."""
+    lora_rank: Count | None = None
+    lora_alpha: float | None = None
+    checkpointing: bool | None = None
+    """Whether blocks are computed again in the backward pass."""
+    packing: bool | None = None
+    """Whether a row of a batch held several examples."""
+    precision: Name | None = None
+    virtual_tokens: Count | None = None
+    """Trained vectors in front of each text."""
+    longest: Count | None = None
+    """Tokens of the longest example."""
+    head: Literal["vendor", "customer"] | None = None
+    """Holder of the output layer of a causal language model."""
+
+
 class Manifest(Part):
     """The messages of a folder and the model that they are about."""
 
@@ -67,8 +100,10 @@ class Manifest(Part):
         (), max_length=MOST_CLASSES
     )
     """Names of the classes in the order of the logits, if they are known."""
-    train: TrainSettings = TrainSettings.model_validate({})
-    """Shape and training of adapters, if adapters were sent."""
+    train: TrainSettings | None = None
+    """Shape and training of adapters, if adapters were sent; None if they are not known."""
+    training: Training | None = None
+    """What a Recorder saw of the training; None of other transcripts."""
     splits: dict[Name, Count]
     """Number of examples of each split that are recorded in every round."""
     files: dict[Name, Count]

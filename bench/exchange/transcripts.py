@@ -38,6 +38,7 @@ from leakboard.bench.exchange.manifest import (
     Missing,
     PublicModel,
     Sent,
+    Training,
 )
 from leakboard.bench.exchange.validation import as_arrays, check
 
@@ -65,6 +66,7 @@ def write_transcript(
     train: TrainSettings | None = None,
     missing: Missing = NOTHING,
     objective: Objective | None = None,
+    training: Training | None = None,
 ) -> Manifest:
     """Writes a transcript into a new folder, completely or not at all: it is made beside it and renamed.
 
@@ -74,8 +76,10 @@ def write_transcript(
         transcript: its arrays may be lists, tensors, or NumPy arrays of any type that converts without loss.
         backbone: the public model behind the transcript.
         classes: number of classes, 0 for language modelling; or their names in the order of the logits.
+        train: shape and training of adapters, if adapters were sent.
         missing: what was seen but is not in `transcript`.
         objective: by default classification, or language modelling without classes.
+        training: what is known of a training that was recorded.
 
     Raises:
         LeakboardError: the folder already has a transcript or other files, or is not writable, or a message is
@@ -109,7 +113,8 @@ def write_transcript(
                 classes=classes if isinstance(classes, int) else len(classes),
                 labels=() if isinstance(classes, int) else tuple(classes),
                 labels_are=LABELS.get(objective),
-                train=train or TrainSettings.model_validate({}),
+                train=train,
+                training=training,
                 splits={split: len(each) for split, each in rows.items()},
                 files=files,
                 dropped=transcript.dropped,

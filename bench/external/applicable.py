@@ -49,7 +49,8 @@ def grant(
             return f"the transcript is incomplete: {', '.join(sorted(dropped))} was dropped from it"
         reason = threat_mismatch(
             attack, goal, conditions, seen.channels, "the recorded system", "the transcript"
-        ) or _missing_grants(attack, is_model_known, truth, defense, public)
+        ) or _unknown_adapters(attack, manifest, seen)
+        reason = reason or _missing_grants(attack, is_model_known, truth, defense, public)
         if reason:
             return reason
         if goal == Goal.INVERSION and not is_model_known:
@@ -59,6 +60,15 @@ def grant(
         return None
 
     return Pairing.of(attack, skip_reason)
+
+
+def _unknown_adapters(attack: Attack, manifest: Manifest, seen: Transcript) -> str | None:
+    """Reason why an attack lacks a channel that is computed from adapters of a known shape, or None."""
+    if manifest.train or not attack.threat.reads or attack.threat.reads & seen.channels:
+        return None
+    return (
+        "the manifest does not say how the adapters were trained (train), and it computes with them"
+    )
 
 
 def _missing_grants(

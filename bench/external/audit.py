@@ -19,6 +19,7 @@ from leakboard.bench.contracts import (
     LeakboardError,
     Progress,
     Recording,
+    TrainSettings,
     Transcript,
     quietly,
 )
@@ -41,6 +42,9 @@ from leakboard.bench.running import (
 )
 from leakboard.bench.suites import methods_named
 from leakboard.bench.tasks import TASK_ITSELF, Planted, Task, load_task
+
+LONGEST = 512
+"""Largest number of tokens of an example, if neither the manifest nor the model says it."""
 
 
 class UnknownDefense(Defense):
@@ -148,6 +152,18 @@ class RecordedTranscript:
                 )
         return Transcript(kept, self.seen.dropped)
 
+    @property
+    def longest(self) -> int:
+        """Largest number of tokens of an example, as far as the manifest says."""
+        if self.manifest.train is not None:
+            return self.manifest.train.max_length
+        told = self.manifest.training and self.manifest.training.longest
+        return told or self.backbone.family.positions(self.backbone.model) or LONGEST
+
+    def with_derived(self, context: CellContext, seen: Transcript) -> Transcript:
+        """The transcript with what a vendor computes from adapters, if their settings are known."""
+        return seen if self.manifest.train is None else with_derived_channels(context, seen)
+
 
 def audit(
     recorded: RecordedTranscript, granted: ParsedRequest, progress: Progress = quietly
@@ -160,10 +176,10 @@ def audit(
     if granted.truth is not None:
         seen = recorded.about(granted.truth.task)
         context = _cell_context(recorded, seen, granted, progress)
-        leaks = attack_all(context, with_derived_channels(context, seen))
+        leaks = attack_all(context, recorded.with_derived(context, seen))
         return Audit(leaks, cut_short=recorded.manifest.cut_short)
     context = _cell_context(recorded, recorded.seen, granted, progress)
-    seen = with_derived_channels(context, recorded.seen)
+    seen = recorded.with_derived(context, recorded.seen)
     found = Audit([], cut_short=recorded.manifest.cut_short)
     pairings = context.planned.pairings
     for pairing in context.progress("attacking", pairings, len(pairings)):
@@ -183,14 +199,11 @@ def _cell_context(
     by_text = (
         truth is not None and Goal.INVERSION in truth.goals and manifest.model_hash is not None
     )
-    tokens = (
-        tokens_sent(truth, seen, backbone, manifest.train.max_length) if truth and by_text else {}
-    )
+    tokens = tokens_sent(truth, seen, backbone, recorded.longest) if truth and by_text else {}
     public = {}
     for name, other in granted.public.items():
         texts = public_texts(other, task)
-        longest = manifest.train.max_length
-        encoded = backbone.encode(texts.texts, texts.pairs, longest, task.opened)
+        encoded = backbone.encode(texts.texts, texts.pairs, recorded.longest, task.opened)
         # Labels and attributes of another task are not comparable.
         public[name] = Auxiliary(encoded, np.zeros(0, np.int64))
     defense = granted.defense or UnknownDefense()
@@ -203,7 +216,7 @@ def _cell_context(
         model_hash=backbone.hash,
         cut=manifest.cut,
         defense=spec_of(defense),
-        train=manifest.train,
+        train=manifest.train or TrainSettings.model_validate({}),
         record=Recording(examples=max(manifest.splits.values())),
         seed=granted.seed,
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakSet
 
 from torch import nn
@@ -16,9 +16,12 @@ from torch import nn
 from leakboard.bench.backbones import load_backbone
 from leakboard.bench.contracts import LeakboardError, Objective, Recording, form
 from leakboard.bench.exchange import Manifest, PublicModel, write_transcript
-from leakboard.bench.external.hooks import CutHooks, CutPoint
+from leakboard.bench.external.cut_point import CutPoint
+from leakboard.bench.external.hooks import CutHooks
 from leakboard.bench.external.rows import IDS, example_keys
+from leakboard.bench.external.training_facts import TrainingFacts
 from leakboard.bench.external.transcript_writer import TranscriptWriter
+from leakboard.bench.external.visibility import check_model
 
 PLACEHOLDER = re.compile(r"LABEL_\d+")
 """Default name of a class in transformers."""
@@ -36,9 +39,12 @@ class Recorder:
     and the gradient at the cut if parameters below it train. Gradients are those of the differentiated value, so
     they are scaled if the loss is scaled. An example that occurs again belongs to the next round.
 
+    Of a causal language model, gradients of every token are recorded in the first round: at the logits [T, V] if the
+    vendor holds the output layer, else at the vectors [T, d] below it, which are recorded as well.
+
     Hooks at the cut are registered again in every pass, after all other hooks. So noise that your own hook adds to
     the output of a submodule is recorded, and so are your own `inputs_embeds`. If ids are changed before the model
-    is called, `about` names the examples of a batch.
+    is called, `about` names the examples of a batch. Packed examples are told apart by `position_ids`.
 
     Passes in evaluation mode or without gradients are not recorded, unless a split is named for them. A pass in
     evaluation mode counts as training as soon as it is differentiated.
@@ -49,26 +55,28 @@ class Recorder:
 
     Args:
         model: the object that the loop calls: a transformers model, possibly wrapped (by peft or in a module), its
-                    `Trainer`, or any module if the cut is a name.
-                cut: 0 for the word embeddings (before positions and norms), k for the output of block k; or the name of a
-                    submodule whose output [B, L, d] or [B, d] is sent.
-                out: the folder to write; it must be new or empty.
-                examples: the tokenised training set in the order of the truth, in which examples are looked up by their
-                    ids: sequences of ids, the output of a tokeniser, or a dataset with `input_ids`. Default: that of the
-                    `Trainer`; without one, examples are numbered in order of appearance.
-                base: the public model: an embedded one, a folder, or a hub id. Default: the model was loaded from it;
-                    without one, attacks that need its weights are skipped. For a submodule that is no block, it may be
-                    given if one vector per text is sent.
-                split: name of the training split; or a pair with the name of the evaluation split.
-                record: limits on recorded examples per split and on megabytes.
-                tokens: whether token ids are sent to the vendor in the clear, too.
+            `Trainer`, or any module if the cut is a name.
+        cut: 0 for the word embeddings (before positions and norms), k for the output of block k; or the name of a
+            submodule whose output [B, L, d] or [B, d] is sent.
+        out: the folder to write; it must be new or empty.
+        examples: the tokenised training set in the order of the truth, in which examples are looked up by their
+            ids: sequences of ids, the output of a tokeniser, or a dataset with `input_ids`. Default: that of the
+            `Trainer`; without one, examples are numbered in order of appearance.
+        base: the public model: an embedded one, a folder, or a hub id. Default: the model was loaded from it;
+            without one, attacks that need its weights are skipped. For a submodule that is no block, it may be
+            given if one vector per text is sent.
+        split: name of the training split; or a pair with the name of the evaluation split.
+        record: limits on recorded examples per split and on megabytes.
+        tokens: whether token ids are sent to the vendor in the clear, too.
+        head: holder of the output layer of a causal language model. Default: the vendor; but the customer, if the
+            loss is computed within the layer, so that no logits exist.
 
-            Attributes:
-                manifest: the written manifest; None before the block ends.
+    Attributes:
+        manifest: the written manifest; None before the block ends.
 
-            Raises:
-                LeakboardError: an argument is invalid (also on entry); on exit, nothing was recorded, or the folder
-                    cannot be written.
+    Raises:
+        LeakboardError: an argument is invalid (also on entry); the loop cannot be seen (at its first pass); on exit,
+            nothing was recorded, or the folder cannot be written.
     """
 
     def __init__(
@@ -82,6 +90,7 @@ class Recorder:
         split: str | tuple[str, str] = "train",
         record: Recording | None = None,
         tokens: bool = False,
+        head: Literal["vendor", "customer"] | None = None,
     ) -> None:
         splits = (split,) if isinstance(split, str) else split
         number_or_name = isinstance(cut, int | str) and not isinstance(cut, bool)
@@ -91,15 +100,19 @@ class Recorder:
             ("out", out, isinstance(out, str | Path), "the path of a folder"),
             ("base", base, isinstance(base, str | Path | None), "the name of a model"),
             ("split", split, names and 1 <= len({*splits}) == len(splits) <= 2, "one name, or two"),
+            ("head", head, head in ("vendor", "customer", None), "'vendor' or 'customer'"),
             ("record", record, isinstance(record, Recording | None), "a Recording"),
         ):
             if not fits:
                 raise LeakboardError(f"{name}: expected {expected}, got {form(value)}")
         self._model, own = _model_of(model)
+        self._trainer = None if model is self._model else model
         given = own if examples is None else examples
         keys = None if given is None else example_keys(given)
+        self._splits = splits
         self._cut, self._out, self._base = cut, Path(out), base
         self._tape = TranscriptWriter(record or Recording.model_validate({}), splits, keys, tokens)
+        self._tape.head = head
         self._used = False
         self.manifest: Manifest | None = None
 
@@ -114,6 +127,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         if self._used:
             raise LeakboardError("a Recorder records once; create another one for another folder")
+        check_model(self._model, self._trainer)
         place = CutPoint.of(self._model, self._cut)
         if any(module in RECORDED_MODULES for module in self._model.modules()):
             raise LeakboardError(
@@ -122,12 +136,16 @@ class Recorder:
         self._public = _public_model(place, self._base)
         if self._base is not None and place.cut is None:
             self._tape.only_pooled = place.name
+        self._tape.causal = place.causal
         self._made = _new_folder(self._out)
         self._place, self._used = place, True
         self._modules = list(self._model.modules())
         RECORDED_MODULES.update(self._modules)
         self._watch = CutHooks(place, self._tape.take)
+        self._facts = TrainingFacts(self._model, lambda: self._watch.passes)
+        self._tape.note = self._facts.note
         self._watch.start()
+        self._facts.start()
         return self
 
     def __exit__(
@@ -137,6 +155,7 @@ class Recorder:
         trace: TracebackType | None,
     ) -> None:
         self._watch.stop()
+        self._facts.stop()
         for module in self._modules:
             RECORDED_MODULES.discard(module)
         try:
@@ -163,9 +182,15 @@ class Recorder:
             )
         objective = _objective(self._place, self._tape.classes)
         classes = _classes(self._place, 1 if objective == "regression" else self._tape.classes)
+        if self._tape.head:
+            objective, classes = None, 0
         cut = self._place.cut or 0
+        rounds = {m.round for m in seen.messages if m.split == self._splits[0]}
         return write_transcript(
-            seen, self._out, self._public, cut, classes, missing=missing, objective=objective
+            *(seen, self._out, self._public, cut, classes),
+            missing=missing,
+            objective=objective,
+            training=self._facts.told(len(rounds), self._tape.head),
         )
 
 

@@ -10,8 +10,10 @@ from itertools import repeat
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
+from leakboard.bench.backbones import Ragged
 from leakboard.bench.contracts import (
     Channel,
     Ints,
@@ -21,9 +23,12 @@ from leakboard.bench.contracts import (
     as_ints,
     form,
 )
+from leakboard.bench.external.token_layout import TokenLayout
 
 IDS, MASK = "input_ids", "attention_mask"
 """Names of these inputs in transformers."""
+LENGTHS = "seq_lengths"
+"""Name of the column in which trl keeps the lengths of packed examples."""
 UNKNOWN = -1
 """Row number of examples that are not recorded."""
 
@@ -73,15 +78,14 @@ class ExampleRows:
         return np.array(rows, np.int64), np.array(rounds, np.int64)
 
 
-def batch_keys(inputs: Tensor, mask: Tensor | None) -> list[bytes]:
+def batch_keys(inputs: Tensor, layout: TokenLayout | None) -> list[bytes]:
     """Hashes that identify the examples of a batch by their inputs [B, …] without padding."""
-    values, own = inputs.detach().cpu(), None
-    if mask is not None and mask.shape == inputs.shape[:2]:
-        own = mask.cpu()
-    if not values.is_floating_point():
-        values = values.long()
-    rows = [row if own is None else row[own[i]] for i, row in enumerate(values)]
-    return [_key(row.float().numpy() if row.is_floating_point() else row.numpy()) for row in rows]
+    values = inputs.detach().cpu()
+    values = values.float() if values.is_floating_point() else values.long()
+    rows = list(values) if layout is None else layout.take(values)
+    if isinstance(rows, Ragged):
+        rows = list(torch.split(rows.values, rows.lengths.tolist()))
+    return [_key(row.numpy()) for row in rows]
 
 
 def example_keys(examples: Any) -> list[bytes]:
@@ -89,7 +93,7 @@ def example_keys(examples: Any) -> list[bytes]:
 
     Args:
         examples: sequences of ids, as lists, arrays or tensors; the output of a tokeniser; or a dataset with a
-            column of ids. An attention mask marks padding.
+            column of ids. An attention mask marks padding. Packed examples are told apart by a column of lengths.
 
     Raises:
         LeakboardError: the type is not supported, or there are no examples.
@@ -102,6 +106,8 @@ def example_keys(examples: Any) -> list[bytes]:
                 f"examples: no column '{IDS}' in it; it has {', '.join(map(str, names))}"
             )
         ids, masks = examples[IDS], examples[MASK] if MASK in names else None
+        if LENGTHS in names:
+            return _packed_keys(ids, examples[LENGTHS])
     if isinstance(ids, str | bytes) or not hasattr(ids, "__len__"):
         raise LeakboardError(
             "examples must be sequences of token ids, the output of a tokeniser, or a dataset with a "
@@ -114,6 +120,18 @@ def example_keys(examples: Any) -> list[bytes]:
         _key(_unpadded(row, mask, f"examples[{i}]"))
         for i, (row, mask) in enumerate(zip(_entries(ids), masks, strict=False))
     ]
+
+
+def _packed_keys(packs: Any, lengths: Any) -> list[bytes]:
+    """Hashes of the examples that trl packed into rows."""
+    keys = []
+    for i, (row, own) in enumerate(zip(_entries(packs), _entries(lengths), strict=True)):
+        ids = as_ints(row, f"examples[{i}]")
+        ends = np.cumsum(as_ints(own, f"{LENGTHS} of examples[{i}]"))
+        if not len(ends) or ends[-1] != len(ids):
+            raise LeakboardError(f"{LENGTHS} of examples[{i}]: expected a sum of {len(ids)} tokens")
+        keys += [_key(part) for part in np.split(ids, ends[:-1])]
+    return keys
 
 
 def _entries(column: Any) -> Iterable[Any]:
@@ -162,6 +180,15 @@ def complete_rounds(seen: Transcript) -> tuple[Transcript, int]:
             out += len(np.setdiff1d(np.concatenate([first[:0], *every]), whole[split, r]))
     kept = (_select_rows(m, whole[m.split, m.round]) for m in seen.messages)
     return replace(seen, messages=tuple(m for m in kept if m is not None)), out
+
+
+def without_rows(seen: Transcript, split: str, rows: Ints) -> Transcript:
+    """The messages about other rows of a split."""
+    kept = [
+        m if m.split != split else _select_rows(m, np.setdiff1d(m.rows, rows))
+        for m in seen.messages
+    ]
+    return replace(seen, messages=tuple(m for m in kept if m is not None))
 
 
 def _rows_on_all_channels(channels: Mapping[Channel, Sequence[Ints]]) -> Ints:

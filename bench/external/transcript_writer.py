@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from leakboard.bench.backbones import Ragged
 from leakboard.bench.contracts import (
     Channel,
     Envelope,
+    Head,
     Ints,
     LeakboardError,
     Party,
@@ -24,7 +26,13 @@ from leakboard.bench.contracts import (
 )
 from leakboard.bench.exchange import Missing, Wire
 from leakboard.bench.external.passes import Destination, Pass
-from leakboard.bench.external.rows import UNKNOWN, ExampleRows, batch_keys, complete_rounds
+from leakboard.bench.external.rows import (
+    UNKNOWN,
+    ExampleRows,
+    batch_keys,
+    complete_rounds,
+    without_rows,
+)
 
 UNFINISHED = "examples in rounds that were not finished"
 EVALUATION = "passes in evaluation mode or without gradients"
@@ -32,9 +40,14 @@ UNLISTED = "examples that are not among those given"
 CUT_NOT_REACHED = "passes that did not come to the cut"
 NO_TOKEN_IDS = "passes of vectors that no token ids were looked up for"
 NO_TOKENS = "examples without a token"
+PACKED_PADDING = "packed examples of a single token"
 PER_TOKEN = "passes with logits of every token"
+BEYOND = "examples whose gradients of every token exceed the megabytes"
 SECOND_BACKWARD = "gradients of another pass backward"
 """Why something is left out."""
+NOT_TRAINING = "the first pass is without gradients, and is not recorded. To record evaluation or inference as well, give split=('train', 'dev')"
+SHARE = 0.75
+"""Largest share of the megabytes for gradients at the logits of every token."""
 
 
 class TranscriptWriter:
@@ -49,6 +62,10 @@ class TranscriptWriter:
         classes: number of logits; None if there were none.
         only_pooled: name of a submodule for which a public model is valid only if it sends one vector per text;
             else empty.
+        causal: whether the model predicts the next token of each one.
+        head: holder of the output layer of a causal model. None until the first pass: then the vendor, if the pass has
+            logits, and else the customer, since the loss is computed within the output layer.
+        note: called with each training pass and the number of its examples.
     """
 
     def __init__(
@@ -63,8 +80,13 @@ class TranscriptWriter:
         self._about: Ints | None = None
         self._steps, self._ended = 0, False
         self._left_out: Counter[str] = Counter()
+        self._recorded = recorded[splits[0]]
+        self._room = int(SHARE * record.megabytes * 2**20)
+        self._beyond: list[int] = []
         self.classes: int | None = None
-        self.only_pooled = ""
+        self.only_pooled, self.causal = "", False
+        self.head: Head | None = None
+        self.note: Callable[[Pass, int], None] = lambda seen, examples: None
 
     def about(self, rows: Any) -> None:
         """Name the examples of the next pass."""
@@ -73,9 +95,17 @@ class TranscriptWriter:
     def take(self, seen: Pass) -> None:
         """Record a pass that has ended, or count why it is left out."""
         about, self._about = self._about, None
+        training = seen.graph and seen.training
         if seen.sent is None:
+            if training and not self._steps:
+                raise LeakboardError(
+                    "cut: the first pass did not come to it, so that nothing would be recorded. Name a submodule that "
+                    "each pass runs, such as cut='encoder.2'"
+                )
             self._left_out[CUT_NOT_REACHED] += 1
             return
+        if not (seen.graph or self._steps or self._left_out) and len(self._splits) == 1:
+            warnings.warn(NOT_TRAINING, stacklevel=2)
         if seen.graph and seen.training:
             self._put(seen, about)
         elif len(self._splits) > 1:
@@ -87,14 +117,16 @@ class TranscriptWriter:
                 return
             seen.on_backward(partial(self._differentiated, seen, about))
         seen.on_gradients(
-            partial(self._gradient, seen, Channel.LOGIT_GRADIENTS),
-            partial(self._gradient, seen, Channel.CUT_GRADIENTS),
+            logits=partial(self._gradient, seen, Channel.LOGIT_GRADIENTS),
+            cut=partial(self._gradient, seen, Channel.CUT_GRADIENTS),
+            last=partial(self._gradient, seen, Channel.GRADIENTS),
         )
 
     def end(self, cut_short: str) -> tuple[Transcript, Missing]:
         """Finish, and return the complete rounds and a description of what is missing."""
         self._ended = True
-        transcript, unfinished = complete_rounds(self._wire.transcript())
+        whole = without_rows(self._wire.transcript(), self._splits[0], np.array(self._beyond, int))
+        transcript, unfinished = complete_rounds(whole)
         self._left_out[UNFINISHED] += unfinished
         return transcript, Missing(cut_short, dict(+self._left_out))
 
@@ -118,29 +150,70 @@ class TranscriptWriter:
                 "token, so the corresponding vectors of the public model are not known. Leave base out, or "
                 "give the number of a cut"
             )
+        if evaluation is None:
+            self.note(seen, len(seen.sent))
         self._send(seen, Channel.REPRESENTATIONS if ragged else Channel.ACTIVATIONS, seen.sent)
         if self._tokens and seen.inputs is not None and seen.inputs.dim() == 2:
             self._send(seen, Channel.TOKENS, seen.of_tokens(seen.inputs))
         if seen.logits is not None:
             self.classes = seen.logits.shape[1]
             self._send(seen, Channel.LOGITS, seen.logits, "vendor")
-        self._left_out[PER_TOKEN] += seen.per_token
-        seen.sent = seen.logits = None  # free the copies
+        if not self.causal:
+            self._left_out[PER_TOKEN] += seen.per_token > 0
+        elif seen.logits is None and evaluation is None:
+            if self.head is None:
+                self.head = "vendor" if seen.per_token else "customer"
+            if self.head == "customer" and seen.last is not None:
+                self._send(seen, Channel.ACTIVATIONS, seen.last, "vendor", first=True)
+        seen.sent = seen.logits = seen.last = None  # free the copies
 
     def _gradient(self, seen: Pass, channel: Channel, gradient: Tensor) -> None:
         """Send a gradient of a pass, only the first one on each channel."""
-        if self._ended or seen.where is None:
+        of_tokens = gradient.dim() == 3 and channel != Channel.CUT_GRADIENTS
+        if self._ended or seen.where is None or (of_tokens and not self._expects(channel)):
             return
         if channel in seen.where.came:
             self._left_out[SECOND_BACKWARD] += 1
             return
         seen.where.came.add(channel)
-        if channel == Channel.LOGIT_GRADIENTS:
+        if of_tokens:
+            self._token_gradient(seen, channel, gradient)
+        elif channel == Channel.LOGIT_GRADIENTS:
             self._send(seen, channel, gradient)
         else:
             answer = seen.without_padding(gradient)
             ragged = isinstance(answer, Ragged)
             self._send(seen, channel if ragged else Channel.GRADIENTS, answer, "vendor")
+
+    def _expects(self, channel: Channel) -> bool:
+        """Whether gradients of every token on a channel cross the boundary."""
+        holder = "vendor" if channel == Channel.LOGIT_GRADIENTS else "customer"
+        return self.causal and self.head == holder
+
+    def _token_gradient(self, seen: Pass, channel: Channel, gradient: Tensor) -> None:
+        """Send gradients [B, L, d] of the first round, as many examples as fit; later rounds have the same labels."""
+        where, layout = seen.where, seen.layout
+        assert where is not None
+        if layout is None or gradient.shape[1] not in (
+            layout.length,
+            layout.length + layout.virtual,
+        ):
+            self._left_out[PER_TOKEN] += 1
+            return
+        chosen = []
+        for i in np.flatnonzero((where.rounds == 0) & np.isin(where.rows, self._recorded)).tolist():
+            size = 4 * int(layout.lengths[i]) * gradient.shape[2]
+            if size > self._room and channel == Channel.LOGIT_GRADIENTS:
+                self._beyond.append(int(where.rows[i]))
+                self._left_out[BEYOND] += 1
+                continue
+            self._room -= size
+            chosen.append(i)
+        if chosen:
+            part = layout.only(torch.tensor(chosen)).take(gradient)
+            self._wire.at(where.step, None)
+            rows = torch.from_numpy(where.rows[chosen])
+            self._wire.send(channel, part, rows, Envelope(0, where.split))
 
     def _identified(self, seen: Pass, about: Ints | None, split: str) -> tuple[Ints, Ints]:
         """[B] row and round of each example of a pass."""
@@ -152,14 +225,20 @@ class TranscriptWriter:
                 raise LeakboardError(f"about: got {len(about)} rows for a pass over {n} examples")
             return known.count(about)
         if seen.inputs is None:
+            if train and not self._steps:
+                raise LeakboardError(
+                    "model: the first pass got vectors for which no token ids were looked up, so that its examples are "
+                    "not known. Name the examples of each batch by recorder.about(rows)"
+                )
             self._left_out[NO_TOKEN_IDS] += 1
             return np.full(n, UNKNOWN), np.zeros(n, np.int64)
-        if len(seen.inputs) != n:
+        keys = batch_keys(seen.inputs, seen.layout)
+        if len(keys) != n:
             raise LeakboardError(
-                f"cut: the output has {n} examples, but the model got {len(seen.inputs)}; expected [B, L, d] or "
+                f"cut: the output has {n} examples, but the model got {len(keys)}; expected [B, L, d] or "
                 "[B, d], with the examples first"
             )
-        rows, rounds = known.find(batch_keys(seen.inputs, seen.mask))
+        rows, rounds = known.find(keys)
         if self._given and train:
             self._left_out[UNLISTED] += int((rows == UNKNOWN).sum())
             if not self._met and (rows == UNKNOWN).all():
@@ -173,16 +252,30 @@ class TranscriptWriter:
         if isinstance(sent, Ragged):
             empty = sent.lengths.numpy() == 0
             self._left_out[NO_TOKENS] += int(empty.sum())
+            if (
+                seen.layout is not None and seen.layout.packed
+            ):  # what fills a pack up looks like this
+                single = sent.lengths.numpy() == 1
+                self._left_out[PACKED_PADDING] += int(single.sum())
+                empty |= single
             rows = np.where(empty, UNKNOWN, rows)
         return rows, rounds
 
     def _send(
-        self, seen: Pass, channel: Channel, payload: Tensor | Ragged, sender: Party = "customer"
+        self,
+        seen: Pass,
+        channel: Channel,
+        payload: Tensor | Ragged,
+        sender: Party = "customer",
+        first: bool = False,
     ) -> None:
+        """Send a message of a pass, in the first round only if `first`."""
         assert seen.where is not None
         where = seen.where
         self._wire.at(where.step, None)
         for r in np.unique(where.rounds[where.rows != UNKNOWN]).tolist():
+            if first and r > 0:
+                continue
             chosen = np.flatnonzero((where.rows != UNKNOWN) & (where.rounds == r))
             at, rows = torch.from_numpy(chosen), torch.from_numpy(where.rows[chosen])
             part: Any = payload.take(at) if isinstance(payload, Ragged) else payload[at]

@@ -11,6 +11,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 from safetensors.torch import save_file as save_tensors
 
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
@@ -33,7 +34,8 @@ def sent(tmp_path_factory, tiny):
         ),
     ]  # fmt: skip
     folder = tmp_path_factory.mktemp("sent") / "a"
-    write_transcript(Transcript(tuple(messages)), folder, tiny, 0, 2)
+    settings = TrainSettings.model_validate({})
+    write_transcript(Transcript(tuple(messages)), folder, tiny, 0, 2, settings)
     return folder
 
 

@@ -280,14 +280,16 @@ def test_a_module_alone_as_the_bottom_gives_no_logits(out):
     assert seen.channels == {PER_EXAMPLE, GRADIENTS}
 
 
-def test_logits_of_every_token_are_counted_and_not_recorded(out):
-    model = of_family("llama").train()
+def test_logits_of_every_token_that_are_not_of_the_next_are_counted_and_not_recorded(out):
+    torch.manual_seed(0)
+    model = transformers.BertForMaskedLM(classifier().config).train()
     with Recorder(model, 0, out):
         for _ in range(2):
             model(**padded(IDS), labels=padded(IDS)["input_ids"]).loss.backward()
     manifest, seen = read_transcript(out)
     assert seen.channels == {SENT, CUT_GRADIENTS}
     assert manifest.left_out == {"passes with logits of every token": 2}
+    assert manifest.training.head is None
 
 
 def test_names_of_the_classes_go_into_the_manifest(out):

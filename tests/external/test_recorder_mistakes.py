@@ -63,8 +63,10 @@ def blind(out):
 
 def evaluated(out):
     model = classifier().eval()
-    with Recorder(model, 0, out), torch.no_grad():
-        model(**padded(IDS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is said at the first pass as well
+        with Recorder(model, 0, out), torch.no_grad():
+            model(**padded(IDS))
 
 
 def full(out):
@@ -120,6 +122,10 @@ WRONG = {
     "a base where none can be": (
         lambda m, o: {"cut": "bert.encoder.layer.2", "base": "tiny-bert"},
         "neither the word embeddings nor a block, and sends one vector per token",
+    ),
+    "no holder": (
+        lambda m, o: {"head": "me"},
+        "head: expected 'vendor' or 'customer', got str 'me'",
     ),
     "no budget": (lambda m, o: {"record": 5}, "record: expected a Recording, got int 5"),
     "a split twice": (lambda m, o: {"split": ("a", "a")}, "split: expected one name, or two"),
