@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 
 from leakboard.bench.contracts import Objective
-from leakboard.bench.defending import Private, Redacting, first_of_each
+from leakboard.bench.defending import Private, Redacting, deduplicated_rows
 from leakboard.bench.exchange import Session, Tuned, model_release
 from leakboard.bench.methods import Defense, Source
 from leakboard.defenses.dpsgd import unprotected
@@ -31,8 +31,8 @@ class CRT(Redacting, Private):
         return unprotected(objective)
 
     def fine_tune(self, session: Session) -> Tuned:
-        tokens, redacted = self.redacted(session, self.found(session))
+        tokens, redacted = self.redacted(session, self.secret_spans(session))
         network = session.trainee()
-        rows = torch.from_numpy(first_of_each(redacted))
+        rows = torch.from_numpy(deduplicated_rows(redacted))
         session.claim = self.train_privately(session, network, tokens, rows)
         return model_release.Released(network)

@@ -59,7 +59,7 @@ class CusTextPlus(Substituting):
             unit="vector",
         )
 
-    def drawn(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
+    def draw_replacements(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
         sets, epsilon = sets_of(base, self.size), self.epsilon
         assert epsilon is not None
         hidden = self._hidden(ids, base)

@@ -37,7 +37,7 @@ class DPSGD(Private):
         return () if self.undefended else unprotected(objective)
 
     def promises(self, n: int, settings: TrainSettings, whole: bool = True) -> Claim | None:
-        return None if self.undefended else self.spends(n, settings, whole)
+        return None if self.undefended else self.claim_for(n, settings, whole)
 
     def fine_tune(self, session: Session) -> Tuned:
         network = session.trainee()

@@ -71,7 +71,7 @@ class JFT(Redacting, Private):
 
     def fine_tune(self, session: Session) -> Tuned:
         network = session.trainee()
-        found = self.found(session)
+        found = self.secret_spans(session)
         everything = torch.arange(len(session.train))
         estimate, spent = "", dict[str, float]()
         if self.phase1 == "manual":

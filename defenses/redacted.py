@@ -33,7 +33,7 @@ class Redacted(Redacting):
         return unprotected(objective)
 
     def fine_tune(self, session: Session) -> Tuned:
-        tokens, _ = self.redacted(session, self.found(session))
+        tokens, _ = self.redacted(session, self.secret_spans(session))
         network = session.trainee()
         model_release.train(session, network, tokens)
         return model_release.Released(network)

@@ -69,7 +69,7 @@ class SanTextPlus(Substituting):
             unit="vector",
         )
 
-    def drawn(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
+    def draw_replacements(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
         rare = self._rare(base)
         now_and_then = torch.from_numpy(rng.random(len(ids))) < self.p
         hidden = torch.isin(ids, rare) | now_and_then

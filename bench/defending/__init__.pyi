@@ -24,7 +24,7 @@ from .private_training import sgd as sgd
 from .redaction import Redacting as Redacting
 from .redaction import Spans as Spans
 from .redaction import all_secrets as all_secrets
-from .redaction import first_of_each as first_of_each
+from .redaction import deduplicated_rows as deduplicated_rows
 from .redaction import missed_share as missed_share
 from .splitting import fit_on_sent as fit_on_sent
 from .splitting import predictor as predictor

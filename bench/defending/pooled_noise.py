@@ -19,35 +19,32 @@ from leakboard.bench.methods import Conditions, Defense
 
 
 def rescale_rows(vectors: Tensor) -> Tensor:
-    """Each row of [n, d] brought to [0, 1] by its own least and greatest number.
-
-    The same for a·v + b with any a > 0 and b. A row of equal numbers becomes 0, not NaN.
-    """
+    """Rows of [n, d], each scaled to [0, 1] by its minimum and maximum; a constant row becomes 0."""
     low, high = vectors.amin(1, keepdim=True), vectors.amax(1, keepdim=True)
     return (vectors - low) / (high - low).clamp(min=torch.finfo(vectors.dtype).tiny)
 
 
 def laplace(n: int, width: int, epsilon: float, rng: np.random.Generator) -> Tensor:
-    """[n, width] independent noise, each number from Laplace(0, 1/ε). Drawn by NumPy, as `dx_noise` is."""
+    """[n, width] independent noise from Laplace(0, 1/ε), by NumPy as in `dx_noise`."""
     return torch.from_numpy(rng.laplace(0.0, 1 / epsilon, (n, width)).astype(np.float32))
 
 
 def drop_words(tokens: Tokens, rate: float, rng: np.random.Generator) -> Tokens:
-    """Examples that words have left, each with the probability `rate`: the sequences get shorter.
+    """Examples without randomly dropped words, each dropped with probability `rate`.
 
-    Special tokens stay. An example without any that would lose all its words keeps the first.
+    Special tokens stay. An example that would lose all its tokens keeps the first.
     """
-    kept = torch.from_numpy(rng.random(len(tokens.special)) >= rate) | tokens.special
+    stays = torch.from_numpy(rng.random(len(tokens.special)) >= rate) | tokens.special
     ids = tokens.ids
     example = torch.repeat_interleave(torch.arange(len(tokens)), ids.lengths)
-    lengths = torch.bincount(example[kept], minlength=len(tokens))
-    kept[ids.starts[(lengths == 0) & (ids.lengths > 0)]] = True
-    lengths = torch.bincount(example[kept], minlength=len(tokens))
-    return Tokens(Ragged(ids.values[kept], lengths), tokens.types[kept], tokens.special[kept])
+    lengths = torch.bincount(example[stays], minlength=len(tokens))
+    stays[ids.starts[(lengths == 0) & (ids.lengths > 0)]] = True
+    lengths = torch.bincount(example[stays], minlength=len(tokens))
+    return Tokens(Ragged(ids.values[stays], lengths), tokens.types[stays], tokens.special[stays])
 
 
 def amplified_epsilon(epsilon: float, rate: float) -> float:
-    """ln((1 − μ)e^ε + μ): what ε becomes for a word that is dropped with probability μ (DPNR, theorem 2)."""
+    """ln((1 − μ)e^ε + μ): ε for a word that is dropped with probability μ (DPNR, theorem 2)."""
     left = epsilon + math.log1p(-rate)
     return left if rate == 0 else float(np.logaddexp(left, math.log(rate)))
 
@@ -58,10 +55,10 @@ def as_sequences(vectors: Tensor) -> Ragged:
 
 
 class Served(Predictor):
-    """A predictor whose customer's side others may use as training left it: it sends vectors of their own texts.
+    """A predictor with a trained customer's side that also encodes other texts.
 
     Args:
-        sent: vectors [n, d] of n texts, as they are sent; draws what it draws from the generator.
+        sent: function from n texts and a generator to the vectors [n, d] that are sent.
     """
 
     def __init__(
@@ -79,19 +76,19 @@ class Served(Predictor):
 
 
 class Pooling(Defense):
-    """The customer runs the encoder and sends one vector per text, brought to [0, 1] and made noisy."""
+    """The customer runs the encoder and sends one vector per text, scaled to [0, 1] and with noise."""
 
     epsilon: Epsilon = 1.0
     """ε of each dimension, above 0; smaller hides more; "none" sends without noise."""
     as_released: bool = False
-    """As the authors' code does it, and not as the paper says; see `noise`."""
+    """Follow the authors' code instead of the paper; see `noise`."""
 
     objectives: ClassVar[frozenset[Objective]] = WITH_HEAD
     knob: ClassVar[str | None] = "epsilon"
     public: ClassVar[bool] = True
-    """Whether who knows the encoder and the mechanism can make for himself what is sent of a text."""
+    """Whether the encoder and the mechanism suffice to simulate what is sent."""
     flaw: ClassVar[str]
-    """What the released code leaves open, as part of a sentence."""
+    """What the released code does not protect, as part of a sentence."""
 
     def skip(self, conditions: Conditions) -> str | None:
         return (
@@ -102,7 +99,7 @@ class Pooling(Defense):
 
     @abstractmethod
     def noise(self, n: int, width: int, rng: np.random.Generator) -> Tensor:
-        """[n, width] what is added to n vectors when they are sent once; ε is not "none"."""
+        """[n, width] noise for n vectors; called only if ε is not "none"."""
 
     def noisy(self, vectors: Tensor, rng: np.random.Generator) -> Tensor:
         """Vectors [n, d] in [0, 1], with fresh noise."""
@@ -111,7 +108,7 @@ class Pooling(Defense):
         return vectors + self.noise(len(vectors), vectors.shape[1], rng).to(vectors.device)
 
     def public_vectors(self, base: Backbone, tokens: Tokens, rng: np.random.Generator) -> Tensor:
-        """[n, d] in [0, 1], what the initial encoder makes of public texts before noise is added."""
+        """[n, d] vectors of public texts in [0, 1] from the initial encoder, before noise is added."""
         return rescale_rows(base.pooled(tokens))
 
     def simulate(
@@ -120,31 +117,31 @@ class Pooling(Defense):
         return as_sequences(self.noisy(self.public_vectors(base, tokens, rng), rng))
 
     def guarantee(self, width: int, dropout: float = 0.0, times: int = 1) -> Claim | None:
-        """The claim for vectors of so many dimensions.
+        """The claim for vectors of `width` dimensions.
 
         Args:
-            dropout: probability with which a word leaves the text.
-            times: how often each text is sent while fine-tuning, each time with fresh noise.
+            dropout: probability with which a word is dropped.
+            times: number of times that each text is sent in training, with fresh noise each time.
         """
         if self.epsilon is None:
             return None
-        one = amplified_epsilon(self.epsilon, dropout)
+        epsilon = amplified_epsilon(self.epsilon, dropout)
         texts = "any two texts" if not dropout else "two texts that differ in one word"
-        again = f"; each text is sent {times} times, which adds up" if times > 1 else ""
+        repetition = f"; each text is sent {times} times, which adds up" if times > 1 else ""
         if self.as_released:
             return Claim(
                 guarantee="local differential privacy of one dimension taken alone",
-                parameters={"epsilon_per_dimension": one},
-                covers=f"{texts}{again}; not {self.flaw}; labels are not covered",
+                parameters={"epsilon_per_dimension": epsilon},
+                covers=f"{texts}{repetition}; not {self.flaw}; labels are not covered",
                 unit="vector",
             )
         return Claim(
             guarantee="local differential privacy",
             parameters={
-                "epsilon_per_dimension": one,
+                "epsilon_per_dimension": epsilon,
                 "epsilon_per_vector": amplified_epsilon(width * self.epsilon, dropout),
             },
-            covers=f"one dimension, or the vector of {width} dimensions, of {texts}{again}; labels are "
+            covers=f"one dimension, or the vector of {width} dimensions, of {texts}{repetition}; labels are "
             "not covered",
             unit="vector",
         )

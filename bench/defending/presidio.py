@@ -14,31 +14,30 @@ LANGUAGE = "en"
 
 
 def find(texts: Sequence[str], pipeline: str) -> Iterator[list[Span]]:
-    """Of each text what Presidio's own recognisers find at their own thresholds; spans may overlap.
+    """Spans of each text by Presidio's recognisers at their default thresholds; spans may overlap.
 
     Raises:
         LeakboardError: Presidio, spaCy or the pipeline is missing, or the pipeline names no entities.
     """
-    # Imported here: it takes seconds, and only this detector needs it.
+    # Slow to import, and only this detector needs it.
     try:
         import presidio_analyzer  # noqa: F401
     except ImportError as error:
         raise MissingExtra("Presidio", "presidio") from error
-    for found in _engine(policy_levels.entities_of(pipeline)).analyze_iterator(
+    for results in _engine(policy_levels.entities_of(pipeline)).analyze_iterator(
         texts, language=LANGUAGE
     ):
-        yield [Span(one.start, one.end, one.entity_type.lower()) for one in found]
+        yield [Span(result.start, result.end, result.entity_type.lower()) for result in results]
 
 
 @lru_cache(maxsize=2)
 def _engine(nlp: Any) -> Any:
-    """Presidio as it comes, but for the pipeline: which of its entities count is what Presidio ships."""
+    """Presidio with its default settings and another spaCy pipeline."""
     import presidio_analyzer
     import tldextract.tldextract
     from presidio_analyzer import nlp_engine
 
-    # E-mail addresses are checked against the list of domains that comes with the package: the one on
-    # the web would be another one tomorrow.
+    # E-mail addresses are checked with the packaged list of domains, since the list on the web changes.
     tldextract.tldextract.TLD_EXTRACTOR.suffix_list_urls = ()
     shipped = nlp_engine.NlpEngineProvider().nlp_configuration["ner_model_configuration"]
     engine = nlp_engine.SpacyNlpEngine(

@@ -24,25 +24,25 @@ from leakboard.bench.exchange import Session, Trainee, model_release
 from leakboard.bench.methods import Defense
 
 AT_ONCE = 256
-"""Examples whose gradients are held at once; a batch may be all of the training set."""
+"""Largest number of examples whose gradients are in memory at once."""
 FORWARD_BYTES = 2**31
-"""Bytes that passes forward keep at once for the passes back, about: of a large model fewer examples pass."""
+"""Approximate limit in bytes of activations that are stored for the backward pass."""
 BYTES_PER_STATE = 100
-"""Bytes of these for each number of a hidden state, in each block: what stands between it and the next, too."""
+"""Estimated bytes of activations per block and number of a hidden state."""
 CPU_PASS_SIZE = 8
-"""Examples, the nearest in length, that pass at once on a CPU. A batch of DP-SGD is drawn whatever the
-lengths, and on SST-2 two thirds of it are padding, which costs a CPU more than to start another pass."""
+"""Number of examples of similar length per pass on a CPU. Poisson batches mix lengths, and on SST-2 two thirds of a
+batch would be padding."""
 
 LORA_TRIALS = ((3.0, 2, 8), (10.0, 2, 8), (3.0, 4, 8), (10.0, 4, 1), (3.0, 4, 1), (10.0, 1, 8))
 FULL_TRIALS = ((1.0, 2, 4), (3.0, 2, 4), (1.0, 4, 4), (3.0, 4, 4), (1.0, 4, 1), (3.0, 4, 1))
-"""What is tried in place of a suite's settings: times its rate, times its epochs, and into how many batches the
-examples are divided. The more weights there are, the more noise meets their gradients, and the less rate they bear."""
+"""Tuning trials: factor of the learning rate, factor of the epochs, and number of batches per epoch. With more weights,
+gradients are noisier and learning rates must be smaller."""
 
 
 class Private(Defense):
     """A defense that trains with DP-SGD: Poisson sampling at rate B/N, clipping, Gaussian noise.
 
-    It trains for as many steps as ordinary training would. Either ε or σ is given.
+    The number of steps is that of ordinary training. Either ε or σ is given.
     """
 
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
@@ -51,9 +51,9 @@ class Private(Defense):
     knob: ClassVar[str | None] = "epsilon"
 
     epsilon: Epsilon = 3.0
-    """ε of (ε, δ)-differential privacy; smaller hides more; "none" where sigma is given instead."""
+    """ε of (ε, δ)-differential privacy; smaller hides more; "none" if sigma is given."""
     sigma: float | None = Field(None, gt=0)
-    """Noise multiplier, in place of ε."""
+    """Noise multiplier, instead of ε."""
     delta: float | None = Field(None, gt=0, lt=1)
     """δ; by default a tenth of one over the number of training examples."""
     clip: float = Field(1.0, gt=0)
@@ -62,15 +62,15 @@ class Private(Defense):
     @model_validator(mode="after")
     def _one_of_two(self) -> Private:
         if self.epsilon is not None and self.sigma is not None:
-            raise ValueError("give epsilon or sigma: `epsilon: none` lets sigma decide")
+            raise ValueError("give epsilon or sigma: use `epsilon: none` with sigma")
         return self
 
     def tried(self, settings: TrainSettings, n: int, classes: int) -> Sequence[Mapping[str, Any]]:
-        """What works at small ε: large batches, up to all examples, more epochs, higher rates; and a head alone."""
+        """Settings for small ε: large batches up to all examples, more epochs, higher rates, or only a head."""
         if self.undefended:
             return super().tried(settings, n, classes)
         rate, epochs = settings.learning_rate, settings.epochs
-        whole = [
+        head_trials = [
             {"tune": "head", "learning_rate": rate, "epochs": steps, "batch_size": n}
             for steps in (30, 100)
             for rate in (0.1, 0.03, 0.3)
@@ -85,31 +85,31 @@ class Private(Defense):
             }
             for up, long, part in (FULL_TRIALS if full else LORA_TRIALS)
         ]
-        return [*(whole if classes else ()), *batches]
+        return [*(head_trials if classes else ()), *batches]
 
     def train_privately(
         self, session: Session, network: Trainee, tokens: Tokens, rows: Tensor
     ) -> Claim:
-        """DP-SGD on some of the training examples, and what it guarantees.
+        """Trains with DP-SGD on some of the training examples, and returns the claim.
 
-        Where there are fewer of them than a batch holds, every one is in every batch.
+        If there are fewer examples than a batch holds, every one is in every batch.
 
         Args:
-            tokens: one for each row of the session's texts.
-            rows: [n] those that are trained on.
+            tokens: one example for each row of the session's texts.
+            rows: [n] rows of the training examples.
 
         Raises:
             LeakboardError: ε or δ out of range.
         """
-        claim = self.spends(len(rows), session.settings)
+        claim = self.claim_for(len(rows), session.settings)
         sgd(session, network, tokens, rows, claim.parameters["sigma"], self.clip)
         return claim
 
-    def spends(self, n: int, settings: TrainSettings, whole: bool = True) -> Claim:
-        """What DP-SGD on so many examples guarantees.
+    def claim_for(self, n: int, settings: TrainSettings, complete: bool = True) -> Claim:
+        """The claim of DP-SGD on n examples.
 
         Args:
-            whole: with the profile, and with σ where that follows from ε: what takes an accountant seconds.
+            complete: include the profile, and σ if it follows from ε; both take an accountant seconds.
 
         Raises:
             LeakboardError: ε or δ out of range.
@@ -122,15 +122,15 @@ class Private(Defense):
         if epsilon is None:
             assert sigma is not None
             epsilon = dp_sgd.epsilon_spent(sigma, rate, steps, delta)
-        told = {"epsilon": epsilon, "delta": delta}
+        parameters = {"epsilon": epsilon, "delta": delta}
         profile: tuple[tuple[float, float], ...] = ()
-        if whole:
+        if complete:
             sigma = sigma or dp_sgd.noise_for(epsilon, delta, rate, steps)
-            told |= {"sigma": sigma, "rate": rate, "steps": steps, "clip": self.clip}
+            parameters |= {"sigma": sigma, "rate": rate, "steps": steps, "clip": self.clip}
             profile = dp_sgd.profile(epsilon, delta, sigma, rate, steps)
         return Claim(
             guarantee="(ε, δ)-differential privacy of single training examples, by Opacus's PRV accountant",
-            parameters=told,
+            parameters=parameters,
             covers="every token of each example; a text that occurs k times has kε",
             unit="example",
             profile=profile,
@@ -155,18 +155,17 @@ def sgd(
     ]
     network.train()
     hooked = session.settings.tune != "full"
-    each = model_release.losses_of(session, network, tokens, session.labels)
+    losses_of = model_release.losses_of(session, network, tokens, session.labels)
     pieces = _pass_size(session, tokens) if hooked else 1
     with dp_sgd.PrivateGradients(network, clip, sigma, size, session.noise, hooked) as gradients:
 
         def step(batch: Tensor) -> float:
             total = 0.0
-            # Clipped one by one and added up: how many pass at once changes the memory, the time and which dropout
-            # each example meets, and nothing else.
+            # Gradients are clipped per example, so the size of a pass affects only memory, time and dropout.
             for part in passes(batch, tokens.lengths, pieces):
-                found = each(part)
-                gradients.add(found)
-                total += found.sum().item()
+                losses = losses_of(part)
+                gradients.add(losses)
+                total += losses.sum().item()
             gradients.release()
             return total / max(1, len(batch))
 
@@ -174,17 +173,17 @@ def sgd(
 
 
 def _pass_size(session: Session, tokens: Tokens) -> int:
-    """How many examples pass through the model at once."""
+    """Number of examples per pass through the model."""
     if session.settings.tune == "head":
         return AT_ONCE
     backbone, longest = session.backbone, int(tokens.lengths.max())
-    each = BYTES_PER_STATE * backbone.blocks * backbone.width * longest
-    most = CPU_PASS_SIZE if backbone.device == "cpu" else AT_ONCE
-    return min(most, max(1, FORWARD_BYTES // each))
+    bytes_per_example = BYTES_PER_STATE * backbone.blocks * backbone.width * longest
+    largest = CPU_PASS_SIZE if backbone.device == "cpu" else AT_ONCE
+    return min(largest, max(1, FORWARD_BYTES // bytes_per_example))
 
 
 def passes(batch: Tensor, lengths: Tensor, size: int) -> list[Tensor]:
-    """Rows of a batch, so many at a time; where it takes several parts, those of similar length together."""
+    """Rows of a batch in parts of at most `size`, sorted by length if there are several parts."""
     if len(batch) <= size:
         return [batch] if len(batch) else []
     return [batch[part] for part in by_length(lengths[batch], size)]

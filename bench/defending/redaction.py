@@ -21,7 +21,7 @@ Spans = list[tuple[Span, ...]]
 
 
 class Redacting(Defense):
-    """A defense that masks what a detector takes for a secret."""
+    """A defense that masks the spans that a detector finds."""
 
     emits: ClassVar[frozenset[Channel]] = frozenset({Channel.MODEL})
     objectives: ClassVar[frozenset[Objective]] = EVERY_OBJECTIVE
@@ -32,25 +32,25 @@ class Redacting(Defense):
     """exact, patterns, low-entity, high-entity, low-contextual, high-contextual or presidio; see
     `leakboard detect`."""
     spacy: str = PIPELINE
-    """The spaCy pipeline that the last five ask."""
+    """The spaCy pipeline of the last five detectors."""
     misses: float = Field(0.0, ge=0, lt=1)
-    """Share of what the detector finds that it is made to miss."""
+    """Share of detected spans that are left unmasked on purpose."""
     canaries: Literal["masked", "missed", "found"] = "found"
-    """Whether planted secrets are masked, missed, or whatever the detector does with them."""
+    """Treatment of planted secrets: always masked, always missed, or as the detector decides (`found`)."""
 
     def as_trained(self, base: Backbone, split: Split) -> Split | None:
         if self.detector == EXACT and split.secrets is None:
             return None
         detector = Detector(name=self.detector, spacy=self.spacy)
-        # Who holds a text sees its secrets, so that marks are no secret of the owner's either.
-        found = detector.detect(split.texts, split.secrets).spans
+        # The owner of a text knows its secrets, so marks may be used.
+        spans = detector.detect(split.texts, split.secrets).spans
         pairs = split.pairs
         if pairs is not None:
             pairs = _without(pairs, detector.detect(pairs).spans, base)
-        return replace(split, texts=_without(split.texts, found, base), pairs=pairs, secrets=None)
+        return replace(split, texts=_without(split.texts, spans, base), pairs=pairs, secrets=None)
 
-    def found(self, session: Session) -> Spans:
-        """Of each training text what is taken for a secret."""
+    def secret_spans(self, session: Session) -> Spans:
+        """Spans of each training text that are treated as secrets."""
         assert session.texts is not None
         split = session.texts
         detector = Detector(name=self.detector, spacy=self.spacy, misses=self.misses)
@@ -63,27 +63,29 @@ class Redacting(Defense):
         return spans
 
     def redacted(self, session: Session, spans: Spans) -> tuple[Tokens, Split]:
-        """The training examples without these secrets, as tokens and as texts."""
+        """Training examples without these spans, as tokens and as texts."""
         assert session.texts is not None
         split, backbone = session.texts, session.backbone
         texts = _without(split.texts, spans, backbone)
         pairs = split.pairs
-        if pairs is not None:  # nobody marks the secrets of a second text
+        if pairs is not None:  # secrets of second texts are not marked
             detector = Detector(name=self.detector, spacy=self.spacy, misses=self.misses)
             pairs = _without(pairs, detector.detect(pairs, None, session.noise).spans, backbone)
-        opened = not session.classes  # as the texts of language modelling are, see Inputs
+        opened = not session.classes  # language modelling
         tokens = backbone.encode(texts, pairs, session.settings.max_length, opened)
         return tokens, replace(split, texts=texts, pairs=pairs, secrets=None)
 
 
 def all_secrets(split: Split, canaries: Mapping[int, Span], spans: Spans) -> Spans:
-    """What was found and, besides, every secret that is known: what a person sees who checks."""
+    """Detected spans and all known secrets of each text, as a manual check would give."""
     known = split.secrets or [()] * len(split)
-    whole = []
-    for row, (found, marked) in enumerate(zip(spans, known, strict=True)):
+    result = []
+    for row, (spans_of_text, marked) in enumerate(zip(spans, known, strict=True)):
         planted = (canaries[row],) if row in canaries else ()
-        whole.append(tuple(sorted({*found, *marked, *planted}, key=lambda s: (s.start, -s.end))))
-    return whole
+        result.append(
+            tuple(sorted({*spans_of_text, *marked, *planted}, key=lambda s: (s.start, -s.end)))
+        )
+    return result
 
 
 def missed_share(
@@ -92,31 +94,27 @@ def missed_share(
     canaries: Mapping[int, Span],
     leave_out: Collection[int] = frozenset(),
 ) -> float | None:
-    """The share of known secrets, marked or planted, of which a detector left a character; None without any.
+    """Share of known secrets, marked or planted, of which some character is unmasked; None without secrets.
 
-    One more is counted, missed, so that a detector is never taken to miss nothing.
+    One missed secret is added to the count, so that the share is never 0.
 
     Args:
-        leave_out: rows that do not count.
+        leave_out: rows that are not counted.
     """
     known = split.secrets or [()] * len(split)
     missed = total = 1
-    for row, (found, marked) in enumerate(zip(spans, known, strict=True)):
+    for row, (detected, marked) in enumerate(zip(spans, known, strict=True)):
         if row in leave_out:
             continue
         for secret in {*marked, *((canaries[row],) if row in canaries else ())}:
-            masked_ = {at for span in found for at in range(span.start, span.end)}
+            masked_ = {at for span in detected for at in range(span.start, span.end)}
             missed += not masked_.issuperset(range(secret.start, secret.end))
             total += 1
     return missed / total if total > 1 else None
 
 
-def first_of_each(split: Split) -> np.ndarray:
-    """Sorted rows of the first of examples that are alike: what de-duplication keeps.
-
-    Alike are those whose texts, second texts and labels are equal: a question that stands beside two
-    answers, or a text with two labels, is no copy.
-    """
+def deduplicated_rows(split: Split) -> np.ndarray:
+    """Sorted rows that de-duplication keeps: the first of examples with equal text, second text and label."""
     seconds = [""] * len(split) if split.pairs is None else split.pairs
     labels = map(tuple, split.truth.reshape(len(split), -1).tolist())
     first: dict[tuple[object, ...], int] = {}
@@ -126,7 +124,7 @@ def first_of_each(split: Split) -> np.ndarray:
 
 
 def _without(texts: Sequence[str], spans: Spans, backbone: Backbone) -> tuple[str, ...]:
-    # A tokeniser with a mask of its own spells ours in pieces.
+    # A tokeniser with its own mask token would split ours.
     mask = backbone.tokenizer.mask_token or MASK
     return tuple(mask_text(text, own, mask) for text, own in zip(texts, spans, strict=True))
 

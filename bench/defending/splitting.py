@@ -11,14 +11,14 @@ from leakboard.bench.contracts import Channel, Envelope
 from leakboard.bench.exchange import NextTokens, OutputLayer, Predictor, Session
 
 Sends = Callable[[Tokens], Ragged]
-"""What the customer makes of texts: vectors [T, d] at the cut."""
+"""The customer's side: function from texts to vectors [T, d] at the cut."""
 
 
 def fit_on_sent(session: Session, network: Network, output: OutputLayer, sends: Sends) -> None:
-    """Each training example is sent once; the vendor trains on what it keeps of them, all epochs long.
+    """Trains with examples that are sent once and stored by the vendor for all epochs.
 
     Args:
-        output: by which a language model is trained; a classifier's is the head of the network.
+        output: output layer of a language model; a classifier uses the head of the network.
     """
     received, top = send_once(session, network, sends), _top(session, network)
 
@@ -36,8 +36,8 @@ def fit_on_sent(session: Session, network: Network, output: OutputLayer, sends: 
 
 
 def send_once(session: Session, network: Network, sends: Sends) -> Ragged:
-    """What the vendor receives of all training examples and keeps."""
-    network.eval()  # a frozen bottom has no dropout: inference will send the same
+    """Sends all training examples once, and returns what the vendor receives."""
+    network.eval()  # without dropout, as at inference
     received = session.send_once(sends)
     network.train()
     return received
@@ -46,7 +46,7 @@ def send_once(session: Session, network: Network, sends: Sends) -> Ragged:
 def predictor(
     session: Session, network: Network, output: OutputLayer, sends: Sends
 ) -> Predictor | NextTokens:
-    """The customer sends what it wants to know, and the vendor answers; see `fit_once_sent`."""
+    """The predictor of a model that was trained by `fit_on_sent`."""
     wire, top = session.wire, _top(session, network)
 
     def answered(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
@@ -65,5 +65,5 @@ def predictor(
 
 
 def _top(session: Session, network: Network) -> Callable[[Ragged, Tensor], Tensor]:
-    """The vendor's part: class scores [B, C]; of a language model the vectors [T, d] below its output layer."""
+    """The vendor's part: class scores [B, C], or for a language model the vectors [T, d] below the output layer."""
     return network if session.classes else network.features

@@ -20,11 +20,10 @@ from leakboard.bench.methods import Conditions, Defense, Stage
 
 
 class Substituting(Defense):
-    """The customer sends other words; all else is as in SAP at the embedding cut with a frozen bottom.
+    """A defense that sends random replacements of words, and otherwise trains as SAP at cut 0 with a frozen bottom.
 
-    Their papers hand out sanitised text and leave open how a model is tuned on it; so they differ from SAP
-    in the mechanism alone. They draw words of GloVe or of counter-fitted vectors, here it is tokens of
-    the model, by its own embeddings, as SAP has it.
+    The papers release sanitised text and do not specify the fine-tuning. They draw words by GloVe or counter-fitted
+    vectors. We draw tokens by the embeddings of the model, as SAP does.
     """
 
     emits: ClassVar[frozenset[Channel]] = frozenset(
@@ -37,7 +36,7 @@ class Substituting(Defense):
     stage: ClassVar[Stage | None] = "inputs"
 
     epsilon: Epsilon
-    """Privacy parameter ε, above 0; smaller hides more; "none" sends all words as they are."""
+    """Privacy parameter ε, above 0; smaller hides more; "none" sends all words unchanged."""
 
     def skip(self, conditions: Conditions) -> str | None:
         return (
@@ -47,18 +46,18 @@ class Substituting(Defense):
         )
 
     @abstractmethod
-    def drawn(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
-        """[T] what stands for each of the words `ids` [T], none of which is special; ε is not "none"."""
+    def draw_replacements(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
+        """[T] replacement of each of the words `ids` [T], none of which is special; ε is not "none"."""
 
     @abstractmethod
     def log_chances(self, words: Tensor, base: Backbone) -> Callable[[Tensor], Tensor]:
-        """Of ids [n] the log-probabilities [n, K] that they are sent for each of `words` [K]; ε is not "none"."""
+        """Function from sent ids [n] to their log-probabilities [n, K] given each of `words` [K]; ε is not "none"."""
 
     def replaced(self, tokens: Tokens, base: Backbone, rng: np.random.Generator) -> Ragged:
-        """Ids [T] with fresh draws for all that are not special."""
+        """Ids [T] with fresh replacements of all that are not special."""
         ids = tokens.ids.values.clone()
         if self.epsilon is not None:
-            ids[~tokens.special] = self.drawn(ids[~tokens.special], base, rng)
+            ids[~tokens.special] = self.draw_replacements(ids[~tokens.special], base, rng)
         return tokens.ids.with_values(ids)
 
     def simulate(
@@ -85,13 +84,12 @@ class Substituting(Defense):
 
 
 def words_of(base: Backbone) -> Tensor:
-    """[W] the ids of all tokens that are not special, and of that for unknown words.
+    """[W] ids of all tokens that are not special, and of the token for unknown words.
 
-    Tokenisers list them by how frequent they were in the text that they were made from, the most frequent
-    first (behind single characters, which they need in any case).
+    Tokenisers list tokens by frequency, the most frequent first, after single characters.
     """
-    every = torch.ones(len(base.embeddings), dtype=torch.bool)
-    every[list(base.special_ids)] = False
+    is_word = torch.ones(len(base.embeddings), dtype=torch.bool)
+    is_word[list(base.special_ids)] = False
     if base.tokenizer.unk_token_id is not None:
-        every[base.tokenizer.unk_token_id] = True
-    return every.nonzero()[:, 0]
+        is_word[base.tokenizer.unk_token_id] = True
+    return is_word.nonzero()[:, 0]

@@ -7,7 +7,7 @@ from cells import load_tiny, session_of
 from released import FORM, plan_of, run
 
 from leakboard.bench.contracts.cell import Plant
-from leakboard.bench.defending.redaction import first_of_each
+from leakboard.bench.defending.redaction import deduplicated_rows
 from leakboard.bench.tasks.task import Span, Split
 from leakboard.defenses.crt import CRT
 from leakboard.defenses.dpsgd import DPSGD
@@ -21,7 +21,7 @@ def test_canary_is_masked_or_missed_as_the_defense_says():
         """Keeps what it would train on."""
 
         def fine_tune(self, session):
-            spans = self.found(session)
+            spans = self.secret_spans(session)
             kept.append(self.redacted(session, spans)[1].texts)
             return super().fine_tune(session)
 
@@ -42,20 +42,20 @@ def test_canary_is_masked_though_its_detector_does_not_find_it():
     session.texts = Split(("my word is plum", "nothing here"), np.zeros(2, np.int64))
     session.canaries = {0: Span(11, 15, "canary")}
     for canaries, expected in (("masked", (Span(11, 15, "canary"),)), ("found", ())):
-        spans = Redacted(detector="patterns", canaries=canaries).found(session)
+        spans = Redacted(detector="patterns", canaries=canaries).secret_spans(session)
         assert [tuple(own) for own in spans] == [expected, ()]
 
 
 def test_deduplication_keeps_the_first_of_each_text():
     split = Split(("b", "a", "b", "c", "a"), np.zeros(5, np.int64))
-    assert first_of_each(split).tolist() == [0, 1, 3]
+    assert deduplicated_rows(split).tolist() == [0, 1, 3]
 
 
 def test_examples_that_differ_in_second_text_or_label_are_no_copies_and_exact_ones_are():
     texts, pairs = ("q", "q", "q", "q", "q"), ("yes", "no", "yes", "yes", "no")
     labels = np.array([0, 0, 0, 1, 0])
-    assert first_of_each(Split(texts, labels, pairs)).tolist() == [0, 1, 3]
-    assert first_of_each(Split(texts, labels)).tolist() == [0, 3]
+    assert deduplicated_rows(Split(texts, labels, pairs)).tolist() == [0, 1, 3]
+    assert deduplicated_rows(Split(texts, labels)).tolist() == [0, 3]
 
 
 def test_second_texts_of_pairs_are_redacted_as_the_first_are():
@@ -63,7 +63,7 @@ def test_second_texts_of_pairs_are_redacted_as_the_first_are():
     first, second = ("mail ann@x.org now", "nothing here"), ("call me", "or mail bob@y.org")
     session.texts = Split(first, np.zeros(2, np.int64), second)
     defense = Redacted(detector="patterns")
-    tokens, redacted = defense.redacted(session, defense.found(session))
+    tokens, redacted = defense.redacted(session, defense.secret_spans(session))
     assert redacted.texts == ("mail <MASK> now", "nothing here")
     assert redacted.pairs == ("call me", "or mail <MASK>")
     pairs = redacted.texts, redacted.pairs

@@ -77,7 +77,7 @@ def test_what_is_stated_is_what_is_drawn(defense):
     words = torch.cat([every[:2], every[-2:], stop_words(base)[:1]])
     stated = defense.log_chances(words, base)(every).exp().double()
     assert torch.allclose(stated.sum(0), torch.ones(len(words), dtype=torch.double), atol=1e-4)
-    drawn = defense.drawn(words.repeat(DRAWS), base, np.random.default_rng(0))
+    drawn = defense.draw_replacements(words.repeat(DRAWS), base, np.random.default_rng(0))
     columns = drawn.reshape(DRAWS, -1).T.contiguous()
     for word, chances, column in zip(words, stated.T, columns, strict=True):
         counts = torch.bincount(torch.searchsorted(every, column), minlength=len(every))

@@ -50,15 +50,18 @@ def test_words_are_drawn_from_their_set_and_stop_words_are_kept_with_the_plus(ba
     assert len(kept)
     assert "the" in base.tokenizer.convert_ids_to_tokens(kept.tolist())
     ids = words.repeat(30)
-    drawn = CusTextPlus(epsilon=0.1, size=7).drawn(ids, base, np.random.default_rng(0))
+    drawn = CusTextPlus(epsilon=0.1, size=7).draw_replacements(ids, base, np.random.default_rng(0))
     same, stops = drawn == ids, torch.isin(ids, kept)
     assert same[stops].all()
     assert same[~stops].float().mean() == pytest.approx(1 / 7, abs=0.05)
     assert (sets_of(base, 7)[ids] == drawn[:, None]).any(1).all()
     odd = torch.tensor([base.tokenizer.cls_token_id])
-    assert CusTextPlus().drawn(odd, base, np.random.default_rng(0)).tolist() == odd.tolist()
+    assert (
+        CusTextPlus().draw_replacements(odd, base, np.random.default_rng(0)).tolist()
+        == odd.tolist()
+    )
     every = CusTextPlus(epsilon=0.1, size=7, stop_words=True)
-    drawn = every.drawn(ids, base, np.random.default_rng(0))
+    drawn = every.draw_replacements(ids, base, np.random.default_rng(0))
     assert (drawn == ids)[stops].float().mean() < 0.5
 
 

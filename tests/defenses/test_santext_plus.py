@@ -29,7 +29,7 @@ def test_rare_words_stay_among_rare_ones_and_others_are_replaced_now_and_then(ba
     defense = SanTextPlus(epsilon=0.1, sensitive=0.5, p=0.25)
     words, rare = words_of(base), rare_of(base, 0.5)
     ids = words.repeat(200)
-    drawn = defense.drawn(ids, base, np.random.default_rng(0))
+    drawn = defense.draw_replacements(ids, base, np.random.default_rng(0))
     hidden = torch.isin(ids, rare)
     assert torch.isin(drawn[hidden], rare).all()
     changed = drawn[~hidden] != ids[~hidden]
@@ -47,7 +47,7 @@ def test_all_is_sensitive_without_the_plus_and_then_the_bound_of_the_mechanism_h
     assert plus.claim().epsilon_of_members is None
     assert SanTextPlus(epsilon=None).claim() is None
     words = words_of(base)
-    drawn = plain.drawn(words, base, np.random.default_rng(0))
+    drawn = plain.draw_replacements(words, base, np.random.default_rng(0))
     assert torch.isin(drawn, words).all()
     assert base.tokenizer.unk_token_id in words
     assert not set(words.tolist()) & {base.tokenizer.cls_token_id, base.tokenizer.pad_token_id}
