@@ -3,28 +3,28 @@
     import leakboard as lb
 
     r = lb.run("smoke", out="runs/smoke", workers=2)  # a suite: its name, file, dict, an lb.Suite
-    s = lb.tune("matrix", "tuned.yaml", data="data")  # the suite, each row trained as is best for it
-    r = lb.load("runs/smoke"); p = lb.published("matrix")  # records of earlier runs; those that are shipped
+    s = lb.tune("matrix", "tuned.yaml", data="data")  # choose training settings for each row of a suite
+    r = lb.load("runs/smoke"); p = lb.published("matrix")  # records of earlier runs; published records
     r.best(); r.table; r.frame(); r.findings(); r.plot()  # leakage and cost; sentences; figures
-    with lb.Recorder(model, cut=0, out="wire/"):     # around any training loop: a transcript
+    with lb.Recorder(model, cut=0, out="wire/"):     # record a transcript of any training loop
         trainer.train()
-    lb.attack("wire/", model="minilm", truth="train.csv")  # every attack that applies to it
-    lb.audit("adapter/", base="base/", members="train.csv", others="rest.csv")  # a model that is trained already
-    lb.choose(task="sst2", hide="inputs", max_cost=3.0)    # a setting within a budget of points, and its evidence
-    lb.findings()                                    # what the published records show, as claims with numbers
-    lb.report("runs/smoke", "report.html")           # two pages for somebody who decides
-    lb.diff("0.1.parquet", "runs/smoke")             # what changed, and why
+    lb.attack("wire/", model="minilm", truth="train.csv")  # run every applicable attack on it
+    lb.audit("adapter/", base="base/", members="train.csv", others="rest.csv")  # attack a trained model
+    lb.choose(task="sst2", hide="inputs", max_cost=3.0)    # choose a setting within a budget of points
+    lb.findings()                                    # conclusions from the published records, with numbers
+    lb.report("runs/smoke", "report.html")           # a report of two pages for decision makers
+    lb.diff("0.1.parquet", "runs/smoke")             # differences between records, with reasons
 
-    class Mine(lb.Defense): ...                      # or lb.Attack, with the nouns below
-    lb.check(Mine).raise_if_failed()                 # whether it keeps the rules
+    class Mine(lb.Defense): ...                      # or lb.Attack
+    lb.check(Mine).raise_if_failed()                 # test it against the rules for methods
 
-What a user can mend is an `lb.LeakboardError`. What is not named here may change without notice.
+Errors that a user can correct are `lb.LeakboardError`. Other modules may change without notice.
 """
 
 from pathlib import Path
 
 _FOLDERS = ("attacks", "bench", "defenses", "leaderboards")
-"""Packages inside this one. In a checkout they are links to the folders of that name beside it."""
+"""Subpackages. In a checkout they are links to the folders of these names."""
 
 if missing := [name for name in _FOLDERS if not Path(__file__).with_name(name).is_dir()]:
     raise ImportError(

@@ -1,4 +1,4 @@
-"""The functions of the public API. They import what they need when they are called: torch takes seconds."""
+"""Functions of the public API. They import torch and other slow modules only when they are called."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ def run(
     progress: bool | Console = True,
     log_to: str | None = None,
 ) -> Results:
-    """Runs what is missing of a suite. Interrupt it at will; the same call goes on.
+    """Runs the missing cells of a suite. It can be interrupted; the same call resumes.
 
     Args:
-        suite: the name of a built-in one, the path of a YAML file, or a dict with the keys of such a
-            file: `{"name": "mine", "task": "reviews", "defenses": ["none", {"sap": {"eta": [75, 50]}}]}`.
-            In a dict, defenses and attacks may also be classes and configured ones, of your own as well.
-        out: folder of the records; without it `results/local/NAME`.
+        suite: name of a built-in suite, path of a YAML file, or a dict with the keys of such a file:
+            `{"name": "mine", "task": "reviews", "defenses": ["none", {"sap": {"eta": [75, 50]}}]}`.
+            In a dict, defenses and attacks may also be classes and instances, including your own.
+        out: folder of the records; by default `results/local/NAME`.
         data: folder of datasets, one folder each with train.tsv, dev.tsv, test.tsv.
         device: cpu, cuda, cuda:1, …, or auto.
-        task, model, seeds, limit, evaluate: instead of the suite's, the first three one or a list; `limit`
-            is the largest number of examples of each split, `evaluate` the split that is reported.
-        transcripts: folder in which the transcript of each cell that is run is kept.
-        workers: processes of this machine; or an `Engine`, which also knows Ray, and parts of a suite.
-        progress: shown on a terminal; False shows nothing. A console of rich is written to in any case.
-        log_to: 'mlflow', to log settings, curves and artefacts of each cell there, by MLFLOW_TRACKING_URI; or
-            its address behind a colon, as in 'mlflow:sqlite:///runs.db'.
+        task, model, seeds, limit, evaluate: replace those of the suite; the first three are one value or a list.
+            `limit` is the largest number of examples of each split, `evaluate` the split that is reported.
+        transcripts: folder for the transcript of each cell that is run.
+        workers: number of processes on this machine, or an `Engine`, which also supports Ray and parts of a suite.
+        progress: True shows progress on a terminal, False shows nothing; or a console of rich.
+        log_to: 'mlflow' logs settings, curves and artefacts of each cell to MLFLOW_TRACKING_URI, or to an address
+            after a colon, as in 'mlflow:sqlite:///runs.db'.
 
     Returns:
-        The records of all cells, those that were there already among them.
+        The records of all cells, including earlier ones.
 
     Raises:
-        LeakboardError: whatever is wrong with an argument; the suite's mistakes all at once.
-        MissingExtra: of `log_to`.
+        LeakboardError: an invalid argument; all errors of the suite are reported together.
+        MissingExtra: the extra of `log_to` is not installed.
     """
     from leakboard.bench.backbones import device_of
     from leakboard.bench.records import Store
@@ -79,18 +79,18 @@ def run(
     engine = workers if isinstance(workers, Engine) else Engine(workers)
     if log_to is not None:
         check_tracker(log_to)
-    given = {"task": task, "model": model, "seeds": seeds, "limit": limit, "evaluate": evaluate}
-    loaded = load_suite(suite).override(**given)
+    changes = {"task": task, "model": model, "seeds": seeds, "limit": limit, "evaluate": evaluate}
+    loaded = load_suite(suite).override(**changes)
     folder = path_of("out", out) or LOCAL / loaded.name
-    kept, console = path_of("transcripts", transcripts), progress_console(progress)
+    transcript_folder, console = path_of("transcripts", transcripts), progress_console(progress)
     with console.status("loading data and models") if console else nullcontext():
         plan = engine.part(make_plan(loaded, path_of("data", data), device_of(device)))
     if console:
         for note in plan_notes(plan):
             console.print(note, highlight=False, markup=False)
     with reporter_on(console, len(plan.cells)) as reporter:
-        told = reporter if log_to is None else TrackingReporter(reporter, log_to, loaded.name)
-        records = engine.run(plan, Store(folder), told, path_of("data", data), kept)
+        logged = reporter if log_to is None else TrackingReporter(reporter, log_to, loaded.name)
+        records = engine.run(plan, Store(folder), logged, path_of("data", data), transcript_folder)
     return Results.of(records, loaded.name, loaded, [folder])
 
 
@@ -105,25 +105,25 @@ def tune(
     progress: bool | Console = True,
     **instead: Any,
 ) -> Tuning:
-    """Chooses how each row of a suite is trained, on a fifth of the training split that is held out for it.
+    """Chooses the training settings of each row of a suite, on a held-out fifth of the training split.
 
     Args:
         suite, data, device, workers, progress: as for `run`.
-        to: the .yaml file of the suite with what was chosen, for `run`.
-        out: folder of the records of the trials; without it `results/local/NAME-trials`.
+        to: .yaml file to which the suite with the chosen settings is written.
+        out: folder of the records of the trials; by default `results/local/NAME-trials`.
         instead: `task`, `model`, `seeds`, `limit` or `evaluate`, as for `run`.
 
     Returns:
-        `suite`, `choices`, `records` of all trials.
+        `suite`, `choices`, and `records` of all trials.
 
     Raises:
-        LeakboardError: whatever is wrong with an argument; or the suite reports on what is selected on.
+        LeakboardError: an invalid argument, or the suite reports on the split that is used for the choice.
     """
     from leakboard.bench.backbones import device_of
     from leakboard.bench.running import Engine, progress_console
     from leakboard.bench.suites import load_suite
     from leakboard.bench.tuning import check_file, write_tuned_suite
-    from leakboard.bench.tuning import tune as chosen
+    from leakboard.bench.tuning import tune as choose_settings
     from leakboard.leaderboards.results import LOCAL
 
     engine = workers if isinstance(workers, Engine) else Engine(workers)
@@ -131,10 +131,12 @@ def tune(
     target, folder = path_of("to", to), path_of("out", out) or LOCAL / f"{loaded.name}-trials"
     if target is not None:
         check_file(loaded, target)
-    found = chosen(loaded, folder, console, path_of("data", data), device_of(device), engine)
+    tuning = choose_settings(
+        loaded, folder, console, path_of("data", data), device_of(device), engine
+    )
     if target is not None:
-        write_tuned_suite(found, target, folder)
-    return found
+        write_tuned_suite(tuning, target, folder)
+    return tuning
 
 
 def choose(
@@ -145,24 +147,23 @@ def choose(
     *,
     model: str | None = None,
 ) -> Choice:
-    """Which setting leaks least of something within a budget, and by which evidence.
+    """The setting with the least leakage within a budget, with its evidence.
 
-    The answer is a setting only where records show that it helps: an attack works without the defense, the setting
-    clearly leaks less, and its cost may be compared. Of an attack that nobody ran it says nothing.
+    A setting is chosen only if records show that it helps: an attack works without the defense, the setting clearly
+    leaks less, and its cost is comparable. The answer covers only attacks that were run.
 
     Args:
-        hide: inputs, labels, attributes, secrets, members or model; other names of these, too; or several at once,
-            such as "texts and labels".
-        max_cost: points of utility that may be lost on the mean: 3 for an accuracy that falls from 0.85 to 0.82.
-        records: among these; without them among the published ones.
-        model: only settings of this one.
+        hide: inputs, labels, attributes, secrets, members or model, or a synonym; or several at once, such as
+            "texts and labels".
+        max_cost: largest mean loss in points of utility: 3 for an accuracy that falls from 0.85 to 0.82.
+        records: records to choose from; by default the published ones.
+        model: restricts the choice to settings of one model.
 
     Returns:
-        The setting with its evidence; or none, why, and what comes nearest. It is true where there is
-        a setting.
+        The setting with its evidence; or no setting, the reason, and the nearest one. It is true if there is a setting.
 
     Raises:
-        LeakboardError: an unknown word, no number of points, or no records of the task.
+        LeakboardError: an unknown goal, an invalid budget, or no records of the task.
     """
     from leakboard.leaderboards.results import published
     from leakboard.leaderboards.tables import check_budget, goals_asked
@@ -174,24 +175,24 @@ def choose(
         raise LeakboardError(
             f"max_cost: points of utility, not a share: for {max_cost:g} of it give {100 * max_cost:g}"
         )
-    among = published() if records is None else _results(records)
-    return chosen(among.table, task, hide, max_cost, model)
+    source = published() if records is None else _results(records)
+    return chosen(source.table, task, hide, max_cost, model)
 
 
 def compare(
     a: Result, b: Result, metric: Literal["leakage", "success", "utility", "cost"] = "leakage"
 ) -> Difference:
-    """By how much a metric is larger in one row of `Results.table` than in another, paired over seeds.
+    """Difference of a metric between two rows of `Results.table`, paired over seeds.
 
     Args:
-        metric: leakage and success as shares, utility and cost in points.
+        metric: leakage and success are shares, utility and cost are in points.
 
     Returns:
-        The mean with its 95 % interval, p and verdict: less, more or undecided; or the `reason` why the two cannot
-        be compared.
+        The mean difference with its 95 % interval, p and verdict (less, more or undecided); or the `reason` why the
+        rows cannot be compared.
 
     Raises:
-        LeakboardError: no row, or an unknown metric.
+        LeakboardError: an argument is no row, or the metric is unknown.
     """
     from typing import get_args
 
@@ -209,30 +210,30 @@ def compare(
 
 
 def findings(*folders: str | Path, rule: str | None = None) -> list[Finding]:
-    """What records show, as claims with their numbers: each from a rule, with the records behind it.
+    """Conclusions from records, as sentences with numbers, each with its rule and the keys of its records.
 
     Args:
-        folders: of records, or the names of suites that were run; without any the published records.
-        rule: only what this one finds, such as elsewhere.
+        folders: folders of records, or names of suites that were run; by default the published records.
+        rule: restricts the result to one rule, such as elsewhere.
 
     Raises:
         LeakboardError: no records, or no such rule.
     """
     from leakboard.leaderboards.results import load, published
 
-    among = load(*folders) if folders else published()
-    return among.findings(rule)
+    source = load(*folders) if folders else published()
+    return source.findings(rule)
 
 
 def check(method: str | Path | type[Defense | Attack] | Defense | Attack) -> Report:
-    """Whether a defense or an attack keeps the rules, on a tiny model, in seconds.
+    """Tests a defense or an attack against the rules for methods, on a tiny model, in seconds.
 
     Args:
-        method: a class, a configured one, the name of a registered one, or `path/to/file.py`.
+        method: a class, an instance, the name of a registered method, or `path/to/file.py`.
 
     Raises:
         LeakboardError: it is none of these.
-        MissingExtra: it needs an optional part that is not installed.
+        MissingExtra: the method needs an extra that is not installed.
     """
     from leakboard.bench.conformance import check_method
 

@@ -1,4 +1,4 @@
-"""Definitions of the words in which results are told; pages and documents quote them."""
+"""Definitions of terms; pages and documents quote them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GLOSSARY = {
     "interval": "95 %. Over seeds Student's t; with one seed the interval inside the cell, a bootstrap over whole "
     "examples.",
 }
-"""Each word with its one definition, in an order in which they can be read."""
+"""Definition of each term, in reading order."""
 
 HEAD = """# What the words mean
 
@@ -40,6 +40,6 @@ Each word has one meaning: here, in the code, in the records and on the site. Th
 
 
 def page() -> str:
-    """The glossary in Markdown, as `docs/glossary.md` has it."""
+    """The glossary in Markdown, the content of `docs/glossary.md`."""
     lines = [f"**{word}**\n:   {meaning}\n" for word, meaning in GLOSSARY.items()]
     return "\n".join([HEAD, *lines])

@@ -1,7 +1,7 @@
-"""Figures on paper: trade-offs, sweeps, what each defense hides, what training leaks, what models remember.
+"""Figures: trade-offs, sweeps, leakage of all goals, leakage during training, and memorisation.
 
-Collections of records come in.
-Out go descriptions of plots, and PNG, SVG and PDF files of them.
+Input: a collection of records.
+Output: descriptions of plots, and PNG, SVG and PDF files of them.
 """
 
 import lazy_loader

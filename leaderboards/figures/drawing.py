@@ -1,4 +1,4 @@
-"""Figures of a collection of records, by their kind."""
+"""Figures of a collection of records, by kind."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ FIRST = "tradeoff"
 KINDS = sorted(
     (path.stem for path in FOLDER.glob("[a-z]*.py")), key=lambda kind: (kind != FIRST, kind)
 )
-"""All kinds, by the files that describe them; the default first."""
+"""All kinds, from the names of their files; the default first."""
 LEAST, MOST = 2.0, 40.0
-"""Inches of a figure."""
+"""Smallest and largest width of a figure in inches."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a figure is to show; a kind takes what it knows.
+    """Options of a figure; each kind uses some of them.
 
     Attributes:
-        goal: a goal by any of its names; None for the first that has something to show.
-        attack: the one that decides: strongest, paper, or a name.
-        against: a parameter that was swept, or cut.
-        width: inches.
+        goal: a goal by any of its names; None for the first one with results.
+        attack: strongest, paper, or the name of an attack.
+        against: swept parameter, or cut.
+        width: width in inches.
     """
 
     kind: str = FIRST
@@ -40,10 +40,10 @@ class Request:
 
 
 def plots(found: RecordSet, request: Request) -> dict[str, Plot]:
-    """The figures of a kind by the names of their files.
+    """Figures of a kind by file name.
 
     Raises:
-        LeakboardError: an unknown word, or nothing to draw.
+        LeakboardError: an unknown option, or nothing to draw.
     """
     if request.kind not in KINDS:
         raise LeakboardError(
@@ -55,10 +55,10 @@ def plots(found: RecordSet, request: Request) -> dict[str, Plot]:
 
 
 def draw(found: RecordSet, out: Path, request: Request) -> list[Path]:
-    """Draws the figures of a kind into the folder `out` and returns its files.
+    """Draws the figures of a kind into the folder `out` and returns the files.
 
     Raises:
-        LeakboardError: an unknown word, nothing to draw, or a width that no figure has.
+        LeakboardError: an unknown option, nothing to draw, or an invalid width.
     """
     if not LEAST <= request.width <= MOST:
         raise LeakboardError(

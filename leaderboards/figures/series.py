@@ -1,4 +1,4 @@
-"""What several figures share: lines of one defense, names of settings, and words of captions."""
+"""Code shared by figures: lines of one defense, names of settings, and parts of captions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ from leakboard.leaderboards.tables import (
 )
 
 LONG = 10
-"""Letters from which on a knob stands in the legend instead of beside its points."""
+"""Length from which the name of a knob is in the legend instead of next to its points."""
+LEAKAGE_WORDS = (
+    "Leakage is the share of what attacks read without the defense that they still read with it."
+)
 ToPoint = Callable[[Result], tuple[Interval, Interval] | None]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something was measured: a panel of a figure."""
+    """Task, model and attribute of a panel."""
 
     task: str
     model: str
@@ -45,10 +48,10 @@ class Place:
 
 
 def requested_goal(table: ResultsTable, word: str | None) -> Goal:
-    """The goal that is asked for, else the first against which a defense is made and measured.
+    """The requested goal, by default the first one with a measured defense that is made for it.
 
     Raises:
-        LeakboardError: an unknown word, or no attack.
+        LeakboardError: an unknown goal, or no attack.
     """
     if word is not None:
         return goal_of(word)
@@ -63,7 +66,7 @@ def requested_goal(table: ResultsTable, word: str | None) -> Goal:
 
 
 def curves_by_place(table: ResultsTable, goal: Goal) -> dict[Place, list[Curve]]:
-    """The curves of defenses made against a goal; of all defenses where none is."""
+    """Curves of defenses made for a goal, or of all defenses if none is."""
     every = [curve for curve in curves(table) if curve.goal == goal]
     made = [curve for curve in every if curve.results[0].is_made_for_goal]
     found: dict[Place, list[Curve]] = {}
@@ -73,10 +76,10 @@ def curves_by_place(table: ResultsTable, goal: Goal) -> dict[Place, list[Curve]]
 
 
 def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
-    """A line for each variant of a defense, along its knob.
+    """One line for each variant of a defense, along its knob.
 
     Args:
-        to_point: x and y of a setting; None where it is not drawn.
+        to_point: function from a setting to x and y, or None to leave it out.
     """
     how, name = style_of(curve.defense), curve.results[0].setting.knob or None
     told = varying_names([one.setting.params for one in curve.results], but=name)
@@ -107,7 +110,7 @@ def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
 
 
 def _label(one: Result, name: str | None, is_end: bool) -> str:
-    """The knob at the ends of a line, between them its value."""
+    """Name and value of the knob at the ends of a line; only its value between them."""
     params = json.loads(one.setting.params)
     if name is None or name not in params:
         return ""
@@ -116,7 +119,7 @@ def _label(one: Result, name: str | None, is_end: bool) -> str:
 
 
 def setting_names(results: Iterable[Result]) -> dict[tuple[object, ...], str]:
-    """Each setting by `place_of`, in words in which no two are alike."""
+    """Distinct names of settings, by `place_of`."""
     found: dict[tuple[object, ...], str] = {}
     for one in results:
         name = one.name
@@ -127,7 +130,7 @@ def setting_names(results: Iterable[Result]) -> dict[tuple[object, ...], str]:
 
 
 def place_of(one: Result) -> tuple[object, ...]:
-    """What tells a setting from others."""
+    """Identity of a setting."""
     setting = one.setting
     return setting.group, setting.defense, setting.params, setting.cut, setting.setup
 

@@ -1,4 +1,4 @@
-"""Leakage and utility along one swept parameter: the cut, any of the training, of a defense or of an attack."""
+"""Leakage and utility along one swept parameter: the cut, or a parameter of training, defense or attack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from math import isnan
 from typing import Any
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
-from leakboard.leaderboards.figures.series import Place, measured_words
+from leakboard.leaderboards.figures.series import LEAKAGE_WORDS, Place, measured_words
 from leakboard.leaderboards.rendering import (
     LINES,
     Axis,
@@ -49,7 +49,7 @@ AXES = {
 }
 OF_CELL = ("cut", "limit")
 LOG_FROM = 20
-"""Ratio of the ends from which an axis is logarithmic."""
+"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Swept:
 
 
 def sweep(found: RecordSet, goal: Goal, against: str, attack: str = STRONGEST) -> Plot:
-    """Leakage and utility along a parameter; of attackers their success alone, since utility does not depend on them.
+    """Leakage and utility along a parameter; for parameters of attacks, only their success.
 
-    Below each task stands what the paper prints that the suite mirrors, where it swept the same.
+    Numbers of the mirrored paper follow each task, if the paper has the same sweep.
 
     Raises:
         LeakboardError: no such parameter, or no result of this goal.
@@ -97,12 +97,12 @@ def sweep(found: RecordSet, goal: Goal, against: str, attack: str = STRONGEST) -
     title = f"{GOAL_WORDS[goal].capitalize()} along {_axis_name(against)}"
     caption = measured_words([one.result for one in swept])
     if not of_attack:
-        caption = f"Leakage: the share of what attacks read without the defense that they still read. {caption}"
+        caption = f"{LEAKAGE_WORDS} {caption}"
     return Plot(title, panels, caption, columns=2)
 
 
 def _homes(table: ResultsTable) -> dict[str, str]:
-    """Each parameter, and whether it is one of cells, trainings, defenses or attacks."""
+    """Kind of each parameter: cell, training, defense or attack."""
     found: dict[str, str] = {}
     for one in table:
         for record in one.setting.records.values():
@@ -143,7 +143,7 @@ def _by_setting(table: ResultsTable, against: str) -> Iterator[Swept]:
 
 
 def _by_attack(table: ResultsTable, goal: Goal, against: str, attack: str) -> Iterator[Swept]:
-    """A line for each setting and version of an attack, and a level one for the strongest of the others."""
+    """Points for each setting and version of an attack, and a constant line for the strongest other attack."""
     versions: dict[tuple[str, str], dict[str, Any]] = {}
     for one in table:
         for record in one.setting.records.values():
@@ -212,7 +212,7 @@ def _quantity(one: Result, name: str) -> Interval:
 
 
 def _axis(xs: Sequence[Any], against: str) -> tuple[dict[str, float], Axis]:
-    """Where each value stands, and the axis; words stand in their order."""
+    """Position of each value, and the axis; words are placed in order."""
     numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in xs)
     place = {json.dumps(x): float(x) if numeric else float(n) for n, x in enumerate(xs)}
     log = numeric and min(xs) > 0 and max(xs) >= LOG_FROM * min(xs)
@@ -231,7 +231,7 @@ def _tick(x: Any) -> str:
 
 
 def _ordered(values: Sequence[Any]) -> list[Any]:
-    """The different values: numbers in order, then words, then none."""
+    """Distinct values: sorted numbers, then words, then None."""
     different = {json.dumps(x): x for x in values}.values()
     numbers = sorted(x for x in different if isinstance(x, int | float))
     words = sorted(x for x in different if isinstance(x, str))
@@ -239,7 +239,7 @@ def _ordered(values: Sequence[Any]) -> list[Any]:
 
 
 def _colours(swept: Sequence[Swept]) -> dict[str, str]:
-    """A colour for each line: that of the defense, where each has one line."""
+    """Colour of each line: that of its defense if each defense has one line."""
     names = {one.name: one.result.defense for one in swept}
     if len(set(names.values())) == len(names):
         return {name: style_of(defense).colour for name, defense in names.items()}
@@ -247,7 +247,7 @@ def _colours(swept: Sequence[Swept]) -> dict[str, str]:
 
 
 def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[Panel]:
-    """What the mirrored paper prints along the same parameter: EP and utility, hollow."""
+    """Panels of the mirrored paper's EP and utility along the same parameter, with hollow markers."""
     if found.printed is None:
         return
     key = "split" if against == "cut" else against  # as papers call it

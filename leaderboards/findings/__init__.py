@@ -1,7 +1,7 @@
-"""What the records show, in sentences: each from a declared rule, with its number and the records behind it.
+"""Findings: sentences about records, each from a declared rule, with numbers and keys of records.
 
-`rules.py` declares which rows stand against which, and in which words; `engine.py` evaluates the declarations.
-Documents and pages quote what comes out.
+`rules.py` declares comparisons and their sentences; `engine.py` evaluates them.
+Documents and pages quote the findings.
 """
 
 import lazy_loader

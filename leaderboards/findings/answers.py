@@ -1,4 +1,4 @@
-"""The answers that stand first: what a budget buys, what halving costs, and where no attack works."""
+"""The first findings: least leakage within a budget, cost of halving the leakage, and tasks without a working attack."""
 
 from __future__ import annotations
 
@@ -23,14 +23,11 @@ from leakboard.leaderboards.tables import (
 )
 
 MUCH = 0.5
-"""A defense that hides more than this share within the budget has a sentence of its own."""
+"""A defense that hides more than this share within the budget gets a separate sentence."""
 
 
 def headlines(table: ResultsTable, budget: float = BUDGET) -> Iterator[Finding]:
-    """For each goal what defenses hide at a cost of at most `budget` points.
-
-    Tasks on which little is hidden share a sentence; so do those on which nothing is.
-    """
+    """Findings for each goal about settings that cost at most `budget` points; tasks with little effect share one."""
     for goal in Goal:
         own = table.select(goal=goal)
         tasks = dict.fromkeys(row.setting.task for row in own)
@@ -79,7 +76,7 @@ def _beyond(one: Choice) -> Finding:
 
 
 def least_cost_of_halving(table: ResultsTable) -> dict[tuple[Goal, str], Summary]:
-    """By goal and task, the cheapest setting of a defense made for the goal that leaks at most half."""
+    """The cheapest setting that leaks at most half, of a defense made for the goal, by goal and task."""
     least: dict[tuple[Goal, str], Summary] = {}
     for curve in curves(table):
         one, where = curve.cost_of_halving(), (curve.goal, curve.task)
@@ -91,7 +88,7 @@ def least_cost_of_halving(table: ResultsTable) -> dict[tuple[Goal, str], Summary
 
 
 def halving(table: ResultsTable, budget: float = BUDGET) -> Iterator[Finding]:
-    """For each goal and task the least cost of hiding half, where the budget does not afford it already."""
+    """Findings for each goal and task about the smallest cost of hiding half, if it is above the budget."""
     order = list(Goal)
     least = least_cost_of_halving(table)
     for goal, task in sorted(least, key=lambda where: (order.index(where[0]), where[1])):
@@ -106,7 +103,7 @@ def halving(table: ResultsTable, budget: float = BUDGET) -> Iterator[Finding]:
 
 
 def idle(table: ResultsTable) -> Iterator[Finding]:
-    """For each goal the tasks on which no attack works even without a defense, so that none is judged there."""
+    """Findings for each goal about tasks on which no attack works without a defense."""
     for goal in Goal:
         own = table.select(goal=goal)
         certified = {row.setting.task for row in own if row.is_certified}

@@ -1,4 +1,4 @@
-"""What audits of released models prove about ε, beside what is claimed."""
+"""Findings about audits of released models: proven and claimed ε."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Audits = Sequence[tuple[Record, Leak]]
 
 
 def audits(table: ResultsTable) -> Iterator[Finding]:
-    """For each claimed ε that an audit could refute, what it proves.
+    """A finding for each claimed ε that an audit could refute.
 
-    A claim is left out where a perfect attacker could not exceed it, or where the same attack does not exceed it
-    on a model without protection: such an audit cannot fail. One attack audits all settings of a group, that which
-    proves most without protection, so that it is not chosen by what it proves of the others.
+    A claim is left out if a perfect attacker, or the same attack on an unprotected model, does not exceed it. All
+    settings of a group are audited by the attack that proves most without protection, so that the choice does not
+    depend on the protected settings.
     """
     for group in table.groups:
         open_ = [
@@ -46,7 +46,7 @@ def audits(table: ResultsTable) -> Iterator[Finding]:
 
 
 def _audits(setting: Setting) -> dict[str, Audits]:
-    """The audits of a setting by the attack."""
+    """Audits of a setting, by attack."""
     found: dict[str, list[tuple[Record, Leak]]] = {}
     for record in setting.records.values():
         for leak in record.leaks:
@@ -56,7 +56,7 @@ def _audits(setting: Setting) -> dict[str, Audits]:
 
 
 def _most(settings: Sequence[Mapping[str, Audits]], attack: str, claim: Claim) -> float:
-    """The largest mean ε that an attack proves of an unprotected setting, by the δ of a claim; 0 without one."""
+    """Largest mean ε that an attack proves for an unprotected setting, at the δ of a claim; 0 without a setting."""
     means = [0.0]
     for own in settings:
         bounds = [proven(leak, claim) for _, leak in own.get(attack, ())]

@@ -1,12 +1,11 @@
-"""Documents that quote findings, claims and papers' tables: a block of a text names them, and holds them.
+"""Documents with blocks of findings, claims and papers' tables, which are filled from records.
 
     <!-- findings: elsewhere variants task=sst2 -->
     - a sentence
     <!-- /findings -->
 
-`findings: all` holds all of them, `findings: front` the short answer. `<!-- claims: SAP -->` holds the printed
-claims of a paper, or those of a group or an id, with our verdicts. `<!-- papers: SAP "Table 3" -->` holds a printed
-table beside ours.
+`findings: all` has all findings, `findings: front` a table and three sentences. `<!-- claims: SAP -->` has the claims of
+a paper, a group or an id, with our verdicts. `<!-- papers: SAP "Table 3" -->` has a printed table with our numbers.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ from leakboard.leaderboards.tables import (
 KINDS = ("findings", "claims", "papers")
 BLOCK = re.compile(rf"(<!-- ({'|'.join(KINDS)}): ([^\n]*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 ABOUT = ("task", "model", "metric")
-"""What a block of findings may be restricted to."""
+"""Names of filters of a block of findings."""
 ALL, FRONT = "all", "front"
 MOST = 3
-"""Sentences of the front."""
+"""Number of sentences of `findings: front`."""
 HELP = (
     "sentences are written between a line '<!-- findings: elsewhere -->' and a line '<!-- /findings -->', "
     "claims between '<!-- claims: SAP -->' and '<!-- /claims -->', papers' tables between "
@@ -70,10 +69,10 @@ def document(path: Path) -> str:
 
 
 def fill(text: str, writers: Mapping[str, Writer]) -> str:
-    """The text with each block written anew by the writer of its kind, which gets the words of the block.
+    """The text with new content of each block, from the writer of its kind.
 
     Raises:
-        LeakboardError: a block names something unknown.
+        LeakboardError: a block has an unknown name.
     """
 
     def filled(block: re.Match[str]) -> str:
@@ -83,7 +82,7 @@ def fill(text: str, writers: Mapping[str, Writer]) -> str:
 
 
 class Writers(dict[str, Writer]):
-    """The writers of all kinds of blocks for some records; what they share is computed once."""
+    """Writers of all kinds of blocks for some records."""
 
     def __init__(self, records: RecordSet) -> None:
         found = findings(records.table)
@@ -96,10 +95,10 @@ class Writers(dict[str, Writer]):
 
 
 def chosen(found: Sequence[Finding], words: Sequence[str]) -> list[Finding]:
-    """Those of some rules, and of one task where `task=NAME` is among the words; likewise a model, a metric.
+    """Findings of some rules, optionally restricted by `task=NAME`, `model=NAME` or `metric=NAME`.
 
     Raises:
-        LeakboardError: an unknown rule, or another word with '='.
+        LeakboardError: an unknown rule or filter.
     """
     rules = [word for word in words if "=" not in word]
     asked: dict[str, set[str]] = {}
@@ -119,7 +118,7 @@ def chosen(found: Sequence[Finding], words: Sequence[str]) -> list[Finding]:
 
 
 def bullets(found: Iterable[Finding]) -> str:
-    """A line of Markdown for each."""
+    """A list in Markdown."""
     return "".join(f"- {one.sentence}\n" for one in found)
 
 
@@ -135,7 +134,7 @@ def _findings(words: str, found: Sequence[Finding], table: ResultsTable) -> str:
 
 
 def front(table: ResultsTable, found: Sequence[Finding]) -> str:
-    """One table, of what a budget buys for each goal, and at most three sentences."""
+    """A table of the leakage within the budget for each goal, and at most three sentences."""
     halving = least_cost_of_halving(table)
     rows = []
     for goal in Goal:
@@ -161,7 +160,7 @@ def front(table: ResultsTable, found: Sequence[Finding]) -> str:
 
 
 def claims_table(words: str, verdicts: Sequence[ClaimVerdict]) -> str:
-    """The claims of a paper, a group or some ids, with our verdicts.
+    """Table of the claims of papers, groups or ids, with our verdicts.
 
     Raises:
         LeakboardError: no claim has such a paper, group or id.
@@ -192,10 +191,10 @@ def _tally(verdicts: Sequence[ClaimVerdict]) -> str:
 
 
 def papers(words: str, found: RecordSet) -> str:
-    """A printed table beside ours, such as `SAP "Table 3"`.
+    """A printed table with our numbers, such as `SAP "Table 3"`.
 
     Raises:
-        LeakboardError: a paper or table that is not known.
+        LeakboardError: an unknown paper or table.
     """
     asked = tuple(shlex.split(words))
     if asked not in artefacts():

@@ -1,4 +1,4 @@
-"""The engine: evaluates declared comparisons over a results table, and puts what they decide into words."""
+"""The engine: evaluates declared comparisons on a results table, and writes sentences."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ USUAL = ("minilm", "dialogue-gpt", "stories260k")
 
 @dataclass(frozen=True)
 class Contrast:
-    """Rows `a` against rows `b` that agree in all else; the pairs of a rule are one family for Holm's correction.
+    """Comparison of rows `a` with otherwise equal rows `b`; the pairs of a rule are one family for Holm's correction.
+
+    Sentences may contain {a} and {b} (defenses), {at} (parameters), {x} and {y} (the metric of a and b), {d} (their
+    difference), {ci} (its interval), {goal}, {task}, {attack} and {other} (attacks), {n} (number of clear pairs),
+    {pairs} or {settings} (number of pairs with the noun), and {margin}.
 
     Attributes:
-        more, less: the sentence where `a` is clearly more, or less, than `b`; '' says nothing.
-        same: the sentence for all tasks on which every interval lies within `margin` on either side of 0.
-        differ: further names in which the two may differ: parameters, `cut` or `precision`.
-        reader: attacks that count.
-        at: parameters that {at} tells; empty for the knob of `a`.
-
-    The words may hold {a} and {b} (defenses), {at} (parameters), {x} and {y} (the metric of a and b), {d} (their
-    difference), {ci} (its interval), {goal}, {task}, {attack} and {other} (attacks), {n} (pairs that are clear),
-    {pairs} or {settings} (their number with the noun), and {margin}.
+        more, less: sentence if `a` is clearly more, or less, than `b`; '' for none.
+        same: sentence for all tasks on which every interval is within ±`margin`.
+        differ: names in which the rows may also differ: parameters, `cut` or `precision`.
+        reader: selection of attacks.
+        at: parameters of {at}; empty for the knob of `a`.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class AttackContrast:
-    """The success of attacks `a` against that of attacks `b` on the same transcripts; words as in `Contrast`."""
+    """Comparison of the success of attacks `a` and `b` on the same transcripts; sentences as in `Contrast`."""
 
     name: str
     rows: Rows
@@ -118,13 +118,13 @@ class AttackContrast:
 
 @dataclass(frozen=True)
 class Level:
-    """Defenses and tasks at whose every certified setting leakage clearly lies on one side of a bound.
+    """Defenses and tasks whose certified settings all clearly have leakage above or below a bound.
 
     Attributes:
-        least, most: the bound; all intervals have to lie on its side.
-        elsewhere: defenses are meant that are made for other goals.
-        words: may hold {defenses}, {tasks}, {x} (the leakage nearest to the bound), {success}, {success_percent},
-            {metric}, {attack} and {settings} (their number).
+        least, most: lower or upper bound of all intervals.
+        elsewhere: select defenses that are made for other goals.
+        words: sentence with {defenses}, {tasks}, {x} (the leakage nearest to the bound), {success},
+            {success_percent}, {metric}, {attack} and {settings} (their number).
     """
 
     name: str
@@ -171,9 +171,9 @@ class Level:
 def _spoken(
     rule: Contrast | AttackContrast, differences: Sequence[Difference]
 ) -> Iterator[Finding]:
-    """For each task and model a sentence for each direction that is clear; one for all on which nothing differs.
+    """For each task and model, a sentence for each clear direction; and one for all tasks without a difference.
 
-    A clear difference that is smaller than the margin does not matter.
+    Differences below the margin are ignored.
     """
     tasks: dict[tuple[str, str], list[Difference]] = {}
     for one in differences:
@@ -234,7 +234,7 @@ def _finding(
 
 
 def _task(row: Result) -> str:
-    """The task, with the model where that is another one than usual."""
+    """The task, with the model if it is unusual."""
     model, name = row.setting.model, task_name(row.setting.task)
     return name if model in USUAL else f"{name} with {model}"
 

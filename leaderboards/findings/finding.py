@@ -30,12 +30,12 @@ class Finding:
     """A sentence and its evidence.
 
     Attributes:
-        rule: the declaration that it comes from, one of `RULES`.
-        metric: of `value`, which is missing where the sentence tells no single number.
-        n: independent units in a seed, the least; 0 where it tells none.
-        attack: the strongest one; '' for utility and cost.
-        settings: those it is about, in words.
-        keys: of the records behind it.
+        rule: name of the rule, see `TITLES`.
+        metric: metric of `value`, which is missing if the sentence has no main number.
+        n: smallest number of independent units of a seed; 0 if unknown.
+        attack: strongest attack; '' for utility and cost.
+        settings: settings of the sentence, in words.
+        keys: keys of the records.
     """
 
     rule: str
@@ -54,7 +54,7 @@ class Finding:
     def of(
         cls, rule: str, sentence: str, metric: str, value: Interval, rows: Sequence[Result]
     ) -> Finding:
-        """With the evidence of some rows, of which the first speaks."""
+        """A finding with the evidence of some rows; numbers are those of the first."""
         first = rows[0]
         return cls(
             rule=rule,
@@ -74,7 +74,7 @@ class Finding:
         return self.sentence
 
     def plain(self) -> dict[str, Any]:
-        """Its parts as JSON has them; numbers that do not exist are null."""
+        """The fields as JSON values, with null for missing numbers."""
         ends = [None if end != end else end for end in self.value.ends]
         interval = None if None in ends[1:] else ends[1:]
         return asdict(self) | {"value": ends[0], "interval": interval}

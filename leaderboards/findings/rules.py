@@ -23,11 +23,11 @@ SECRETS, MEMBERS, MODEL = Goal.MEMORISATION, Goal.MEMBERSHIP, Goal.MODEL
 LEAKAGE: Metric = "leakage"
 UTILITY: Metric = "utility"
 FIVE = 0.05
-"""Five points of leakage; less is no difference that matters."""
+"""Margin of five points of leakage."""
 
 INPUT_NOISE = ("sap", "sap-cti", "rapt", "dpnr", "cape", "custext-plus", "santext-plus")
 BY_AUTHORS = Reader(("spectral", "norm", "kmeans"), ("activations",))
-"""The attacks by which the authors of P³EFT measure, and what these read."""
+"""Attacks of P³EFT's authors, and the channel that these read."""
 PLAIN = Rows(("none", "dpsgd"), undefended=True)
 SAP, RAPT = Rows("sap", {"eta": ANY_VALUE, "bottom": "frozen"}), Rows("rapt", {"eta": ANY_VALUE})
 P3EFT = Rows("p3eft", undefended=False)
@@ -186,18 +186,18 @@ TITLES = {
     "precision": "Numerical precision",
     "idle": "Where no attack works",
 }
-"""The rules by name, the most important first, with what each is about."""
+"""Titles of the rules, the most important first."""
 CONDITIONS = (
     "Leakage is the share of what the strongest attack reads without a defense that it still reads with it. "
     "Costs and utilities are points. Every difference is clear: a paired test over seeds is below 5 % after Holm's "
     "correction for all pairs of its rule; the pair of least p is told, with the number of clear ones. Models are small "
     "(MiniLM, and language models of a few million parameters), with three seeds in most cells."
 )
-"""What all sentences share, said once above them."""
+"""Conditions of all sentences, which precede them."""
 
 
 def findings(table: ResultsTable) -> list[Finding]:
-    """All that reproduced records show, the most important first."""
+    """All findings from reproduced records, the most important first."""
     table = table.reproduced
     tables = Tables(table)
     found = [*headlines(table), *halving(table), *audits(table), *idle(table)]

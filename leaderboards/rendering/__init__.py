@@ -1,7 +1,7 @@
-"""Tables and plots described once, and drawn by two back ends each.
+"""Descriptions of tables and plots, each with two back ends.
 
-Descriptions come in: `Table` and `Plot`.
-Out go tables for the terminal and as HTML, and plots as files (PNG, SVG, PDF) and as SVG inside a page.
+Input: descriptions, `Table` and `Plot`.
+Output: tables for the terminal and as HTML, and plots as files (PNG, SVG, PDF) and as SVG for pages.
 """
 
 import lazy_loader

@@ -22,11 +22,11 @@ from leakboard.leaderboards.rendering.labels import Floats, Label, place_labels
 from leakboard.leaderboards.rendering.plot import GREY, Axis, Panel, Plot, Reference, Series
 
 SMALL = 6.5
-"""Points of the smallest letters."""
+"""Font size of the smallest text in points."""
 WIDTH = 7.0
-"""Inches: the text width of most two-column papers."""
+"""Default width in inches, the text width of most two-column papers."""
 LEAST = 2.2
-"""Inches of a panel of weight 1; where the width has less, fewer stand beside each other."""
+"""Smallest width of a panel of weight 1 in inches; narrow figures have fewer panels per row."""
 METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "svg": {"Date": None},
@@ -60,7 +60,7 @@ RC = {
     # Without a salt the ids in an SVG are random; fonttype 42 keeps the text of a PDF searchable.
     "svg.hashsalt": "leakboard",
     "pdf.fonttype": 42,
-    # Names come from records; a dollar in one is a dollar.
+    # Names from records may contain dollar signs, which start no formula.
     "text.parse_math": False,
 }
 
@@ -71,9 +71,9 @@ def save(
     """Draws a plot and writes its files; equal plots give equal bytes.
 
     Args:
-        out: each kind takes the place of its suffix, if it is one of a picture.
-        width: inches; letters keep their size.
-        kinds: of files: png (200 dpi), svg, pdf.
+        out: path of the files; a suffix of a picture is replaced.
+        width: width in inches; font sizes stay unchanged.
+        kinds: kinds of files: png (200 dpi), svg, pdf.
     """
     stem = out.with_suffix("") if out.suffix[1:] in METADATA else out
     stem.parent.mkdir(parents=True, exist_ok=True)
@@ -86,12 +86,12 @@ def save(
 
 
 def styled() -> AbstractContextManager[None]:
-    """The style of all figures, for what is drawn inside."""
+    """Context with the style of all figures."""
     return style.context(["default", RC])
 
 
 def draw_figure(plot: Plot, width: float = WIDTH) -> Figure:
-    """The figure: title, rows of panels, legend and caption, from top to bottom."""
+    """A figure with title, rows of panels, legend and caption, from top to bottom."""
     weight = max(sum(panel.weight for panel in row) for row in plot.rows)
     columns = plot.columns
     if width / weight < LEAST:
@@ -137,9 +137,9 @@ def draw_figure(plot: Plot, width: float = WIDTH) -> Figure:
 
 
 def _settle(figure: Figure) -> None:
-    """Lays a figure out, once: afterwards nothing moves, whatever is added, in whatever format.
+    """Computes the layout once and rounds it, so that files are equal in every run and format.
 
-    The layout solves equations whose order differs from run to run, and with it the rounding.
+    The layout engine solves equations in a varying order, which changes rounding errors.
     """
     figure.draw_without_rendering()
     figure.set_layout_engine(None)
@@ -237,7 +237,7 @@ def _scale(ax: Axes, name: str, axis: Axis) -> None:
 
 
 def _legend(plot: Plot) -> list[Line2D | Patch]:
-    """An entry for each name: of series by their longest, then of references."""
+    """One legend entry for each name, of series with their longest line and of references."""
     longest: dict[str, Series] = {}
     lines: dict[str, Reference] = {}
     for panel in plot.panels:
@@ -259,7 +259,7 @@ def _legend(plot: Plot) -> list[Line2D | Patch]:
 
 
 def _per_row(handles: Sequence[Line2D | Patch], width: float) -> int:
-    """Entries of a legend that fit beside each other."""
+    """Number of legend entries that fit into a row."""
     longest = max((len(str(handle.get_label())) for handle in handles), default=0)
     return max(1, min(len(handles), int(width / (0.55 + 0.052 * longest))))
 

@@ -25,11 +25,11 @@ table.results tr.between th { font-weight: normal; font-style: italic; padding-t
 .bar b { position: absolute; top: 42%; height: 16%; left: var(--low);
   width: calc(var(--high) - var(--low)); background: currentColor; }
 """
-"""How these tables look; a page includes it once."""
+"""Style of tables; a page includes it once."""
 
 
 def html_table(table: Table, css_class: str = "results") -> Markup:
-    """The table with its caption, scopes of headings, bars and notes; everything in it is escaped.
+    """The table with caption, scopes of headings, bars and notes; all text is escaped.
 
     Raises:
         LeakboardError: a link that is neither relative nor http(s).

@@ -1,4 +1,4 @@
-"""Names beside the points of a plot, clear of other names, of markers and, if possible, of lines."""
+"""Placement of labels next to points, without overlap of labels and markers, and with little overlap of lines."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Floats = NDArray[np.float64]
 
 DIRECTIONS = np.array([(1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)])
 GAPS = (4.0, 8.0)
-"""Distances from the point that are tried, in typographic points."""
+"""Possible distances from the point, in typographic points."""
 COLLISION = 50.0
-"""Cost of covering a name or a marker; covering a line costs 1 for each pixel or so."""
+"""Cost of covering a label or a marker; covering a line costs about 1 per pixel."""
 GROUND: dict[str, Any] = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.4}
-"""A pale ground, not an outline: outlined text cannot be searched in a PDF."""
+"""Pale background, since outlined text cannot be searched in a PDF."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """A name for the point (x, y) in data units; left out where it would cover something."""
+    """A label of the point (x, y) in data units; left out if it would cover something."""
 
     x: float
     y: float
@@ -38,13 +38,13 @@ class Label:
 def place_labels(
     ax: Axes, labels: Sequence[Label], markers: Floats, lines: Sequence[Floats], size: float
 ) -> None:
-    """Draws the labels in their order, each where it covers nothing.
+    """Draws the labels in their order, each at a position where it covers nothing.
 
     Args:
-        ax: laid out already; its limits must not change afterwards.
-        markers: [n, 2] points in data units that no label may cover.
+        ax: axes with a final layout; limits must not change afterwards.
+        markers: [n, 2] points in data units that labels must not cover.
         lines: [m, 2] corners in data units of each line that labels should avoid.
-        size: of the font, in typographic points.
+        size: font size in typographic points.
     """
     figure = ax.get_figure(root=True)
     assert isinstance(figure, Figure)
@@ -61,7 +61,7 @@ def place_labels(
         box = probe.get_window_extent(renderer)
         probe.remove()
         half = np.array([box.width, box.height]) / 2
-        # A diagonal neighbour stands closer, or it would look detached.
+        # Diagonal positions are closer, so that labels do not look detached.
         near = np.where(DIRECTIONS.all(axis=1), 0.6, 1.0)[:, None]
         reach = np.array(GAPS)[:, None, None] * pixels * near
         shifts = (DIRECTIONS * (half + reach)).reshape(-1, 2)
@@ -80,7 +80,7 @@ def place_labels(
 
 
 def _write(ax: Axes, label: Label, shift: Floats, size: float) -> None:
-    # Light colours would fade on white.
+    # Darker, for contrast on white.
     colour = tuple(0.75 * channel for channel in to_rgb(label.colour))
     ax.annotate(
         label.text,
@@ -97,20 +97,20 @@ def _write(ax: Axes, label: Label, shift: Floats, size: float) -> None:
 
 
 def _sampled(corners: Floats, step: float = 3.0) -> Floats:
-    """Points about `step` pixels apart along a line."""
+    """Points along a line at distances of about `step` pixels."""
     parts = [np.linspace(a, b, int(np.hypot(*(b - a)) / step) + 2) for a, b in pairwise(corners)]
     return np.concatenate([np.empty((0, 2)), *parts])
 
 
 def _overlapping(boxes: Floats, others: Floats) -> NDArray[np.int_]:
-    """For each box [left, bottom, right, top] how many of the others it overlaps."""
+    """Number of other boxes [left, bottom, right, top] that each box overlaps."""
     a, b = boxes[:, None], others[None]
     meet = (a[..., :2] < b[..., 2:]) & (b[..., :2] < a[..., 2:])
     return np.asarray(meet.all(axis=-1).sum(axis=1))
 
 
 def _inside(xy: Floats, boxes: Floats, margin: float) -> NDArray[np.int_]:
-    """For each box how many points lie in it, widened by a margin."""
+    """Number of points in each box, widened by a margin."""
     low, high = boxes[:, None, :2] - margin, boxes[:, None, 2:] + margin
     inside: NDArray[np.int_] = ((xy > low) & (xy < high)).all(axis=-1).sum(axis=1)
     return inside

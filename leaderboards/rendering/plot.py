@@ -1,4 +1,4 @@
-"""A plot described once, for files and for pages."""
+"""Description of a plot, for files and for pages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from leakboard.leaderboards.tables import Interval
 
 GREY = "#6b6b6b"
 CLASSES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
-"""Colours of what has no defense to give it one; after Okabe and Ito. Those of defenses: `look`."""
+"""Colours of classes, after Okabe and Ito; defenses have their own colours."""
 Line = Literal["", "solid", "dashed", "dotted", "dashdot"]
 LINES: tuple[Line, ...] = ("solid", "dashdot", "dotted", "dashed")
-"""For variants of one defense, in this order."""
+"""Line styles of variants of one defense, in order."""
 
 
 def exact(value: float) -> Interval:
@@ -26,9 +26,9 @@ class Point:
     """A point with the intervals of both numbers; NaN ends are not drawn.
 
     Attributes:
-        label: stands beside it where there is room.
-        detail: what a page shows where the pointer rests; without it label and numbers.
-        url: where a page leads from it.
+        label: label next to the point, if there is room.
+        detail: text that pages show on hover; by default label and numbers.
+        url: link of the point on pages.
     """
 
     x: Interval
@@ -40,14 +40,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """Points that are drawn alike.
+    """Points with one style.
 
     Attributes:
-        name: in the legend, once for all panels; '' for none.
-        line: connects the points in their order; '' for none.
-        marker: one of matplotlib's; '' for none.
-        hollow: for numbers that were not measured here.
-        band: the intervals of y as a band, instead of a whisker at each point.
+        name: name in the legend, which has it once for all panels; '' for none.
+        line: style of the line that connects the points; '' for none.
+        marker: marker of matplotlib; '' for none.
+        hollow: True for numbers of papers.
+        band: draw the intervals of y as a band instead of whiskers.
     """
 
     name: str
@@ -76,10 +76,10 @@ class Axis:
     """An axis.
 
     Attributes:
-        low, high: its ends; as the points need where missing.
-        ticks: values with their words, such as names of settings.
-        percent: shares from 0 to 1 are written as percentages.
-        rises: False where the largest value stands at the origin.
+        low, high: limits; by default from the points.
+        ticks: values with their labels, such as names of settings.
+        percent: write shares from 0 to 1 as percentages.
+        rises: False if the largest value is at the origin.
     """
 
     label: str = ""
@@ -93,12 +93,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Panel:
-    """Axes with what is drawn in them.
+    """Axes with their content.
 
     Attributes:
-        remark: a few words in a corner.
-        height: inches of the panel in a file.
-        weight: its width, as a multiple of that of others beside it.
+        remark: short text in a corner.
+        height: height in a file in inches.
+        weight: width relative to other panels of the row.
     """
 
     title: str
@@ -116,7 +116,7 @@ class Plot:
     """Panels in rows with a title, one legend and a caption.
 
     Attributes:
-        columns: panels beside each other, at most.
+        columns: largest number of panels in a row.
     """
 
     title: str

@@ -44,7 +44,7 @@ PLOT_CSS = """\
 .plot ul { display: flex; flex-wrap: wrap; gap: .1rem 1rem; list-style: none; margin: .2rem 0 0; padding: 0; font-size: .8rem; }
 .plot li svg { display: inline-block; width: .85em; height: .85em; overflow: visible; vertical-align: -.06em; }
 """
-"""How these plots look; a page includes it once."""
+"""Style of plots; a page includes it once."""
 
 
 def svg_plot(plot: Plot) -> Markup:
@@ -78,7 +78,7 @@ def _panel(panel: Panel, title: str) -> Markup:
 
 
 class _Scale:
-    """From values of an axis to units of the picture, and the ticks."""
+    """Map from values of an axis to units of the picture, with ticks."""
 
     def __init__(self, axis: Axis, low: float, high: float, start: float, stop: float) -> None:
         self.axis, self.start, self.stop = axis, start, stop

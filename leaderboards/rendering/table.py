@@ -1,4 +1,4 @@
-"""A table described once, for the terminal and for pages."""
+"""Description of a table, for the terminal and for pages."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Column:
     """A column.
 
     Attributes:
-        help: explains the label; a page shows it where the pointer rests.
-        optional: on a narrow terminal it may move to a line below each row; the last ones go first.
+        help: explanation of the label, which pages show on hover.
+        optional: on a narrow terminal, the column may move to a line below each row; the last ones move first.
     """
 
     label: str
@@ -43,10 +43,10 @@ class Cell:
     """An entry.
 
     Attributes:
-        detail: in small or pale letters behind the text.
-        bar: a share from 0 to 1 with its interval, drawn on pages.
-        link: an address, relative or http(s).
-        sort: by which a page sorts the column; the text where it is missing.
+        detail: small or pale text after the main text.
+        bar: share from 0 to 1 with its interval, drawn on pages.
+        link: relative or http(s) address.
+        sort: sort key on pages; by default the text.
     """
 
     text: str
@@ -63,9 +63,8 @@ class Table:
     """A table.
 
     Attributes:
-        rows: as many entries as there are columns; a string alone is a line between rows, such as a
-            heading of those below. The first entry of a row names it.
-        notes: below it, one sentence or more each.
+        rows: entries of each row, of which the first names it; a string is a line between rows, such as a heading.
+        notes: notes below the table.
     """
 
     title: str
@@ -85,8 +84,19 @@ class Table:
         return [Cell(one) if isinstance(one, str) else one for one in row]
 
 
+LEAKAGE_COLUMN = Column(
+    "leakage", help="Share of what attacks read without the defense that they still read with it"
+)
+COST_COLUMN = Column(
+    "points lost", align="right", help="Points of utility lost against no protection"
+)
+ATTACK_COLUMN = Column(
+    "strongest attack", help="Its success, with that on the undefended model and that of guessing"
+)
+
+
 def leakage_cell(leakage: Interval, missing: str = "not certified", link: str = "") -> Cell:
-    """Leakage as a percentage with its interval and a bar; in pale letters why there is none."""
+    """Leakage as a percentage with its interval and a bar, or `missing` in pale letters."""
     if leakage.is_missing:
         return Cell(missing, tone="muted", link=link)
     shown = leakage.clipped()

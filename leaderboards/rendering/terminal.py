@@ -1,4 +1,4 @@
-"""Tables on the terminal: columns give way where it is narrow, and words stay whole."""
+"""Tables on the terminal, with columns that adapt to its width without splitting words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TONES = {"plain": "", "muted": "dim", "good": "green", "bad": "red"}
 GAP = 2
 """Blanks between columns."""
 EASY = 24
-"""Letters in a line of a column of words that are easy to read."""
+"""Comfortable width of a column of words in characters."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ def terminal_table(table: Table) -> TerminalTable:
 def _layout(
     table: Table, rows: Sequence[Sequence[Cell]], width: int
 ) -> tuple[list[int], list[int]]:
-    """The columns that fit beside each other, and their widths.
+    """The columns that fit into the width, and their widths.
 
-    Where not all have room, optional columns fold, the last first. The others give way down to their longest
-    word; those of numbers do not.
+    If there is not enough room, optional columns are folded, the last first. Then columns of words shrink, at most to
+    their longest word.
     """
     shown = list(range(len(table.columns)))
     texts = {i: [table.columns[i].label, *(_text(row[i]).plain for row in rows)] for i in shown}

@@ -1,7 +1,7 @@
-"""The report for somebody who decides: what the provider reads, what helps, and what to do next.
+"""Report for decision makers: what the provider can read, which defenses help, and next steps.
 
-Records, or what attacks read in a transcript, come in.
-Out goes one HTML file of about two pages, which needs nothing else and prints as it looks.
+Input: records, or results of attacks on a transcript or a model.
+Output: one self-contained HTML file of about two pages.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""What helps within a budget, and what to do next, from the results of one task."""
+"""Advice from the results of one task: settings within a budget, and next steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from leakboard.bench.contracts import Goal
-from leakboard.leaderboards.rendering import Cell, Column, Table, in_unit, leakage_cell
+from leakboard.leaderboards.rendering import (
+    LEAKAGE_COLUMN,
+    Cell,
+    Column,
+    Table,
+    in_unit,
+    leakage_cell,
+)
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     HALF,
@@ -23,17 +30,17 @@ from leakboard.leaderboards.tables import (
 )
 
 FEW = 3
-"""Settings in the table for each goal."""
+"""Largest number of settings per goal in the table."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What helps against one goal.
+    """Advice for one goal.
 
     Attributes:
-        choice: the setting within the budget, or why there is none.
-        halving: the least cost of a setting that halves the leakage; its setting is None where none does.
-        is_certified: whether an attack is shown to work on any defense made for the goal.
+        choice: the setting within the budget, or the reason why there is none.
+        halving: smallest cost of a setting that halves the leakage; its setting is None if none does.
+        is_certified: True if a defense made for the goal has a certified attack.
     """
 
     choice: Choice
@@ -46,7 +53,7 @@ class Advice:
 
     @property
     def helps(self) -> str:
-        """A sentence: the setting and what it leaves, or that nothing within the budget helps."""
+        """A sentence about the chosen setting, or the reason why there is none."""
         one, budget = self.choice.setting, f"{self.choice.max_cost:g}"
         if one is None:
             return self.choice.why
@@ -62,7 +69,7 @@ class Advice:
 
     @property
     def next_step(self) -> str:
-        """What to do, in a sentence or two."""
+        """Recommendation in one sentence."""
         word, one, half = self.word, self.choice.setting, self.halving.setting
         if one is not None and self.choice.leakage.value <= HALF:
             return f"To hide {word}, use {one.name}, and measure it on your own data before you rely on it."
@@ -72,7 +79,9 @@ class Advice:
                 f"{format_percent(half.leakage.value)}), or keep them out of the training."
             )
         if not self.is_certified:
-            return f"Nothing is known of {word}: measure them on your own data before you decide."
+            return (
+                f"Nothing is known about {word}: measure them on your own data before you decide."
+            )
         return f"Do not rely on a defense to hide {word}: no measured setting halves their leakage at a known cost."
 
 
@@ -91,7 +100,7 @@ def advice_on(
 
 
 def table_of(advice: Sequence[Advice]) -> Table | None:
-    """The settings that clearly reduce leakage: the chosen one, the cheapest and that which leaks least."""
+    """Settings that clearly reduce leakage: the chosen one, the cheapest one, and the one that leaks least."""
     rows = [
         [
             Cell(
@@ -111,9 +120,7 @@ def table_of(advice: Sequence[Advice]) -> Table | None:
     columns = [
         Column("setting"),
         Column("hides"),
-        Column(
-            "leakage", help="Share of what attacks read without the defense that they still read"
-        ),
+        LEAKAGE_COLUMN,
         Column("points lost", align="right"),
         Column("strongest attack"),
     ]

@@ -1,4 +1,4 @@
-"""What the provider reads where nothing protects it, in words for somebody who decides."""
+"""Exposures: what the provider can read without protection, in words for decision makers."""
 
 from __future__ import annotations
 
@@ -49,27 +49,28 @@ SHARES = {
     "accuracy": "{} are guessed correctly",
     "balanced accuracy": "{} of a class are guessed correctly, averaged over classes",
     "matched accuracy": "{} are guessed correctly",
-    "AUC": "{} of the pairs of different examples are told apart",
-    "AUC (sign-free)": "{} of the pairs of different examples are told apart",
+    "AUC": "{} of the pairs of different examples are distinguished",
+    "AUC (sign-free)": "{} of the pairs of different examples are distinguished",
     "TPR at 1% FPR": "{} are identified, with one false alarm in a hundred",
     "TPR at 0.1% FPR": "{} are identified, with one false alarm in a thousand",
     "extracted": "{} of the secrets are extracted whole",
     "extracted by beam search": "{} of the planted secrets are extracted whole",
 }
-"""The sentence for each metric that is a share; any other is named with its number."""
+"""Sentence for each metric that is a share; other metrics are given by name and number."""
 MOSTLY = 0.8
-"""The advantage from which on a thing is called read, and not read in part."""
+"""Advantage from which the verdict is "can be read" instead of "can be read in part"."""
 
 
 @dataclass(frozen=True)
 class Exposure:
-    """What the strongest attack reads of one thing without protection.
+    """Result of the strongest attack on one goal without protection.
 
     Attributes:
-        success: in `metric`; `baseline` is what guessing or the untrained model reaches.
+        success: success in `metric`.
+        baseline: success of guessing, or on the untrained model.
         advantage: (success − baseline) / (ceiling − baseline).
-        is_shown: whether the attack is shown to work.
-        n: independent units in each of the seeds.
+        is_shown: True if the attack is shown to work.
+        n: number of independent units of a seed.
     """
 
     goal: Goal
@@ -100,12 +101,14 @@ class Exposure:
 
     @property
     def words(self) -> str:
-        """The number, with its interval and what guessing reaches."""
+        """Success with its interval and the success of guessing, in words."""
         if not self.is_shown:
-            return f"no attack is shown to work here (the strongest is {self.attack}), so nothing is known"
+            return (
+                f"no attack is shown to work (the strongest is {self.attack}), so nothing is known"
+            )
         if self.is_share:
-            said = SHARES[self.metric].format(format_percent_interval(self.success))
-            return f"{said}; guessing reaches {format_percent(self.baseline)}"
+            words = SHARES[self.metric].format(format_percent_interval(self.success))
+            return f"{words}; guessing reaches {format_percent(self.baseline)}"
         unit = " bits" if self.metric.startswith("exposure") else ""
         value, guess = format_number(self.success.value), format_number(self.baseline)
         return f"{self.metric}: {value}{unit}; guessing reaches {guess}"
@@ -119,10 +122,7 @@ class Exposure:
 
 
 def exposures_of_results(rows: Iterable[Result]) -> list[Exposure]:
-    """What is read without protection, by goal and attribute.
-
-    Of several baselines that of most seeds counts, `none` before others.
-    """
+    """Exposures by goal and attribute, from the baseline `none` if it was run, else that with most seeds."""
     best: dict[tuple[Goal, str], Result] = {}
     for one in rows:
         if one.setting.undefended:
@@ -154,7 +154,7 @@ def _weight(one: Result) -> tuple[bool, bool, int, float]:
 
 
 def exposures_of_leaks(leaks: Iterable[Leak]) -> list[Exposure]:
-    """What attacks read in a transcript, of each thing the attack with the largest advantage."""
+    """Exposures from a transcript, by goal and attribute, from the attack with the largest advantage."""
     best: dict[tuple[Goal, str], Exposure] = {}
     for leak in leaks:
         success, above = leak.success, leak.above

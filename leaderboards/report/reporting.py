@@ -1,4 +1,4 @@
-"""From records, or from what attacks read in a transcript, to the file of a report."""
+"""Report for decision makers, from records or from attacks on a transcript or a model."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def report(
     max_cost: float = BUDGET,
     **attacked: Any,
 ) -> Path:
-    """Writes two pages for somebody who decides: what the provider reads, what helps, what to do next.
+    """Writes a report of two pages: what the provider can read, which defenses help, and next steps.
 
-    Of a transcript, or an audited model, it says what your own system gives away; what helps comes from the published
+    For a transcript or an audited model, leakage is that of your own system, and defenses come from the published
     records.
 
     Args:
-        source: records (as `load` takes or returns them); a transcript's folder, which is attacked first; what
-            `attack` or `audit` returns, or the .json file that it was written to.
-        to: the .html file, which needs nothing else; a browser prints it as PDF.
-        task: the one whose settings are compared; without it sst2, else the one of most defenses.
-        max_cost: points of utility that protection may cost.
-        attacked: of a transcript's folder `model`, `truth` and further arguments of `attack`.
+        source: records, or a source for `load`; a transcript folder, which is attacked first; or a result of `attack`
+            or `audit`, or its .json file.
+        to: path of the self-contained .html file.
+        task: task whose settings are compared; by default sst2, else the task with most defenses.
+        max_cost: largest cost of protection in points of utility.
+        attacked: for a transcript folder, `model`, `truth` and further arguments of `attack`.
 
     Raises:
-        LeakboardError: whatever is wrong with an argument, or there is nothing to report.
+        LeakboardError: an invalid argument, or nothing to report.
     """
     place = path_of("to", to)
     assert place is not None
@@ -60,7 +60,7 @@ def report(
         found: Results | Attacked = _attack(folder, attacked)
     elif attacked:
         raise LeakboardError(
-            f"{next(iter(attacked))}: goes with the folder of a transcript alone, which {source!r:.60} is not"
+            f"{next(iter(attacked))}: is only allowed for a transcript folder, which {source!r:.60} is not"
         )
     elif isinstance(source, Results | Attacked):
         found = source
@@ -80,7 +80,7 @@ def report(
 
 
 def _check(to: Path, max_cost: float) -> None:
-    """Checks arguments before anything is read or attacked."""
+    """Checks arguments before the source is read or attacked."""
     if to.suffix != ".html":
         raise LeakboardError(
             f"to: a report is one .html file, which a browser prints as PDF; got '{to}'"
@@ -95,8 +95,7 @@ def _check(to: Path, max_cost: float) -> None:
 def _attack(folder: Path, given: Mapping[str, Any]) -> Attacked:
     if "model" not in given or given.get("truth") is None:
         raise LeakboardError(
-            f"{folder} is a transcript: give the public model it came from (model) and what was sent (truth), by "
-            "which guesses are scored"
+            f"{folder} is a transcript: give its public model (model) and the truth (truth), by which guesses are scored"
         )
     return attack(folder, **given)
 

@@ -1,7 +1,7 @@
-"""Records in the hands of who asks: read, joined, summed up, drawn, and chosen by.
+"""Collections of records, and results of attacks on transcripts and trained models.
 
-Records come in, from a run, from folders, or from what the installation ships; or an attacked transcript.
-Out go `Results` (and `Attacked`), on which the public API and the commands stand.
+Input: records of a run, of folders or of the installation, or a transcript.
+Output: `Results` and `Attacked`, which the public API and the commands use.
 """
 
 import lazy_loader

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Attacked:
-    """What attacks made of a transcript: scores and reasons, or guesses where there is no truth.
+    """Results of attacks on a transcript or a trained model: scores, or guesses if there is no truth.
 
     Attributes:
-        leaks: what each attack found, or why it found nothing.
-        guesses: each attack with what it guesses, where nothing was there to score it by.
+        leaks: score of each attack, or the reason why there is none.
+        guesses: attacks with their guesses, if there was no truth to score them.
     """
 
     def __init__(self, audit: Audit) -> None:
@@ -29,21 +29,21 @@ class Attacked:
 
     @classmethod
     def read(cls, file: str | Path) -> Self:
-        """The scores that `write` wrote; guesses that nothing scored are left out.
+        """Reads the scores that `write` wrote, without unscored guesses.
 
         Raises:
-            LeakboardError: there is no such file, or it holds something else.
+            LeakboardError: there is no such file, or it has other content.
         """
         return cls(Audit.read(Path(file)))
 
     @property
     def cut_short(self) -> str:
-        """The error that ended the recording before its time, or nothing."""
+        """The error that ended the recording early, or an empty string."""
         return self._audit.cut_short
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """Sentences that say what the scores mean; empty for a transcript."""
+        """Sentences that explain the scores; empty for a transcript."""
         return tuple(self._audit.summary)
 
     @property
@@ -63,25 +63,25 @@ class Attacked:
         return tuple(self._audit.guesses)
 
     def frame(self) -> pd.DataFrame:
-        """One row per leak, with those columns of `Results.frame` that it decides."""
+        """One row per leak, with the columns of `Results.frame` that are known for it."""
         return leaks_frame(self.leaks)
 
     def best(self) -> pd.DataFrame:
-        """For each goal, attribute and view the attack with the largest advantage over guessing.
+        """The attack with the largest advantage for each goal, attribute and view, without attacks that only guess.
 
-        Attacks that read nothing are left out: they only guess. `is_clear` says whether the whole interval of success
-        lies above the baseline. Without an undefended twin, a result that is not clear is no evidence of privacy.
+        `is_clear` is True if the interval of success lies above the baseline. Without an undefended twin, a result that
+        is not clear is no evidence of privacy.
         """
         rows = self.frame().dropna(subset=["success"])
         rows = rows[rows["channel"] != ""].sort_values("advantage", ascending=False, kind="stable")
         first = rows.drop_duplicates(["goal", "attribute", "view"]).sort_index()
-        shown = ["goal", "attribute", "view", "attack", "channel", "metric"]
+        columns = ["goal", "attribute", "view", "attack", "channel", "metric"]
         numbers = ["success", "success_low", "success_high", "chance", "is_clear"]
         first = first.assign(is_clear=first["advantage_low"] > 0)
-        return first[[*shown, *numbers]].reset_index(drop=True)
+        return first[[*columns, *numbers]].reset_index(drop=True)
 
     def tables(self) -> Iterator[RenderableType]:
-        """The scores, highest advantage first, and why the rest was not scored, for a terminal."""
+        """Tables for a terminal: scores by decreasing advantage, and reasons for missing ones."""
         return self._audit.tables()
 
     def to_json(self) -> str:
@@ -98,7 +98,7 @@ class Attacked:
         return Path(file)
 
     def __repr__(self) -> str:
-        told = (
+        content = (
             f"{len(self.guesses)} guesses" if self.guesses else self.best().to_string(index=False)
         )
-        return f"<Attacked: {len(self.leaks)} leaks>\n{told}"
+        return f"<Attacked: {len(self.leaks)} leaks>\n{content}"

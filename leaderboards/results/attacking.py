@@ -1,4 +1,4 @@
-"""Lets attacks loose on a transcript from elsewhere."""
+"""Attacks on the recorded transcript of another system."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ def attack(
     seed: int = 0,
     progress: bool | Console = True,
 ) -> Attacked:
-    """Attacks what a system has sent, recorded as a folder, without that system.
+    """Attacks the transcript of a system, without access to the system.
 
     Args:
-        folder: a transcript, as `Recorder` and `run(transcripts=…)` write it.
-        model: the public model it came from: an embedded one, a folder, a hub id.
-        truth: to score the guesses: a .csv, .tsv or .parquet, a DataFrame, or a dict of columns (lists,
-            arrays, tensors) with an entry per example, in the order of the transcript's rows; columns
-            `text`, `label`, `split`. Without it the guesses are returned.
-        attacks: one or a list, as a suite has them; without any, all but the costly ones.
-        attributes: columns of the truth that hold private attributes.
-        auxiliary: a task whose public text the attacks may know.
-        defense: the mechanism, as a suite has it, for attacks that know it.
+        folder: transcript folder, as written by `Recorder` or `run(transcripts=…)`.
+        model: public model of the system: an embedded one, a folder, or a hub id.
+        truth: truth for scoring: a .csv, .tsv or .parquet file, a DataFrame, or a dict of columns (lists, arrays,
+            tensors) with the columns `text`, `label`, `split`, and one entry per example in the order of the
+            transcript's rows. Without it, the guesses are returned.
+        attacks: one attack or a list, as in a suite; by default all except for costly ones.
+        attributes: columns of the truth with private attributes.
+        auxiliary: task whose public text the attacks may know.
+        defense: mechanism, as in a suite, for attacks that know it.
         data, device, progress: as for `run`.
-        seed: of the attacks.
+        seed: seed of the attacks.
 
     Raises:
-        LeakboardError: whatever is wrong with an argument.
+        LeakboardError: an invalid argument.
     """
     if attributes and truth is None:
-        raise LeakboardError("attributes: they are columns of the truth; give `truth`, too")
+        raise LeakboardError("attributes: these are columns of the truth; give `truth` as well")
     place, console = path_of("folder", folder), progress_console(progress)
     assert place is not None
     with console.status("loading the model") if console else nullcontext():
@@ -71,7 +71,7 @@ def attack(
 
 
 def progress_on(console: Console | None) -> Progress:
-    """Bars on a console; none without it."""
+    """Function that shows progress bars on a console, if there is one."""
 
     def tracked(what: str, items: Iterable[Any], total: int) -> Iterable[Any]:
         if console is None:

@@ -1,4 +1,4 @@
-"""Audit of a model that is trained already."""
+"""Audit of a trained model."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ def audit(
     seed: int = 0,
     progress: bool | Console = True,
 ) -> Attacked:
-    """Attack a language model or a classifier that is trained already: can one tell what it was trained on?
+    """Attacks a trained language model or classifier: does it reveal which texts it was trained on?
 
-    Each model reads each text once, for all attacks. Without `base` only attacks that need no comparison run.
+    Each model reads each text once for all attacks. Without `base`, attacks that need a comparison are skipped.
 
     Args:
-        model: a folder, an adapter of peft, an embedded model, or a hub id; or a model in memory, of transformers or peft.
-        members: texts that it was trained on, at least 10: a .txt, .csv, .tsv, .jsonl or .parquet file, or a list. Of a
-            classifier with labels: a column, or pairs of a text and its label.
-        others: texts of the same kind that it was not trained on. If they differ in topic or style from the members,
-            attacks find that difference, and the result means nothing; then a sentence warns of it.
-        base: the model from which training started, which the folder of an adapter needs. A peft model in memory is read
-            without its adapter if no other base is given.
-        tokenizer: of models in memory.
-        public: further texts that were not trained on, with which `rmia` compares.
-        secrets: a table with the columns `text` and `secret` of secrets in the training texts, for extraction and exposure.
-        coins: an independent fair coin decided of each text whether it is a member. Only then the success of
-            the attacks proves a lower bound on ε.
+        model: a folder, an adapter of peft, an embedded model, or a hub id; or a model of transformers or peft in memory.
+        members: at least 10 training texts: a .txt, .csv, .tsv, .jsonl or .parquet file, or a list. For a classifier,
+            with labels: a column, or pairs of a text and its label.
+        others: texts of the same kind that were not in the training. If they differ from the members in topic or style,
+            attacks recognise that difference, and the result is meaningless; a sentence then warns of it.
+        base: model from which training started; required for the folder of an adapter. For a peft model in memory, the
+            default is the model without its adapter.
+        tokenizer: tokeniser of models in memory.
+        public: further texts that were not in the training, for comparisons by `rmia`.
+        secrets: table with the columns `text` and `secret`, for extraction and exposure of secrets in training texts.
+        coins: True if an independent fair coin decided for each text whether it is a member. Only then does the success
+            of the attacks prove a lower bound on ε.
         delta: δ of that bound.
-        text, label: the columns of the texts and of their labels.
-        max_length: largest number of tokens of a text; what is longer is cut.
+        text, label: columns of the texts and of their labels.
+        max_length: largest number of tokens of a text; longer texts are truncated.
         device, progress: as for `run`.
-        seed: of sampled continuations.
+        seed: seed of sampled continuations.
 
     Returns:
-        The scores, and the sentences of `summary`. `report` makes a page of it.
+        The scores, with the sentences of `summary`. `report` writes a page about them.
 
     Raises:
-        LeakboardError: an argument, a file or a model is wrong; or they do not fit together.
+        LeakboardError: an argument, a file or a model is invalid, or they do not match.
     """
     named: dict[str, Any] = {"model": model, "base": base, "secrets": secrets}
     for name, value in named.items():

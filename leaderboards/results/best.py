@@ -21,13 +21,13 @@ NEEDED = {"task", "model", "cut", "defense", "setting", "goal", "attribute", "at
 NEEDED |= {
     f"{name}{end}" for name in ("leakage", "cost", "success") for end in ("", "_low", "_high")
 }
-"""Columns of which the printed table is made."""
+"""Columns of the printed table."""
 
 
 class Best(pd.DataFrame):
-    """One row for each setting and goal; printed, it has the columns that answer a question.
+    """One row for each setting and goal; it prints a selection of its columns.
 
-    `results/README.md` explains all of them.
+    `results/README.md` explains the columns.
     """
 
     @classmethod
@@ -39,7 +39,7 @@ class Best(pd.DataFrame):
         return Best
 
     def __repr__(self) -> str:
-        # A selection of its columns is a table like any other.
+        # A selection of columns prints as an ordinary frame.
         if not set(self.columns) >= NEEDED:
             return super().__repr__()
         return self._words().to_string(index=False)

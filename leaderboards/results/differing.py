@@ -1,4 +1,4 @@
-"""What changed from some records to others."""
+"""Differences between two collections of records."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from leakboard.leaderboards.tables import Changes, changes
 
 
 def diff(old: Results | str | Path, new: Results | str | Path | None = None) -> Changes:
-    """What changed from some records to others, and why: setting by setting, with intervals.
+    """Differences between two collections of records, setting by setting, with intervals and reasons.
 
     Args:
-        old, new: records, or what `load` takes: a folder of records or of such folders, a suite that was run, a
-            snapshot, hf://OWNER/NAME. Without `new` the published records.
+        old, new: records, or a source for `load`: a folder, a suite that was run, a snapshot, or hf://OWNER/NAME.
+            `new` is by default the published records.
 
     Returns:
-        A sequence of changes, those of one setting beside each other: `kind`, `setting`, `what`, `old`, `new`, their
-        `difference`, `why` (method, data, model, training, seeds, attacker, code); `frame()` is a table of them,
-        and `note` says where the data version of `old` was published by other rules.
+        A sequence of changes: `kind`, `setting`, `what`, `old`, `new`, `difference`, and `why` (method, data, model,
+        training, seeds, attacker, code). `frame()` is their table. `note` tells if the data version of `old` was
+        published by other rules.
 
     Raises:
-        LeakboardError: as `load` says.
+        LeakboardError: see `load`.
     """
     before = old if isinstance(old, Results) else load(old)
     after = published() if new is None else new if isinstance(new, Results) else load(new)

@@ -14,36 +14,36 @@ from leakboard.leaderboards.tables import RecordSet, export
 SCHEME = "hf://"
 ADDRESS = re.compile(r"hf://(?:datasets/)?([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 SNAPSHOT, TABLE, CARD = "records.parquet", "table.parquet", "README.md"
-"""What stands in a repository: the records byte for byte, `Results.frame`, and what they are."""
+"""Files of a repository: the records byte for byte, `Results.frame`, and a description."""
 
 
 def fetched(address: str) -> Path:
-    """The snapshot of a repository, downloaded unless it is in the hub's cache.
+    """Path of the snapshot of a repository, downloaded unless it is in the hub's cache.
 
     Raises:
-        LeakboardError: no address, no such repository or revision, no records in it, or no network.
+        LeakboardError: invalid address, no such repository or revision, no records in it, or no network.
         MissingExtra: huggingface_hub is not installed.
     """
     repo, revision = _parts(address)
     api = _api()
     try:
-        found = api.hf_hub_download(repo, SNAPSHOT, repo_type="dataset", revision=revision)
-    except Exception as error:  # those of the network, the cache and the hub have no common base
+        path = api.hf_hub_download(repo, SNAPSHOT, repo_type="dataset", revision=revision)
+    except Exception as error:  # errors of the network, the cache and the hub have no common base
         raise _hub_error(address, error) from error
-    return Path(found)
+    return Path(path)
 
 
 def upload(address: str, snapshot: Path, records: RecordSet, version: str) -> str:
-    """Puts a snapshot, its table and a card into a repository, which is made where there is none.
+    """Uploads a snapshot, its table and a card to a repository, which is created if there is none.
 
     Args:
-        version: the data version of the records in words, or nothing.
+        version: data version of the records in words, or an empty string.
 
     Returns:
-        The address of the commit, as the hub tells it.
+        The address of the commit.
 
     Raises:
-        LeakboardError: no address, or the hub does not take it.
+        LeakboardError: invalid address, or the hub refuses the upload.
         MissingExtra: huggingface_hub is not installed.
     """
     repo, revision = _parts(address)
@@ -65,8 +65,8 @@ def upload(address: str, snapshot: Path, records: RecordSet, version: str) -> st
             done = api.create_commit(  # all three files or none
                 repo,
                 [
-                    operation(path_in_repo=name, path_or_fileobj=own)
-                    for name, own in content.items()
+                    operation(path_in_repo=name, path_or_fileobj=data)
+                    for name, data in content.items()
                 ],
                 commit_message=f"{len(records)} records, by Leakboard {__version__}",
                 repo_type="dataset",
@@ -100,10 +100,10 @@ def _parts(address: str) -> tuple[str, str | None]:
 
 
 def _hub_error(address: str, error: Exception) -> LeakboardError:
-    """What went wrong at the hub, and what to do about it."""
+    """Error about the hub, with advice."""
     name, about = type(error).__name__, plain(str(error).strip().partition("\n")[0])
     advice = {
-        "RepositoryNotFoundError": "there is no such dataset repository, or it is not yours to see; log in by "
+        "RepositoryNotFoundError": "there is no such dataset repository, or you have no access; log in by "
         "`hf auth login`",
         "RevisionNotFoundError": "it has no such revision",
         "RemoteEntryNotFoundError": f"it holds no {SNAPSHOT}; `leakboard push` writes one",

@@ -1,4 +1,4 @@
-"""Where the records of a suite or a folder lie."""
+"""Folders of the records of suites."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.suites import Suite, load_suite, suite_names
 
 LOCAL = Path("results/local")
-"""Where runs are kept, each in a folder of its suite's name."""
+"""Folder of runs, each in a folder with the name of its suite."""
 
 
 def folder_of(source: str | Path) -> Path:
-    """The folder of records that is meant by its path or by the name of its suite.
+    """Folder of records, by its path or by the name of its suite.
 
     Raises:
         LeakboardError: there is none.
@@ -24,7 +24,7 @@ def folder_of(source: str | Path) -> Path:
 
 
 def folders_of(source: str | Path) -> list[Path]:
-    """The same; of a folder that holds no records itself those inside it that do.
+    """Folders of records: the folder of a source, or its subfolders with records.
 
     Raises:
         LeakboardError: there is none.
@@ -36,7 +36,7 @@ def folders_of(source: str | Path) -> list[Path]:
 
 
 def name_of(source: str | Path) -> str:
-    """The name of a folder or suite, under which its records and pictures stand."""
+    """Name of a folder or suite, for its records and figures."""
     if Path(source).is_dir():
         return Path(source).resolve().name
     suite = suite_of(source)
@@ -44,7 +44,7 @@ def name_of(source: str | Path) -> str:
 
 
 def suite_of(source: str | Path) -> Suite | str | None:
-    """The suite that the path of a file means, or that of a name or of a folder's name, by its name, if any."""
+    """The suite of a YAML file, or the name of a built-in suite with the name of the source; None if there is none."""
     folder = Path(source).is_dir()
     name = Path(source).resolve().name if folder else str(source)
     if not folder and Path(source).suffix in (".yaml", ".yml"):

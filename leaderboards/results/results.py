@@ -1,4 +1,4 @@
-"""What can be read from records: the face of a collection."""
+"""Results: a collection of records with tables, findings and figures."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Results(RecordSet):
-    """Records of one or several runs: a sequence of records that knows what they show.
+    """Records of one or several runs. `len()` and iteration are over the records, and `+` joins two collections.
 
-    `len()` and iteration are over the records, and `+` joins two collections. See `RecordSet` for the
-    attributes: `records`, `name`, `suite`, `folders`, `problems` and `table`.
+    See `RecordSet` for the attributes `records`, `name`, `suite`, `folders`, `problems` and `table`.
 
     Attributes:
-        version: of published records, the data version that they are; None of others.
+        version: data version of published records; None for others.
     """
 
     version: DataVersion | None = None
@@ -47,17 +46,17 @@ class Results(RecordSet):
         return f"<Results {self.name}: {'; '.join(words)}>"
 
     def best(self) -> Best:
-        """One row for each setting and goal: leakage, cost, the strongest attack, and what stands behind them.
+        """One row for each setting and goal: leakage, cost, and the strongest attack.
 
         `results/README.md` explains the columns.
         """
         return Best.of(self.table)
 
     def findings(self, rule: str | None = None) -> list[Finding]:
-        """What the records show, as sentences with their numbers and the keys of the records.
+        """Conclusions from the records, as sentences with numbers and the keys of their records.
 
         Args:
-            rule: only what this one finds, such as headlines.
+            rule: restricts the result to one rule, such as headlines.
 
         Raises:
             LeakboardError: no such rule.
@@ -87,18 +86,18 @@ class Results(RecordSet):
         """Draws a figure as PNG, SVG and PDF, and returns the files.
 
         Args:
-            kind: tradeoff (leakage against cost), goals (what each defense hides of everything), printed (beside
-                the numbers of the paper that the suite mirrors), memory (exposure of canaries), or for label
-                privacy training, sensitivity, bars, pca.
-            out: the folder.
-            goal: inputs, identity, labels, attributes, secrets, members or model; without it the first that was attacked.
+            kind: tradeoff (leakage against cost), goals (leakage of each defense for all goals), printed (with the
+                numbers of the paper that the suite mirrors), memory (exposure of canaries), or for label privacy
+                training, sensitivity, bars, pca.
+            out: folder of the files.
+            goal: inputs, identity, labels, attributes, secrets, members or model; by default the first attacked one.
                 For tradeoff and printed.
-            attack: the one that decides: strongest, paper, or a name.
-            against: draw against this instead: cut, or any parameter that was swept; for tradeoff.
-            width: of the figure in inches, such as 3.3 for a column of a paper.
+            attack: strongest, paper, or the name of an attack.
+            against: parameter on the x axis, such as cut, instead of the cost; for tradeoff.
+            width: width of the figure in inches, such as 3.3 for a column of a paper.
 
         Raises:
-            LeakboardError: an unknown word, or nothing to draw.
+            LeakboardError: an unknown argument, or nothing to draw.
         """
         from leakboard.leaderboards.figures import Request, draw
 
@@ -107,5 +106,5 @@ class Results(RecordSet):
         return draw(self, Path(out), Request(kind, goal, attack, against, width))
 
     def named(self, name: str) -> Self:
-        """The same records under another name, which titles and files of figures bear."""
+        """The same records with another name, for titles and files of figures."""
         return replace(self, name=name)

@@ -1,4 +1,4 @@
-"""Where records come from: folders, suites that were run, and what the installation ships."""
+"""Sources of records: folders, suites that were run, snapshots, and the published records."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ from leakboard.leaderboards.results.results import Results
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKOUT, SHIPPED = ROOT / "results" / "published", ROOT / "bench" / "records" / "published.parquet"
-"""The published records: as files in a checkout, in one file where a wheel was installed."""
+"""Published records: a folder in a checkout, one file in an installed wheel."""
 PACKED = ".parquet"
-"""The suffix of a snapshot."""
+"""Suffix of a snapshot."""
 
 
 def load(*sources: str | Path) -> Results:
-    """The records of folders, of suites that were run, of snapshots, or of dataset repositories of a hub.
+    """Records of folders, of suites that were run, of snapshots, or of dataset repositories of the hub.
 
-    What is damaged is left out and told in `Results.problems`.
+    Damaged records are left out and listed in `Results.problems`.
 
     Args:
-        sources: each a folder of records or of such folders; the name of a suite that was run; the .parquet file
-            that `snapshot` wrote; or hf://OWNER/NAME, with @REVISION behind it for another one than the newest.
+        sources: folders of records, or of such folders; names of suites that were run; .parquet files of `snapshot`;
+            or hf://OWNER/NAME, optionally with @REVISION.
 
     Raises:
-        LeakboardError: none is given, one holds no records, or holds those of a later version.
-        MissingExtra: a repository is given, and the extra 'hub' is not installed.
+        LeakboardError: no source, or a source without records or with those of a later version.
+        MissingExtra: a source is a repository, and the extra 'hub' is not installed.
     """
     if not sources:
         raise LeakboardError(
             "folders: give a folder of records, or the name of a suite that was run"
         )
-    found = [_read(source) for source in sources]
-    return found[0] if len(found) == 1 else Results.joined(found)  # one alone keeps its version
+    loaded = [_read(source) for source in sources]
+    return loaded[0] if len(loaded) == 1 else Results.joined(loaded)  # a single one has a version
 
 
 def _read(source: str | Path) -> Results:
@@ -76,7 +76,7 @@ def _read(source: str | Path) -> Results:
 
 
 def _of_snapshot(file: Path, name: str) -> Results:
-    """All records of a packed file, and which data version they are."""
+    """All records of a packed file, with their data version."""
     try:
         folders = packed_folders(file)
         records = [record for folder in folders for record in unpacked(file, folder)]
@@ -89,13 +89,13 @@ def _of_snapshot(file: Path, name: str) -> Results:
 
 
 def published(name: str | None = None) -> Results:
-    """The records that this version of the project publishes; their data version is `Results.version`.
+    """Published records of this version of the project; their data version is `Results.version`.
 
     Args:
-        name: of a suite or folder, such as 'matrix'; all of them without it.
+        name: name of a suite or folder, such as 'matrix'; by default all.
 
     Raises:
-        LeakboardError: nothing of that name is published, or a file is damaged.
+        LeakboardError: no published records have this name, or a file is damaged.
     """
     if CHECKOUT.is_dir():
         known = sorted(path.name for path in CHECKOUT.iterdir() if any(path.glob("*.json")))
@@ -107,10 +107,10 @@ def published(name: str | None = None) -> Results:
         raise LeakboardError(
             f"name: nothing is published as '{name}'. {did_you_mean(str(name), known)}"
         )
-    chosen = [one for one in known if name in (None, one)]
-    found = [_published(one) for one in chosen]
-    version = data_version({one: _print(one) for one in chosen})
-    return replace(Results.joined(found).named(name or "published"), version=version)
+    chosen = [part for part in known if name in (None, part)]
+    parts = [_published(part) for part in chosen]
+    version = data_version({part: _print(part) for part in chosen})
+    return replace(Results.joined(parts).named(name or "published"), version=version)
 
 
 def _print(name: str) -> str:
@@ -118,11 +118,11 @@ def _print(name: str) -> str:
 
 
 def snapshot(to: str | Path, *sources: str | Path) -> Path:
-    """Writes records into one file, byte for byte, which `load` reads: a snapshot to keep and compare with.
+    """Writes records byte for byte into one file, which `load` reads.
 
     Args:
         to: the .parquet file.
-        sources: folders of records or of such folders, or suites that were run; without any the published records.
+        sources: folders of records or of such folders, or suites that were run; by default the published records.
 
     Raises:
         LeakboardError: another suffix, no records, two folders of one name, or the file cannot be written.
@@ -133,14 +133,14 @@ def snapshot(to: str | Path, *sources: str | Path) -> Path:
         raise LeakboardError(f"to: a snapshot is one {PACKED} file; got '{file}'")
     shipped = not sources and not CHECKOUT.is_dir()
     folders = (
-        [one for source in sources or (CHECKOUT,) for one in folders_of(source)]
+        [folder for source in sources or (CHECKOUT,) for folder in folders_of(source)]
         if not shipped
         else []
     )
-    twice = [name for name, n in Counter(folder.name for folder in folders).items() if n > 1]
-    if twice:
+    repeated = [name for name, n in Counter(folder.name for folder in folders).items() if n > 1]
+    if repeated:
         raise LeakboardError(
-            f"two folders are called {twice[0]}; a snapshot knows them by their names"
+            f"two folders are called {repeated[0]}; a snapshot knows them by their names"
         )
     empty = [folder for folder in folders if not any(folder.glob("*.json"))]
     if empty:
@@ -157,17 +157,17 @@ def snapshot(to: str | Path, *sources: str | Path) -> Path:
 
 
 def push(to: str, *sources: str | Path) -> str:
-    """Puts records into a dataset repository of the Hugging Face hub, from which `load` takes them.
+    """Uploads records to a dataset repository of the Hugging Face hub, from which `load` reads them.
 
     Args:
-        to: hf://OWNER/NAME; it is made where there is none.
-        sources: as for `snapshot`; without any the published records.
+        to: hf://OWNER/NAME; the repository is created if there is none.
+        sources: as for `snapshot`.
 
     Returns:
-        The address of what was put there.
+        The address of the commit.
 
     Raises:
-        LeakboardError: no such address, no records, or the hub does not take them.
+        LeakboardError: invalid address, no records, or the hub refuses the upload.
         MissingExtra: the extra 'hub' is not installed.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -177,10 +177,10 @@ def push(to: str, *sources: str | Path) -> str:
 
 
 def enter(day: date) -> DataVersion:
-    """Numbers the published records of a checkout as they are now, for the release to come.
+    """Gives the published records of a checkout a new data version, for the next release.
 
     Raises:
-        LeakboardError: this is no checkout, or nothing has changed since the newest version.
+        LeakboardError: not a checkout, or nothing has changed since the newest version.
     """
     if not CHECKOUT.is_dir():
         raise LeakboardError("a data version is entered in a checkout; this is an installation")

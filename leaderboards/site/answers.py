@@ -1,4 +1,4 @@
-"""The front page's answers: for each goal, task and budget a sentence, a table and a plot."""
+"""Answers of the front page: a sentence, a table and a plot for each goal, task and budget."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from markupsafe import Markup
 from leakboard.bench.contracts import Goal
 from leakboard.bench.scoring import UNTUNED
 from leakboard.leaderboards.rendering import (
+    ATTACK_COLUMN,
+    COST_COLUMN,
+    LEAKAGE_COLUMN,
     Axis,
     Cell,
     Column,
@@ -53,9 +56,9 @@ from leakboard.leaderboards.tables import (
 
 BUDGETS = (1.0, BUDGET, 5.0, 10.0)
 FIRST = (Goal.INVERSION, "sst2")
-"""The question that the page opens with, where it was measured."""
+"""Default question of the page, if it was measured."""
 TICKS = [(asinh(points), f"{points:g}") for points in (-10, -3, -1, 0, 1, 3, 10, 30, 100)]
-"""Costs stand as in a logarithm, with a zero."""
+"""Ticks of costs on a scale that is logarithmic for large values and includes 0."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Answer:
     """The answer to a question within a budget.
 
     Attributes:
-        unranked: a list of the defenses that were measured and have no rank, as HTML.
+        unranked: list of measured defenses without a rank, as HTML.
     """
 
     choice: Choice
@@ -72,7 +75,7 @@ class Answer:
 
 
 class Question:
-    """What is to be hidden, on which task and model; `rankings` has one for each budget of `BUDGETS`."""
+    """A goal on one task and model, with its rankings for all `BUDGETS`."""
 
     def __init__(self, rankings: Mapping[float, Ranking], rows: Sequence[Result]) -> None:
         self.rankings, self.rows = rankings, rows
@@ -88,7 +91,7 @@ class Question:
 
     @property
     def curves(self) -> list[Curve]:
-        """Of the defenses with a setting that has a leakage and a comparable cost."""
+        """Curves of defenses that have a setting with a leakage and a comparable cost."""
         return [
             entry.curve
             for entry in (*self.ranking.within, *self.ranking.ineffective, *self.ranking.over)
@@ -125,7 +128,7 @@ class Question:
 
 
 def questions_of(table: ResultsTable) -> list[Question]:
-    """All questions that the results answer, goals in their order."""
+    """All questions that the results answer, in the order of goals."""
     by_budget = {budget: rankings(table, budget) for budget in BUDGETS}
     return [
         Question(
@@ -139,7 +142,7 @@ def questions_of(table: ResultsTable) -> list[Question]:
 
 
 def first_of(questions: Sequence[Question]) -> Question | None:
-    """The question that the page opens with."""
+    """Default question of the page."""
     asked = (q for q in questions if (q.ranking.goal, q.ranking.task) == FIRST)
     return next(asked, questions[0] if questions else None)
 
@@ -159,11 +162,9 @@ def _row(entry: Entry, rank: str = "") -> list[Cell | str]:
 
 COLUMNS = (
     Column("defense"),
-    Column("leakage", help="Share of what attacks read without the defense that they still read"),
-    Column("points lost", align="right", help="Points of utility lost against no protection"),
-    Column(
-        "strongest attack", help="Its success, beside that on the undefended model and guessing"
-    ),
+    LEAKAGE_COLUMN,
+    COST_COLUMN,
+    ATTACK_COLUMN,
     Column("also gives away", help="Leakage of other goals at the same setting"),
     Column("certified", help="Whether an attack is shown to work without the defense"),
 )
@@ -198,7 +199,7 @@ def _baseline(one: Result) -> list[Cell | str]:
 
 
 def why_unranked(curve: Curve) -> str:
-    """What a curve without a setting that has both a certified leakage and a comparable cost shows."""
+    """Reason why a defense has no rank, as a clause."""
     if not curve.certified:
         return f"is not certified: {curve.results[0].reason}"
     leaks = [one.leakage.value for one in curve.certified]
@@ -207,10 +208,10 @@ def why_unranked(curve: Curve) -> str:
 
 
 def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
-    """Leakage against cost of every priced setting; '' where there is none.
+    """Plot of leakage against cost of all settings with a comparable cost; '' if there is none.
 
     Args:
-        only: a defense; the others are drawn pale.
+        only: defense to highlight; the others are drawn pale.
     """
     series = []
     for curve in question.curves:
@@ -244,11 +245,11 @@ def _point(one: Result, root: str) -> Point:
 
 
 def front_data(questions: Sequence[Question]) -> dict[str, Any]:
-    """All answers for the page's script; what several budgets share stands once.
+    """All answers for the page's script, without repeated parts.
 
     Returns:
-        `parts`: HTML; `questions`: for each goal and place the plot, the list without a rank, and for each budget
-        the sentence and the table, HTML as indices of `parts`.
+        `parts`: pieces of HTML. `questions`: for each goal and place, the plot, the list of unranked defenses, and for
+        each budget the sentence and the table, as indices of `parts`.
     """
     parts: dict[str, int] = {}
 
@@ -267,7 +268,7 @@ def front_data(questions: Sequence[Question]) -> dict[str, Any]:
 
 
 def words_of(curve: Curve, budget: float = BUDGET) -> Iterator[str]:
-    """What a curve shows, in a sentence or two."""
+    """One or two sentences about a curve."""
     word = f"{GOAL_WORDS[curve.goal]}{f' ({curve.attribute})' if curve.attribute else ''}"
     where = f"On {curve.task} ({curve.model})"
     if not curve.priced:

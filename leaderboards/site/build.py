@@ -1,4 +1,4 @@
-"""Builds the site into a folder, whole or not at all; the same records give the same bytes."""
+"""Builds the site into a folder, completely or not at all; equal records give equal bytes."""
 
 from __future__ import annotations
 
@@ -27,21 +27,20 @@ from leakboard.leaderboards.site.records_data import VARIABLE, records_data, scr
 from leakboard.leaderboards.tables import BUDGET, ResultsTable, results_table
 
 LIST = "leakboard-site.json"
-"""Names every file of a site; a folder without it was not built here and is never replaced."""
+"""List of all files of a site; a folder without it is never replaced."""
 DOCS = "docs"
 BANNER_HIDDEN = " data-board hidden"
-"""Hides the link to the board on pages of the documentation, where no board holds them."""
+"""Attributes that hide the link to the board on pages of the documentation outside of a site."""
 
 
 def publish(folders: Sequence[Path], to: Path, docs: Path | None = None) -> int:
-    """Builds the site of all records in the folders in the place of an earlier one, and counts its pages.
+    """Builds the site of all records in the folders, replaces an earlier one, and returns the number of pages.
 
     Args:
-        docs: a documentation that was built; the site holds it then, and each leads to the other.
+        docs: folder of the built documentation, which becomes part of the site.
 
     Raises:
-        LeakboardError: as `collect` and `check_place` say, there is no documentation, or the disk cannot
-            be written.
+        LeakboardError: see `collect` and `check_place`; there is no documentation, or the disk cannot be written.
     """
     check_place(to)
     if docs is not None and not (docs / "index.html").is_file():
@@ -59,8 +58,8 @@ def publish(folders: Sequence[Path], to: Path, docs: Path | None = None) -> int:
         if docs is not None:
             _copy_docs(docs, new / DOCS)
         (new / LIST).write_text(json.dumps({"files": sorted(files_in(new))}, indent=0), "utf-8")
-        new.chmod(0o755)  # mkdtemp makes folders for their owner alone
-        check_place(to)  # another process may have written there meanwhile
+        new.chmod(0o755)  # folders of mkdtemp are private
+        check_place(to)  # again, since another process may have written files
         swap(new, to)
     except OSError as error:
         raise LeakboardError(f"{to}: the site could not be written ({error})") from error
@@ -146,29 +145,29 @@ def files_in(folder: Path) -> set[str]:
 
 
 def check_place(to: Path) -> None:
-    """Makes sure that nothing is lost when a site takes this place.
+    """Checks that a site may replace this folder.
 
     Raises:
-        LeakboardError: something there is not a site built here, or holds other files.
+        LeakboardError: the folder is no built site, or has other files.
     """
     if to.is_symlink() or (to.exists() and not to.is_dir()):
-        raise LeakboardError(f"{to}: is not a folder; choose another place with --to")
+        raise LeakboardError(f"{to}: is not a folder; choose another folder with --to")
     if not to.exists() or not any(to.iterdir()):
         return
     try:
         ours = {*json.loads((to / LIST).read_text("utf-8"))["files"], LIST}
     except (OSError, ValueError, KeyError, TypeError):
         raise LeakboardError(
-            f"{to}: holds files and is not a site built by leakboard; choose another place with --to"
+            f"{to}: has files and is not a site built by leakboard; choose another folder with --to"
         ) from None
-    if foreign := sorted(files_in(to) - ours):
+    if others := sorted(files_in(to) - ours):
         raise LeakboardError(
-            f"{to}: holds {foreign[0]}, which leakboard did not write; move it, or choose another place with --to"
+            f"{to}: has {others[0]}, which leakboard did not write; move it, or choose another folder with --to"
         )
 
 
 def swap(new: Path, to: Path) -> None:
-    """Puts the new folder in the place of the old one, which comes back if that fails."""
+    """Replaces the old folder by the new one, and restores the old one if that fails."""
     if not to.exists():
         new.rename(to)
         return

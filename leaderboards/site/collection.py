@@ -1,4 +1,4 @@
-"""The records of several folders as one collection in which every cell stands once."""
+"""Records of several folders as one collection without duplicates."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Collection:
     """The records that a site is built from.
 
     Attributes:
-        records: each cell once, by its key.
-        files: by key, the file of the record as the site names it, such as results/published/matrix/KEY.json.
-        submissions: by key, the manifests with which others submitted it.
-        notes: sentences about the collection as a whole.
-        version: the data version of the records in words; '' where they are of none.
+        records: one record per cell, by key.
+        files: file of each record as the site names it, such as results/published/matrix/KEY.json, by key.
+        submissions: manifests of submissions that contain the record, by key.
+        notes: sentences about the collection.
+        version: data version of the records in words, or an empty string.
     """
 
     records: dict[str, Record]
@@ -31,13 +31,11 @@ class Collection:
 
 
 def collect(folders: Sequence[Path]) -> Collection:
-    """Reads all records of the folders; of one cell in several folders the attacks are joined.
-
-    Models that attackers trained themselves are left out: they are no results.
+    """Reads all records of the folders, merges attacks on one cell, and leaves out shadow models.
 
     Raises:
-        LeakboardError: no records, a damaged record or manifest, one of a later version, or two of one key
-            that differ. A site must not hide that something is missing.
+        LeakboardError: no records, a damaged record or manifest, one of a later version, or two different records of one
+            key. A site must not hide missing results.
     """
     folders = list(dict.fromkeys(folders))
     records: dict[str, Record] = {}
@@ -76,7 +74,7 @@ def collect(folders: Sequence[Path]) -> Collection:
 
 
 def _name_of(path: Path) -> str:
-    """The file inside a repository, or below its own folder: a site names no folders of a machine."""
+    """Path inside of the repository, or with its folder only, since a site must not name folders of a machine."""
     parts = path.resolve().parts
     if parts[-4:-2] == ("results", "published"):
         return "/".join(parts[-4:])
@@ -84,7 +82,7 @@ def _name_of(path: Path) -> str:
 
 
 def _joined(first: Record, where: Path, second: Record, there: Path) -> Record:
-    """One record of two of the same cell, if they agree in all that both measured."""
+    """Two records of one cell merged, if they agree in all common results."""
     if fields := differing(first, second):
         raise LeakboardError(
             f"{where} and {there} are records of one cell and differ in {', '.join(fields)}. Keep one of them"

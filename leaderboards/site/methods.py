@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from leakboard.bench.methods import Attack, Defense, Method, registry
-from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
+from leakboard.leaderboards.rendering import (
+    ATTACK_COLUMN,
+    COST_COLUMN,
+    LEAKAGE_COLUMN,
+    Cell,
+    Column,
+    Table,
+    leakage_cell,
+)
 from leakboard.leaderboards.site.answers import Question, attack_cell, plot_of, words_of
 from leakboard.leaderboards.site.collection import Collection
 from leakboard.leaderboards.site.markup import page_of
@@ -44,7 +52,7 @@ class MethodEntry:
 
 
 class MethodPages:
-    """What the pages of methods show."""
+    """Content of the pages of methods."""
 
     def __init__(
         self, collection: Collection, table: ResultsTable, questions: Sequence[Question]
@@ -113,7 +121,7 @@ class MethodPages:
         return [" ".join(words_of(curve)) for curve in own if curve.results[0].is_made_for_goal]
 
     def _plot(self, name: str) -> Any:
-        """Where the defense has most settings with a leakage and a cost."""
+        """Plot of the question with most settings of the defense that have a leakage and a cost."""
         found = [
             (len(curve.priced), question)
             for question in self._questions
@@ -138,7 +146,7 @@ class MethodPages:
 
 
 def _place(group: str, order: Sequence[str]) -> list[int]:
-    """Groups stand in the order of goals, those of no goal last."""
+    """Sort key of a group: in the order of goals, those without a goal last."""
     return [order.index(word) for word in group.split(", ")] if group else [len(order)]
 
 
@@ -147,13 +155,9 @@ def _settings(kind: str, rows: Iterable[Result]) -> Table:
         Column("setting"),
         Column("task"),
         Column("goal"),
-        Column(
-            "leakage", help="Share of what attacks read without the defense that they still read"
-        ),
-        Column("points lost", align="right", help="Points of utility lost against no protection"),
-        Column(
-            "strongest attack", help="Its success, beside that on the undefended model and guessing"
-        ),
+        LEAKAGE_COLUMN,
+        COST_COLUMN,
+        ATTACK_COLUMN,
         Column("records"),
     ]
     return Table(
@@ -193,7 +197,7 @@ def _setting(kind: str, one: Result) -> list[Cell | str]:
 
 
 def facts(cls: type[Method]) -> dict[str, Any]:
-    """What the class of a method declares: its docstring, source, threat model and parameters."""
+    """Declarations of the class of a method: docstring, source, threat model and parameters."""
     threat: dict[str, str] = {}
     if issubclass(cls, Attack):
         threat = {

@@ -1,4 +1,4 @@
-"""The records as one compact script, which the page of records reads without a server."""
+"""All records as one compact script for the page of records, which needs no server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ VARIABLE = "leakboardRecords"
 
 
 def records_data(collection: Collection) -> dict[str, Any]:
-    """What a reader needs of each record; words stand once and are referred to by their index.
+    """The content of the page of records; words are stored once and used by their index.
 
     Returns:
-        `words`: texts; `records`: for each the key, then indices of file folder, task, model, defense,
-        parameters, status, reason and utility metric, then cut, seed, utility [value, low, high], leaks and
-        submissions; a leak holds indices of attack, goal, metric, channel and reason, then success, baseline and
-        units. `pages`: file names of methods whose name is none.
+        `words`: texts. `records`: for each record the key, indices of folder, task, model, defense, parameters, status,
+        reason and utility metric, then cut, seed, utility [value, low, high], leaks and submissions. A leak has
+        indices of attack, goal, metric, channel and reason, then success, baseline and units. `pages`: file names of
+        methods whose name is no file name.
     """
     words: dict[str, int] = {}
 
@@ -35,7 +35,7 @@ def records_data(collection: Collection) -> dict[str, Any]:
 
 
 def script(name: str, data: Any) -> str:
-    """Data as a script that sets a variable of the window: pages from disk may not fetch files."""
+    """Data as a script that sets a variable of the window, since pages from disk may not fetch files."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for end in ("\u2028", "\u2029"):
         text = text.replace(end, f"\\u{ord(end):04x}")
@@ -91,7 +91,7 @@ def _numbers(estimate: Estimate | None) -> list[float | None]:
 
 
 def _short(value: float | None) -> float | None:
-    """Without digits that no page shows; None for what is no number."""
+    """The value rounded for pages; None for NaN."""
     return None if value is None or value != value else round(value, 3)
 
 

@@ -1,7 +1,7 @@
-"""Numbers beside each other: the frame, settings, comparisons, matrices, boards, the papers' figures.
+"""The results table, and tables derived from it: curves, rankings, comparisons, changes, papers' tables and claims.
 
-Records come in, from any number of suites.
-Out go data frames and tables in which only what is alike is compared.
+Input: records of any number of suites.
+Output: tables and data frames in which only comparable settings are compared.
 """
 
 import lazy_loader

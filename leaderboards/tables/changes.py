@@ -1,4 +1,4 @@
-"""What changed between two collections of records, and why: setting by setting, with intervals."""
+"""Differences between two collections of records, setting by setting, with intervals and reasons."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ from leakboard.leaderboards.tables.settings import Setting
 Name = TypeVar("Name", bound=Hashable)
 Kind = Literal["new", "gone", "changed"]
 SMALLEST = 1e-9
-"""What differs by less is the same: sums in another order."""
+"""Smaller differences are rounding errors."""
 UNCHANGED = Interval(0.0, 0.0, 0.0)
 Where = tuple[str, str, int, str, str, str, str]
-"""What tells a setting from others: task, model, cut, defense, parameters, setup, group."""
+"""Identity of a setting: task, model, cut, defense, parameters, setup, group."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is no longer as it was, of one setting.
+    """A difference in one number of a setting, or a new or removed setting.
 
     Attributes:
-        kind: `new` and `gone` are about the whole setting, whose `what` is then 'setting'.
-        what: utility; the success of the strongest attack, as 'inputs'; or their leakage, as 'leakage of inputs'.
-        metric: of `old` and `new`, means over seeds with their 95 % interval.
-        difference: new less old, with its 95 % interval: seed by seed where both have them. None where they
-            are not measured alike.
-        why: in words: method, data, model, training, seeds, attack, code.
-        keys: of the records of both.
+        kind: `new` and `gone` are about a setting; then `what` is 'setting'.
+        what: utility; the success of the strongest attack, as 'inputs'; or leakage, as 'leakage of inputs'.
+        metric: metric of `old` and `new`, which are means over seeds with 95 % intervals.
+        difference: new minus old with its 95 % interval, paired by seed if possible; None for different metrics.
+        why: reasons: method, data, model, training, seeds, attack, code.
+        keys: keys of the records of both.
     """
 
     kind: Kind
@@ -55,19 +54,19 @@ class Change:
 
     @property
     def clear(self) -> bool:
-        """Whether the whole interval of the difference lies on one side of 0."""
+        """True if the interval of the difference excludes 0."""
         gap = self.difference
         return gap is not None and (gap.low > 0 or gap.high < 0)
 
 
 @dataclass(frozen=True, repr=False)
 class Changes:
-    """What changed between two collections of records: a sequence of changes.
+    """A sequence of the changes between two collections of records.
 
     Attributes:
-        old, new: what was compared, in words.
-        same: settings in which no number changed.
-        note: what a reader must know first, in a line; '' for nothing.
+        old, new: names of the two collections.
+        same: number of settings without a change.
+        note: a warning to readers, or an empty string.
     """
 
     old: str
@@ -83,12 +82,12 @@ class Changes:
         return iter(self.found)
 
     def clearly(self) -> Changes:
-        """Without numbers whose difference may be none."""
+        """The changes without numbers whose difference is not clear."""
         kept = tuple(one for one in self.found if one.kind != "changed" or one.clear)
         return replace(self, found=kept)
 
     def frame(self) -> pd.DataFrame:
-        """A row for each change; a range is three columns, as `old`, `old_low`, `old_high`."""
+        """One row per change; an interval has three columns, such as `old`, `old_low`, `old_high`."""
         rows = []
         for one in self.found:
             row: dict[str, Any] = {
@@ -105,13 +104,13 @@ class Changes:
 
     @property
     def summary(self) -> str:
-        """In a sentence."""
+        """Summary in one sentence."""
         counts = {kind: sum(one.kind == kind for one in self.found) for kind in ("new", "gone")}
         changed = [one for one in self.found if one.kind == "changed"]
         clear = sum(one.clear for one in changed)
         return (
             f"{self.old} → {self.new}: {counts['new']} settings are new and {counts['gone']} gone; {len(changed)} "
-            f"numbers changed, {clear} of them clearly; {self.same} settings are as they were"
+            f"numbers changed, {clear} of them clearly; {self.same} settings are unchanged"
         )
 
     def __repr__(self) -> str:
@@ -122,7 +121,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class _Quantity:
-    """One number of a setting, by the seed, and which attacks gave it."""
+    """One number of a setting, by seed, with the attacks that gave it."""
 
     mean: Interval
     by_seed: Mapping[int, float]
@@ -131,7 +130,7 @@ class _Quantity:
 
 
 class _Side:
-    """One collection: its settings, and what was measured of each."""
+    """Settings of one collection, with their numbers."""
 
     def __init__(self, given: RecordSet) -> None:
         table = results_table(given.records)
@@ -155,10 +154,10 @@ class _Side:
 
 
 def changes(old: RecordSet, new: RecordSet) -> Changes:
-    """What changed from one collection to another, both read by the rules of this version.
+    """Changes from one collection to another, both computed by this version.
 
-    Settings are the same where all but the seeds is; else those of equal task, model, cut, defense and parameters
-    are paired, those first that differ least, and what differs is the reason.
+    Settings match if everything but the seeds is equal. Others are paired by task, model, cut, defense and parameters;
+    pairs with the fewest differences come first, and these differences are the reasons.
     """
     before, after = _Side(old), _Side(new)
     pairs = {where: where for where in after.settings if where in before.settings}
@@ -218,7 +217,7 @@ def _of_pair(before: _Side, after: _Side, old: Where, new: Where) -> Iterator[Ch
 
 
 def _difference(old: _Quantity, new: _Quantity) -> Interval | None:
-    """New less old, paired where both have the same seeds, else as of two independent means."""
+    """New minus old; paired if both have the same seeds, else as for two independent means."""
     if old.metric != new.metric:
         return None
     gap = new.mean.value - old.mean.value
@@ -247,13 +246,13 @@ def _title(given: RecordSet) -> str:
 
 
 def closest_cell(cell: Cell, others: Mapping[Name, Cell]) -> Name | None:
-    """Of some cells the one of the same place that differs least; None where none is of that place."""
+    """The cell with the same task, model, cut, defense and parameters that has the fewest differences, if any."""
     same = {name: other for name, other in others.items() if _same_place(cell, other)}
     return min(same, key=lambda name: len(list(_differences(same[name], cell))), default=None)
 
 
 def _same_place(cell: Cell, other: Cell) -> bool:
-    """Whether task, model, cut, defense and all parameters are the same that both versions of it have."""
+    """Whether task, model, cut, defense and all common parameters are equal."""
     mine, theirs = cell.defense.params, other.defense.params
     return (cell.task, cell.model, cell.cut, cell.defense.name) == (
         other.task,
@@ -264,7 +263,7 @@ def _same_place(cell: Cell, other: Cell) -> bool:
 
 
 def reasons(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
-    """What differs between the records of two settings, in words; what decides most comes first."""
+    """Differences between the records of two settings, in words, the most important first."""
     found = list(_differences(old[0].cell, new[0].cell))
     seeds = [sorted({record.cell.seed for record in records}) for records in (old, new)]
     if seeds[0] != seeds[1]:

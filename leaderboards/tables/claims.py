@@ -1,4 +1,4 @@
-"""Claims that papers make, as comparisons of two settings, and what our records say about each."""
+"""Claims of papers as comparisons of two settings, with verdicts from our records."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _as_alternatives(value: object) -> object:
 
 
 OneOrMore = Annotated[tuple[Scalar, ...], BeforeValidator(_as_alternatives), Field(min_length=1)]
-"""Alternatives; a single value may stand without a list."""
+"""Alternatives: a list, or a single value."""
 Cuts = Annotated[tuple[int, ...], BeforeValidator(_as_alternatives), Field(min_length=1)]
 
 
@@ -85,11 +85,11 @@ class PrintedClaim(Part):
     margin: float | None = Field(None, gt=0)
     """With `equal`: the largest difference either way that still counts as equal."""
     attacks: tuple[str, ...] = ()
-    """The paper's own attacks; empty: the strongest attack decides."""
+    """The paper's attacks; empty for the strongest attack."""
     channel: Channel | None = None
-    """The channel that these attacks read, where they read several."""
+    """The channel that these attacks read, if they can read several."""
     view: Literal["train", "test"] | None = None
-    """The examples that are attacked; None where the claim is about all."""
+    """The attacked examples; None for all."""
     note: str = ""
 
     @model_validator(mode="after")
@@ -120,8 +120,8 @@ def printed_claims(path: Path = TABLE) -> list[PrintedClaim]:
     """All claims of a file, in its order.
 
     Raises:
-        LeakboardError: the file is not a list of claims. The message names the file, the claim, the
-            key and what is expected there.
+        LeakboardError: the file is not a list of claims; the message names the file, the claim, the key and the
+            expected value.
     """
     try:
         entries = yaml.safe_load(path.read_text("utf-8"))
@@ -170,7 +170,7 @@ def _parse(entry: object, where: str) -> PrintedClaim:
 
 
 def _name(entry: object, number: int) -> str:
-    """The id of an entry, or its place in the file where it has none."""
+    """The id of an entry, or its position in the file."""
     given = entry.get("id") if isinstance(entry, dict) else None
     return str(given or f"claim {number}")
 
@@ -188,13 +188,14 @@ def _is_same(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """A claim, our pairs that are about it, and the verdict.
+    """A claim with its verdict and the pairs of settings behind it.
 
     Attributes:
-        answer: of this claim; `whole` of all claims of its group together.
-        differences: of the pairs that have a number, after Holm's correction among them.
-        speaking: of the pairs that give this answer the one that is told; None where nothing was measured.
-        reason: why nothing was measured.
+        answer: verdict on this claim.
+        whole: joint verdict on all claims of its group.
+        differences: measured differences of all pairs, after Holm's correction.
+        speaking: the reported pair among those that give this verdict; None if nothing was measured.
+        reason: reason why nothing was measured.
     """
 
     claim: PrintedClaim
@@ -206,20 +207,20 @@ class ClaimVerdict:
 
     @property
     def size_is_excluded(self) -> bool:
-        """Whether the printed difference lies outside the interval of the speaking pair."""
+        """Whether the printed difference is outside of the interval of the reported pair."""
         size, one = self.claim.size, self.speaking
         return size is not None and one is not None and one.excludes(size)
 
     @property
     def is_much_smaller(self) -> bool:
-        """Whether a difference is as printed in direction, but the whole interval lies below half its size."""
+        """Whether the claim is replicated in direction, but the interval is below half of the printed size."""
         size, one = self.claim.size, self.speaking
         if self.answer != "replicated" or size is None or one is None or self.claim.margin:
             return False
         return max(abs(one.mean.low), abs(one.mean.high)) < abs(size) / 2
 
     def words(self) -> tuple[str, str, str, str, str]:
-        """The claim, where it stands, our difference, the verdict, and what an undecided one excludes."""
+        """The claim, its place in the paper, our difference, the verdict, and the values that it excludes."""
         return self.claim.claim, self.claim.where, self._ours(), self._verdict(), self._excluded()
 
     def _ours(self) -> str:
@@ -257,7 +258,7 @@ class ClaimVerdict:
 
 
 def claim_verdicts(table: ResultsTable, claims: Iterable[PrintedClaim]) -> list[ClaimVerdict]:
-    """The verdict on each claim, in their order."""
+    """Verdicts on the claims, in their order."""
     tables = Tables(table)
     found = [_evaluate(claim, tables) for claim in claims]
     groups: dict[str, list[Answer]] = {}
@@ -269,16 +270,16 @@ def claim_verdicts(table: ResultsTable, claims: Iterable[PrintedClaim]) -> list[
 
 
 def joint_answer(answers: Sequence[Answer]) -> Answer:
-    """Of claims that a paper makes in one breath: contradicted if one is, replicated if all are."""
+    """Joint verdict on a group of claims: contradicted if one is, replicated if all are."""
     if "contradicted" in answers:
         return "contradicted"
     return answers[0] if len(set(answers)) == 1 else "undecided"
 
 
 def verdict(claim: PrintedClaim, differences: Sequence[Difference]) -> Answer:
-    """What corrected differences say about a claim.
+    """Verdict on a claim from corrected differences.
 
-    It is contradicted where one is clearly the other way, and replicated where one is clear and none contradicts.
+    Contradicted if one is clear in the other direction; replicated if one is clear and none contradicts.
     """
     answers = {_answer(claim, one) for one in differences}
     if not answers:
@@ -313,7 +314,7 @@ def _evaluate(claim: PrintedClaim, tables: Tables) -> ClaimVerdict:
 
 
 def differences_of(claim: PrintedClaim, tables: Tables) -> list[Difference]:
-    """The pairs of a claim, compared under the paper's own attacks, after Holm's correction among them."""
+    """Differences of the pairs of a claim under the paper's attacks, after Holm's correction."""
     channels = (claim.channel.value,) if claim.channel else ()
     rows: Sequence[Result] = tables.under(Reader(claim.attacks, channels))
     if claim.goal is None:
@@ -343,7 +344,7 @@ def _matches(selector: Selector, row: Result) -> bool:
 
 
 def _rank(claim: PrintedClaim, one: Difference) -> tuple[float, float]:
-    """The pair with most seeds speaks, of these the one nearest to the printed size, or the most precise."""
+    """Order of pairs: most seeds first, then nearest to the printed size, or most precise."""
     if claim.size is not None:
         return -one.seeds, abs(one.mean.value - claim.size)
     return -one.seeds, one.mean.high - one.mean.low

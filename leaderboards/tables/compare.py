@@ -1,4 +1,4 @@
-"""Comparisons: pairs of rows that agree in the rest, and their paired difference with correction and verdict."""
+"""Comparisons: pairs of otherwise equal rows, and their paired differences with correction and verdict."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ PERPLEXITY = "perplexity per token"
 Verdict = Literal["less", "more", "undecided"]
 LEVEL = 0.05
 ANY_VALUE = "given"
-"""As the value of a parameter: any but none."""
+"""Wildcard for the value of a parameter: any except for None."""
 Pair = tuple[Result, Result]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much larger a metric is at `a` than at `b`, paired over the seeds that both have.
+    """Difference of a metric, a minus b, paired over common seeds.
 
     Attributes:
-        metric: leakage and success as shares (exposure in bits), utility and cost in points, perplexity per token.
-        mean: with its 95 % interval; missing where the two share no seed or one has no number.
-        p: two-sided, of a paired t-test; NaN where nothing can be tested.
-        is_clear: whether p is below 5 % — after `holm`, for the whole family.
-        reason: why there is no difference, or why it must not be told; else ''.
+        metric: leakage and success are shares (exposure in bits), utility and cost in points, perplexity per token.
+        mean: mean with its 95 % interval; missing without a common seed or if one has no value.
+        p: two-sided p-value of a paired t-test; NaN if there is no test.
+        is_clear: True if p is below 5 %; after `holm`, for the whole family.
+        reason: reason why the two cannot be compared, or an empty string.
     """
 
     a: Result
@@ -53,12 +53,12 @@ class Difference:
         return "more" if self.mean.value > 0 else "less"
 
     def excludes(self, size: float) -> bool:
-        """Whether a difference of this size, with its sign, lies outside the interval."""
+        """Whether a difference of this size and sign is outside of the interval."""
         return not isnan(self.mean.low) and not self.mean.low <= size <= self.mean.high
 
 
 def compare(a: Result, b: Result, metric: Metric) -> Difference:
-    """a minus b, by a paired t-test over common seeds; with one common seed by the intervals inside the cells.
+    """a minus b with a paired t-test over common seeds, or with the intervals of the cells for one common seed.
 
     Costs, utilities and perplexities are compared at equal tuning only.
     """
@@ -81,7 +81,7 @@ def compare(a: Result, b: Result, metric: Metric) -> Difference:
 
 
 def holm(family: Sequence[Difference]) -> list[Difference]:
-    """The same differences, clear only where they are so after Holm's correction for all that are tested."""
+    """The differences with `is_clear` after Holm's correction for all tests of the family."""
     tested = sorted(
         (i for i, one in enumerate(family) if not isnan(one.p)), key=lambda i: family[i].p
     )
@@ -121,7 +121,7 @@ def _by_seed(one: Result, metric: Metric) -> Mapping[int, float]:
 
 
 def _unpaired(a: Result, b: Result, metric: Metric) -> Interval:
-    """The interval of a difference of two independent numbers."""
+    """Interval of the difference of two independent numbers."""
     if metric == "perplexity":
         return MISSING
     x, y = (a.leakage, b.leakage) if metric == "leakage" else (a.success, b.success)
@@ -154,10 +154,10 @@ def _normal_tail(value: float, error: float) -> float:
 
 @dataclass(frozen=True)
 class Rows:
-    """A selection of rows. A tuple holds alternatives; what is not named is free.
+    """A selection of rows. Tuples are alternatives; None matches every value.
 
     Attributes:
-        params: of the defense; one that is younger than a record has its default there.
+        params: parameters of the defense; those that a record lacks have their default.
         train: settings of the training, such as `precision`.
     """
 
@@ -192,12 +192,12 @@ def _is_fixed(wanted: object) -> bool:
 
 
 def parameter(row: Result, name: str) -> Any:
-    """A parameter of the row's defense, or its default today where the record is older than it."""
+    """A parameter of the row's defense; the current default if the record lacks it."""
     return all_parameters(row).get(name)
 
 
 def all_parameters(row: Result) -> Mapping[str, Any]:
-    """All parameters of the row's defense, those that are younger than the record with their default."""
+    """All parameters of the row's defense; those that the record lacks have their current default."""
     return _parameters(row.defense, row.setting.params)
 
 
@@ -218,7 +218,7 @@ def pairs(
     is_b: Callable[[Result], bool],
     place: Callable[[Result], Hashable],
 ) -> list[Pair]:
-    """Each `a` with the `b` of its place that was trained alike, or with all of them where none was."""
+    """Pairs of each `a` with the `b` of the same place and training, or with all of the place if there is none."""
     found = list(rows)
     others: dict[Hashable, list[Result]] = {}
     for row in filter(is_b, found):
@@ -232,10 +232,10 @@ def pairs(
 
 
 def place_but(names: Collection[str], a: Rows, b: Rows) -> Callable[[Result], Hashable]:
-    """A place that holds all that two selections share: group, goal, cut and parameters, but some names.
+    """Function from rows to places of equal group, goal, cut and parameters, except for the given names.
 
-    Parameters that one of the selections fixes to one value are no part of it, nor those that one defense alone has.
-    With `precision` among the names, rows of different groups share a place where they differ in it alone.
+    Parameters that a selection fixes, or that only one of the defenses has, are left out. With `precision` among the
+    names, rows of groups that differ only in precision have the same place.
     """
     fixed = [n for one in (a, b) for n, wanted in one.params.items() if _is_fixed(wanted)]
     owner_is_shared = a.defense == b.defense
@@ -258,7 +258,7 @@ def place_but(names: Collection[str], a: Rows, b: Rows) -> Callable[[Result], Ha
 
 
 def place_by(names: Sequence[str], cut: bool) -> Callable[[Result], Hashable]:
-    """A place that holds group, goal and the named parameters, and the cut where asked."""
+    """Function from rows to places of equal group, goal and named parameters, and optionally equal cut."""
 
     def place(row: Result) -> Hashable:
         params = [repr(parameter(row, name)) for name in names if name != "cut"]
@@ -275,7 +275,7 @@ def one_per_setting(rows: Iterable[Result]) -> list[Result]:
 
 @dataclass(frozen=True)
 class Reader:
-    """Attacks that count, by name, by the channel they read and by parameters; empty means all."""
+    """A selection of attacks by name, channel and parameters; empty means all."""
 
     names: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
@@ -294,7 +294,7 @@ ALL = Reader()
 
 
 class Tables:
-    """A results table, and the same under some attacks alone, each computed once."""
+    """Cache of a results table restricted to selections of attacks."""
 
     def __init__(self, table: ResultsTable) -> None:
         self.whole = table

@@ -1,4 +1,4 @@
-"""A defense's curve against one goal, its two summaries, and the setting that a budget affords."""
+"""A defense's curve against one goal, its two summaries, and the choice of a setting within a budget."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from leakboard.leaderboards.tables.results import Result
 from leakboard.leaderboards.tables.settings import NOT_REPRODUCED
 
 BUDGET = 3.0
-"""Points of utility that a defense may cost by default, everywhere."""
+"""Default limit of the cost of a defense, in points of utility."""
 HALF = 0.5
 
 
@@ -36,7 +36,7 @@ class Summary:
 
     Attributes:
         value: leakage (a share), or cost in points; missing where no setting qualifies.
-        setting: the one that all seeds together choose; None where none qualifies.
+        setting: setting chosen on all seeds; None if none qualifies.
     """
 
     value: Interval
@@ -51,8 +51,8 @@ class Curve:
     """The measured settings of one defense against one goal, on one task and model.
 
     Attributes:
-        results: one for each choice of its user, the weakest protection first; of what may befall a choice,
-            and of several comparisons that hold it, the one that leaks most stands.
+        results: one for each choice of parameters, the weakest protection first. If a choice has several results, by
+            circumstances or comparisons, the one that leaks most.
     """
 
     task: str
@@ -74,7 +74,7 @@ class Curve:
 
     @property
     def priced(self) -> list[Result]:
-        """Certified settings whose cost may be compared: they learnt something and were tuned alike."""
+        """Certified settings with a comparable cost."""
         return [one for one in self.certified if one.has_comparable_cost]
 
     def leakage_within(self, budget: float = BUDGET) -> Summary:
@@ -115,10 +115,10 @@ _Place = tuple[str, str, str, Goal, str]
 
 
 def _one_row(alike: Sequence[Result]) -> Result:
-    """One row for a choice that stands in several comparisons, or that circumstances befall.
+    """One row for a choice of parameters with several results.
 
-    The cost is that of the setting that was tuned by most trials, then of most seeds: no outcome decides. The
-    leakage is that of the comparison in which most leaks: else a setting that few attacked would look best.
+    The cost is that of the result with most tuning trials, then most seeds, so it does not depend on outcomes. The
+    leakage is the largest, so that few attacks are no advantage.
     """
     priced = max(
         alike,
@@ -144,7 +144,7 @@ def _cross_fitted(
     by_seed: Callable[[Result], Mapping[int, float]],
     whole: Callable[[Result], Interval],
 ) -> Summary:
-    """Chooses for each seed the setting of least score on the other seeds, and reports it on this one."""
+    """For each seed, chooses the setting with the smallest score on the other seeds, and reports it on this one."""
     overall = _choose(settings, score, None)
     if overall is None:
         return NEVER
@@ -178,15 +178,15 @@ def _mean_without(by_seed: Mapping[int, float], left_out: int | None, whole: flo
 
 @dataclass(frozen=True)
 class Choice:
-    """The setting that hides something best within a budget, and its evidence; true where there is one.
+    """The setting with the least leakage within a budget, and its evidence; true if there is one.
 
     Attributes:
-        setting: certified, made for the goal, clearly less leakage than without protection, and a mean cost
-            within the budget; None where no setting is.
-        leakage: of that setting, cross-fitted over seeds where several could be chosen.
-        nearest: where there is none, the cheapest setting that clearly reduces leakage, if any does.
-        front: all such settings that no other beats in leakage and cost, cheapest first.
-        each: where several goals are hidden at once, the results of the shown setting for each.
+        setting: certified setting of a defense made for the goal, with clearly less leakage than without protection
+            and a mean cost within the budget; None if there is none.
+        leakage: leakage of that setting, cross-fitted over seeds.
+        nearest: if there is no setting, the cheapest one that clearly reduces leakage, if any.
+        front: settings that clearly reduce leakage and that no other beats in leakage and cost, cheapest first.
+        each: for several goals at once, the results of the shown setting for each goal.
     """
 
     task: str
@@ -219,7 +219,7 @@ class Choice:
 
 
 def evidence_lines(one: Result) -> list[str]:
-    """What stands behind a setting, a line for each number."""
+    """Evidence for a setting, one line for each number."""
     twin = f"{format_interval(one.twin_success)} without the defense"
     more = f" and {len(one.setting.keys) - 3} more" if len(one.setting.keys) > 3 else ""
     about = f" ({one.attribute})" if one.attribute else ""
@@ -320,7 +320,7 @@ def _of_each(
 
 
 def pareto(settings: Sequence[Result]) -> tuple[Result, ...]:
-    """The settings that no other beats in both leakage and cost, cheapest first."""
+    """Settings that no other beats in both leakage and cost, cheapest first."""
 
     def is_beaten(one: Result) -> bool:
         mine = (one.leakage.value, one.cost.value)
@@ -331,7 +331,7 @@ def pareto(settings: Sequence[Result]) -> tuple[Result, ...]:
 
 
 def check_budget(points: object) -> None:
-    """Raises LeakboardError unless it is a number of points of utility from 0 to 100."""
+    """Raises LeakboardError unless `points` is a number from 0 to 100."""
     if isinstance(points, bool) or not isinstance(points, int | float) or not 0 <= points <= 100:
         raise LeakboardError(
             "budget: expected points of utility from 0 to 100, such as 3 for an accuracy that falls from "

@@ -48,12 +48,12 @@ class Style:
     marker: str
     knob: str | None
     measured_by: Mapping[Goal, tuple[str, ...]]
-    """The attacks of its authors."""
+    """Attacks of its authors by goal."""
     measured_on: frozenset[str] = frozenset()
-    """The channels on which these count; empty for all."""
+    """Channels of these attacks; empty for all."""
 
     def is_measured_by(self, candidate: Candidate, goal: Goal | None = None) -> bool:
-        """Whether the authors measure the defense by this attack, against one goal or any."""
+        """Whether the authors measure the defense by this attack, for one goal or any."""
         attack, _, channel = candidate[:3]
         names = {
             name for own, names in self.measured_by.items() if goal in (None, own) for name in names
@@ -134,7 +134,7 @@ def varying_names(params: Iterable[str], but: str | None = None) -> list[str]:
 
 
 def format_parameter(name: str, value: Any) -> str:
-    """A parameter in words, such as 'η = 75'; a word, such as 'frozen', stands alone."""
+    """A parameter in words, such as 'η = 75'; a value that is a word, such as 'frozen', has no name."""
     if name == "head" and value:
         return "private head" if value == "private" else f"head at {value}"
     if name == "auxiliary":
@@ -149,10 +149,10 @@ def format_parameter(name: str, value: Any) -> str:
 
 
 def format_parameters(params: str, names: Iterable[str], unset: bool = True) -> str:
-    """The named ones of some parameters in words; `params` is JSON, or '' for none.
+    """Some parameters in words; `params` is JSON, or '' for none.
 
     Args:
-        unset: also those without a value.
+        unset: include those without a value.
     """
     loaded = json.loads(params or "{}")
     shown = (name for name in names if name in loaded and (unset or loaded[name] is not None))

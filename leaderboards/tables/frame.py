@@ -101,14 +101,13 @@ LEAK_COLUMNS = frozenset(
         *["advantage_low", "n", "units", "attack_seconds"],
     ]
 )
-"""Those that a leak decides by itself."""
+"""Columns that depend on the leak only."""
 
 
 def sort_records(records: Sequence[Record]) -> list[Record]:
-    """Cell by cell as a reader looks for them, whatever the files are called.
+    """Records in the order of tables: by task, model and cut, then by defense, parameters and seed.
 
-    By task, model and cut; in each "none" first, then method by method along its parameters from
-    the larger number to the smaller, "none" before all numbers; seeds last.
+    "none" is the first defense. Parameters decrease, with None before all numbers.
     """
 
     def place(record: Record) -> tuple[Any, ...]:
@@ -125,12 +124,11 @@ def frame(
 ) -> pd.DataFrame:
     """One row per cell and leak, in the order of the records and of their leaks.
 
-    A record without leaks gives one row with its status and reason, so that nothing vanishes. The
-    models that attackers train themselves are no results, and have no row.
+    A record without leaks has one row with its status and reason. Shadow models have no row.
 
     Args:
-        certified: their certificates, where they are at hand.
-        raised: their flags, likewise.
+        certified: certificates of the records, if already computed.
+        raised: flags of the records, if already computed.
     """
     records = [record for record in records if record.cell.shadow is None]
     certified = strengths(records) if certified is None else certified
@@ -142,7 +140,7 @@ def frame(
         for index, leak in enumerate(leaks):
             found = own if leak is None else (*own, *raised.get((record.key, index), ()))
             flagged = ",".join(dict.fromkeys(found))
-            # A cell that did not end well says why, whatever its leaks say.
+            # The reason of a failed cell has priority over those of its leaks.
             own_end = {} if leak is None or record.status != "ok" else _end(leak)
             sure = {"certificate": certified.get((record.key, index)), "flags": flagged}
             audit = {} if leak is None else _of_audit(record, leak)
@@ -151,14 +149,14 @@ def frame(
 
 
 def leaks_frame(leaks: Sequence[Leak]) -> pd.DataFrame:
-    """One row per leak of a transcript whose cell nobody knows: those columns of `frame` it decides."""
+    """One row per leak of a transcript, with the columns of `frame` that need no cell."""
     rows = [{**_of_leak(leak), **_end(leak)} for leak in leaks]
     told = {name: kind for name, kind in COLUMNS.items() if name in LEAK_COLUMNS}
     return pd.DataFrame(rows, columns=list(told)).astype(told)
 
 
 def rows_of(table: pd.DataFrame) -> list[Row]:
-    """The rows of a table, each by column; pandas' own way takes several times as long."""
+    """Rows of a table as dicts, several times faster than pandas."""
     names = list(table.columns)
     columns = [table[name].tolist() for name in names]
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
@@ -262,9 +260,9 @@ def _estimate(name: str, estimate: Estimate | None) -> dict[str, float]:
 
 
 def setup_digits(cell: Cell) -> str:
-    """Eight digits for what decides the outcome besides task, model, cut, defense and seed.
+    """Eight digits of a hash of all inputs except for task, model, cut, defense parameters and seed.
 
-    Rows that differ in it must not be averaged: other data, training settings or versions.
+    Rows with different digits must not be averaged, since data, training settings or versions differ.
     """
     rest = cell.model_dump(mode="json", exclude={"task", "model", "cut", "seed", "shadow"})
     rest["defense"] = cell.defense.version
@@ -274,19 +272,19 @@ def setup_digits(cell: Cell) -> str:
 
 
 ALIKE = frozenset({"precision", "max_length"})
-"""Of training what is no choice made for a defense: in it the settings of a comparison agree."""
+"""Training settings that must agree in a comparison, since they are not tuned for a defense."""
 FREE = {"defense", "seed", "cut", "record", "model", "train"}
-"""Of a cell what may differ inside a comparison; what of a transcript is kept changes no training."""
+"""Fields of a cell that may differ in a comparison."""
 
 
 def group_digits(cell: Cell) -> str:
-    """Eight digits for what cells have to share to be compared: task, data, model, what is planted, ….
+    """Eight digits of a hash of all inputs that comparable cells share: task, data, model, planted secrets, ….
 
-    How a model is trained belongs to its defense: each is compared at its best.
+    Training settings belong to the defense, since each defense is tuned.
     """
     rest = cell.model_dump(mode="json", exclude=FREE)
     if cell.plant is not None and cell.plant.candidates == "natural":
-        # Younger than names and addresses that were made of these digits.
+        # Left out, since it is newer than names and addresses with these digits.
         del rest["plant"]["candidates"]
     if cell.utility is None:
         del rest["utility"]
@@ -294,7 +292,7 @@ def group_digits(cell: Cell) -> str:
 
 
 def failures(frame: pd.DataFrame) -> list[str]:
-    """A line for each cell, or attack on a cell, that neither worked nor was skipped."""
+    """One line per failed cell, or failed attack on a cell."""
     bad = frame[~frame["status"].isin(["ok", "skipped"])]
     lines = []
     for row in bad.to_dict("records"):
@@ -306,7 +304,7 @@ def failures(frame: pd.DataFrame) -> list[str]:
 
 
 def skipped(frame: pd.DataFrame) -> list[str]:
-    """A line for each method that was skipped, and each reason."""
+    """One line per skipped method and reason."""
     rows = frame[frame["status"] == "skipped"]
     named = rows["attack"].where(rows["attack"] != "", rows["defense"])
     lines = named + " (" + rows["goal"] + "): " + rows["reason"]
@@ -337,7 +335,7 @@ def load(path: Path) -> pd.DataFrame:
     if path.suffix == ".json":
         rows = json.loads(path.read_text("utf-8"))
         return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
-    # Read as text first: only then is an empty text not the same as a missing number.
+    # Read as text first, to distinguish empty text from missing numbers.
     table = pd.read_csv(path, dtype=TEXT, keep_default_na=False)
     for name, kind in COLUMNS.items():
         if kind == TRUTH:

@@ -1,4 +1,4 @@
-"""The names of what can be hidden. Every word here is accepted wherever a goal is asked for."""
+"""Names of goals, which are accepted everywhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GOAL_WORDS: dict[Goal, str] = {
     Goal.MEMBERSHIP: "members",
     Goal.MODEL: "model",
 }
-"""What an attack on each goal reads; the word that pages, tables and messages use."""
+"""Word of each goal in pages, tables and messages."""
 ALIASES: dict[str, Goal] = {
     **{word: goal for goal, word in GOAL_WORDS.items()},
     **{goal.value: goal for goal in Goal},

@@ -1,4 +1,4 @@
-"""Numbers with their 95 % interval, and how they are written everywhere."""
+"""Numbers with their 95 % interval, and their formats."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from math import fsum, isnan, nan, sqrt
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with its 95 % interval; the ends are NaN where nothing bounds it."""
+    """A number with its 95 % interval; the ends are NaN if there is none."""
 
     value: float
     low: float
     high: float
 
     def clipped(self, least: float = 0.0, most: float = 1.0) -> Interval:
-        """With all three numbers moved into a range, for display."""
+        """The interval clipped to a range, for display."""
         return Interval(*(x if isnan(x) else min(max(x, least), most) for x in self.ends))
 
     @property
@@ -33,10 +33,10 @@ MISSING = Interval(nan, nan, nan)
 
 
 def mean_interval(values: Sequence[float], alone: Interval = MISSING) -> Interval:
-    """The mean over seeds with the interval of Student's t.
+    """Mean over seeds with the interval of Student's t.
 
     Args:
-        alone: what stands for a single value, whose interval is that inside the cell.
+        alone: interval of a single value.
     """
     n = len(values)
     if n == 0:
@@ -72,7 +72,7 @@ def format_points(value: float) -> str:
 
 
 def format_interval(interval: Interval, digits: int = 2) -> str:
-    """'0.53 [0.51, 0.55]'; the number alone where it has no interval or all three are written alike."""
+    """'0.53 [0.51, 0.55]'; only the number if it has no interval or all three round to the same text."""
     value, low, high = (format_number(x, digits) for x in interval.ends)
     return value if "–" in (low, high) or value == low == high else f"{value} [{low}, {high}]"
 

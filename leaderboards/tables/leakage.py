@@ -1,11 +1,11 @@
-"""Leakage: of what an attacker reads without the defense, the share that it still reads.
+"""Leakage: the share of what an attacker reads without the defense that it still reads with it.
 
     advantage = (success − baseline) / (ceiling − baseline)
     leakage   = advantage of the strongest attack / advantage of the strongest attack on the undefended twin
 
-The baseline is chance, or the floor (the same attack on the untrained model) where that is higher. Both
-strongest attacks are chosen without the numbers that are reported: for each seed by the other seeds, and with
-one seed by the other half of the units (cross-fitting). This is the only module that computes leakage.
+The baseline is chance, or the floor (the same attack on the untrained model) if that is higher. Both strongest attacks
+are chosen without the reported numbers (cross-fitting): for each seed on the other seeds, or with one seed on the other
+half of the units. No other module computes leakage.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ EXACT: Certification = "exact"
 NOT_CERTIFIED: Certification = "not certified"
 """No attack is shown to work even without the defense: no leakage is given."""
 FEWEST_EXACT = 20
-"""Units from which on a success on all of them cannot be luck."""
+"""Smallest number of units at which success on all of them cannot be luck."""
 Aim = tuple[Goal, str]
 """A goal, and the private attribute for attribute inference, else ''."""
 Candidate = tuple[str, str, str, int]
-"""An attack with its parameters as text, the channel it reads and the moment of training, see `_moment`."""
+"""An attack, its parameters as text, the channel that it reads, and the moment of training, see `_moment`."""
 MOMENTS = 50
-"""Parts of training in which moments of different seeds are the same: their numbers of steps may differ."""
+"""Number of parts of training, by which moments of seeds with different numbers of steps are matched."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one attack reads in one cell at one moment.
+    """Result of one attack in one cell at one moment.
 
     Attributes:
-        success: in the attack's metric, with the interval inside the cell.
-        baseline: chance, or the floor where that is higher.
-        n: independent units.
-        leak: where the raw guesses are, or None for a moment of which none are kept.
+        success: success in the attack's metric, with the interval of the cell.
+        baseline: chance, or the floor if that is higher.
+        n: number of independent units.
+        leak: leak with the raw guesses; None for a moment without.
     """
 
     candidate: Candidate
@@ -71,7 +71,7 @@ class Reading:
     def advantage_interval(self) -> Interval:
         low = self.scale(self.success.low)
         if self.leak is not None and self.n == 1:
-            low = advantage_low(self.leak) or low  # a single canary has no interval of its own
+            low = advantage_low(self.leak) or low  # a single canary has no interval
         return Interval(self.advantage, low, self.scale(self.success.high))
 
     @property
@@ -83,10 +83,10 @@ Readings = Mapping[Candidate, Reading]
 
 
 def readings(record: Record) -> dict[Aim, dict[Candidate, Reading]]:
-    """All that attacks read in a cell, by what they guess. What reads nothing, such as `prior`, is left out.
+    """Readings of all attacks in a cell, by goal and attribute, without attacks that read nothing, such as `prior`.
 
-    Of an attack that ran in several versions the newest counts, and its first leak for each goal, attribute
-    and channel. Where that has a curve over training, each moment is a candidate of its own.
+    Only the newest version of an attack is used, and its first leak for each goal, attribute and channel. If that has
+    a curve over training, each moment is a candidate.
     """
     newest: dict[tuple[str, str], int] = {}
     named = [(leak, str(sorted(leak.attack.params.items()))) for leak in record.leaks]
@@ -107,7 +107,7 @@ def readings(record: Record) -> dict[Aim, dict[Candidate, Reading]]:
             for one in _moments(leak, params):
                 own[one.candidate] = one
         elif first.curve and leak.view == "last":
-            # A moment that was fixed beforehand; its raw guesses and its own floor are kept.
+            # A fixed moment, which has raw guesses and a floor.
             own.update({one.candidate: one for one in _moments(leak, params)})
             _share_floor(own, first, leak, params)
     return {aim: own for aim, own in found.items() if own}
@@ -125,7 +125,7 @@ def _moments(leak: Leak, params: str) -> Iterable[Reading]:
 
 
 def _moment(step: int, last: int) -> int:
-    """The part of training at whose end a step lies, from 0 to `MOMENTS`; −1 for what is sent outside of training."""
+    """Part of training that ends at a step, from 0 to `MOMENTS`; −1 for messages outside of training."""
     return -1 if step < 0 else round(MOMENTS * step / last) if last else MOMENTS
 
 
@@ -153,8 +153,7 @@ def _reading(
 def _share_floor(own: dict[Candidate, Reading], curve: Leak, last: Leak, params: str) -> None:
     """Gives all moments of a curve the floor of the last one.
 
-    The floor beside a curve is that of the worst moment, the largest of many; that of one fixed moment
-    is what a fixed moment is compared with.
+    The floor of a curve is that of its worst moment, a maximum over many, which is no baseline for a single moment.
     """
     floor = last.floor.value if last.floor else 0.0
     end = max(point.step for point in curve.curve)
@@ -166,11 +165,10 @@ def _share_floor(own: dict[Candidate, Reading], curve: Leak, last: Leak, params:
 
 
 def cross_fitted(by_seed: Mapping[int, Readings]) -> dict[int, Reading]:
-    """For each seed the attack and moment that are strongest on the other seeds, read on this one.
+    """For each seed, the reading of the attack and moment that are strongest on the other seeds.
 
-    A success on everything is taken as it is: it cannot be luck. With one seed the choice is made on one half
-    of the units and reported on the other, both ways; moments of training of which no raw guesses are kept
-    take no part then.
+    An exact success needs no cross-fitting. With one seed, the choice is made on one half of the units and reported on
+    the other, both ways, without moments that have no raw guesses.
     """
     seeds = sorted(by_seed)
     found: dict[int, Reading] = {}
@@ -195,9 +193,9 @@ def cross_fitted(by_seed: Mapping[int, Readings]) -> dict[int, Reading]:
 
 
 def _by_halves(own: Readings) -> Reading:
-    """Chosen on one half of the units and reported on the other, both ways; the mean of the two.
+    """Mean of two readings, each chosen on one half of the units and reported on the other.
 
-    The interval is that of the whole where both halves choose alike, else that of two independent halves.
+    The interval is that of all units if both halves choose the same attack, else that of two independent halves.
     """
     kept = {c: one for c, one in own.items() if one.leak is not None}
     split = {c: s for c, one in kept.items() if one.leak and (s := half_successes(one.leak))}
@@ -206,7 +204,7 @@ def _by_halves(own: Readings) -> Reading:
     chosen = [max(split, key=lambda c: kept[c].scale(split[c][half])) for half in (0, 1)]
     if chosen[0] == chosen[1]:
         return kept[chosen[0]]
-    # What the first half chooses is reported on the second, and the other way round.
+    # The choice of each half is reported on the other.
     reported = [kept[chosen[0]], kept[chosen[1]]]
     advantages = [reported[0].scale(split[chosen[0]][1]), reported[1].scale(split[chosen[1]][0])]
     widths = [(a.advantage_interval.high - a.advantage_interval.low) / 2 for a in reported]
@@ -219,7 +217,7 @@ def _by_halves(own: Readings) -> Reading:
 
 @dataclass(frozen=True)
 class Strongest:
-    """What the strongest attack reads of one setting, by the seed."""
+    """Readings of the strongest attack on one setting, by seed."""
 
     by_seed: Mapping[int, Reading]
 
@@ -253,19 +251,19 @@ class Strongest:
 
 
 def strongest(by_seed: Mapping[int, Readings]) -> Strongest | None:
-    """The cross-fitted strongest attack of a setting; None where none reads anything."""
+    """The cross-fitted strongest attack on a setting; None if no attack reads anything."""
     whole = {seed: own for seed, own in by_seed.items() if own}
     return Strongest(cross_fitted(whole)) if whole else None
 
 
 @dataclass(frozen=True)
 class Leakage:
-    """The share of what is read without the defense that is still read.
+    """Share of what is read without the defense that is still read.
 
     Attributes:
-        share: with its interval, not clipped; NaN where the cell is not certified.
-        by_seed: the same for each seed.
-        certification: why there is a share, or why there is none.
+        share: share with its interval, not clipped; NaN if the cell is not certified.
+        by_seed: share by seed.
+        certification: whether there is a share, and why.
     """
 
     share: Interval
@@ -274,9 +272,9 @@ class Leakage:
 
 
 def leakage(mine: Strongest, twin: Strongest | None) -> Leakage:
-    """The ratio of two mean advantages, with an interval paired over the seeds that both have (delta method).
+    """Ratio of two mean advantages, with an interval paired over common seeds (delta method).
 
-    With one common seed the interval is that of the units of this cell.
+    With one common seed, the interval is that of the units of this cell.
     """
     if twin is not None and is_certified(twin):
         whole, certification = twin.advantage.value, CERTIFIED
@@ -303,7 +301,7 @@ def is_certified(twin: Strongest) -> bool:
 
 
 def closest_twin(mine: Strongest, twins: Sequence[Strongest]) -> Strongest | None:
-    """Of several undefended twins the one that shares most seeds, and of those the one that leaks most."""
+    """The undefended twin with most common seeds, and among those the one that leaks most."""
     return max(
         twins,
         key=lambda t: (len(t.by_seed.keys() & mine.by_seed.keys()), t.advantage.value),

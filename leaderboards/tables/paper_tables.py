@@ -1,7 +1,7 @@
-"""Papers' printed tables, setting by setting, beside what was measured here in the same quantities.
+"""Papers' printed tables, setting by setting, with our measurements of the same quantities.
 
-EP (empirical privacy, 1 − success / ceiling) is the papers' quantity, and occurs here alone. It is that of the
-attacks by which a paper's authors measure, baselines included. Models differ, so the numbers need not agree.
+EP (empirical privacy, 1 − success / ceiling) is the papers' quantity and used in no other table. It is measured by the
+attacks of a paper's authors, also for baselines. Models differ, so the numbers need not agree.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ NAMES = {
     "perplexity": "perplexity",
     "gradients": "XGBoost on gradients",
 }
-"""What tables call the measures."""
+"""Names of the measures in tables."""
 PERPLEXITY = "perplexity per token"
-"""The measure of a record that papers print."""
+"""Name of the papers' perplexity in records."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,11 @@ class PaperRow:
     """One printed setting.
 
     Attributes:
-        setting: in words; `params` as printed, JSON.
-        printed: by measure, what the paper prints.
-        ours: by measure, what was measured here.
-        where: on what it was measured here and in which folder, or why it was not.
+        setting: setting in words.
+        params: printed parameters as JSON.
+        printed: printed number by measure.
+        ours: our number by measure.
+        where: model, seeds and folder of our measurement, or the reason why there is none.
     """
 
     task: str
@@ -76,7 +77,7 @@ class PaperRow:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """One table of a paper for one model; `notes` are what the suites that mirror it say of differences."""
+    """One table of a paper for one model; `notes` state differences of the suites that mirror it."""
 
     paper: str
     artefact: str
@@ -94,7 +95,7 @@ class PaperTable:
         return [name for name in MEASURES if any(name in row.printed for row in self.rows)]
 
     def frame(self) -> pd.DataFrame:
-        """For people: task, defense, setting, each measure as printed, here and their difference, and where."""
+        """The table for readers: task, defense, setting, each measure as printed and as measured, and the difference."""
         rows = []
         for row in self.rows:
             told = {"task": row.task, "defense": row.defense, "setting": row.setting}
@@ -113,15 +114,15 @@ def paper_tables(
     folders: Mapping[str, frozenset[str]],
     only: Iterable[tuple[str, str]] | None = None,
 ) -> list[PaperTable]:
-    """All printed tables, for each model that they are printed for.
+    """All printed tables, for each of their models.
 
-    A setting is the printed one where task, defense and all that the paper states of its parameters agree (its
-    `split` is our cut); what it does not state has the value of the suite that mirrors the table. Of several
-    folders that hold it the mirroring suite's counts, then that of most printed settings, seeds and examples.
+    A setting matches a printed one if task, defense and all stated parameters agree (the papers' `split` is our cut).
+    Parameters that are not stated have the value of the suite that mirrors the table. If several folders match, that of
+    the mirroring suite is used, then that with most printed settings, seeds and examples.
 
     Args:
-        folders: the keys of the records of each folder.
-        only: papers and their tables, such as [("SAP", "Table 3")].
+        folders: keys of the records by folder.
+        only: pairs of paper and table, such as [("SAP", "Table 3")].
     """
     found = []
     for paper, artefact in artefacts() if only is None else only:
@@ -138,7 +139,7 @@ def paper_tables(
 
 @dataclass(frozen=True)
 class _Measured:
-    """A setting that was measured: its parameters as papers state them, and the papers' quantities."""
+    """A measured setting with its parameters as in papers, and the papers' quantities."""
 
     setting: Setting
     stated: Mapping[str, Any]
@@ -181,7 +182,7 @@ def _measured(table: ResultsTable, known: pd.DataFrame) -> list[_Measured]:
 
 
 def _others(one: Setting) -> dict[str, Interval]:
-    """Exposure, perplexity, and what XGBoost reads of gradients: means over seeds."""
+    """Means over seeds of exposure, perplexity, and the success of XGBoost on gradients."""
     found: dict[str, list[Interval]] = {}
     for record in one.records.values():
         if PERPLEXITY in record.measures:
@@ -215,7 +216,7 @@ def _rows(
     suites: Sequence[Suite],
     folders: Mapping[str, frozenset[str]],
 ) -> list[PaperRow]:
-    """The printed settings of one task."""
+    """Rows of the printed settings of one task."""
     theirs = rows_of(printed)
     knobs = {style_of(row["defense"]).knob or "" for row in theirs}
     shown = sorted({*varying_names(printed["params"]), *knobs})
@@ -275,7 +276,7 @@ def _folders_in_order(
 def _counting(
     candidates: Sequence[_Measured], order: Mapping[str, frozenset[str]]
 ) -> tuple[_Measured | None, str]:
-    """Of the settings that are the printed one that of the first folder which holds any, and its name."""
+    """The matching setting in the first folder that has one, and the folder's name."""
     for name, keys in order.items():
         if own := [one for one in candidates if keys & {*one.setting.keys}]:
             return max(own, key=lambda one: one.weight), name
@@ -283,7 +284,7 @@ def _counting(
 
 
 def _why_not(theirs: Row, measured: Sequence[_Measured]) -> str:
-    """Why none of the measured settings is the printed one."""
+    """Reason why no measured setting matches the printed one."""
     task, defense = theirs["task"], theirs["defense"]
     of_task = [one for one in measured if one.setting.task == task]
     own = [one for one in of_task if one.setting.defense == defense]

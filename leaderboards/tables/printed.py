@@ -1,4 +1,4 @@
-"""Numbers that papers print, so that figures and tables can show them beside what was measured here."""
+"""Printed numbers of papers, for figures and tables."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ METRICS = {
     "perplexity": "perplexity",
     "xgboost_gradient_accuracy": "gradients",
 }
-"""The printed metrics, and the column that each becomes; EP is 1 − leak."""
+"""Column of each printed metric; EP is 1 − leak."""
 MEASURES = tuple(dict.fromkeys(METRICS.values()))
 AS_PRINTED = ("exposure", "perplexity")
-"""No shares: exposures are bits, perplexities have no bound."""
+"""Measures that are no shares: exposure in bits, and perplexity."""
 GOALS = {"ep_inversion": "inversion", "leak": "label", "exposure": "memorisation"}
 POINT = ["paper", "artefact", "model", "task", "defense", "params", "goal"]
-"""What identifies a printed point."""
+"""Columns that identify a printed point."""
 
 
 def printed_points(paper: str, artefacts: Sequence[str], model: str | None = None) -> pd.DataFrame:
     """The printed points of some tables of a paper.
 
     Args:
-        paper: such as 'SAP'.
-        artefacts: such as ['Table 3'].
-        model: keeps this model's rows only.
+        paper: name of the paper, such as 'SAP'.
+        artefacts: tables or figures, such as ['Table 3'].
+        model: restricts the rows to one model.
 
     Returns:
-        One row per printed point: paper, artefact, model, task, defense, params (canonical JSON),
-        goal, and MEASURES, NaN where the paper does not print one: shares from 0 to 1 (of `gradients`, what
-        XGBoost reads of labels in those that one server sees), but exposures in bits, and perplexities.
+        One row per printed point: paper, artefact, model, task, defense, params (canonical JSON), goal, and MEASURES,
+        with NaN for missing ones. Measures are shares from 0 to 1, except for exposures in bits and perplexities;
+        `gradients` is the accuracy of XGBoost on the gradients that one server sees.
 
     Raises:
         LeakboardError: the paper, an artefact or the model is not in the table.
@@ -65,25 +65,25 @@ def printed_points(paper: str, artefacts: Sequence[str], model: str | None = Non
 
 
 def mirrored_points(paper: Printed) -> pd.DataFrame:
-    """What the paper that a suite mirrors prints, its tasks by the names that the suite has for them."""
+    """Printed points of the paper that a suite mirrors, with the suite's names of tasks."""
     return _as_ours(printed_points(paper.paper, paper.artefact, paper.model), [paper])
 
 
 def artefacts() -> list[tuple[str, str]]:
-    """Every paper and table of it that prints something."""
+    """All pairs of paper and table with printed numbers."""
     rows = pd.read_csv(TABLE, usecols=["paper", "artefact"]).drop_duplicates()
     return list(rows.itertuples(index=False, name=None))
 
 
 def printed_table(paper: str, artefact: str) -> pd.DataFrame:
-    """What one table of a paper prints, its tasks by the names that suites have for them."""
+    """Printed points of one table of a paper, with the suites' names of tasks."""
     papers = [one.paper for one in mirroring_suites(paper, artefact) if one.paper]
     return _as_ours(printed_points(paper, [artefact]), papers)
 
 
 @cache
 def mirroring_suites(paper: str, artefact: str) -> tuple[Suite, ...]:
-    """The suites that mirror a table of a paper; where none does, those that mirror another one of it."""
+    """Suites that mirror a table of a paper, or if there is none, those that mirror another table of it."""
     every = [
         one for one in map(load_suite, suite_names()) if one.paper and one.paper.paper == paper
     ]
@@ -92,7 +92,7 @@ def mirroring_suites(paper: str, artefact: str) -> tuple[Suite, ...]:
 
 
 def _as_ours(known: pd.DataFrame, papers: Sequence[Printed]) -> pd.DataFrame:
-    """Printed points, their tasks by the names that suites have for them."""
+    """Printed points with the suites' names of tasks."""
     ours = {theirs: name for paper in papers for name, theirs in paper.task.items()}
     return known.assign(task=known["task"].replace(ours))
 

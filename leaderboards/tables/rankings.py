@@ -16,7 +16,7 @@ from leakboard.leaderboards.tables.joint import BOTH, joint_results
 from leakboard.leaderboards.tables.results import Result, ResultsTable
 
 STRONGEST, PAPER = "strongest", "paper"
-"""Which attack decides: the strongest of all, or of those of the defense's authors."""
+"""Selection of attacks: the strongest of all, or of those of the defense's authors."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Entry:
     """A defense in a ranking.
 
     Attributes:
-        rank: 1 and the number of those that leak clearly less; 0 where it has none.
-        setting: that which leaks least within the budget; where none is within it, the cheapest.
-        leakage: of that setting, cross-fitted over seeds where several could be chosen.
-        halving: the least cost of a setting that leaks at most half.
-        gives_away: how much the setting leaks of other goals, the most over attributes.
+        rank: 1 plus the number of defenses that leak clearly less; 0 without a rank.
+        setting: the setting with the least leakage within the budget, or the cheapest if none is within it.
+        leakage: leakage of that setting, cross-fitted over seeds.
+        halving: smallest cost of a setting that leaks at most half.
+        gives_away: leakage of the setting for other goals, the maximum over attributes.
     """
 
     curve: Curve
@@ -51,13 +51,13 @@ class Ranking:
     """The defenses made against a goal on one task and model.
 
     Attributes:
-        within: with a setting within the budget that clearly reduces leakage, by rank.
-        ineffective: with a setting within the budget, and none there that clearly reduces leakage.
-        over: with none, by what the cheapest setting costs.
-        unpriced: certified, and without a cost that may be compared.
-        uncertified: no attack is shown to work without them.
-        baselines: no protection and the untuned model, each where most seeds ran.
-        also: further goals that are hidden at the same time; the goal of which most leaks counts.
+        within: defenses with a setting within the budget that clearly reduces leakage, by rank.
+        ineffective: defenses with settings within the budget, none of which clearly reduces leakage.
+        over: defenses without a setting within the budget, by their smallest cost.
+        unpriced: certified defenses without a comparable cost.
+        uncertified: defenses without a certified attack.
+        baselines: no protection and the untuned model, each with most seeds.
+        also: further goals that are hidden at the same time; the largest leakage of all goals is used.
     """
 
     goal: Goal
@@ -82,21 +82,21 @@ class Ranking:
 
     @property
     def words(self) -> str:
-        """What is hidden, such as 'inputs', 'attributes (gender)' or 'inputs and labels'."""
+        """The goals in words, such as 'inputs', 'attributes (gender)' or 'inputs and labels'."""
         words = " and ".join(GOAL_WORDS[goal] for goal in (self.goal, *self.also))
         return words + (f" ({self.attribute})" if self.attribute else "")
 
 
 def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
-    """A ranking for each goal, task and model for which a defense was made and measured, goals in their order.
+    """Rankings for each goal, task and model with a measured defense that is made for the goal.
 
     Where a defense hides both, rankings for inputs and labels at the same time follow.
 
     Args:
-        budget: points of utility that a setting may cost.
+        budget: largest cost of a setting in points of utility.
 
     Raises:
-        LeakboardError: no such budget.
+        LeakboardError: invalid budget.
     """
     check_budget(budget)
     rows = list(table)
@@ -154,18 +154,18 @@ def _rankings(
 
 
 def reason_without_cost(curve: Curve) -> str:
-    """Why no setting of a curve has a cost that may be compared."""
+    """Reasons why no setting of a curve has a comparable cost."""
     return "; ".join(dict.fromkeys(one.reason_without_cost for one in curve.certified))
 
 
 def results_under(table: ResultsTable, attack: str) -> ResultsTable:
-    """The results as one attack decides them.
+    """The results restricted to some attacks.
 
     Args:
-        attack: strongest; paper, for those by which a defense's authors measured it; or a name.
+        attack: `strongest` for all; `paper` for those of each defense's authors; or a name.
 
     Raises:
-        LeakboardError: an attack that did not run.
+        LeakboardError: the attack did not run.
     """
     if attack == STRONGEST:
         return table
@@ -185,7 +185,7 @@ def results_under(table: ResultsTable, attack: str) -> ResultsTable:
             for leak in record.leaks
         }
         raise LeakboardError(
-            f"attack: '{attack}' found nothing in these records. "
+            f"attack: '{attack}' has no result in these records. "
             f"{did_you_mean(attack, [STRONGEST, PAPER, *sorted(ran)])}"
         )
     return found
@@ -222,7 +222,7 @@ def _entries(
 
 
 def _ranks(settings: Sequence[Result]) -> list[int]:
-    """For each setting 1 and the number of those that leak clearly less, all pairs tested together."""
+    """For each setting, 1 plus the number of those that leak clearly less, with Holm's correction over all pairs."""
     pairs = list(combinations(range(len(settings)), 2))
     tested = holm([compare(settings[i], settings[j], "leakage") for i, j in pairs])
     ranks = [1] * len(settings)

@@ -1,4 +1,4 @@
-"""Records as one collection in which every cell stands once."""
+"""Collections of records without duplicates."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ class RecordSet:
     """Records of one or several runs, and their table.
 
     Attributes:
-        records: each cell once, in the order in which tables show them. A record holds everything
-            that is kept of its cell; `results/README.md` explains each field.
-        name: of the suite or the folder.
-        run: the suite that was run, where that is known, or its name; see `suite`.
-        folders: where the records lie.
-        problems: what could not be read, or does not agree, in sentences.
+        records: one record per cell, in the order of tables; `results/README.md` explains each field.
+        name: name of the suite or the folder.
+        run: the suite that was run, or its name, if known; see `suite`.
+        folders: folders of the records.
+        problems: sentences about unreadable or contradictory records.
     """
 
     records: tuple[Record, ...]
@@ -48,9 +47,9 @@ class RecordSet:
         folders: Sequence[Path] = (),
         problems: Sequence[str] = (),
     ) -> Self:
-        """Records in any order; of a cell that stands in several places the attacks are joined.
+        """A collection of records in any order; attacks of several records of one cell are merged.
 
-        Where two records of a cell do not agree the first one stands, and `problems` says so.
+        If two records of a cell disagree, the first one is used, and `problems` says so.
         """
         found: dict[str, Record] = {}
         told = list(problems)
@@ -79,7 +78,7 @@ class RecordSet:
 
     @classmethod
     def joined(cls, parts: Sequence[RecordSet]) -> Self:
-        """Several collections as one; its name is that of all parts, or theirs with a plus between them."""
+        """Union of several collections; its name joins the different names with a plus."""
         runs = [part.run for part in parts]
         return cls.of(
             [record for part in parts for record in part.records],
@@ -95,7 +94,7 @@ class RecordSet:
 
     @cached_property
     def suite(self) -> Suite | None:
-        """What was run; a paper that it mirrors is drawn beside it."""
+        """The suite that was run; figures add the numbers of the paper that it mirrors."""
         if not isinstance(self.run, str):
             return self.run
         from leakboard.bench.suites import load_suite  # it loads every method
@@ -114,14 +113,14 @@ class RecordSet:
 
     @property
     def printed(self) -> pd.DataFrame | None:
-        """What figures draw of the paper that the suite mirrors; None where it mirrors none."""
+        """Printed points of the paper that the suite mirrors; None if it mirrors none."""
         if self.suite is None or self.suite.paper is None:
             return None
         return mirrored_points(self.suite.paper).dropna(subset=["utility", "ep"], how="all")
 
     @cached_property
     def by_folder(self) -> dict[str, frozenset[str]]:
-        """The keys of the records of each folder; of records that lie in none those of the whole."""
+        """Keys of the records by folder; without folders, all keys under the name of the collection."""
         places = {folder.resolve() for folder in self.folders}
         found = {
             folder.name: frozenset(path.stem for path in folder.glob("*.json"))

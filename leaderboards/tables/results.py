@@ -1,4 +1,4 @@
-"""The results table: one row for each setting and goal. Everything that is shown is a selection of its rows."""
+"""The results table: one row for each setting and goal. All boards, figures and findings select its rows."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Result:
     """One setting against one goal.
 
     Attributes:
-        attribute: the private attribute, for attribute inference; else ''.
-        cost: points of utility lost against no protection; missing where `cost_reason` says why.
-        trials: trainings tried to choose this one; `is_equally_tuned` where as many as for no protection.
-        leakage: share of what is read without the defense that is still read, not clipped; missing where
-            the cell is not certified.
-        success, metric: of the strongest attack, cross-fitted; `chance` and `baseline` (chance, or the floor
-            where that is higher) beside it.
-        twin_success, twin_advantage: of the strongest attack on the undefended twin; missing without one.
-        attack, channel: those chosen for most seeds.
-        n: independent units in a seed, the least.
+        attribute: private attribute for attribute inference, else ''.
+        cost: points of utility lost against no protection; if missing, `cost_reason` states why.
+        is_equally_tuned: True if the setting had as many tuning trials as no protection.
+        leakage: share of what is read without the defense that is still read, not clipped; missing if the cell is not
+            certified.
+        success, metric: cross-fitted success of the strongest attack, and its metric.
+        chance, baseline: chance, and chance or the floor, whichever is higher.
+        twin_success, twin_advantage: numbers of the strongest attack on the undefended twin; missing without one.
+        attack, channel: attack and channel chosen for most seeds.
+        n: smallest number of independent units of a seed.
     """
 
     setting: Setting
@@ -91,19 +91,19 @@ class Result:
 
     @property
     def has_comparable_cost(self) -> bool:
-        """It learnt something, and as many trainings were tried as for no protection."""
+        """True if the setting is better than the untuned model and had as many tuning trials as no protection."""
         return self.has_cost and self.is_equally_tuned
 
     @property
     def reason_without_cost(self) -> str:
-        """Why its cost may not be compared, in words; '' where it may."""
+        """Reason why the cost is not comparable, or an empty string."""
         if self.has_comparable_cost:
             return ""
         return self.cost_reason or "it was not tuned like no protection"
 
     @property
     def clearly_reduces_leakage(self) -> bool:
-        """Less than everything is read, with the whole interval."""
+        """True if the interval of leakage is below 1."""
         return self.leakage.high < 1
 
     @property
@@ -119,7 +119,7 @@ class Result:
 
     @property
     def reason(self) -> str:
-        """Why there is no leakage, in words; '' where there is."""
+        """Reason why there is no leakage, or an empty string."""
         if self.is_certified:
             return ""
         if self.twin_advantage.is_missing:
@@ -128,7 +128,7 @@ class Result:
         return f"no attack is shown to work even without the defense: its advantage is {twin}"
 
     def with_leakage_of(self, other: Result) -> Result:
-        """This setting and its cost, with what the attacks read of `other`, the same choice elsewhere."""
+        """This setting and its cost, with the leakage of `other`, the same choice in another comparison."""
         return replace(other, **{name: getattr(self, name) for name in COST_FIELDS})
 
     def row(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ class Result:
 
 
 Attacks = Collection[str] | Callable[[Candidate], bool] | None
-"""Attacks that count: their names, or a test of a candidate; None: all."""
+"""Selection of attacks: names, or a predicate of candidates; None for all."""
 COST_FIELDS = ("setting", "cost", "cost_by_seed", "cost_reason", "is_equally_tuned")
 
 
@@ -193,7 +193,7 @@ class ResultsTable(Sequence[Result]):
         return self._rows[index]
 
     def select(self, **given: Any) -> ResultsTable:
-        """The rows that agree in some columns of the setting or the goal, such as `task="sst2", goal="label"`."""
+        """Rows with given values of some columns, such as `task="sst2", goal="label"`."""
 
         def agrees(row: Result) -> bool:
             return all(
@@ -207,7 +207,7 @@ class ResultsTable(Sequence[Result]):
 
     @property
     def reproduced(self) -> ResultsTable:
-        """Without settings that others submitted and nobody reproduced."""
+        """The table without submitted settings that were not reproduced."""
         if all(one.is_reproduced for group in self.groups for one in group.settings):
             return self
         groups = [
@@ -218,7 +218,7 @@ class ResultsTable(Sequence[Result]):
         return ResultsTable(rows, [group for group in groups if group.settings])
 
     def under(self, attacks: Attacks) -> ResultsTable:
-        """The same settings as some attacks alone see them; the twins' attackers are restricted alike."""
+        """The table restricted to some attacks, also on the twins."""
         return _table(self.groups, attacks)
 
     def frame(self) -> pd.DataFrame:
@@ -233,12 +233,10 @@ RESULT_FIELDS = {field.name for field in fields(Result)} | {"defense"}
 
 
 def results_table(records: Iterable[Record], attacks: Attacks = None) -> ResultsTable:
-    """Computes the table: for each setting and goal utility, cost and leakage.
-
-    A goal at which no attack could read anything has no row.
+    """Utility, cost and leakage of each setting and goal; goals without an attack that reads anything have no row.
 
     Args:
-        attacks: those among which the strongest is looked for, such as a paper's own.
+        attacks: attacks from which the strongest is chosen, such as those of a paper.
     """
     return _table(groups_of(records), attacks)
 
@@ -311,7 +309,7 @@ def _result(setting: Setting, aim: Aim, mine: Strongest, cost: Cost, twins: _Twi
 
 
 class _Twins:
-    """The undefended twins of settings: the same defense with its protection off, as its class names them."""
+    """Undefended twins of settings: the defenses with protection off that the classes name."""
 
     def __init__(
         self, groups: Sequence[Group], attacked: Mapping[int, Mapping[Aim, Strongest]]
@@ -327,9 +325,9 @@ class _Twins:
     def of(
         self, setting: Setting, aim: Aim, mine: Strongest
     ) -> tuple[Strongest | None, tuple[str, ...]]:
-        """What is read of the twin, and the keys of its records; where the protection is off, the cell itself.
+        """The strongest attack on the twin, and the keys of its records; an undefended setting is its own twin.
 
-        A twin that was trained alike comes first, then one of the same comparison, then one on the same data.
+        Twins with equal training are preferred, then those of the same group, then those on the same data.
         """
         if setting.undefended:
             return mine, setting.keys
@@ -365,7 +363,7 @@ class _Twins:
         return twin_settings((setting.defense, setting.params))
 
     def _name(self, setting: Setting) -> tuple[str, str]:
-        """Defense and parameters, with those that are younger than the records."""
+        """Defense and parameters, including those that the records lack."""
         known = twin_settings((setting.defense, setting.params))
         return next(iter(known)) if known else (setting.defense, setting.params)
 

@@ -1,4 +1,4 @@
-"""Settings: a defense with its parameters on one task, model and cut, trained in one way, over its seeds."""
+"""Settings: all seeds of a defense with its parameters on one task, model, cut and training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from leakboard.leaderboards.tables.intervals import MISSING, Interval, count, me
 from leakboard.leaderboards.tables.leakage import Aim, Readings, readings
 
 NOT_REPRODUCED = "not reproduced"
-"""Mark of submitted settings of whose defense nobody ran a cell again."""
+"""Mark of submitted settings whose defense was not run again."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,13 @@ class Setting:
     """All seeds of one setting.
 
     Attributes:
-        group: digits that settings share which may be compared: task, model, data, what is planted.
-        conditions: the same in words, with the training where all share it, and the number of seeds.
-        params: of the defense, as JSON; `choice` leaves out what befalls it rather than what is chosen.
+        group: digits that comparable settings share: task, model, data, planted secrets.
+        conditions: the group in words, with the training if all share it, and the number of seeds.
+        params: parameters of the defense as JSON.
+        choice: parameters without those that state circumstances.
         setup: digits of the data, training and versions.
-        label: in words, distinct among the settings of its defense in the group.
-        records: by the seed.
+        label: words that distinguish the settings of a defense in the group.
+        records: records by seed.
     """
 
     group: str
@@ -77,7 +78,7 @@ class Setting:
 
     @cached_property
     def readings(self) -> dict[Aim, dict[int, Readings]]:
-        """What every attack reads, by what it guesses and by the seed."""
+        """Readings of all attacks by aim and seed."""
         found: dict[Aim, dict[int, Readings]] = {}
         for seed, record in self.records.items():
             for aim, own in readings(record).items():
@@ -86,7 +87,7 @@ class Setting:
 
     @cached_property
     def trials(self) -> int:
-        """How many trainings were tried to choose that of this setting; 0 where the suite gives it."""
+        """Number of tuning trials of this setting; 0 if the suite gives its training settings."""
         return max(len(record.provenance.trials) for record in self.records.values())
 
     @cached_property
@@ -101,18 +102,18 @@ class Setting:
 
     @cached_property
     def megabytes(self) -> float:
-        """Sent per epoch of fine-tuning, both ways."""
+        """Megabytes sent per epoch of fine-tuning, both ways."""
         costs = [record.cost for record in self.records.values() if record.cost]
         sent = [(c.epoch_bytes_up or 0) + (c.epoch_bytes_down or 0) for c in costs]
         return fmean(sent) / 1e6 if sent else nan
 
 
 def gain_over(mine: Setting, other: Setting) -> tuple[Interval, dict[int, float]]:
-    """By how much the utility of a setting exceeds that of another, paired by seed, in points.
+    """Difference in utility between two settings in points, paired by seed.
 
     Returns:
-        The mean with its interval (Student's t; with one common seed over the examples that both predicted)
-        and the difference for each common seed.
+        The mean with its interval (Student's t, or over common examples if there is one common seed), and the
+        difference for each common seed.
     """
     common = sorted(mine.utility_by_seed.keys() & other.utility_by_seed.keys())
     by_seed = {s: 100 * (mine.utility_by_seed[s] - other.utility_by_seed[s]) for s in common}
@@ -128,9 +129,9 @@ class Cost:
     """Points of utility lost against no protection.
 
     Attributes:
-        points: missing where there is no cost, and then `reason` says why.
-        by_seed: for each seed that both have.
-        is_equally_tuned: whether as many trainings were tried as for no protection.
+        points: mean with its interval; if missing, `reason` states why.
+        by_seed: points for each common seed.
+        is_equally_tuned: True if the setting had as many tuning trials as no protection.
     """
 
     points: Interval
@@ -144,8 +145,8 @@ class Group:
     """Settings that may be compared with each other.
 
     Attributes:
-        reference: no protection, at the training with most seeds and of these the most useful one.
-        untuned: the model before any tuning.
+        reference: no protection, with most seeds and then the best utility.
+        untuned: the untuned model.
     """
 
     settings: Sequence[Setting]
@@ -153,7 +154,7 @@ class Group:
     untuned: Setting | None
 
     def cost(self, setting: Setting) -> Cost:
-        """What a setting costs; nothing where it is not clearly better than the untuned model."""
+        """Cost of a setting; missing if it is not clearly better than the untuned model."""
         if self.reference is None:
             return Cost(MISSING, {}, False, "nothing unprotected was measured beside it")
         alike = setting.trials == self.reference.trials
@@ -164,7 +165,7 @@ class Group:
         above, common = gain_over(setting, self.untuned)
         if not common:
             return Cost(MISSING, {}, alike, "it shares no seed with the untuned model")
-        # Without an interval the mean alone can speak.
+        # Without an interval, only the mean is compared.
         if (above.value if isnan(above.low) else above.low) <= 0:
             return Cost(MISSING, {}, alike, "its utility is not clearly above the untuned model's")
         lost, by_seed = gain_over(self.reference, setting)
@@ -174,10 +175,7 @@ class Group:
 
 
 def groups_of(records: Iterable[Record]) -> list[Group]:
-    """The settings of records in groups in which they may be compared, those with most defenses first.
-
-    Shadow models, which attackers train themselves, are no settings.
-    """
+    """Groups of comparable settings, those with most defenses first; shadow models are left out."""
     together = group_records([record for record in records if record.cell.shadow is None])
     words = describe_groups(together)
     groups = [_group(digits, words[digits], own) for digits, own in together.items()]
@@ -242,13 +240,13 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
 
 
 def _mark(records: Iterable[Record]) -> str:
-    """A mark behind the label of a setting, wherever it is shown."""
+    """Mark for the label of a setting that was not reproduced, or an empty string."""
     marked = any(record.provenance.not_reproduced for record in records)
     return f" ({NOT_REPRODUCED})" if marked else ""
 
 
 def group_records(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """The records that may be compared, by some digits of what they share, in the order of these."""
+    """Comparable records by their common digits, sorted by these."""
     found: dict[str, list[Record]] = {}
     for record in records:
         found.setdefault(group_digits(record.cell), []).append(record)
@@ -256,10 +254,9 @@ def group_records(records: Sequence[Record]) -> dict[str, list[Record]]:
 
 
 def describe_groups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
-    """In words the data, the training and the number of seeds that each group of `group_records` shares.
+    """Data, training and number of seeds of each group of `group_records`, in words.
 
-    What the words leave out, such as a batch size, may differ as well: then digits tell groups apart,
-    those of the data where these do.
+    Groups with equal words get digits, of the data if these differ, else of the setup.
     """
     peers: dict[tuple[str, str, str], list[str]] = {}
     for digits, own in groups.items():
@@ -299,5 +296,5 @@ def _coins(plant: Plant) -> str:
 
 
 def _canaries(copies: Sequence[int]) -> str:
-    """How often they were planted: older records hold several multiplicities at once."""
+    """Number of copies of canaries in words; old records have several numbers at once."""
     return f"canaries {planted_view(copies[0]) if len(copies) == 1 else 'planted'}"

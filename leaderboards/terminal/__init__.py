@@ -1,7 +1,7 @@
-"""What commands print: results, leaderboards, changes, and how a run ends.
+"""Output of commands: results, leaderboards, changes, and the summary of a run.
 
-Results tables and frames come in.
-Out go descriptions of tables, and sentences, which `printable` makes ready for rich.
+Input: results tables and frames.
+Output: descriptions of tables, and sentences, which `printable` converts for rich.
 """
 
 import lazy_loader

@@ -18,33 +18,33 @@ from leakboard.leaderboards.tables import (
 )
 
 COLUMNS = (
-    Column("rank", align="right", help="Those that share a rank do not clearly differ"),
+    Column("rank", align="right", help="Defenses that share a rank do not clearly differ"),
     Column("defense"),
     Column(
         "leakage",
         align="right",
-        help="Of what is read without the defense, the share that still is",
+        help="Share of what attacks read without the defense that they still read with it",
     ),
-    Column("points lost", align="right", help="Of utility, against no protection"),
+    Column("points lost", align="right", help="Points of utility lost against no protection"),
     Column(
         "halving costs",
         align="right",
-        help="The least cost of a measured setting that leaks at most half",
+        help="Smallest cost of a measured setting that leaks at most half",
     ),
     Column("also gives away", optional=True, help="Leakage of other goals at the same setting"),
     Column("strongest attack", optional=True),
 )
 ABOUT = (
-    "Leakage: of what attacks read without the defense, the share that they still read, with its 95 % interval. "
-    "Defenses share a rank where none leaks clearly less (paired over seeds, Holm's correction)."
+    "Leakage is the share of what attacks read without the defense that they still read with it, with its 95 % "
+    "interval. Defenses share a rank if none leaks clearly less (paired over seeds, Holm's correction)."
 )
-"""What all boards mean by their numbers."""
+"""Explanation of the numbers of boards."""
 WORDS = ("task", "defense", "setting", "measured on")
-"""Columns of the papers' tables that hold no numbers."""
+"""Columns without numbers of the papers' tables."""
 
 
 def board_table(ranking: Ranking) -> Table:
-    """The ranking with the baselines, what costs more, and what has no rank below it."""
+    """The ranking, followed by defenses without a rank and baselines."""
     one = ranking
     rows: list[Sequence[Cell | str] | str] = [_row(entry) for entry in one.within]
     if not one.within and (one.ineffective or one.over or one.unpriced):

@@ -1,4 +1,4 @@
-"""What changed between two collections of records."""
+"""Differences between two collections of records on the terminal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ COLUMNS = (
     Column("difference", align="right"),
     Column("why", optional=True),
 )
-CLEAR = "! The 95 % interval of the difference lies on one side of 0. Seeds that both have are compared one by one."
+CLEAR = "! The 95 % interval of the difference excludes 0. Common seeds are compared in pairs."
 
 
 def changes_tables(found: Changes) -> Iterator[Table | str]:
-    """What came and went, a table of changed numbers for each task and model, and how many of each there are."""
+    """New and removed settings, a table of changed numbers for each task and model, and a summary."""
     if found.note:
         yield found.note
     for kind in ("new", "gone"):
@@ -34,7 +34,7 @@ def changes_tables(found: Changes) -> Iterator[Table | str]:
 
 
 def _row(one: Change) -> list[str]:
-    gap = "not alike"
+    gap = "not comparable"
     if one.difference is not None:
         sign = "+" if one.difference.value > 0 else ""
         gap = f"{sign}{_number(one.difference)}{' !' if one.clear else ''}"

@@ -1,4 +1,4 @@
-"""What a run showed, in a few lines."""
+"""Summary of a run in a few lines."""
 
 from __future__ import annotations
 

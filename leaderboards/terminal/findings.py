@@ -13,11 +13,11 @@ from leakboard.leaderboards.findings import CONDITIONS, TITLES, Finding
 from leakboard.leaderboards.tables import count
 
 FIRST = 10
-"""Sentences that are shown where not all are asked for."""
+"""Number of sentences without `--all`."""
 
 
 def findings_text(found: Sequence[Finding], everything: bool) -> Iterator[RenderableType]:
-    """The first ten sentences, or below each rule's title its sentences with what stands behind them."""
+    """The first sentences, or all sentences with their records, by rule."""
     if not everything:
         for one in found[:FIRST]:
             yield Text(one.sentence)

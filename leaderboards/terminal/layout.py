@@ -1,4 +1,4 @@
-"""What a command prints."""
+"""Conversion of tables and sentences for rich."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from leakboard.leaderboards.rendering import Table, terminal_table
 
 
 def printable(parts: Iterable[Table | str]) -> Iterator[RenderableType]:
-    """Tables and sentences for rich, an empty line behind each table."""
+    """Tables and sentences for rich, with an empty line after each table."""
     for part in parts:
         if isinstance(part, Table):
             yield terminal_table(part)
             yield Text("")
         else:
-            yield Text(part)  # not a string: a bracket in a name is no markup
+            yield Text(part)  # no markup, since names may contain brackets

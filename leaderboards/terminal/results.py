@@ -1,4 +1,4 @@
-"""Results of single runs: settings and goals, or every attack, with what did not run and why."""
+"""Results of single runs: settings and goals, or all attacks, with failures and skipped methods."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ LEAK = [
     "status",
     "reason",
 ]
-"""What rows of one attack have in common over seeds."""
+"""Columns that rows of one attack share over seeds."""
 BEST = (
     Column("goal"),
     Column(
         "leakage",
         align="right",
-        help="Of what is read without the defense, the share that still is",
+        help="Share of what attacks read without the defense that they still read with it",
     ),
-    Column("success", align="right", help="Of the strongest attack"),
-    Column("undefended", align="right", help="The same without the defense"),
+    Column("success", align="right", help="Success of the strongest attack"),
+    Column("undefended", align="right", help="Success of the strongest attack without the defense"),
     Column("guessing", align="right"),
     Column("attack", optional=True),
 )
@@ -62,10 +62,10 @@ Place = tuple[str, str, int]
 
 
 def results_tables(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table | str]:
-    """For each task, model and cut a table: below each setting, with its utility and cost, a row per goal.
+    """A table for each task, model and cut, with settings as headings and a row per goal.
 
     Args:
-        frame: of the same records; what failed or was skipped is told from it.
+        frame: frame of the same records, for failures and skipped methods.
     """
     results: dict[int, list[Result]] = {}
     for one in table:
@@ -83,13 +83,13 @@ def results_tables(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table |
 def attacks_tables(
     table: ResultsTable, frame: pd.DataFrame, everything: bool = False
 ) -> Iterator[Table | str]:
-    """For each task, model and cut a table: below each setting a row per attack and view, means over seeds.
+    """A table for each task, model and cut, with settings as headings and a row of means per attack and view.
 
-    What failed or was skipped stands below with its reason, and what the numbers of the flags mean.
+    Failures, skipped methods and the meaning of flags follow.
 
     Args:
-        frame: `RecordSet.frame`, of which attacks may be left out.
-        everything: also the rows of attacks that read nothing, which stand at the chance level.
+        frame: `RecordSet.frame`, or a part of it.
+        everything: include attacks that read nothing, which are at the chance level.
     """
     silent = (frame["channel"] == "") & (frame["status"] == "ok")
     shown = frame if everything else frame[~silent]
@@ -117,7 +117,7 @@ def attacks_tables(
         if flag in raised:
             yield f"flag {number}, {flag}: {meaning}"
     if not everything and silent.any():
-        yield "Attacks that read nothing stand at chance; --all shows them."
+        yield "Attacks that read nothing are at chance; --all shows them."
 
 
 def _by_place(table: ResultsTable) -> dict[Place, list[Setting]]:
@@ -157,7 +157,7 @@ def _goal(goal: str) -> str:
 
 
 def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[list[Cell | str]]:
-    """A row for each attack, channel and view; a reason belongs to its seeds alone."""
+    """A row for each attack, channel, view and reason."""
     found: list[list[Cell | str]] = []
     groups = [own for _, own in rows.groupby(LEAK, sort=False, dropna=False)]
     views = rows.drop_duplicates(["attack", "goal", "view", "channel"])
@@ -165,7 +165,7 @@ def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[li
     for own in groups:
         row = own.iloc[0]
         attack = str(row["attack"])
-        # What was sent to train on is what matters first, and its worst moment; only another view is named.
+        # The usual views, training data and the worst moment, are not named.
         view = "" if row["view"] in ("train", "worst") else str(row["view"])
         channel = str(row["channel"]) if attack in several else ""
         words = [
@@ -206,7 +206,7 @@ def _mean(own: pd.DataFrame, name: str) -> Interval:
 def _audits(
     setting: Setting, rows: pd.DataFrame, params: Mapping[str, Sequence[str]]
 ) -> Iterator[str]:
-    """What is proven about ε, and what could have been, means over seeds, a line per attack."""
+    """A line per attack with the means over seeds of the proven and of the provable ε."""
     proven = rows[rows["epsilon"].notna()]
     for _, own in proven.groupby(["attack", "attack_params"], sort=False):
         row = own.iloc[0]

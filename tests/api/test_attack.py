@@ -132,7 +132,10 @@ def test_attacks_and_the_mechanism_may_be_objects(sent, truths):
         ({"model": "tiny-bertt"}, "Did you mean 'tiny-bert'?"),
         ({"attacks": "eia-n"}, "unknown attack 'eia-n'. Did you mean 'eia-nn'?"),
         ({"attacks": [3]}, "expected one attack, got 3"),
-        ({"attributes": "gender"}, "attributes: they are columns of the truth; give `truth`, too"),
+        (
+            {"attributes": "gender"},
+            "attributes: these are columns of the truth; give `truth` as well",
+        ),
         ({"truth": 3}, "truth"),
         ({"device": "gpu"}, "device: expected cpu"),
     ],

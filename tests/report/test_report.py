@@ -103,7 +103,7 @@ def test_it_says_what_is_read_what_helps_and_what_to_do_next(written):
     assert "Inputs: SAP, η = 75 reduces leakage to 15 % [11, 18], for 1.0 points." in text
     assert "Labels of reviews, at most 3 points: no defense made for labels was measured." in text
     assert "To hide inputs, use SAP, η = 75, and measure it on your own data" in text
-    assert "Nothing is known of labels: measure them on your own data before you decide." in text
+    assert "Nothing is known about labels: measure them on your own data before you decide." in text
 
 
 def test_a_setting_that_leaves_most_readable_is_not_recommended(written):
@@ -138,9 +138,9 @@ def test_where_no_attack_works_without_protection_nothing_is_said_of_leakage(wri
             ]
         )
     ).text
-    assert "Your texts not certified : no attack is shown to work here" in text
+    assert "Your texts not certified : no attack is shown to work" in text
     assert "Inputs of reviews, at most 3 points: not certified" in text
-    assert "Nothing is known of inputs" in text
+    assert "Nothing is known about inputs" in text
 
 
 def test_it_says_what_a_data_protection_assessment_needs(written):
@@ -180,10 +180,7 @@ def test_of_a_transcript_it_says_what_ones_own_system_sends(written):
 
 def test_an_attack_that_finds_nothing_clear_in_a_transcript_is_no_all_clear(written):
     text = written(attacked(leak(0.104, chance=0.1))).text
-    assert (
-        "Your texts not certified : no attack is shown to work here (the strongest is eia-nn)"
-        in text
-    )
+    assert "Your texts not certified : no attack is shown to work (the strongest is eia-nn)" in text
     assert "10 %" not in text
 
 
@@ -226,8 +223,13 @@ MISTAKES = {
     "another task": (OURS, TO, {"task": "reviewz"}, "Did you mean 'reviews'?"),
     "no baseline": (results(HIDING), TO, {}, "a cell without protection"),
     "nothing scored": (attacked(), TO, {}, "no guess was scored"),
-    "a model of records": (OURS, TO, {"model": "minilm"}, "model: goes with the folder"),
-    "a transcript alone": ("sent", TO, {}, "is a transcript: give the public model"),
+    "a model of records": (
+        OURS,
+        TO,
+        {"model": "minilm"},
+        "model: is only allowed for a transcript folder",
+    ),
+    "a transcript alone": ("sent", TO, {}, "is a transcript: give its public model"),
     "other JSON": ("other.json", TO, {}, "holds no 'leaks'"),
     "half a file": ("half.json", TO, {}, "not whole JSON"),
     "bad leaks": ("bad.json", TO, {}, "leaks: attack: Field required"),

@@ -141,7 +141,5 @@ def test_a_frame_has_a_row_for_each_and_no_number_stands_for_what_is_missing():
     table = found.frame()
     assert len(table) == len(found) == 3
     assert table.loc[table["kind"] == "gone", ["old", "new", "difference"]].isna().all().all()
-    assert "1 gone; 2 numbers changed, 0 of them clearly; 0 settings are as they were" in repr(
-        found
-    )
+    assert "1 gone; 2 numbers changed, 0 of them clearly; 0 settings are unchanged" in repr(found)
     assert len(found.clearly()) == 1

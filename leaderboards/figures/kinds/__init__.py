@@ -1,5 +1,5 @@
-"""What `leakboard plot` draws: one kind a file, which is all that it is.
+"""Kinds of figures of `leakboard plot`, one file each, named for the kind.
 
-A file is found by its name, which is the kind's: its function `plots` takes the records and the request,
-and yields the end of a file's name and a plot for each figure. Nothing else has to be edited.
+The function `plots` of a file takes the records and the request. It yields the end of a file name and a plot for each
+figure. Nothing else has to be edited.
 """

@@ -12,7 +12,7 @@ from leakboard.leaderboards.rendering import GREY, Axis, Panel, Plot, Point, Ser
 from leakboard.leaderboards.tables import Interval, RecordSet, Result, Row, rows_of, style_of
 
 MARKERS = ("o", "s", "D", "^")
-"""Of the models of printed points."""
+"""Markers of the models of printed points."""
 INK = "#222222"
 
 
@@ -44,8 +44,8 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
         )
     ]
     caption = (
-        "Success: of the strongest attack (filled) and of the spectral, norm and k-means attacks on activations, by which "
-        "P³EFT's authors measure (line); the tick is what guessing reaches. "
+        "Success of the strongest attack (filled), of the attacks of P³EFT's authors (line: spectral, norm and k-means on "
+        "activations), and of guessing (tick). "
         f"{measured_words([one for own in rows.values() for one in own])}"
     )
     if models:

@@ -1,4 +1,4 @@
-"""What each defense leaks of every goal, and what it costs."""
+"""Leakage of all goals and cost of each defense."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from leakboard.bench.contracts import Goal, LeakboardError
 from leakboard.leaderboards.figures.drawing import Request
-from leakboard.leaderboards.figures.series import measured_words
+from leakboard.leaderboards.figures.series import LEAKAGE_WORDS, measured_words
 from leakboard.leaderboards.rendering import Axis, Panel, Plot, Point, Reference, Series, exact
 from leakboard.leaderboards.tables import (
     BUDGET,
@@ -22,7 +22,7 @@ from leakboard.leaderboards.tables import (
 )
 
 ROW, HEAD = 0.19, 0.75
-"""Inches of a setting, and of what stands around all of them."""
+"""Height of a setting, and of title and axis, in inches."""
 Choice = tuple[object, ...]
 
 
@@ -34,7 +34,7 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
 
 
 def goals(table: ResultsTable, budget: float = BUDGET) -> dict[tuple[str, str], Plot]:
-    """By task and model: cost and leakage of each goal, a row for each defense at the setting of its ranking.
+    """Cost and leakage of each goal by task and model, one row per defense at the setting of its ranking.
 
     Raises:
         LeakboardError: no defense has a setting with a comparable cost.
@@ -117,12 +117,11 @@ def _plot(
         halves = [(0.0, "0"), (0.5, "50"), (1.0, "100")]
         panels.append(panel(title, Axis("leakage, %", -0.06, 1.06, halves), points, (), False))
     caption = (
-        "Leakage: of what attacks read without the defense, the share that they still read. Each defense at one setting: "
-        "that which leaks least of what it is made to hide within the budget; where none is within it, the cheapest. "
-        f"No point: no attack on that goal is certified. {measured_words(settings)}"
+        f"{LEAKAGE_WORDS} Each defense has one setting: the one with the least leakage of its goal within the budget, or "
+        f"the cheapest. Without a point, no attack on the goal is certified. {measured_words(settings)}"
     )
     return Plot(
-        f"What defenses leak, and what they cost: {task}, {model}",
+        f"Leakage and cost of defenses: {task}, {model}",
         panels,
         caption,
         columns=len(panels),

@@ -1,4 +1,4 @@
-"""What a released model remembers: exposure of canaries under every defense."""
+"""Memorisation of released models: exposure of canaries under every defense."""
 
 from __future__ import annotations
 
@@ -39,34 +39,33 @@ from leakboard.leaderboards.tables import (
 )
 
 MARKERS = ("o", "s", "D", "^", "v", "P")
-"""From the fewest copies to the most."""
+"""Markers from the fewest copies to the most."""
 SHADES = ("#7fb8da", "#2f7fb8", "#0b3c66", "#061f36", "#061f36", "#061f36")
 CLAIMED = "epsilon"
-"""What the claim says of a setting, so that its name need not."""
+"""Parameter that is part of the claim and left out of the name of a setting."""
 LINE, LEAST = 0.125, 0.3
-"""Inches for each line of a setting's name, and for a setting at least."""
+"""Height of a line of a setting's name, and smallest height of a setting, in inches."""
 Rows = dict[str, list[Record]]
-"""Records of one row of the figure, which differ in seeds and in how often canaries were planted."""
+"""Records of each row of the figure, which differ in seeds and in the number of copies of canaries."""
 
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
-    """Exposure of canaries under every defense, with what the paper prints."""
+    """Exposure of canaries under every defense, with the numbers of the paper."""
     paper = found.suite.paper if found.suite else None
     yield "memory", memory(found.table, mirrored_points(paper) if paper else None)
 
 
 def memory(table: ResultsTable, printed: pd.DataFrame | None = None) -> Plot:
-    """Exposure of canaries in bits, a row for each setting and a sign for each number of copies.
+    """Exposure of canaries in bits, with a row for each setting and a marker for each number of copies.
 
-    What training added to it, where the records say so, or the whole of it. Means over seeds with 95 %
-    intervals; one canary of one seed has none. What was never planted shows what luck does.
+    It is the exposure gained by training if the records have it, else the total. Points are means over seeds with 95 %
+    intervals; a single canary of one seed has none. Secrets that were never planted show chance.
 
     Args:
-        printed: as `leakboard.leaderboards.tables.printed.printed` builds it; its exposures are hollow in the rows
-            of the settings that agree in all that they state.
+        printed: printed points of a paper, which are hollow in the rows of matching settings.
 
     Raises:
-        LeakboardError: no record holds an exposure.
+        LeakboardError: no record has an exposure.
     """
     records = [
         record
@@ -79,8 +78,8 @@ def memory(table: ResultsTable, printed: pd.DataFrame | None = None) -> Plot:
     records = [record for record in records if _exposures(record, metric)]
     if not records:
         raise LeakboardError(
-            "nothing to plot: no record holds an exposure; plant canaries (`plant: {canaries: …}`) and "
-            "let canary-exposure loose on a model that is handed out"
+            "nothing to plot: no record has an exposure; plant canaries (`plant: {canaries: …}`) and "
+            "run canary-exposure on a released model"
         )
     certified = {
         key
@@ -105,11 +104,11 @@ def memory(table: ResultsTable, printed: pd.DataFrame | None = None) -> Plot:
         )
         for (task, model), own in places.items()
     ]
-    return Plot("What the model remembers", panels, _caption(records, metric, theirs), columns=1)
+    return Plot("Memorisation of secrets", panels, _caption(records, metric, theirs), columns=1)
 
 
 def _exposures(record: Record, metric: str) -> dict[int, Interval]:
-    """By the number of copies; the first leak of each counts."""
+    """Exposure by number of copies, from the first leak of each."""
     found: dict[int, Interval] = {}
     for leak in record.leaks:
         if leak.metric == metric and leak.status == "ok" and leak.success is not None:
@@ -188,7 +187,7 @@ def _panel(
         Axis("", -0.6, len(labels) - 0.4, labels, rises=False),
         series,
         [
-            Reference("x", chance, "mean of what was never seen"),
+            Reference("x", chance, "mean of unseen secrets"),
             Reference("x", CEILING, "likeliest of all 10⁶", line="solid"),
         ],
         remark="" if some else "not certified",
@@ -209,12 +208,12 @@ def _by_defense(records: Sequence[Record]) -> dict[str, list[Record]]:
 
 
 def _offset(copies: int, signs: Mapping[int, int]) -> float:
-    """By how much a sign stands below the middle of its row, so that equal ones are all seen."""
+    """Vertical offset of a marker within its row, so that equal values are all visible."""
     return 0.13 * (signs[copies] - (len(signs) - 1) / 2) if copies else 0.0
 
 
 def _place(record: Record, names: Mapping[str, list[str]]) -> tuple[Any, ...]:
-    """Where a row stands: by defense, then by its parameters, detectors as they mask more."""
+    """Sort key of a row: defense, then parameters; detectors by increasing masking."""
     defense, params = record.cell.defense.name, record.cell.defense.params
 
     def rank(name: str) -> tuple[float, str]:
@@ -228,7 +227,7 @@ def _place(record: Record, names: Mapping[str, list[str]]) -> tuple[Any, ...]:
 
 
 def _trained(records: Sequence[Record]) -> dict[str, str]:
-    """By key how a model was trained, in what tells it from others of the same defense."""
+    """Training settings of each record, by key, that distinguish it from others of the same defense."""
     peers: dict[str, list[Record]] = {}
     for record in records:
         cell = record.cell
@@ -258,7 +257,7 @@ def _row_label(record: Record, names: Mapping[str, list[str]], trained: str) -> 
 
 def _caption(records: Sequence[Record], metric: str, printed: Sequence[Mapping[Any, Any]]) -> str:
     seeds = count(len({record.cell.seed for record in records}), "seed")
-    gained = "Gained: less what it was under the public model. " if metric == GAINED else ""
+    gained = "Gained: minus the exposure under the public model. " if metric == GAINED else ""
     text = (
         "Exposure: log2(10⁶) − log2(rank of the secret among all 10⁶); each bit halves the rank. "
         f"{gained}Means over {seeds} with 95 % intervals where there are several canaries; a claim ε is of single texts, "

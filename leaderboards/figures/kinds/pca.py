@@ -1,4 +1,4 @@
-"""What one server saw: principal components at moments of training, by label."""
+"""Principal components of the messages to one server at moments of training, by label."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
 
 
 def _components(record: Record, title: str) -> Plot:
-    """A row of panels for each channel, part and recipient, a panel for each moment."""
+    """A row of panels for each channel, part and recipient, with a panel for each moment."""
     found: dict[tuple[str, int, str], list[Projection]] = {}
     for one in record.projections:
         found.setdefault((one.channel.value, one.part, one.recipient), []).append(one)
@@ -73,5 +73,5 @@ def _components(record: Record, title: str) -> Plot:
         panels += [
             Panel("", Axis(ticks=()), Axis(ticks=()), (), height=1.9, weight=2.2 / columns)
         ] * (columns - len(moments))
-    caption = "First two principal components of what one server saw, of one seed."
+    caption = "First two principal components of the messages to one server, for one seed."
     return Plot(title, panels, caption, columns=columns)

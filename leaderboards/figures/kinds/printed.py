@@ -65,11 +65,11 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
 def next_to_paper(
     table: ResultsTable, goal: Goal, known: list[Row], source: str, more: str = ""
 ) -> Plot:
-    """Utility (up) against EP = 1 − success (right); what the paper prints is hollow.
+    """Utility (up) against EP = 1 − success (right), with hollow markers for the paper.
 
     Args:
-        known: printed points of the goal, as `leakboard.leaderboards.tables.printed.printed` has them.
-        more: how the paper's setting differs from ours.
+        known: printed points of the goal.
+        more: differences between the paper's settings and ours.
 
     Raises:
         LeakboardError: no setting has a share as its success, and a utility.

@@ -1,4 +1,4 @@
-"""Label privacy along the knob: utility against leakage, as several attackers see it."""
+"""Label privacy along the knob: utility against leakage for several attackers."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ from collections.abc import Iterator
 
 from leakboard.bench.contracts import Channel, Goal, LeakboardError
 from leakboard.leaderboards.figures.drawing import Request
-from leakboard.leaderboards.figures.series import curves_by_place, lines, measured_words
+from leakboard.leaderboards.figures.series import (
+    LEAKAGE_WORDS,
+    curves_by_place,
+    lines,
+    measured_words,
+)
 from leakboard.leaderboards.rendering import Axis, Panel, Plot
 from leakboard.leaderboards.tables import Candidate, Interval, RecordSet, Result
 
 THEIRS = ("spectral", "norm", "kmeans")
-"""The attacks of P³EFT's authors, who let them loose on activations."""
+"""Attacks of P³EFT's authors, who apply them to activations."""
 ON_ACTIVATIONS = frozenset({Channel.ACTIVATIONS, Channel.RECOMPUTED})
-"""Those that were sent, and those that a server computes of every text it has seen."""
+"""Channels of activations: sent, or recomputed by a server from received texts."""
 
 
 def is_theirs(candidate: Candidate) -> bool:
-    """Whether P³EFT's authors measure by this attack."""
+    """Whether P³EFT's authors use this attack."""
     return candidate[0] in THEIRS and candidate[2] == Channel.ACTIVATIONS
 
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
-    """A row of panels for each task: their attacks, any on activations, any at all.
+    """A row of panels for each task: the authors' attacks, any attack on activations, and any attack.
 
     Raises:
         LeakboardError: no label attack is certified.
@@ -56,10 +61,7 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
             )
     if not drawn:
         raise LeakboardError("nothing to plot: no attack on labels is certified in these records")
-    caption = (
-        "Leakage: of what the same attackers read without the defense, the share that they still read. P³EFT's authors "
-        f"measure by spectral, norm and k-means attacks on activations. {measured_words(drawn)}"
-    )
+    caption = f"{LEAKAGE_WORDS} P³EFT's authors use spectral, norm and k-means attacks on activations. {measured_words(drawn)}"
     yield (
         "sensitivity",
         Plot("Utility and leakage of labels, by attacker", panels, caption, columns=3),

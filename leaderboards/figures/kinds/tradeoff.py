@@ -1,4 +1,4 @@
-"""Leakage against cost, or both against a parameter that was swept."""
+"""Leakage against cost, or leakage and utility along a swept parameter."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from math import isnan
 from leakboard.bench.contracts import Goal, LeakboardError
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import (
+    LEAKAGE_WORDS,
     Place,
     curves_by_place,
     defense_names,
@@ -57,10 +58,10 @@ def _suffix(request: Request) -> str:
 
 
 def tradeoff(table: ResultsTable, goal: Goal) -> Plot:
-    """Points of utility lost (down) against leakage (right), a panel for each task, model and attribute.
+    """Points of utility lost (down) against leakage (right), with a panel for each task, model and attribute.
 
-    Defenses that are not certified, or have no cost that may be compared, are named in the caption. Where no setting
-    at all has a cost, utility takes its place.
+    The caption names defenses that are not certified or have no comparable cost. If no setting has a cost, utility is
+    drawn instead.
 
     Raises:
         LeakboardError: no setting is certified.
@@ -73,7 +74,7 @@ def tradeoff(table: ResultsTable, goal: Goal) -> Plot:
         raise LeakboardError(f"nothing to plot: {_why_nothing(every, word)}")
     priced = [curve for curve in every if curve.priced]
     drawn = [one for curve in priced for one in curve.priced]
-    caption = "Leakage: of what attacks read without the defense, the share that they still read. "
+    caption = f"{LEAKAGE_WORDS} "
     if priced:
         panels = [_costs(place, own, word) for place, own in places.items()]
         caption += f"Cost: against no protection at equal tuning. {measured_words(drawn)}"
@@ -99,7 +100,7 @@ def _costs(place: Place, own: list[Curve], word: str) -> Panel:
     series = [line for curve in own for line in lines(curve, _point)]
     points = [point.y for line in series for point in line.points]
     most = max([BUDGET, *(cost.value for cost in points)])
-    # A wide interval may run off the panel: it would squeeze the points flat.
+    # Wide intervals may exceed the panel, so that points stay distinguishable.
     highest = max([most, *(cost.high for cost in points if not isnan(cost.high))])
     lowest = min([0.0, *(cost.low for cost in points if not isnan(cost.low))])
     high, low = min(highest, 1.4 * most + 1), max(lowest, -0.4 * most - 1)
@@ -110,7 +111,7 @@ def _costs(place: Place, own: list[Curve], word: str) -> Panel:
 
 
 def _utilities(place: Place, own: list[Curve], word: str, groups: Sequence[Group]) -> Panel:
-    """The same with utility upwards, where no cost can be compared."""
+    """Panel with utility instead of cost, if no cost is comparable."""
     series = [line for curve in own for line in lines(curve, _utility)]
     settings = [one.setting for curve in own for one in curve.results]
     group = next(group for group in groups if settings[0] in group.settings)

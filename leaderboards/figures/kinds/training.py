@@ -40,7 +40,7 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
 
 
 def training(table: ResultsTable) -> Plot:
-    """A row of three panels for each task and model, a line for each setting, means over seeds with 95 % bands.
+    """Three panels for each task and model, with a line for each setting: means over seeds with 95 % bands.
 
     Raises:
         LeakboardError: no record has a curve over training.
@@ -104,23 +104,23 @@ def _styles(settings: Sequence[Setting]) -> Iterator[tuple[Setting, str, str, Li
 def _mean_series(
     curves: Sequence[Mapping[float, float]], name: str, colour: str, line: Line, most: float
 ) -> Series:
-    """The mean of the seeds' curves; steps that some seed lacks are left out.
+    """Mean of the seeds' curves at common steps.
 
     Args:
-        most: the largest value that there is; the least is 0.
+        most: largest possible value; the smallest is 0.
     """
     common = set.intersection(*map(set, curves)) if curves else set()
     points = []
     for step in sorted(common):
         values = [curve[step] for curve in curves]
-        # Student's t knows no bounds; what is measured has some.
+        # Intervals of Student's t may exceed the bounds of the metric.
         mean = mean_interval(values, Interval(values[0], values[0], values[0])).clipped(0.0, most)
         points.append(Point(exact(step), mean))
     return Series(name, points, colour, "", line, band=True)
 
 
 def _curve(record: Record, channel: str, attacks: Collection[str] = THEIRS) -> dict[float, float]:
-    """The largest success at each step."""
+    """Largest success at each step."""
     found: dict[float, float] = {}
     for leak in record.leaks:
         if leak.attack.name in attacks and leak.channel == channel:
@@ -136,7 +136,7 @@ def _loss(record: Record) -> dict[float, float]:
 
 
 def _chance(records: Sequence[Record], channel: str) -> float:
-    """Mean over all moments of what the best of the attacks finds in permuted labels."""
+    """Mean over all moments of the best attack's success on permuted labels."""
     found: dict[tuple[str, float], float] = {}
     for record in records:
         for leak in record.leaks:
