@@ -12,6 +12,7 @@ from .device import one_thread as one_thread
 from .device import random_state as random_state
 from .device import set_random_state as set_random_state
 from .embedded import EMBEDDED as EMBEDDED
+from .embedded import LICENCES as LICENCES
 from .families import family_of as family_of
 from .labelling import NO_LABEL as NO_LABEL
 from .labelling import chunked_readings as chunked_readings
@@ -28,6 +29,7 @@ from .loading import is_on_this_machine as is_on_this_machine
 from .loading import load_backbone as load_backbone
 from .loading import load_trained as load_trained
 from .lora import add_adapter as add_adapter
+from .model_cache import cache_folder as cache_folder
 from .neighbours import CHUNK as CHUNK
 from .neighbours import Neighbours as Neighbours
 from .network import Network as Network

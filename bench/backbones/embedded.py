@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+LICENCES = {
+    "minilm": "Apache-2.0",
+    "dialogue-gpt": "MIT, as this package",
+    "gemma": "Gemma terms of use (ai.google.dev/gemma/terms)",
+    "mpnet": "Apache-2.0",
+    "smollm2": "Apache-2.0",
+}
+"""Licences of the weights; random weights need none."""
 EMBEDDED = {
     "minilm": "all-MiniLM-L6-v2, a real encoder of 22.7 M parameters that needs no download",
     "dialogue-gpt": "GPT-2 architecture, 1 M parameters, for language modelling; trained on the public "

@@ -13,6 +13,12 @@ import typer
 from rich.console import Console
 
 from leakboard.bench import __version__
+from leakboard.bench.cli.completion import (
+    complete_attack,
+    complete_records,
+    complete_suite,
+    complete_task,
+)
 from leakboard.bench.contracts import LeakboardError, plain
 
 if TYPE_CHECKING:
@@ -30,7 +36,7 @@ console = Console(markup=False, emoji=False)
 complaints = Console(stderr=True, markup=False, emoji=False)
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Measure what private fine-tuning leaks, and what its privacy costs.\n\n"
@@ -41,15 +47,24 @@ app = typer.Typer(
 SuiteName = Annotated[
     str,
     typer.Argument(
-        metavar="SUITE", help="A built-in suite (see `leakboard list suites`) or a YAML file."
+        metavar="SUITE",
+        help="A built-in suite (see `leakboard list suites`) or a YAML file.",
+        autocompletion=complete_suite,
     ),
 ]
 Source = Annotated[
     str,
-    typer.Argument(metavar="SUITE|DIR", help="A suite that was run, or a folder of records."),
+    typer.Argument(
+        metavar="SUITE|DIR",
+        help="A suite that was run, or a folder of records.",
+        autocompletion=complete_records,
+    ),
 ]
 Tasks = Annotated[
-    list[str] | None, typer.Option("--task", help="Run these tasks instead of the suite's.")
+    list[str] | None,
+    typer.Option(
+        "--task", help="Run these tasks instead of the suite's.", autocompletion=complete_task
+    ),
 ]
 Models = Annotated[
     list[str] | None,
@@ -85,6 +100,7 @@ AttackOption = typer.Option(
     "--attack",
     metavar="paper|strongest|NAME",
     help="The attack to report: `paper` for those of the defense's authors, `strongest`, or a name.",
+    autocompletion=complete_attack,
 )
 Goals = typer.Option(
     "--goal",

@@ -8,6 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from leakboard.bench.cli.app import Data, Device, Limit, app, console
+from leakboard.bench.cli.completion import complete_attack, complete_defense
+from leakboard.bench.cli.output import (
+    Format,
+    Quiet,
+    json_parts,
+    lines_console,
+    print_json,
+    progress_console,
+)
 from leakboard.bench.contracts import LeakboardError
 
 Attribute = Annotated[
@@ -34,6 +43,7 @@ def attack(
         typer.Option(
             "--attack",
             help="Run only this attack, written as in a suite (default: all but the costly ones).",
+            autocompletion=complete_attack,
         ),
     ] = None,
     truth: Annotated[
@@ -47,7 +57,10 @@ def attack(
     auxiliary: AuxiliaryText = None,
     defense: Annotated[
         str | None,
-        typer.Option(help="The defense, for attacks that know its mechanism: 'sap: {eta: 75}'."),
+        typer.Option(
+            help="The defense, for attacks that know its mechanism: 'sap: {eta: 75}'.",
+            autocompletion=complete_defense,
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write scores or guesses to this JSON file.")
@@ -55,6 +68,8 @@ def attack(
     data: Data = None,
     device: Device = "auto",
     seed: Annotated[int, typer.Option(help="Seed of the attacks.", min=0)] = 0,
+    form: Format = "table",
+    quiet: Quiet = False,
 ) -> None:
     """Attack a transcript that was recorded around a system of your own. The system itself is not needed.
 
@@ -62,7 +77,7 @@ def attack(
     """
     import leakboard
 
-    if truth is None and out is None:
+    if truth is None and out is None and form == "table":
         raise LeakboardError("give --truth FILE to score the guesses, or --out FILE to keep them")
     if attribute and truth is None:
         raise LeakboardError("--attribute names a column of --truth: give --truth FILE, too")
@@ -77,13 +92,16 @@ def attack(
         data=data,
         device=device,
         seed=seed,
-        progress=console,
+        progress=progress_console(form, quiet) or False,
     )
-    for part in found.tables():
-        console.print(part)
+    if form == "json":
+        print(found.to_json())
+    else:
+        for part in found.tables():
+            console.print(part)
     if out is not None:
         found.write(out)
-        console.print(f"written to {out}", highlight=False)
+        lines_console(form).print(f"written to {out}", highlight=False)
     if any(leak.status not in ("ok", "skipped") for leak in found.leaks):
         raise typer.Exit(1)
 
@@ -116,6 +134,7 @@ def report(
     auxiliary: AuxiliaryText = None,
     data: Data = None,
     device: Device = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Write a report of two pages for decision makers, as one self-contained HTML file.
 
@@ -138,7 +157,7 @@ def report(
     }
     attacked = {name: value for name, value in given.items() if value}
     if (Path(source) / "manifest.json").is_file():
-        attacked["progress"] = console
+        attacked["progress"] = progress_console("table", quiet) or False
     elif "data" in attacked:  # it may come from the environment
         del attacked["data"]
     written = leakboard.report(source, to, task=task, max_cost=budget, **attacked)
@@ -170,6 +189,7 @@ def detect(
     ] = None,
     limit: Limit = None,
     data: Data = None,
+    form: Format = "table",
 ) -> None:
     """Measure secret detectors: the share of marked secrets that they find, and how much text they mask.
 
@@ -178,10 +198,17 @@ def detect(
     """
     from leakboard.bench.scoring import compare_detectors, measure_detector
 
-    if detector is None:
-        for part in compare_detectors(texts, spacy, split, limit, data):
-            console.print(part)
+    parts = (
+        compare_detectors(texts, spacy, split, limit, data)
+        if detector is None
+        else (
+            part
+            for name in texts
+            for part in measure_detector(name, detector, spacy, split, limit, data)
+        )
+    )
+    if form == "json":
+        print_json(json_parts(parts))
         return
-    for name in texts:
-        for part in measure_detector(name, detector, spacy, split, limit, data):
-            console.print(part)
+    for part in parts:
+        console.print(part)

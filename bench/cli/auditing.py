@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from leakboard.bench.cli.app import Device, app, console
-from leakboard.bench.contracts import LeakboardError
-
-FORMATS = ("table", "json")
+from leakboard.bench.cli.output import Format, Quiet, lines_console, progress_console
 
 
 @app.command()
@@ -62,7 +60,8 @@ def audit(
     max_length: Annotated[
         int, typer.Option(help="Largest number of tokens of a text; longer ones are cut.")
     ] = 512,
-    form: Annotated[str, typer.Option("--format", help="table or json.")] = "table",
+    form: Format = "table",
+    quiet: Quiet = False,
     out: Annotated[
         Path | None, typer.Option(help="Write the results to this JSON file, for `report`.")
     ] = None,
@@ -82,8 +81,6 @@ def audit(
     """
     import leakboard
 
-    if form not in FORMATS:
-        raise LeakboardError(f"--format: expected {' or '.join(FORMATS)}, got '{form}'")
     found = leakboard.audit(
         model,
         members=members,
@@ -98,14 +95,13 @@ def audit(
         max_length=max_length,
         device=device,
         seed=seed,
-        progress=console if form == "table" else False,
+        progress=progress_console(form, quiet) or False,
     )
+    if form == "json":
+        print(found.to_json())
+    else:
+        for part in found.tables():
+            console.print(part)
     if out is not None:
         found.write(out)
-    if form == "json":
-        typer.echo(found.to_json())
-        return
-    for part in found.tables():
-        console.print(part)
-    if out is not None:
-        console.print(f"written to {out}", highlight=False)
+        lines_console(form).print(f"written to {out}", highlight=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
+from typing import Any
 
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -81,10 +82,8 @@ def names() -> Iterator[RenderableType]:
     )
 
 
-def kind_table(kind: str, text: str | None = None) -> Table:
-    """One line for each entry of a kind; with `text`, all details of the entries whose name contains it.
-
-    If no name contains the text, entries whose description contains it are shown.
+def entries(kind: str, text: str | None = None) -> dict[str, str]:
+    """Descriptions of the entries of a kind whose name contains the text, or else their description.
 
     Raises:
         LeakboardError: the kind is unknown, or no entry contains the text.
@@ -92,37 +91,79 @@ def kind_table(kind: str, text: str | None = None) -> Table:
     kinds = catalogue()
     if kind not in kinds:
         raise LeakboardError(f"list: no kind '{kind}'. {did_you_mean(kind, kinds)}")
-    every = kinds[kind]
-    if text is None:
-        table = _table("name", "")
-        table.columns[0].min_width = max(map(len, every))
-        for name, told in every.items():
-            table.add_row(name, Text(told.split("\n")[0], no_wrap=True, overflow="ellipsis"))
-        return table
-    asked = text.lower()
-    named = [name for name in every if asked in name.lower()]
-    found = named or [name for name, told in every.items() if asked in told.lower()]
-    if not found:
+    every, wanted = kinds[kind], (text or "").lower()
+    names = [name for name in every if wanted in name.lower()]
+    names = names or [name for name, about in every.items() if wanted in about.lower()]
+    if not names:
         raise LeakboardError(
-            f"list {kind}: no entry contains '{text}'. {did_you_mean(text, every)}"
+            f"list {kind}: no entry contains '{text}'. {did_you_mean(wanted, every)}"
         )
-    return _cards({name: every[name] for name in found})
+    return {name: every[name] for name in names}
+
+
+def kind_table(kind: str, text: str | None = None) -> Table:
+    """One line for each entry of a kind; with `text`, all details of `entries`."""
+    shown = entries(kind, text)
+    if text is not None:
+        return _cards(shown)
+    table = _table("name", "")
+    table.columns[0].min_width = max(map(len, shown))
+    for name, about in shown.items():
+        table.add_row(name, Text(about.split("\n")[0], no_wrap=True, overflow="ellipsis"))
+    return table
+
+
+def models() -> list[dict[str, str | bool | int | None]]:
+    """The models that have a name, and whether they are on this machine."""
+    return [
+        {
+            "name": name,
+            "on this machine": is_on_this_machine(name),
+            "megabytes": PACKAGED[name].megabytes if name in PACKAGED else None,
+            "about": about,
+        }
+        for name, about in EMBEDDED.items()
+    ]
 
 
 def model_table() -> Table:
-    """The models that have a name, and whether they are on this machine."""
+    """`models` for a terminal."""
     table = _table("name", "state", "")
-    for name, about in EMBEDDED.items():
-        packaged = PACKAGED.get(name)
-        missing = f"{packaged.megabytes} MB to fetch" if packaged else "extra not installed"
-        state = "on this machine" if is_on_this_machine(name) else missing
-        table.add_row(name, state, Text(about))
+    for one in models():
+        fetched = one["megabytes"] and f"{one['megabytes']} MB to fetch"
+        missing = fetched or "extra not installed"
+        state = "on this machine" if one["on this machine"] else str(missing)
+        table.add_row(str(one["name"]), state, Text(str(one["about"])))
     table.add_row("a folder or hub id", "", Text(FAMILIES))
     return table
 
 
 def plan(planned: Plan, store: Store, like: Sequence[Record] = ()) -> Iterator[RenderableType]:
-    """The cells with their state, the reasons why pairs are skipped, a count, and the expected duration.
+    """`plan_content` for a terminal."""
+    content = plan_content(planned, store, like)
+    table = _table(
+        *("task", "model", "seed", "defense", "attacks", "state"),
+        title=f"Plan of {planned.suite.name}",
+    )
+    for cell in content["cells"]:
+        row = {**cell, "model": f"{cell['model']}, cut {cell['cut']}"}
+        names = ("task", "model", "seed", "defense", "attacks", "state")
+        style = "" if cell["kind"] == "to run" else "dim"
+        table.add_row(*(Text(str(row[name])) for name in names), style=style)
+    yield table
+    yield Text(f"attacks: {', '.join(content['attacks']) or 'none'}")
+    yield from map(Text, content["notes"])
+    for one in content["skipped"]:
+        attacked, defenses = ", ".join(one["attacks"]), ", ".join(one["defenses"])
+        yield Text(f"skipped: {attacked} on {defenses}: {one['reason']}", "dim")
+    counts = ", ".join(f"{n} {kind}" for kind, n in content["counts"].items())
+    yield Text(f"{len(content['cells'])} cells: {counts}; records in {store.folder}")
+    if content["duration"]:
+        yield Text(content["duration"])
+
+
+def plan_content(planned: Plan, store: Store, like: Sequence[Record] = ()) -> dict[str, Any]:
+    """The cells with their state, the reasons why pairs are skipped, counts, and the expected duration.
 
     Nothing is written, and damaged records are not moved.
 
@@ -132,29 +173,38 @@ def plan(planned: Plan, store: Store, like: Sequence[Record] = ()) -> Iterator[R
     Raises:
         LeakboardError: a record was written by a later version.
     """
-    table = _table(
-        *("task", "model", "seed", "defense", "attacks", "state"),
-        title=f"Plan of {planned.suite.name}",
-    )
-    kinds = []
+    cells, missing = list[dict[str, Any]](), list[PlannedCell]()
     for cell in planned.cells:
         kind, state = _state(cell, store)
-        kinds.append(kind)
-        where = (cell.cell.task, f"{cell.cell.model}, cut {cell.cell.cut}", str(cell.cell.seed))
-        attacks = 0 if cell.skip_reason else sum(bool(p.goals) for p in cell.pairings)
-        row = (*where, cell.named, str(attacks), state)
-        table.add_row(*map(Text, row), style="" if kind == "to run" else "dim")
-    yield table
-    yield Text(f"attacks: {', '.join(map(str, planned.suite.attacks)) or 'none'}")
-    yield from map(Text, task_notes(planned))
-    yield from map(Text, plan_notes(planned))
-    for reason, (attacked, defenses) in _reasons(planned.cells).items():
-        yield Text(f"skipped: {', '.join(attacked)} on {', '.join(defenses)}: {reason}", "dim")
-    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ("done", "skipped", "to run"))
-    yield Text(f"{len(kinds)} cells: {counts}; records in {store.folder}")
-    missing = [cell for cell, kind in zip(planned.cells, kinds, strict=True) if kind == "to run"]
-    if missing:
-        yield Text(duration(missing, [*store.read_all(), *like]))
+        if kind == "to run":
+            missing.append(cell)
+        cells.append(
+            {
+                "key": cell.cell.key,
+                "task": cell.cell.task,
+                "model": cell.cell.model,
+                "cut": cell.cell.cut,
+                "seed": cell.cell.seed,
+                "defense": cell.named,
+                "attacks": 0 if cell.skip_reason else sum(bool(p.goals) for p in cell.pairings),
+                "kind": kind,
+                "state": state,
+            }
+        )
+    kinds = [cell["kind"] for cell in cells]
+    return {
+        "suite": planned.suite.name,
+        "records": store.folder,
+        "cells": cells,
+        "attacks": [*map(str, planned.suite.attacks)],
+        "notes": [*task_notes(planned), *plan_notes(planned)],
+        "skipped": [
+            {"attacks": attacks, "defenses": defenses, "reason": reason}
+            for reason, (attacks, defenses) in _reasons(planned.cells).items()
+        ],
+        "counts": {kind: kinds.count(kind) for kind in ("done", "skipped", "to run")},
+        "duration": duration(missing, [*store.read_all(), *like]) if missing else "",
+    }
 
 
 def duration(cells: Sequence[PlannedCell], records: Iterable[Record]) -> str:

@@ -8,13 +8,21 @@ from typing import Annotated, Literal
 import typer
 
 from leakboard.bench.cli.app import app, console
+from leakboard.bench.cli.completion import complete_method
+from leakboard.bench.cli.output import Format, print_json
 
 
 @app.command()
 def check(
     name: Annotated[
-        str, typer.Argument(metavar="NAME|FILE", help="A registered method, or path/to/file.py.")
+        str,
+        typer.Argument(
+            metavar="NAME|FILE",
+            help="A registered method, or path/to/file.py.",
+            autocompletion=complete_method,
+        ),
     ],
+    form: Format = "table",
 ) -> None:
     """Check that a defense or an attack keeps the rules for methods, on a tiny model.
 
@@ -23,7 +31,14 @@ def check(
     import leakboard
 
     report = leakboard.check(name)
-    console.print(report.table())
+    if form == "json":
+        rules = [
+            {"rule": one.rule, "result": one.outcome, "detail": one.detail}
+            for one in report.results
+        ]
+        print_json({"method": report.method, "passed": report.passed, "rules": rules})
+    else:
+        console.print(report.table())
     if not report.passed:
         raise typer.Exit(1)
 

@@ -7,20 +7,24 @@ from typing import Annotated
 import typer
 
 from leakboard.bench.cli.app import app, console
+from leakboard.bench.cli.output import Format, print_json
 
 model = typer.Typer(no_args_is_help=True, help="List pretrained models, and fetch real ones.")
 app.add_typer(model, name="model")
 
 
 @model.command("list")
-def list_models() -> None:
+def list_models(form: Format = "table") -> None:
     """List the models that have a name, and say which are on this machine.
 
     Example: leakboard model list
     """
     from leakboard.bench.cli import listing
 
-    console.print(listing.model_table())
+    if form == "json":
+        print_json(listing.models())
+    else:
+        console.print(listing.model_table())
 
 
 @model.command("get")

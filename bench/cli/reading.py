@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,10 +18,12 @@ from leakboard.bench.cli.app import (
     console,
     results_of,
 )
+from leakboard.bench.cli.output import Format, Quiet, print_json, waiting
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 
 if TYPE_CHECKING:
     from leakboard.leaderboards.rendering import Table
+    from leakboard.leaderboards.tables import Ranking
 
 FORMS = ("table", "json", "markdown")
 
@@ -38,6 +39,7 @@ def show(
         typer.Option("--all", help="With --attacks: show the baselines that read nothing, too."),
     ] = False,
     attack: Annotated[str, AttackOption] = "strongest",
+    form: Format = "table",
 ) -> None:
     """Show the records of a suite: per setting its utility and cost, and per goal its leakage.
 
@@ -49,7 +51,13 @@ def show(
     from leakboard.leaderboards.terminal import attacks_tables, results_tables
 
     results = results_of(source)
-    if attacks or everything:
+    if form == "json" and (attacks or everything):
+        frame = results.frame()
+        read = everything | (frame["channel"] != "") | (frame["status"] != "ok")
+        print_json(frame[read].to_dict("records"))
+    elif form == "json":
+        print_json(results_under(results.table, attack).frame().to_dict("records"))
+    elif attacks or everything:
         _print(attacks_tables(results.table, results.frame(), everything))
     else:
         _print(results_tables(results_under(results.table, attack), results.frame()))
@@ -136,6 +144,7 @@ def board(
     papers: Annotated[
         bool, typer.Option("--papers", help="Instead: what papers print, and our measurements.")
     ] = False,
+    form: Format = "table",
 ) -> None:
     """Rank the defenses made against each goal by what they leak within a budget.
 
@@ -152,7 +161,10 @@ def board(
         found = [table for one in map(results_of, sources) for table in papers_tables(one)]
         if not found:
             raise LeakboardError("none of these suites mirrors a paper")
-        _print(found)
+        if form == "json":
+            print_json(_plain(found))
+        else:
+            _print(found)
         return
     table = results_under(results_of(*sources).table, attack)
     tasks = dict.fromkeys(one.setting.task for one in table)
@@ -167,7 +179,10 @@ def board(
         raise LeakboardError(
             "nothing to rank: no attack ran on a defense that is made against such a goal"
         )
-    _print([*map(board_table, shown), ABOUT])
+    if form == "json":
+        print_json([_ranking(one) for one in shown])
+    else:
+        _print([*map(board_table, shown), ABOUT])
 
 
 @app.command()
@@ -188,6 +203,7 @@ def choose(
     ] = None,
     budget: Budget = 3.0,
     model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
+    form: Format = "table",
 ) -> None:
     """Choose the setting that leaks least within a budget, and show its evidence.
 
@@ -198,7 +214,21 @@ def choose(
     from leakboard.leaderboards.tables import choose as chosen
 
     found = chosen(results_of(*(sources or ())).table, task, hide, budget, model)
-    console.print(repr(found), highlight=False)
+    if form == "json":
+        setting, nearest = (one and one.row() for one in (found.setting, found.nearest))
+        print_json(
+            {
+                "task": found.task,
+                "goal": found.goal,
+                "budget": found.max_cost,
+                "answer": found.why,
+                "setting": setting,
+                "nearest": nearest,
+                "front": [one.row() for one in found.front],
+            }
+        )
+    else:
+        console.print(repr(found), highlight=False)
 
 
 @app.command()
@@ -248,7 +278,7 @@ def findings(
             file.write_text(text, "utf-8")
         console.print(str(into), highlight=False)
     elif form == "json":
-        print(json.dumps([one.plain() for one in found], indent=1, ensure_ascii=False))
+        print_json([one.plain() for one in found])
     elif form == "markdown":
         print(bullets(found), end="")
     else:
@@ -272,6 +302,7 @@ def publish(
             help="Folder of the documentation as it was built: the site holds it, and each leads to the other."
         ),
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Build the leaderboard as a static site, which opens from disk: no server, no network.
 
@@ -287,9 +318,56 @@ def publish(
     folders = [folder_of(source) for source in sources or []]
     if not folders:
         folders = sorted(path for path in PUBLISHED.glob("*") if any(path.glob("*.json")))
-    with console.status("building"):
+    with waiting("building", quiet=quiet):
         pages = build(folders, to, docs)
     console.print(f"{pages} pages; open {to / 'index.html'}", highlight=False)
+
+
+def _ranking(one: Ranking) -> dict[str, Any]:
+    """A ranking with a row for each defense, and in which group it is."""
+    groups = {"within": one.within, "ineffective": one.ineffective, "over": one.over}
+    rows: list[dict[str, Any]] = [
+        {
+            **entry.setting.row(),
+            "group": group,
+            "rank": entry.rank or None,
+            "halving_cost": entry.halving.value.value,
+            "gives_away": dict(entry.gives_away),
+        }
+        for group, entries in groups.items()
+        for entry in entries
+    ]
+    rows += [{**each.row(), "group": "baseline"} for each in one.baselines]
+    for group, curves in (("no cost", one.unpriced), ("not certified", one.uncertified)):
+        rows += [{**curve.results[0].row(), "group": group} for curve in curves]
+    return {
+        "goal": one.words,
+        "task": one.task,
+        "model": one.model,
+        "budget": one.budget,
+        "defenses": rows,
+    }
+
+
+def _plain(tables: Iterable[Table]) -> list[dict[str, Any]]:
+    return [
+        {
+            "title": table.title,
+            "rows": [
+                dict(
+                    zip(
+                        (c.label for c in table.columns),
+                        (c.text for c in table.cells(row)),
+                        strict=True,
+                    )
+                )
+                for row in table.rows
+                if not isinstance(row, str)
+            ],
+            "notes": table.notes,
+        }
+        for table in tables
+    ]
 
 
 def _print(parts: Iterable[Table | str]) -> None:

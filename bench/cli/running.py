@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,22 +25,35 @@ from leakboard.bench.cli.app import (
     numbers,
     styled,
 )
+from leakboard.bench.cli.completion import complete_kind, complete_suite
+from leakboard.bench.cli.output import (
+    Format,
+    Quiet,
+    print_json,
+    progress_console,
+    waiting,
+)
 from leakboard.bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
-    from leakboard.bench.contracts import Record
+    from leakboard.bench.contracts import Leak, Record
 
 
 @app.command("list")
 def list_(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="KIND", help="defenses, attacks, tasks, models or suites."),
+        typer.Argument(
+            metavar="KIND",
+            help="defenses, attacks, tasks, models or suites.",
+            autocompletion=complete_kind,
+        ),
     ] = None,
     text: Annotated[
         str | None,
         typer.Argument(metavar="TEXT", help="Part of a name or of a description."),
     ] = None,
+    form: Format = "table",
 ) -> None:
     """List defenses, attacks, tasks, models and suites; with TEXT, all details of the entries that contain it.
 
@@ -52,6 +65,9 @@ def list_(
     """
     from leakboard.bench.cli import listing
 
+    if form == "json":
+        print_json(listing.catalogue() if kind is None else listing.entries(kind, text))
+        return
     for part in listing.names() if kind is None else [listing.kind_table(kind, text)]:
         console.print(part)
 
@@ -66,6 +82,8 @@ def plan(
     limit: Limit = None,
     evaluate: Evaluate = None,
     out: Out = None,
+    form: Format = "table",
+    quiet: Quiet = False,
 ) -> None:
     """Show the cells of a suite, which are done, why pairs are skipped, and how long the run will take.
 
@@ -84,11 +102,15 @@ def plan(
         limit=limit,
         evaluate=evaluate,
     )
-    with console.status("loading data and models"):
+    with waiting("loading data and models", form, quiet):
         planned = make_plan(loaded, data)
     published = PUBLISHED / loaded.name
     like = Store(published).read_all() if published.is_dir() else []
-    for part in listing.plan(planned, Store(out or LOCAL / loaded.name), like):
+    store = Store(out or LOCAL / loaded.name)
+    if form == "json":
+        print_json(listing.plan_content(planned, store, like))
+        return
+    for part in listing.plan(planned, store, like):
         console.print(part)
 
 
@@ -97,7 +119,9 @@ def run(
     suite: Annotated[
         str | None,
         typer.Argument(
-            metavar="SUITE", help="A built-in suite (see `leakboard list suites`) or a YAML file."
+            metavar="SUITE",
+            help="A built-in suite (see `leakboard list suites`) or a YAML file.",
+            autocompletion=complete_suite,
         ),
     ] = None,
     task: Tasks = None,
@@ -149,6 +173,8 @@ def run(
             help="Log settings, curves and artefacts of each cell to MLflow (or set MLFLOW_TRACKING_URI).",
         ),
     ] = None,
+    form: Format = "table",
+    quiet: Quiet = False,
 ) -> None:
     """Run the missing cells of a suite. You can interrupt it; the same command continues.
 
@@ -176,7 +202,8 @@ def run(
                 "--record runs one cell as it was: it cannot be combined with --task, --seeds, --limit, --evaluate and "
                 "--log-to, and --model only names the folder of its model"
             )
-        _rerun(record, model[0] if model else None, data, device, out, transcripts)
+        place = model[0] if model else None
+        _rerun(record, place, data, device, out, transcripts, form, quiet)
         return
     results = leakboard.run(
         str(suite),
@@ -190,11 +217,11 @@ def run(
         evaluate=evaluate,
         transcripts=transcripts,
         workers=engine,
-        progress=console,
+        progress=progress_console(form, quiet) or False,
         log_to=log_to,
     )
     _print_summary(
-        results.records, results.folders[0], "" if out else str(suite), ending(results.table)
+        results.records, results.folders[0], "" if out else str(suite), ending(results.table), form
     )
 
 
@@ -205,25 +232,27 @@ def _rerun(
     device: str,
     out: Path | None,
     transcripts: Path | None,
+    form: str,
+    quiet: bool,
 ) -> None:
     """Run the cell of a record once more, and print whether the two records agree."""
     from leakboard.bench.backbones import device_of
     from leakboard.bench.records import Store, compare_runs, find
-    from leakboard.bench.running import Live, Runner, plan_reproduction
+    from leakboard.bench.running import Runner, plan_reproduction, reporter_on
     from leakboard.leaderboards.results import LOCAL
 
     before = find(key, [PUBLISHED, LOCAL])
-    with console.status("loading data and models"):
+    with waiting("loading data and models", form, quiet):
         planned = plan_reproduction(before, data, device_of(device), model)
     store = Store(out or LOCAL / planned.suite.name)
-    with Live(console, len(planned.cells)) as live:
+    with reporter_on(progress_console(form, quiet), len(planned.cells)) as live:
         records = Runner(planned, store, live, transcripts).run()
     told = compare_runs(before, records[0])[1]
-    _print_summary(records, store.folder, "" if out else planned.suite.name, [told])
+    _print_summary(records, store.folder, "" if out else planned.suite.name, [told], form)
 
 
 def _print_summary(
-    records: Sequence[Record], folder: Path, name: str, shown: Sequence[str]
+    records: Sequence[Record], folder: Path, name: str, shown: Iterable[str], form: str
 ) -> None:
     """Print the summary of a run. Exits with code 1 if a cell or an attack failed.
 
@@ -233,6 +262,13 @@ def _print_summary(
     """
     from leakboard.leaderboards.tables import count
 
+    bad = [r for r in records if r.status not in ("ok", "skipped")]
+    broken = [leak for r in records for leak in r.leaks if leak.status not in ("ok", "skipped")]
+    if form == "json":
+        _print_content(records, folder, shown, bad, broken)
+        if bad or broken:
+            raise typer.Exit(1)
+        return
     seeds = len({record.cell.seed for record in records})
     methods = len({record.cell.defense.name for record in records})
     console.print(
@@ -246,8 +282,6 @@ def _print_summary(
     console.print(
         f"table: leakboard show {where}   picture: leakboard plot {where}", highlight=False
     )
-    bad = [r for r in records if r.status not in ("ok", "skipped")]
-    broken = [leak for r in records for leak in r.leaks if leak.status not in ("ok", "skipped")]
     for failed in bad:
         head = f"{failed.key} {failed.cell.defense.name}: {failed.status}"
         console.print(styled(f"[yellow]{escaped(head)}[/] {escaped(failed.reason)}"))
@@ -256,6 +290,34 @@ def _print_summary(
         console.print(styled(f"[yellow]{escaped(head)}[/] {escaped(leak.reason)}"))
     if bad or broken:
         raise typer.Exit(1)
+
+
+def _print_content(
+    records: Sequence[Record],
+    folder: Path,
+    shown: Iterable[str],
+    bad: Sequence[Record],
+    broken: Sequence[Leak],
+) -> None:
+    cells = [
+        {
+            "key": record.key,
+            "task": record.cell.task,
+            "model": record.cell.model,
+            "defense": record.cell.defense.name,
+            "parameters": record.cell.defense.params,
+            "seed": record.cell.seed,
+            "status": record.status,
+            "utility": record.utility and record.utility.value,
+        }
+        for record in records
+    ]
+    failed = [{"cell": r.key, "status": r.status, "reason": r.reason} for r in bad]
+    failed += [
+        {"attack": leak.attack.name, "status": leak.status, "reason": leak.reason}
+        for leak in broken
+    ]
+    print_json({"folder": folder, "summary": shown, "cells": cells, "failed": failed})
 
 
 def _shard(text: str | None) -> tuple[int, int] | None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from leakboard.bench.cli.app import app, console
+from leakboard.bench.cli.output import Quiet, check_format, print_json, waiting
 from leakboard.bench.contracts import LeakboardError
 
 SOURCE = (
@@ -47,15 +48,14 @@ def diff(
     import leakboard
     from leakboard.leaderboards.terminal import changes_tables, printable
 
-    if form not in ("table", "csv", "json"):
-        raise LeakboardError(f"--format: expected table, csv or json, got '{form}'")
+    check_format(form, ("table", "csv", "json"))
     found = leakboard.diff(old, new)
     if clear:
         found = found.clearly()
     if form == "csv":
         print(found.frame().to_csv(index=False), end="")
     elif form == "json":
-        print(found.frame().to_json(orient="records", indent=1, force_ascii=False))
+        print_json(found.frame().to_dict("records"))
     else:
         for part in printable(changes_tables(found)):
             console.print(part)
@@ -96,6 +96,7 @@ def push(
         str, typer.Argument(metavar="hf://OWNER/NAME", help="Created if it does not exist.")
     ],
     sources: Sources = None,
+    quiet: Quiet = False,
 ) -> None:
     """Upload records to a dataset repository of the Hugging Face hub. Log in with `hf auth login` first.
 
@@ -104,6 +105,6 @@ def push(
     """
     import leakboard
 
-    with console.status("pushing"):
+    with waiting("pushing", quiet=quiet):
         place = leakboard.push(to, *(sources or ()))
     console.print(f"pushed to {place}", highlight=False)

@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leakboard.bench.cli.app import PUBLISHED, Data, Device, app, console
+from leakboard.bench.cli.output import (
+    Format,
+    Quiet,
+    lines_console,
+    print_json,
+    progress_console,
+    waiting,
+)
 from leakboard.bench.contracts import LeakboardError
 
 if TYPE_CHECKING:
@@ -31,6 +39,7 @@ def submit(
     ] = None,
     link: Annotated[str, typer.Option(help="Link to a description of the method: https://…")] = "",
     note: Annotated[str, typer.Option(help="One line about the method.")] = "",
+    quiet: Quiet = False,
 ) -> None:
     """Pack the records of suites into one file, which others can verify.
 
@@ -46,7 +55,7 @@ def submit(
     submission = gather(folders, method, link, note)
     file = to or Path(f"{submission.manifest.slug}.zip")
     packed = pack(submission)
-    with console.status("checking"):
+    with waiting("checking", quiet=quiet):
         report = examine(Report(file, submission))
     if not report.sound:
         for part in report.parts():
@@ -105,6 +114,8 @@ def verify(
     ] = None,
     data: Data = None,
     device: Device = "auto",
+    form: Format = "table",
+    quiet: Quiet = False,
 ) -> None:
     """Verify a submission: check the file and each record, recompute scores, and run cells again.
 
@@ -113,7 +124,7 @@ def verify(
     Example: leakboard verify my-noise.zip --data DIR
     """
     from leakboard.bench.backbones import device_of
-    from leakboard.bench.running import Live
+    from leakboard.bench.running import reporter_on
     from leakboard.bench.submissions import LocalResources, Reruns, Verified, accepted_records
     from leakboard.bench.submissions import verify as verified
 
@@ -122,18 +133,33 @@ def verify(
     count = 0 if rerun == "none" else int(rerun)
     drawn = secrets.randbelow(2**63) if seed is None else seed
     here = LocalResources(data, model, device_of(device))
-    with Live(console, count) as live:
+    with reporter_on(progress_console(form, quiet), count) as live:
         report = verified(file, Reruns(count, drawn, live, here, minutes) if count else None, here)
     verdict = _verdict(report, without_rerun)
-    for part in report.parts(verdict):
-        console.print(part)
+    if form == "json":
+        print_json(_content(report, verdict))
+    else:
+        for part in report.parts(verdict):
+            console.print(part)
     if not verdict.startswith("accepted") or report.submission is None:
         raise typer.Exit(1)
     if accept:
         verified_by = report.verified or Verified(methods=report.unreproduced)
         marked = accepted_records(report.submission, verified_by)
         place = unpack(marked, verified_by, PUBLISHED)
-        console.print(f"its records are in {place}", highlight=False)
+        lines_console(form).print(f"its records are in {place}", highlight=False)
+
+
+def _content(report: Report, verdict: str) -> dict[str, object]:
+    checks = [{"check": a, "outcome": b, "detail": c} for a, b, c in report.lines]
+    return {
+        "file": report.file,
+        "verdict": verdict,
+        "accepted": verdict.startswith("accepted"),
+        "records": len(report.records),
+        "not reproduced": report.unreproduced,
+        "checks": checks,
+    }
 
 
 def _verdict(report: Report, without_rerun: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ from leakboard.bench.cli.app import (
     console,
     numbers,
 )
+from leakboard.bench.cli.output import Format, Quiet, lines_console, print_json, progress_console
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -54,6 +55,8 @@ def tune(
     workers: Annotated[
         int, typer.Option(min=1, help="Number of processes that run trials in parallel.")
     ] = 1,
+    form: Format = "table",
+    quiet: Quiet = False,
 ) -> None:
     """Choose the training settings of each row of a suite, so that every defense is compared at its best.
 
@@ -80,17 +83,22 @@ def tune(
         data=data,
         device=device,
         workers=workers,
-        progress=console,
+        progress=progress_console(form, quiet) or False,
         task=task or None,
         model=model or None,
         seeds=numbers(seeds),
         limit=limit,
         evaluate=evaluate,
     )
-    console.print(_table(found))
+    if form == "json":
+        print_json({"suite": to, "settings": _rows(found), "notes": found.notes})
+    else:
+        console.print(_table(found))
     for note in found.notes:
         complaints.print(note, style="yellow")
-    console.print(f"Wrote the suite with these settings to {to}. Run it with: leakboard run {to}")
+    lines_console(form).print(
+        f"Wrote the suite with these settings to {to}. Run it with: leakboard run {to}"
+    )
 
 
 def _table(found: Tuning) -> Table:
@@ -104,11 +112,22 @@ def _table(found: Tuning) -> Table:
         title="Settings chosen on held-out training examples",
         title_justify="left",
     )
-    for choice in found.choices:
-        chosen = choice.chosen
-        told = choice.tuned.trained or "the suite's settings"
-        best = (
-            f"{chosen.utility:.3f} of {len(chosen.records)} seed{'s' * (len(chosen.records) > 1)}"
-        )
-        table.add_row(str(choice.row), told, best, str(len(choice.trials)))
+    for row in _rows(found):
+        seeds = row["seeds"]
+        best = f"{row['utility']:.3f} of {seeds} seed{'s' * (seeds > 1)}"
+        table.add_row(row["row"], row["trained by"], best, str(row["trials"]))
     return table
+
+
+def _rows(found: Tuning) -> list[dict[str, Any]]:
+    """The chosen settings of each row of the suite, and how many trials they were chosen from."""
+    return [
+        {
+            "row": str(choice.row),
+            "trained by": choice.tuned.trained or "the suite's settings",
+            "utility": choice.chosen.utility,
+            "seeds": len(choice.chosen.records),
+            "trials": len(choice.trials),
+        }
+        for choice in found.choices
+    ]

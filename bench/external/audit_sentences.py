@@ -34,15 +34,17 @@ def _members(best: roc.CrossFitted, ranked: Sequence[Leak]) -> str:
     )
     by_view = {one.view or one.attack.name: attack_name(one) for one in ranked}
     names = " and ".join(dict.fromkeys(by_view[view] for view in best.chosen))
-    chosen = f"the best of {len(ranked)} attacks, chosen on one half of the texts and measured on the other ({names})"
+    strongest = f"The best of {len(ranked)} attacks ({names})"
+    chosen = "It was chosen on one half of the texts and measured on the other."
     if success.low > 0.5:
         return (
-            f"The model gives away which texts it was trained on: {chosen}, ranks a text of the training above another "
-            f"one in {numbers}."
+            f"The model gives away which texts it was trained on. {strongest} ranks a text of the training above another "
+            f"one in {numbers}. {chosen}"
         )
     seen = roc.smallest_auc(min(best.members, best.others))
     return (
-        f"No attack is shown to tell the texts of the training from others: {chosen}, ranks them correctly in {numbers}. "
+        f"No attack is shown to tell the texts of the training from others. {strongest} ranks them correctly in "
+        f"{numbers}. {chosen} "
         + _spaced(
             f"With {best.members} and {best.others} texts an AUC below {seen:.2f} can go unnoticed; "
             f"{roc.members_needed(SMALL)} of each would show one of {SMALL} (80 % power)."
@@ -64,8 +66,8 @@ def _few_alarms(best: roc.CrossFitted) -> str:
     if few:
         most = roc.largest_rate(others)
         text += (
-            f" With {others} other texts, no false alarm shows only that there are at most {most * 100:.2g} %: at least "
-            f"{' and '.join(few)} are needed."
+            f" With {others} other texts, no false alarm shows only a rate of at most {most * 100:.2g} %. Needed are "
+            f"{' and '.join(few)}."
         )
     return text
 

@@ -31,5 +31,6 @@ from .reproduction import methods_of_record as methods_of_record
 from .reproduction import plan_reproduction as plan_reproduction
 from .runner import Runner as Runner
 from .runner import missing_pairings as missing_pairings
+from .secret import user_secret as user_secret
 from .tracking import TrackingReporter as TrackingReporter
 from .tracking import check_tracker as check_tracker

@@ -2,6 +2,7 @@ from .annotated import ANNOTATED as ANNOTATED
 from .annotated import SPANS as SPANS
 from .annotated import load_annotated as load_annotated
 from .annotated import load_file as load_file
+from .catalogue import CATALOGUE as CATALOGUE
 from .catalogue import GENERATED as GENERATED
 from .catalogue import TASK_ITSELF as TASK_ITSELF
 from .catalogue import PublicText as PublicText
