@@ -20,7 +20,6 @@ from .plan import PlannedCell as PlannedCell
 from .plan import make_plan as make_plan
 from .plan import plan_notes as plan_notes
 from .plan import task_notes as task_notes
-from .reporting import Live as Live
 from .reporting import PipeReporter as PipeReporter
 from .reporting import Reporter as Reporter
 from .reporting import forward_event as forward_event
