@@ -40,7 +40,7 @@ VARIABLES = (
 """Environment variables that change what a command does."""
 SECRET = "LEAKBOARD_SECRET"
 GIB = 2**30
-LISTED = ("packages", "extra", "data")
+JOINED_GROUPS = ("packages", "extra", "data")
 """Groups of which a terminal shows names only, unless something is broken."""
 
 
@@ -282,8 +282,8 @@ def _joined(checks: list[Check]) -> Iterator[Check]:
     """The checks, of packages and data one for all with the same state and remedy."""
     alike: dict[tuple[str, State, str], list[Check]] = {}
     for i, one in enumerate(checks):
-        is_listed = one.group.startswith(LISTED) and one.state != "broken"
-        alike.setdefault((one.group, one.state, one.remedy if is_listed else str(i)), []).append(
+        is_joined = one.group.startswith(JOINED_GROUPS) and one.state != "broken"
+        alike.setdefault((one.group, one.state, one.remedy if is_joined else str(i)), []).append(
             one
         )
     for (group, state, _), own in alike.items():
