@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from leakboard.bench.attacking import inversion, matrices
-from leakboard.bench.backbones import Ragged, Tokens
+from leakboard.bench.backbones import Backbone, Ragged, Tokens
 from leakboard.bench.contracts import (
     Channel,
     Claim,
@@ -37,19 +38,21 @@ Floats = NDArray[np.float64]
 
 
 class PublicLabel(Attack):
-    """Classify the received words by logistic regression on TF-IDF of public labelled texts.
+    """Classify the received words by logistic regression on public labelled texts.
 
-    The attacker knows the labels of the task's public texts, which are of other sources than the customer's, and no
-    label of the customer. Words are the token ids that were sent, or those nearest to the vectors at the embedding
-    cut. Where the defense randomises labels by a public law, `combine` multiplies the classifier's probabilities by
-    those of the label that training uses (Bayes). That label is sent, or it is the cluster of the gradients, which
-    are matched to classes by the classifier.
+    Its features are TF-IDF of the words and the mean hidden state of the public model. The attacker knows the labels
+    of the task's public texts, which are of other sources than the customer's, and no label of the customer. Words
+    are the token ids that were sent, or those nearest to the vectors at the embedding cut. Where the defense
+    randomises labels by a public law, `combine` multiplies the classifier's probabilities by those of the label that
+    training uses (Bayes). That label is sent, or it is the cluster of the gradients, which are matched to classes by
+    the classifier.
     """
 
     name: ClassVar[str] = "public-label"
     source: ClassVar[Source] = Source(
         "Leakboard", "adaptive attack; Bayes' rule against randomised response (Warner 1965)"
     )
+    version: ClassVar[int] = 2
     threat: ClassVar[ThreatModel] = ThreatModel(
         goals=frozenset({Goal.LABEL}),
         reads=frozenset({*TEXT, *SIGNED, Channel.LABELS}),
@@ -78,9 +81,11 @@ class PublicLabel(Attack):
         channel = next((c for c in TEXT if c in readable and "train" in seen.splits(c)), None)
         if channel is None:
             return []
-        rows, words = read_words(seen, channel, knowledge)
-        classifier = public.learned.recall(self.name, lambda rng: Classifier.of(public))
-        scores = classifier.log_probabilities(words, knowledge.classes)
+        assert knowledge.base is not None
+        base = knowledge.base
+        rows, rounds = read_words(seen, channel, knowledge)
+        classifier = public.learned.recall(self.name, lambda rng: Classifier.of(public, base))
+        scores = classifier.log_probabilities(rounds, knowledge.classes)
         parts = knowledge.mechanism.parts if knowledge.mechanism else ()
         claims = [claim for part in parts if (claim := part.claim()) and claim.unit == "label"]
         for claim in claims:
@@ -88,52 +93,68 @@ class PublicLabel(Attack):
         return [Guess(Goal.LABEL, channel, "train", rows, scores.argmax(1), view="train")]
 
 
-def read_words(seen: Transcript, channel: Channel, knowledge: Knowledge) -> tuple[Ints, list[str]]:
-    """Rows of `train` [n] and the token ids of each, joined by blanks; vectors are read in every round."""
-    rounds = seen.rounds(channel)[: None if channel == Channel.REPRESENTATIONS else 1]
-    rows, words = np.zeros(0, np.int64), list[str]()
-    for round in rounds:
+def read_words(
+    seen: Transcript, channel: Channel, knowledge: Knowledge
+) -> tuple[Ints, list[Tokens]]:
+    """Rows of `train` [n] and their tokens in each round; ids in the clear are the same in all rounds."""
+    base = knowledge.base
+    assert base is not None
+    rounds, rows = list[Tokens](), np.zeros(0, np.int64)
+    for round in seen.rounds(channel)[: None if channel == Channel.REPRESENTATIONS else 1]:
         block = seen.collect(channel, round=round)
         assert block.lengths is not None
         ids = Ragged(torch.from_numpy(block.values.copy()), torch.from_numpy(block.lengths.copy()))
         if channel == Channel.REPRESENTATIONS:
-            assert knowledge.base is not None
-            ids = ids.with_values(inversion.nearest(knowledge.base, ids).cpu())
+            ids = ids.with_values(inversion.nearest(base, ids).cpu())
         rows, first = np.unique(block.rows, return_index=True)  # ids may go to several servers
-        every = ids.sequences()
-        read = [" ".join(map(str, every[i])) for i in first]
-        words = [" ".join(both) for both in zip(words, read, strict=True)] if words else read
-    return rows, words
+        ids = ids.take(torch.from_numpy(first))
+        rounds.append(Tokens(ids, base.segments(ids), torch.zeros_like(ids.values).bool()))
+    return rows, rounds
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """Logistic regression on TF-IDF of tokens."""
+    """Logistic regression on TF-IDF of tokens and on mean hidden states, both about of norm 1."""
 
-    features: Any
+    base: Backbone
+    words: Any
+    scale: Any
     model: Any
 
     @classmethod
-    def of(cls, public: Auxiliary) -> Self:
+    def of(cls, public: Auxiliary, base: Backbone) -> Self:
         from sklearn.feature_extraction.text import TfidfVectorizer  # here, since it takes a second
         from sklearn.linear_model import LogisticRegression
+        from sklearn.preprocessing import StandardScaler
 
-        features = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True, dtype=np.float32)
-        x = features.fit_transform(documents(public.tokens))
-        model = LogisticRegression(C=PENALTY, max_iter=1000)
-        return cls(features, model.fit(x, public.labels))
+        words = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True, dtype=np.float32)
+        words.fit(documents([public.tokens]))
+        scale = StandardScaler().fit(base.pooled(public.tokens).cpu().numpy())
+        unfitted = cls(base, words, scale, LogisticRegression(C=PENALTY, max_iter=1000))
+        unfitted.model.fit(unfitted.features([public.tokens]), public.labels)
+        return unfitted
 
-    def log_probabilities(self, words: list[str], classes: int) -> Floats:
+    def features(self, rounds: Sequence[Tokens]) -> Any:
+        """[n, W + d] sparse; the words of all rounds count, and hidden states are averaged over them."""
+        from scipy.sparse import csr_array, hstack
+
+        pooled = np.mean([self.base.pooled(tokens).cpu().numpy() for tokens in rounds], axis=0)
+        states = self.scale.transform(pooled) / math.sqrt(pooled.shape[1])
+        return hstack([self.words.transform(documents(rounds)), csr_array(states)]).tocsr()
+
+    def log_probabilities(self, rounds: Sequence[Tokens], classes: int) -> Floats:
         """[n, C] of each class, finite for classes that public text lacks."""
-        found = np.full((len(words), classes), np.finfo(np.float32).tiny, np.float64)
-        found[:, self.model.classes_] += self.model.predict_proba(self.features.transform(words))
+        features = self.features(rounds)
+        found = np.full((features.shape[0], classes), np.finfo(np.float32).tiny, np.float64)
+        found[:, self.model.classes_] += self.model.predict_proba(features)
         logs: Floats = np.log(found)
         return logs
 
 
-def documents(tokens: Tokens) -> list[str]:
-    """Token ids of each text, joined by blanks."""
-    return [" ".join(map(str, ids)) for ids in tokens.ids.sequences()]
+def documents(rounds: Sequence[Tokens]) -> list[str]:
+    """Token ids of each text in all rounds, joined by blanks."""
+    each = zip(*(tokens.ids.sequences() for tokens in rounds), strict=True)
+    return [" ".join(str(i) for ids in texts for i in ids) for texts in each]
 
 
 def randomised_label_scores(
@@ -165,16 +186,20 @@ def labels_used(
     from scipy.optimize import linear_sum_assignment
     from sklearn.cluster import KMeans
 
-    seed, votes = int(rng.integers(2**31)), np.zeros((len(rows), classes))
+    places, looks = list[Ints](), list[Floats]()
     for matrix in matrices(seen, MOMENTS, SIGNED):  # each shows the rows of one window of training
         mine, at = np.flatnonzero(np.isin(rows, matrix.rows)), np.isin(matrix.rows, rows)
         size = np.linalg.norm(matrix.values[at], axis=1, keepdims=True)
-        looks = matrix.values[at] / np.maximum(size, np.finfo(np.float32).tiny)
-        if len(mine) != len(looks) or len(np.unique(looks.round(3), axis=0)) < classes:
-            continue
-        found = KMeans(classes, n_init=4, random_state=seed).fit_predict(looks)
-        agreement = np.eye(classes)[found].T @ scores[mine]
-        _, names = linear_sum_assignment(agreement, maximize=True)
-        named: Ints = names[found]
-        votes[mine, named] += 1
-    return np.where(votes.any(1), votes.argmax(1), -1) if votes.any() else None
+        own = matrix.values[at] / np.maximum(size, np.finfo(np.float32).tiny)
+        if len(mine) == len(own) and len(np.unique(own.round(3), axis=0)) >= classes:
+            places.append(mine)
+            looks.append(own)
+    if not looks:
+        return None
+    # Directions change slowly, so windows are clustered together: the words of one hardly name its clusters.
+    place, seed = np.concatenate(places), int(rng.integers(2**31))
+    found = KMeans(classes, n_init=4, random_state=seed).fit_predict(np.concatenate(looks))
+    _, names = linear_sum_assignment(np.eye(classes)[found].T @ scores[place], maximize=True)
+    votes = np.zeros((len(rows), classes))
+    np.add.at(votes, (place, names[found]), 1)
+    return np.where(votes.any(1), votes.argmax(1), -1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cells import fine_tuned, leak_of, load_tiny, run
 
-from leakboard.attacks.public_label import PublicLabel
+from leakboard.attacks.public_label import Classifier, PublicLabel
 from leakboard.bench.contracts.threat import Channel, Knows
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.attack import Silent
@@ -53,7 +53,7 @@ def guessed(knowledge, *messages, **params):
 def test_words_decide_where_they_are_clear_and_the_randomised_label_where_they_are_not():
     text = ids_of(SURE, SURE, UNSURE, UNSURE)
     labels = message(Channel.LABELS, [0, 1, 0, 1])
-    with_law = knowledge_of(RandomisedResponse(epsilon=0.5))
+    with_law = knowledge_of(RandomisedResponse(epsilon=1.0))
     assert guessed(with_law, text, labels) == [1, 1, 0, 1]
     alone = guessed(knowledge_of(), text, labels)
     assert alone[:2] == [1, 1]
@@ -78,6 +78,19 @@ def test_vectors_are_read_as_the_nearest_words_and_not_behind_a_block():
     assert guessed(knowledge_of(), sent) == [1, 0]
     assert PublicLabel().readable(1) == {Channel.TOKENS}
     assert PublicLabel().guess(Transcript((sent,)), knowledge_of(cut=1), None) == []
+
+
+def test_hidden_states_and_all_rounds_count():
+    base = load_tiny(BASE)
+    known, unknown, other = (base.encode([t], None, 16) for t in ("good film", "the food", "slow"))
+    classifier = Classifier.of(public(), base)
+
+    def odds(*rounds):
+        return np.diff(classifier.log_probabilities(rounds, 2)).item()
+
+    # Both words are not in public text, so that they differ by their hidden states alone.
+    assert odds(unknown) != pytest.approx(odds(other), abs=0.1)
+    assert odds(known, other) == pytest.approx(odds(other, known))
 
 
 def test_what_it_knows_and_that_it_needs_labels_of_public_text():
