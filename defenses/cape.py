@@ -15,7 +15,7 @@ from leakboard.bench.backbones import Backbone, Network, Ragged, Tokens, by_leng
 from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
 from leakboard.bench.defending import Pooling, Served, laplace, rescale_rows
 from leakboard.bench.exchange import Session, Tuned
-from leakboard.bench.methods import Defense, Source
+from leakboard.bench.methods import Conditions, Defense, Source
 
 HIDDEN = 256
 """Units of every dense layer: two layers compute the features, one precedes each output."""
@@ -47,7 +47,8 @@ class CAPE(Pooling):
     measured_by: ClassVar[Mapping[Goal, tuple[str, ...]]] = {Goal.ATTRIBUTE: ("aia-mlp",)}
 
     reversal: float = Field(1.0, ge=0)
-    """λ, the weight of the adversary's reversed gradient at the features; 0 trains no adversary."""
+    """λ, the weight of the adversary's reversed gradient at the features; 0 trains no adversary. On a task without
+    private attributes there is no adversary; there, a λ that is given is refused, and the default has no effect."""
 
     public: ClassVar[bool] = False
     flaw: ClassVar[str] = (
@@ -61,6 +62,14 @@ class CAPE(Pooling):
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         off = {"epsilon": None, "reversal": 0.0, "as_released": False}
         return () if self.undefended else (self.model_copy(update=off),)
+
+    def skip(self, conditions: Conditions) -> str | None:
+        if self.reversal and "reversal" in self.model_fields_set and not conditions.has_attributes:
+            return (
+                "reversal: the task has no private attributes for an adversary to learn; leave the "
+                "parameter out, or write `reversal: 0`"
+            )
+        return super().skip(conditions)
 
     def noise(self, n: int, width: int, rng: np.random.Generator) -> Tensor:
         """Independent noise in each dimension.

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from leakboard.bench.contracts import LeakboardError, Objective
+from leakboard.bench.contracts import LeakboardError, Objective, TrainSettings
 from leakboard.bench.defending import (
     Private,
     Redacting,
@@ -60,6 +60,17 @@ class JFT(Redacting, Private):
     default it is measured on the marked secrets of the task. The resulting ε is an estimate, as in the paper,
     and not a guarantee."""
 
+    phase1_epochs: int | None = Field(None, ge=1, le=10_000)
+    """Epochs of phase 1; by default those of the row. What is best for DP-SGD in phase 2 need not be for phase 1."""
+    phase1_learning_rate: float | None = Field(None, gt=0)
+    """Learning rate of phase 1; by default that of the row."""
+    phase1_batch_size: int | None = Field(None, ge=1)
+    """Batch size of phase 1; by default that of the row."""
+
+    younger: ClassVar[frozenset[str]] = frozenset(
+        {"phase1_epochs", "phase1_learning_rate", "phase1_batch_size"}
+    )
+
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         return unprotected(objective)
 
@@ -73,6 +84,8 @@ class JFT(Redacting, Private):
         network = session.trainee()
         found = self.secret_spans(session)
         everything = torch.arange(len(session.train))
+        settings = session.settings
+        session.settings = self.of_phase1(settings)
         estimate, spent = "", dict[str, float]()
         if self.phase1 == "manual":
             rows = self._checked(session)
@@ -92,11 +105,18 @@ class JFT(Redacting, Private):
         else:
             tokens, _ = self.redacted(session, found)
             model_release.train(session, network, tokens, release=False)
+        session.settings = settings
         claim = self.train_privately(session, network, session.train, everything)
         covers = "what the detector finds, in phase 2; what it misses is not covered in phase 1"
         told = {"covers": covers + estimate, "parameters": claim.parameters | spent}
         session.claim = claim.model_copy(update={**told, "unit": "secret"})
         return model_release.Released(network)
+
+    def of_phase1(self, settings: TrainSettings) -> TrainSettings:
+        """The settings of phase 1."""
+        names = ("epochs", "learning_rate", "batch_size")
+        own = {name: getattr(self, f"phase1_{name}") for name in names}
+        return settings.model_copy(update={k: v for k, v in own.items() if v is not None})
 
     def _checked(self, session: Session) -> torch.Tensor:
         """Sorted rows that count as manually checked."""

@@ -103,6 +103,7 @@ def tune(
     device: str = "auto",
     workers: int | Engine = 1,
     progress: bool | Console = True,
+    on: Literal["auto", "public", "private"] = "auto",
     **instead: Any,
 ) -> Tuning:
     """Chooses the training settings of each row of a suite, on a held-out fifth of the training split.
@@ -111,6 +112,8 @@ def tune(
         suite, data, device, workers, progress: as for `run`.
         to: .yaml file to which the suite with the chosen settings is written.
         out: folder of the records of the trials; by default `results/local/NAME-trials`.
+        on: texts on which trials are trained and compared. `auto`: public labelled texts of the task for rows with a
+            formal guarantee, which does not cover trials on private examples, and private examples for the others.
         instead: `task`, `model`, `seeds`, `limit` or `evaluate`, as for `run`.
 
     Returns:
@@ -131,9 +134,8 @@ def tune(
     target, folder = path_of("to", to), path_of("out", out) or LOCAL / f"{loaded.name}-trials"
     if target is not None:
         check_file(loaded, target)
-    tuning = choose_settings(
-        loaded, folder, console, path_of("data", data), device_of(device), engine
-    )
+    where = path_of("data", data), device_of(device)
+    tuning = choose_settings(loaded, folder, console, *where, engine, on)
     if target is not None:
         write_tuned_suite(tuning, target, folder)
     return tuning

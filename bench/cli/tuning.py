@@ -57,13 +57,20 @@ def tune(
     ] = 1,
     form: Format = "table",
     quiet: Quiet = False,
+    on: Annotated[
+        str,
+        typer.Option(
+            help="Texts of the trials: public, private, or auto: public for rows with a formal guarantee."
+        ),
+    ] = "auto",
 ) -> None:
     """Choose the training settings of each row of a suite, so that every defense is compared at its best.
 
     Settings that work without noise often fail with it. So learning rate, batch size, epochs, and LoRA or head
     alone are chosen for each row, with the same budget. Settings are compared on a fifth of the training split
     that is held out, never on the split that the suite reports. After each round the better half of the trials
-    gets one more seed. What a row sets itself is kept: `train: {tune: lora}` fixes LoRA.
+    gets one more seed. A formal guarantee covers one training, and not trials on private examples, so rows with one
+    are tuned on public labelled texts of the task. What a row sets itself is kept: `train: {tune: lora}` fixes LoRA.
 
     Tuning costs at most four times the training of the suite. You can interrupt it; the same command continues.
     Then run the suite that it wrote; its records name the trials.
@@ -89,6 +96,7 @@ def tune(
         seeds=numbers(seeds),
         limit=limit,
         evaluate=evaluate,
+        on=on,  # type: ignore[arg-type]
     )
     if form == "json":
         print_json({"suite": to, "settings": _rows(found), "notes": found.notes})
@@ -109,13 +117,14 @@ def _table(found: Tuning) -> Table:
         "trained by",
         "utility",
         "trials",
+        "on",
         title="Settings chosen on held-out training examples",
         title_justify="left",
     )
     for row in _rows(found):
         seeds = row["seeds"]
         best = f"{row['utility']:.3f} of {seeds} seed{'s' * (seeds > 1)}"
-        table.add_row(row["row"], row["trained by"], best, str(row["trials"]))
+        table.add_row(row["row"], row["trained by"], best, str(row["trials"]), row["on"])
     return table
 
 
@@ -128,6 +137,7 @@ def _rows(found: Tuning) -> list[dict[str, Any]]:
             "utility": choice.chosen.utility,
             "seeds": len(choice.chosen.records),
             "trials": len(choice.trials),
+            "on": choice.tuned_on,
         }
         for choice in found.choices
     ]

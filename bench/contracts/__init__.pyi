@@ -11,6 +11,7 @@ from .cell import Precision as Precision
 from .cell import Recording as Recording
 from .cell import Seeds as Seeds
 from .cell import TrainSettings as TrainSettings
+from .cell import TunedOn as TunedOn
 from .cell import attack_id as attack_id
 from .cell import changed_fields as changed_fields
 from .cell import digest as digest

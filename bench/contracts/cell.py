@@ -135,6 +135,8 @@ class Plant(Part):
         return self
 
 
+TunedOn = Literal["private", "public"]
+"""Texts on which settings of training were selected."""
 Head = Literal["vendor", "customer", "private"]
 """Holder of the output layer of a language model that is fine-tuned over the wire: the vendor or the customer holds the
 public layer, which is frozen; a private layer is tuned by the customer and not sent."""

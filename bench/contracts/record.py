@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from leakboard.bench.contracts.cell import Cell, MethodSpec, Part, attack_id
+from leakboard.bench.contracts.cell import Cell, MethodSpec, Part, TunedOn, attack_id
 from leakboard.bench.contracts.threat import Channel, Claim, Goal
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
@@ -217,6 +217,9 @@ class Provenance(Part):
     trials: tuple[str, ...] = ()
     """Keys of the records of all trials that chose the settings of training on held-out training examples, the
     chosen trial first. Empty without such a choice, and in older records."""
+    tuned_on: TunedOn | None = None
+    """Texts on which the trials were trained and compared: private training examples, or public texts. None without
+    trials, and in older records, whose trials were on private examples."""
     secret: str | None = None
     """Fingerprint of the secret behind the customer's secrets; None if they depend only on the seed of the cell."""
     not_reproduced: bool = False

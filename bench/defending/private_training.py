@@ -55,7 +55,8 @@ class Private(Defense):
     sigma: float | None = Field(None, gt=0)
     """Noise multiplier, instead of ε."""
     delta: float | None = Field(None, gt=0, lt=1)
-    """δ; by default a tenth of one over the number of training examples."""
+    """δ; by default 0.1/n for n training examples. Abadi et al. fix it at 1e-5, whatever n is. At 1/n the guarantee
+    would allow publishing one example, so the default stays below."""
     clip: float = Field(1.0, gt=0)
     """C, the largest norm of one example's gradient."""
 
@@ -64,6 +65,10 @@ class Private(Defense):
         if self.epsilon is not None and self.sigma is not None:
             raise ValueError("give epsilon or sigma: use `epsilon: none` with sigma")
         return self
+
+    @property
+    def has_claim(self) -> bool:
+        return not self.undefended
 
     def tried(self, settings: TrainSettings, n: int, classes: int) -> Sequence[Mapping[str, Any]]:
         """Settings for small ε: large batches up to all examples, more epochs, higher rates, or only a head."""

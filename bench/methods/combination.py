@@ -92,6 +92,10 @@ class Combination(Defense):
         leader = self.stages.get("training") or self.parts[0]
         return leader.tried(settings, n, classes)
 
+    @property
+    def has_claim(self) -> bool:
+        return any(part.has_claim for part in self.parts)
+
     def claim(self) -> Claim | None:
         stated = [
             (claim, names)

@@ -135,6 +135,11 @@ class Defense(Method, ABC):
         """The formal guarantee at these parameters, or None."""
         return None
 
+    @property
+    def has_claim(self) -> bool:
+        """True if training with these parameters has a formal guarantee."""
+        return self.claim() is not None
+
     def promises(self, n: int, settings: TrainSettings, whole: bool = True) -> Claim | None:
         """The guarantee for training on n examples, if it is known before training.
 

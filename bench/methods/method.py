@@ -32,6 +32,7 @@ class Conditions:
         has_marked_secrets: the task marks the secrets in its training texts.
         has_canaries: canaries are planted in the training texts.
         causal: a hidden state of the model depends only on the tokens so far; None if the model is not known yet.
+        has_attributes: the task has private attributes of authors.
     """
 
     cut: int = 0
@@ -39,6 +40,7 @@ class Conditions:
     has_marked_secrets: bool = False
     has_canaries: bool = False
     causal: bool | None = None
+    has_attributes: bool = True
 
 
 FORMER_HOOKS = ("refuses", "unfit", "unmarked")

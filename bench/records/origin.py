@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from leakboard.bench import __version__
-from leakboard.bench.contracts import Provenance
+from leakboard.bench.contracts import Provenance, TunedOn
 
 PACKAGES = ("torch", "transformers", "peft", "numpy", "faiss-cpu", "faiss-gpu-cu12", "scipy")
 """Packages whose version may change results."""
@@ -24,6 +24,7 @@ def provenance(
     workers: int = 1,
     secret: str | None = None,
     trials: tuple[str, ...] = (),
+    tuned_on: TunedOn | None = None,
 ) -> Provenance:
     """Describes this process, its packages and its device, now.
 
@@ -31,6 +32,7 @@ def provenance(
         workers: how many cells run at once on the machine.
         secret: fingerprint of what the customer's secrets are drawn from.
         trials: keys of those by which the settings of training were chosen.
+        tuned_on: texts of these trials.
     """
     on_gpu = device.startswith("cuda")
     commit, dirty = _commit()
@@ -46,6 +48,7 @@ def provenance(
         workers=workers,
         platform=f"{platform.system()} {platform.machine()}",
         trials=trials,
+        tuned_on=tuned_on,
         secret=secret,
     )
 

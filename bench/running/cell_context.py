@@ -18,6 +18,7 @@ from leakboard.bench.running.plan import Plan, PlannedCell
 from leakboard.bench.tasks import (
     CONTINUED,
     HELD_OUT,
+    ON_PUBLIC,
     TASK_ITSELF,
     Planted,
     Split,
@@ -25,6 +26,7 @@ from leakboard.bench.tasks import (
     hold_out,
     plant_task,
     shares_source,
+    train_on_public,
 )
 
 PublicTexts = Mapping[str, Auxiliary]
@@ -283,6 +285,8 @@ def _draw_and_plant(cell: Cell, task: Task, secret: str) -> Planted:
     drawn = task.limited(cell.limit, seeds.data)
     if cell.evaluate == HELD_OUT:
         drawn = hold_out(drawn)
+    if cell.evaluate == ON_PUBLIC:
+        drawn = train_on_public(drawn, np.random.default_rng(seeds.data))
     return plant_task(drawn, cell.plant, seeds.planting, cell.shadow)
 
 

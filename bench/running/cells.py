@@ -144,6 +144,7 @@ def _run(context: CellContext, transcripts: Path | None) -> Record:
             context.workers,
             fingerprint(context.secret),
             context.planned.trials,
+            context.planned.tuned_on,
         ),
     )
 

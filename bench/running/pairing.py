@@ -96,6 +96,7 @@ def conditions_of(
         has_marked_secrets=task.splits["train"].secrets is not None,
         has_canaries=plant is not None and plant.planting,
         causal=causal,
+        has_attributes=bool(task.attributes),
     )
 
 

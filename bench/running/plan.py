@@ -16,6 +16,7 @@ from leakboard.bench.contracts import (
     LeakboardError,
     Plant,
     TrainSettings,
+    TunedOn,
     UtilityMetric,
     metric_mismatch,
 )
@@ -23,7 +24,14 @@ from leakboard.bench.methods import Attack, Defense, Shadows, registry, spec_of
 from leakboard.bench.running.pairing import Pairing, conditions_of, either, pair
 from leakboard.bench.scoring import UNTUNED, cannot_fail, one_run
 from leakboard.bench.suites import Suite, SuiteRow, format_settings
-from leakboard.bench.tasks import HELD_OUT, TASK_ITSELF, Task, load_task
+from leakboard.bench.tasks import (
+    HELD_OUT,
+    ON_PUBLIC,
+    TASK_ITSELF,
+    Task,
+    load_task,
+    no_public_training,
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,8 @@ class PlannedCell:
     """Settings of training that differ from other cells of the suite, such as 'precision=bf16' or 'tune=head'."""
     trials: tuple[str, ...] = ()
     """Keys of the records of the trials that chose these settings."""
+    tuned_on: TunedOn | None = None
+    """Texts on which the trials were trained and compared."""
     needs: tuple[str, ...] = ()
     """Keys of the shadow models that must be trained first."""
     shadows: Mapping[Attack, Shadows] = field(default_factory=dict)
@@ -245,7 +255,13 @@ class _Place:
         )
         trained = format_settings(suite.apart(train, self.plant) | row.own)
         return PlannedCell(
-            cell, defense, pairings, self._skip_reason(defense, train), trained, row.trials
+            cell,
+            defense,
+            pairings,
+            self._skip_reason(defense, train),
+            trained,
+            row.trials,
+            row.tuned_on,
         )
 
     def _skip_reason(self, defense: Defense, train: TrainSettings) -> str | None:
@@ -294,6 +310,10 @@ def _check_utility(suite: Suite, tasks: Sequence[Task]) -> None:
 
 def _check_split(task: Task, evaluate: str) -> None:
     if evaluate == HELD_OUT:  # taken from the training split, cell by cell
+        return
+    if evaluate == ON_PUBLIC:
+        if reason := no_public_training(task):
+            raise LeakboardError(reason)
         return
     if evaluate == "test" and "test" not in task.splits:
         raise LeakboardError(

@@ -101,7 +101,10 @@ def _newest_attacks(record: Record) -> list[MethodSpec]:
 def _configured(record: Record, spec: MethodSpec, cls: type[M]) -> M:
     """The method with the parameters of the record, unless its version or its parameters have changed."""
     try:
-        method = cls(**spec.params)
+        # A value that is the default is as one that nobody gave.
+        fields = cls.model_fields
+        defaults = {name: field.default for name, field in fields.items()}
+        method = cls(**{k: v for k, v in spec.params.items() if v != defaults.get(k, ...)})
     except ValidationError as error:
         first = error.errors()[0]
         _check(record, [f"{'.'.join(map(str, (spec.name, *first['loc'])))}: {first['msg']}"])

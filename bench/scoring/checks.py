@@ -17,6 +17,8 @@ FLAGS = {
     "not-above-untuned": "its utility is not clearly above that of the untuned model, so protection has no cost "
     "that could be measured",
     "truncated-transcript": "the recording budget was too small; the attacks saw less than was sent",
+    "claim-tuned-on-private": "the settings of training were selected on private examples, which the claim does "
+    "not cover",
     "claim-violated": "an audit proves a larger epsilon than the defense claims: a fault in the defense",
     "cannot-fail": "the audit guesses about too few examples: a perfect attacker could not have proven the "
     "claimed epsilon",
@@ -44,6 +46,7 @@ def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flag
     for record in records:
         of_record = ["truncated-transcript"] if record.dropped_bytes else []
         of_record += ["not-above-untuned"] if record.key in useless else []
+        of_record += ["claim-tuned-on-private"] if is_claim_tuned_on_private(record) else []
         if of_record:
             result[record.key, -1] = tuple(of_record)
         guessers = [leak for leak in record.leaks if leak.channel is None and leak.success]
@@ -52,6 +55,12 @@ def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flag
             if names:
                 result[record.key, i] = tuple(names)
     return result
+
+
+def is_claim_tuned_on_private(record: Record) -> bool:
+    """True if the training of a record with a claim was selected on private examples."""
+    made = record.provenance
+    return record.claim is not None and bool(made.trials) and made.tuned_on != "public"
 
 
 def _leak_flags(record: Record, leak: Leak, strength: float, guessers: Sequence[Leak]) -> list[str]:

@@ -11,15 +11,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import isfinite, prod
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
-from leakboard.bench.contracts import LeakboardError, TrainSettings, plain
+from leakboard.bench.contracts import LeakboardError, TrainSettings, TunedOn, plain
 from leakboard.bench.methods import PLUS, Attack, Defense, Method, registry
 from leakboard.bench.suites.reader import Loc, SuiteReader, format_value
 from leakboard.bench.suites.row import SuiteRow
 from leakboard.bench.suites.yaml_nodes import parse_nodes
 
 ALL = "all"
+BESIDE = ("train", "trials", "tuned_on")
+"""Keys of a row next to the name of its defense."""
 COMBINE = "combine"
 """Key of a list of defenses that protect one fine-tuning together."""
 MOST_SETTINGS = 1000
@@ -97,6 +99,7 @@ def parse_methods(page: SuiteReader, kind: Kind, entries: Sequence[Any]) -> tupl
         bare, beside = _split_row(kind, entry)
         trains = _trainings(page, beside.get("train"), (*loc, "train"))
         trials = _keys(page, beside.get("trials", ()), (*loc, "trials"))
+        tuned_on = _tuned_on(page, beside.get("tuned_on"), (*loc, "tuned_on"))
         for method, train in product(_methods(page, kind, base, known, bare, loc), trains):
             own, other = type(method), known.get(method.name)
             twin = next((m for m in found if m.name == method.name and type(m) is not own), None)
@@ -110,17 +113,17 @@ def parse_methods(page: SuiteReader, kind: Kind, entries: Sequence[Any]) -> tupl
                 settings.add((own, told))
             found.append(method)
             if isinstance(method, Defense):
-                rows.append(SuiteRow(defense=method, train=train, trials=trials))
+                rows.append(SuiteRow(defense=method, train=train, trials=trials, tuned_on=tuned_on))
     return tuple(rows if kind == "defense" else found)
 
 
 def _split_row(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
-    """Split an entry into the method and the keys `train` and `trials` of a defense."""
+    """Split an entry into the method and the other keys of a defense."""
     if isinstance(entry, SuiteRow):
-        return entry.defense, {"train": entry.train, "trials": entry.trials}
+        return entry.defense, {key: getattr(entry, key) for key in BESIDE}
     if kind == "attack" or not isinstance(entry, dict) or len(entry) < 2:
         return entry, {}
-    beside = {key: entry[key] for key in ("train", "trials") if key in entry}
+    beside = {key: entry[key] for key in BESIDE if key in entry}
     return {key: value for key, value in entry.items() if key not in beside}, beside
 
 
@@ -145,6 +148,13 @@ def _keys(page: SuiteReader, given: Any, loc: Loc) -> tuple[str, ...]:
         page.complain(loc, f"expected keys of records, each in quotes, got {format_value(given)}")
         return ()
     return tuple(keys)
+
+
+def _tuned_on(page: SuiteReader, given: Any, loc: Loc) -> TunedOn | None:
+    if given in (None, *get_args(TunedOn)):
+        return given  # type: ignore[no-any-return]
+    page.complain(loc, f"expected private or public, got {format_value(given)}")
+    return None
 
 
 def unfold(given: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
-from leakboard.bench.contracts import TrainSettings
+from leakboard.bench.contracts import TrainSettings, TunedOn
 from leakboard.bench.methods import Defense
 
 
@@ -23,6 +23,8 @@ class SuiteRow(BaseModel):
     """Settings that override those of the suite."""
     trials: tuple[str, ...] = ()
     """Keys of the records of all trials from which `train` was chosen, those of the chosen one first."""
+    tuned_on: TunedOn | None = None
+    """Texts of these trials: `private` training examples, which a claim does not cover, or `public` texts of the task."""
 
     @property
     def own(self) -> dict[str, Any]:

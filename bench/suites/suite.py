@@ -33,7 +33,7 @@ from leakboard.bench.methods import Attack
 from leakboard.bench.suites.methods import ALL, expand_all, parse_methods, unfold
 from leakboard.bench.suites.reader import SuiteReader, format_value
 from leakboard.bench.suites.row import SuiteRow, as_row
-from leakboard.bench.tasks import HELD_OUT, SplitFiles, UserTask, known_task
+from leakboard.bench.tasks import HELD_OUT, ON_PUBLIC, SplitFiles, UserTask, known_task
 
 SUITES = Path(__file__).parent
 T = TypeVar("T")
@@ -86,7 +86,7 @@ AnyTask = Annotated[
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 MOST_CELLS = 5_000
 """Maximum number of cells of a suite; planning a thousand takes a second."""
-SELECTED_ON = (HELD_OUT, "train")
+SELECTED_ON = (HELD_OUT, ON_PUBLIC, "train")
 """Splits with examples on which `leakboard tune` selects settings."""
 NOT_REPORTED = (
     "what was selected on must not be reported. Write `evaluate: test`, or `evaluate: dev` where a task has "

@@ -46,6 +46,8 @@ def _row(row: SuiteRow) -> Any:
         settings["train"] = _node(row.own)
     if row.trials:
         settings["trials"] = _node(list(row.trials))
+    if row.tuned_on:
+        settings["tuned_on"] = row.tuned_on
     if not settings:
         return method
     # A name without parameters is then the key of an empty mapping.

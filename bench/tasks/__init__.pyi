@@ -28,10 +28,13 @@ from .planting import plant_task as plant_task
 from .planting import planted_view as planted_view
 from .readers import read_table as read_table
 from .sources import HELD_OUT as HELD_OUT
+from .sources import ON_PUBLIC as ON_PUBLIC
 from .sources import SHARE as SHARE
 from .sources import hold_out as hold_out
+from .sources import no_public_training as no_public_training
 from .sources import public_rows as public_rows
 from .sources import shares_source as shares_source
+from .sources import train_on_public as train_on_public
 from .table import SUFFIXES as SUFFIXES
 from .table import Table as Table
 from .task import Span as Span

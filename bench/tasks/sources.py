@@ -218,6 +218,8 @@ class _Runs:
 
 HELD_OUT = "held-out"
 """Name of the held-out split."""
+ON_PUBLIC = "public"
+"""Name of the split of public texts on which settings are selected without private examples."""
 SHARE = 0.2
 """Share of the training examples that is held out, as whole sources."""
 
@@ -245,3 +247,28 @@ def hold_out(task: Task) -> Task:
             f"settings on, and {names} is in one of the two parts only; take more examples"
         )
     return replace(task, splits={**task.splits, "train": kept, HELD_OUT: chosen})
+
+
+def train_on_public(task: Task, rng: np.random.Generator) -> Task:
+    """Put public texts in place of the training examples, as many or fewer, with a fifth as the split `public`.
+
+    Raises:
+        LeakboardError: the task has no public texts with labels; see also `hold_out`.
+    """
+    if reason := no_public_training(task):
+        raise LeakboardError(reason)
+    public, n = task.splits["auxiliary"], len(task.splits["train"])
+    drawn = public.take(np.sort(rng.permutation(len(public))[:n]))
+    found = hold_out(replace(task, splits={**task.splits, "train": drawn}))
+    return replace(found, splits={**found.splits, ON_PUBLIC: found.splits[HELD_OUT]})
+
+
+def no_public_training(task: Task) -> str | None:
+    """Reason why no model of the task can be trained on its public texts, or None."""
+    public = task.splits.get("auxiliary")
+    if public is None:
+        return f"task '{task.name}' has no public texts"
+    predicted = public.labels if public.targets is None else public.targets
+    if task.objective != "language modelling" and len(np.unique(predicted)) < 2:
+        return f"the public texts of task '{task.name}' have no labels"
+    return None

@@ -11,7 +11,7 @@ from leakboard.bench.tasks import UserTask
 from leakboard.bench.tuning.halving import Tuning
 
 HEADER = """The suite `{name}` with training settings that `leakboard tune` chose for each row, on a fifth of the
-training split that was held out, and never on the split that is reported. `trials` lists the keys of the records of
+training split that was held out, or on public texts (`tuned_on`), and never on the split that is reported. `trials` lists the keys of the records of
 all trials, those of the chosen one first. The records are in {folder}."""
 
 

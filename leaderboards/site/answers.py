@@ -150,8 +150,9 @@ def first_of(questions: Sequence[Question]) -> Question | None:
 def _row(entry: Entry, rank: str = "") -> list[Cell | str]:
     one = entry.setting
     label = "" if one.setting.label == one.defense else one.setting.label
+    words = "; ".join(filter(None, [label, one.setting.claim_note]))
     return [
-        Cell(f"{rank}{entry.curve.title}", label, link=page_of("defense", one.defense)),
+        Cell(f"{rank}{entry.curve.title}", words, link=page_of("defense", one.defense)),
         leakage_cell(entry.leakage),
         Cell(format_number(one.cost.value, 1), _ends(one.cost), sort=one.cost.value),
         attack_cell(one),

@@ -186,7 +186,7 @@ def _setting(kind: str, one: Result) -> list[Cell | str]:
     if not one.is_certified:
         leakage = Cell(leakage.text, tone="muted", help=one.reason)
     return [
-        Cell(name, link=link),
+        Cell(name, setting.claim_note, link=link),
         Cell(setting.task, f"{setting.model}, cut {setting.cut}"),
         Cell(goal),
         leakage,

@@ -231,6 +231,7 @@ def evidence_lines(one: Result) -> list[str]:
         f"  cost      {format_interval(one.cost, 1)} {one.setting.unit}",
         f"  measured  {one.setting.model}, cut {one.setting.cut}, {one.setting.conditions}; "
         f"{count(one.setting.trials, 'trial')} of tuning",
+        *([f"  claim     {one.setting.claim_note}"] if one.setting.claim_note else []),
         f"  records   {', '.join(one.setting.keys[:3])}{more}",
     ]
 

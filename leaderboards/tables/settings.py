@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from leakboard.bench.contracts import CORRELATIONS, Plant, Record
-from leakboard.bench.scoring import UNTUNED, gain
+from leakboard.bench.scoring import UNTUNED, gain, is_claim_tuned_on_private
 from leakboard.bench.tasks import planted_view
 from leakboard.leaderboards.tables.defenses import choice_of, describe_limit, labels_of
 from leakboard.leaderboards.tables.frame import canonical_json, group_digits, setup_digits
@@ -89,6 +89,12 @@ class Setting:
     def trials(self) -> int:
         """Number of tuning trials of this setting; 0 if the suite gives its training settings."""
         return max(len(record.provenance.trials) for record in self.records.values())
+
+    @cached_property
+    def claim_note(self) -> str:
+        """Note on a guarantee that does not cover the choice of the training; '' if there is none."""
+        noted = any(is_claim_tuned_on_private(record) for record in self.records.values())
+        return "the claim does not cover tuning, which used private examples" if noted else ""
 
     @cached_property
     def utility_by_seed(self) -> dict[int, float]:

@@ -10,6 +10,7 @@ import torch
 from cells import load_tiny
 from released import TEXTS, plan_of
 
+from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.defending import dp_sgd
 from leakboard.bench.exchange import model_release
 from leakboard.bench.exchange.wire import Wire
@@ -44,6 +45,7 @@ class Training:
         rows: that are trained on, or None for all.
         sigma: the noise multiplier of DP-SGD.
         release: whether the model is handed out.
+        settings: of the training.
     """
 
     private: bool
@@ -52,6 +54,7 @@ class Training:
     rows: list[int] | None
     sigma: float | None
     release: bool
+    settings: TrainSettings
 
 
 def spent(sigma: float, rate: float, steps: int, delta: float) -> float:
@@ -70,17 +73,18 @@ def trainings_of(defense, task: Task = TEXTS, noise_for=noise, **settings):
     tokenizer = load_tiny("tiny-gpt2").tokenizer
     names = torch.tensor(tokenizer.convert_tokens_to_ids(list(HIDDEN)))
 
-    def noted(dp_sgd, tokens, rows, sigma, release):
+    def noted(dp_sgd, settings, tokens, rows, sigma, release):
         shown = {row for row, ids in enumerate(parts(tokens)) if bool(torch.isin(ids, names).any())}
         rows = None if rows is None else [int(row) for row in rows]
         everywhere = set(range(len(tokens)))
-        seen.append(Training(dp_sgd, shown, everywhere - shown, rows, sigma, release))
+        masked = everywhere - shown
+        seen.append(Training(dp_sgd, shown, masked, rows, sigma, release, settings))
 
     def train(session, network, tokens, rows=None, release=True):
-        noted(False, tokens, rows, None, release)
+        noted(False, session.settings, tokens, rows, None, release)
 
     def sgd(session, network, tokens, rows, sigma, clip, release=True):
-        noted(True, tokens, rows, sigma, release)
+        noted(True, session.settings, tokens, rows, sigma, release)
 
     plan = plan_of(defense, task=task, **settings)
     scene = context_of(plan, plan.cells[0])

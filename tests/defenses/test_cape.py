@@ -7,11 +7,14 @@ import pytest
 import torch
 from cells import TRAIN, fine_tuned, leak_of, run, session_of
 from pydantic import ValidationError
+from records import record
 from scipy.stats import kstest
 
 from leakboard.attacks.pooled_inversion import PooledInversion
 from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.defending.pooled_noise import rescale_rows
+from leakboard.bench.methods.method import Conditions
+from leakboard.bench.running.reproduction import methods_of_record
 from leakboard.defenses.cape import CAPE, HIDDEN, Customer, padded_mean
 
 SENT = Channel.ACTIVATIONS
@@ -148,3 +151,18 @@ def test_the_claim_names_a_dimension_and_the_vector_and_counts_the_epochs():
 def test_bad_values_are_refused_by_name(given):
     with pytest.raises(ValidationError, match=next(iter(given))):
         CAPE(**given)
+
+
+def test_an_adversary_without_attributes_to_learn_is_refused():
+    bare = Conditions(has_attributes=False)
+    assert "no private attributes" in CAPE(reversal=0.5).skip(bare)
+    assert CAPE(reversal=0).skip(bare) is None
+    assert CAPE(epsilon=10).skip(bare) is None  # the default has no effect there
+    assert CAPE(reversal=0.5).skip(Conditions()) is None
+
+
+def test_a_record_with_the_default_runs_again_on_a_task_without_attributes():
+    made = record("cape", CAPE(epsilon=10).params)
+    defense, _ = methods_of_record(made.model_copy(update={"leaks": []}))
+    assert defense == CAPE(epsilon=10)
+    assert defense.skip(Conditions(has_attributes=False)) is None

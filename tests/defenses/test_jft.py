@@ -114,3 +114,16 @@ def test_hand_checked_texts_hold_no_secret_that_is_known():
     found = all_secrets(split, {0: canary}, [()] * len(split))
     assert found[0] == (Span(5, 11, "name"), canary)
     assert found[1] == (Span(5, 11, "name"),)
+
+
+@pytest.mark.parametrize("phase1", ["direct", "manual", "light-noise"])
+def test_each_phase_has_settings_of_its_own(phase1):
+    own = {"phase1_epochs": 3, "phase1_learning_rate": 0.5, "phase1_batch_size": 4}
+    defense = JFT(detector="exact", phase1=phase1, light=0.3, **own)
+    (first, second), _ = trainings_of(defense, epochs=2, learning_rate=0.1)
+    assert (first.settings.epochs, first.settings.learning_rate) == (3, 0.5)
+    assert (first.settings.batch_size, second.settings.batch_size) == (4, 8)
+    assert (second.settings.epochs, second.settings.learning_rate) == (2, 0.1)
+    alike, _ = trainings_of(JFT(detector="exact", phase1=phase1, light=0.3), epochs=2)
+    assert alike[0].settings == alike[1].settings
+    assert "phase1_epochs" not in JFT().params  # keys of older records stay

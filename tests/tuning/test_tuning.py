@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from cells import load_tiny
 from records import record
@@ -11,8 +12,11 @@ from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.records.store import Store
 from leakboard.bench.running import plan as planning
+from leakboard.bench.scoring.checks import flags
 from leakboard.bench.suites.row import SuiteRow
 from leakboard.bench.suites.suite import load_suite
+from leakboard.bench.suites.writer import suite_text
+from leakboard.bench.tasks import load_task, train_on_public
 from leakboard.bench.tuning import halving
 from leakboard.bench.tuning.halving import MOST, _Race, tune
 from leakboard.bench.tuning.trials import HEAD, Trial, affordable, trials_of
@@ -202,3 +206,58 @@ def test_no_more_seeds_are_run_than_there_are(tmp_path, monkeypatch):
     monkeypatch.setattr(halving, "_seeds", lambda given: [0])
     (choice,) = tune(suite("none"), tmp_path).choices
     assert {len(trial.records) for trial in choice.trials} == {1}
+
+
+@pytest.fixture(scope="module")
+def tuned_by_claim(tmp_path_factory):
+    """One tuning of a row with a claim and of one without."""
+    folder = tmp_path_factory.mktemp("claims")
+    return tune(suite("none", SAP(eta=75), seeds=[0]), folder)
+
+
+def test_rows_with_a_claim_are_tuned_on_public_texts_and_the_others_on_held_out_ones(
+    tuned_by_claim,
+):
+    plain, noisy = tuned_by_claim.choices
+    assert [choice.tuned_on for choice in (plain, noisy)] == ["private", "public"]
+    for choice, split in ((plain, "held-out"), (noisy, "public")):
+        records = [record for trial in choice.trials for record in trial.records]
+        assert {record.cell.evaluate for record in records} == {split}
+        assert all(record.status == "ok" for record in records)
+    assert [row.tuned_on for row in tuned_by_claim.suite.defenses] == ["private", "public"]
+    text = suite_text(tuned_by_claim.suite)
+    assert text.count("tuned_on: public") == 1
+
+
+def test_trials_on_public_texts_see_no_private_example():
+    task = load_task("reviews")
+    public = train_on_public(task, np.random.default_rng(0))
+    private = {*task.splits["train"].texts}
+    seen = [text for name in ("train", "public") for text in public.splits[name].texts]
+    assert private.isdisjoint(seen)
+    assert {*seen} <= {*task.splits["auxiliary"].texts}
+    assert set(public.splits["train"].texts).isdisjoint(public.splits["public"].texts)
+
+
+def test_a_task_without_public_texts_is_tuned_on_private_ones_with_a_note(tmp_path, monkeypatch):
+    monkeypatch.setattr(halving, "no_public_training", lambda task: "no public texts")
+    found = tune(suite(SAP(eta=75), seeds=[0]), tmp_path)
+    assert [choice.tuned_on for choice in found.choices] == ["private"]
+    assert "claims do not cover this tuning" in " ".join(found.notes)
+    with pytest.raises(LeakboardError, match="cannot be tuned on public texts"):
+        tune(suite(SAP(eta=75)), tmp_path, on="public")
+    with pytest.raises(LeakboardError, match="expected auto, public or private"):
+        tune(suite(SAP(eta=75)), tmp_path, on="publik")
+
+
+def test_a_claim_whose_training_was_chosen_on_private_examples_says_so():
+    claim = SAP(eta=75).claim()
+    made = record(claim=claim)
+
+    def flagged(**changed):
+        provenance = made.provenance.model_copy(update={"trials": ("a",), **changed})
+        one = made.model_copy(update={"provenance": provenance})
+        return flags([one]).get((one.key, -1), ())
+
+    assert flagged() == flagged(tuned_on="private") == ("claim-tuned-on-private",)
+    assert flagged(tuned_on="public") == flagged(trials=()) == ()
