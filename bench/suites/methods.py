@@ -20,7 +20,7 @@ from leakboard.bench.suites.row import SuiteRow
 from leakboard.bench.suites.yaml_nodes import parse_nodes
 
 ALL = "all"
-BESIDE = ("train", "trials", "tuned_on")
+ROW_KEYS = ("train", "trials", "tuned_on")
 """Keys of a row next to the name of its defense."""
 COMBINE = "combine"
 """Key of a list of defenses that protect one fine-tuning together."""
@@ -120,10 +120,10 @@ def parse_methods(page: SuiteReader, kind: Kind, entries: Sequence[Any]) -> tupl
 def _split_row(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
     """Split an entry into the method and the other keys of a defense."""
     if isinstance(entry, SuiteRow):
-        return entry.defense, {key: getattr(entry, key) for key in BESIDE}
+        return entry.defense, {key: getattr(entry, key) for key in ROW_KEYS}
     if kind == "attack" or not isinstance(entry, dict) or len(entry) < 2:
         return entry, {}
-    beside = {key: entry[key] for key in BESIDE if key in entry}
+    beside = {key: entry[key] for key in ROW_KEYS if key in entry}
     return {key: value for key, value in entry.items() if key not in beside}, beside
 
 

@@ -23,7 +23,7 @@ from leakboard.bench.suites import NOT_REPORTED, SELECTED_ON, Suite, SuiteRow
 from leakboard.bench.tasks import HELD_OUT, ON_PUBLIC, no_public_training
 from leakboard.bench.tuning.trials import Trial, affordable, best, trials_of
 
-On = Literal["auto", "public", "private"]
+Selection = Literal["auto", "public", "private"]
 """Texts on which settings are selected; `auto`: public ones for rows with a formal guarantee."""
 MOST = 4.0
 """Budget of a row, as a multiple of the cost of its training in the suite. Trials run no attacks, so tuning takes
@@ -88,7 +88,7 @@ def tune(
     data: Path | None = None,
     device: str = "cpu",
     engine: Engine | None = None,
-    on: On = "auto",
+    on: Selection = "auto",
 ) -> Tuning:
     """Choose the training settings of each row on a held-out fifth of the training split, or of public texts.
 
@@ -115,7 +115,7 @@ def tune(
             f"suite '{suite.name}' reports on '{suite.evaluate}', and tune selects on a part of the training "
             f"split: {NOT_REPORTED}"
         )
-    if on not in get_args(On):
+    if on not in get_args(Selection):
         raise LeakboardError(f"on: expected auto, public or private, got '{on}'")
     plan, base = make_plan(suite, data, device, twins=False), suite.train[0]
     notes = [
