@@ -33,6 +33,7 @@ def run(
     seeds: int | Sequence[int] | None = None,
     limit: int | None = None,
     evaluate: str | None = None,
+    precision: str | None = None,
     transcripts: str | Path | None = None,
     workers: int | Engine = 1,
     progress: bool | Console = True,
@@ -49,6 +50,7 @@ def run(
         device: cpu, cuda, cuda:1, …, or auto.
         task, model, seeds, limit, evaluate: replace those of the suite; the first three are one value or a list.
             `limit` is the largest number of examples of each split, `evaluate` the split that is reported.
+        precision: float32 or bf16, of all training for which the suite's rows do not set it.
         transcripts: folder for the transcript of each cell that is run.
         workers: number of processes on this machine, or an `Engine`, which also supports Ray and parts of a suite.
         progress: True shows progress on a terminal, False shows nothing; or a console of rich.

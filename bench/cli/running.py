@@ -16,6 +16,7 @@ from leakboard.bench.cli.app import (
     Limit,
     Models,
     Out,
+    Precisions,
     SeedList,
     SuiteName,
     Tasks,
@@ -81,6 +82,7 @@ def plan(
     seeds: SeedList = None,
     limit: Limit = None,
     evaluate: Evaluate = None,
+    precision: Precisions = None,
     out: Out = None,
     form: Format = "table",
     quiet: Quiet = False,
@@ -101,6 +103,7 @@ def plan(
         seeds=numbers(seeds),
         limit=limit,
         evaluate=evaluate,
+        precision=precision,
     )
     with waiting("loading data and models", form, quiet):
         planned = make_plan(loaded, data)
@@ -131,6 +134,7 @@ def run(
     seeds: SeedList = None,
     limit: Limit = None,
     evaluate: Evaluate = None,
+    precision: Precisions = None,
     out: Out = None,
     transcripts: Annotated[
         Path | None,
@@ -197,9 +201,17 @@ def run(
     if (suite is None) == (record is None):
         raise LeakboardError("give a SUITE, or --record KEY, and not both")
     if record is not None:
-        if task or seeds or limit is not None or evaluate or log_to or len(model or []) > 1:
+        if (
+            task
+            or seeds
+            or limit is not None
+            or evaluate
+            or precision
+            or log_to
+            or len(model or []) > 1
+        ):
             raise LeakboardError(
-                "--record runs one cell as it was: it cannot be combined with --task, --seeds, --limit, --evaluate and "
+                "--record runs one cell as it was: it cannot be combined with --task, --seeds, --limit, --evaluate, --precision and "
                 "--log-to, and --model only names the folder of its model"
             )
         place = model[0] if model else None
@@ -215,6 +227,7 @@ def run(
         seeds=numbers(seeds),
         limit=limit,
         evaluate=evaluate,
+        precision=precision,
         transcripts=transcripts,
         workers=engine,
         progress=progress_console(form, quiet) or False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -22,6 +22,7 @@ from pydantic import (
 from leakboard.bench.contracts import (
     LeakboardError,
     Plant,
+    Precision,
     Recording,
     TrainSettings,
     UtilityMetric,
@@ -208,8 +209,12 @@ class Suite(_Part):
         seeds: Any = None,
         limit: int | None = None,
         evaluate: str | None = None,
+        precision: str | None = None,
     ) -> Suite:
         """This suite with some values replaced, each by one value or a list; None keeps a value.
+
+        Args:
+            precision: of training, except in rows that set their own.
 
         Raises:
             LeakboardError: a value is not valid in a suite.
@@ -217,6 +222,13 @@ class Suite(_Part):
         given = {"task": task, "model": model, "seeds": seeds, "limit": limit}
         given |= {"evaluate": evaluate}
         given = {key: value for key, value in given.items() if value is not None}
+        if precision is not None:
+            if precision not in get_args(Precision):
+                raise LeakboardError(
+                    f"precision: expected {' or '.join(get_args(Precision))}, got '{precision}'"
+                )
+            trained = [each.model_copy(update={"precision": precision}) for each in self.train]
+            given["train"] = tuple(dict.fromkeys(trained))
         page = SuiteReader(lines={(key,): 0 for key in given}, parts=PARTS)
         suite = page.built(Suite, {key: getattr(self, key) for key in Suite.model_fields} | given)
         suite._base = self._base

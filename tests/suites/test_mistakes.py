@@ -331,6 +331,7 @@ def test_a_built_in_name_cannot_leave_the_folder() -> None:
         ({"model": []}, "model: must be a list with at least one entry, got []"),
         ({"task": ["sst2", "sst2"]}, "task: 'sst2' is listed twice"),
         ({"task": "sst3"}, "task: unknown task 'sst3'. Did you mean 'sst2'?"),
+        ({"precision": "fp16"}, "precision: expected float32 or bf16, got 'fp16'"),
     ],
 )
 def test_override_refuses_what_a_file_could_not_hold(

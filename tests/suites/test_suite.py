@@ -179,6 +179,13 @@ def test_override_replaces_values_and_keeps_the_rest(read: Read) -> None:
     assert suite.override() == suite
 
 
+def test_precision_is_replaced_in_all_training_but_in_rows_that_set_it(read: Read) -> None:
+    rows = "train: {epochs: 3, precision: [float32, bf16]}\ndefenses:\n- none\n- sap: {eta: 75}\n  train: {precision: float32}\n"
+    suite = read(HEAD + rows).override(precision="bf16")
+    assert suite.train == (TrainSettings(epochs=3, precision="bf16"),)
+    assert [row.over(suite.train[0]).precision for row in suite.defenses] == ["bf16", "float32"]
+
+
 def test_a_row_has_settings_of_training_of_its_own_over_those_of_the_suite(read: Read) -> None:
     suite = read(
         HEAD
