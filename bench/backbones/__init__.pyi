@@ -1,4 +1,6 @@
 from .adapters import differing_token as differing_token
+from .architecture import Architecture as Architecture
+from .architecture import architecture as architecture
 from .backbone import Backbone as Backbone
 from .backbone import bos_prefix as bos_prefix
 from .cache_argument import cache_argument as cache_argument
@@ -44,6 +46,7 @@ from .ragged import Ragged as Ragged
 from .ragged import Tokens as Tokens
 from .ragged import by_length as by_length
 from .ragged import length_bucketed as length_bucketed
+from .tiny import WIDTH as WIDTH
 from .wrapped import evaluated as evaluated
 from .wrapped import is_adapted as is_adapted
 from .wrapped import is_classifier_module as is_classifier_module

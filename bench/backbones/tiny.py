@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,6 +75,10 @@ KINDS = {
 }
 
 
+DEPTH = re.compile(rf"({'|'.join(KINDS)})-([1-9][0-9]?)")
+"""A name with a number of blocks, such as tiny-bert-24."""
+
+
 def build(name: str) -> tuple[Any, Any]:
     """A model, with its output layer if it has one, and its tokeniser; the same at every call.
 
@@ -82,9 +87,11 @@ def build(name: str) -> tuple[Any, Any]:
     """
     import transformers
 
-    if name not in KINDS:
+    kind, depth = KINDS.get(name), DEPTH.fullmatch(name)
+    if kind is None and depth:
+        kind = replace(KINDS[depth[1]], blocks=int(depth[2]))
+    if kind is None:
         raise LeakboardError(f"no model '{name}'. {did_you_mean(name, EMBEDDED)}")
-    kind = KINDS[name]
     tokenizer = _tokenizer(kind)
     config = getattr(transformers, f"{kind.architecture}Config")(
         vocab_size=len(tokenizer),

@@ -84,16 +84,41 @@ def plan(
     evaluate: Evaluate = None,
     precision: Precisions = None,
     out: Out = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Budget of all cells on other hardware: h200, h100, a100, l40s, l4 or epyc-core.",
+        ),
+    ] = None,
+    as_: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="NAME|DIR",
+            help="With --on: another model than the suite's, of which only the config.json is needed, such as roberta-large.",
+        ),
+    ] = None,
+    efficiency: Annotated[
+        float,
+        typer.Option(min=0.001, max=1, help="With --on: share of its peak rate that is reached."),
+    ] = 0.3,
+    price: Annotated[
+        float | None, typer.Option(min=0, help="With --on: price of an hour on one accelerator.")
+    ] = None,
     form: Format = "table",
     quiet: Quiet = False,
 ) -> None:
     """Show the cells of a suite, which are done, why pairs are skipped, and how long the run will take.
 
-    Example: leakboard plan smoke
+    Examples: leakboard plan smoke
+
+    leakboard plan sap-table3 --limit 67349 --seeds 0,1,2,3,4 --on h100 --as roberta-large --price 3
     """
+    from leakboard.bench.backbones import architecture
     from leakboard.bench.cli import listing
     from leakboard.bench.records import Store
-    from leakboard.bench.running import make_plan
+    from leakboard.bench.running import accelerator, architecture_of, budget, make_plan
     from leakboard.bench.suites import load_suite
     from leakboard.leaderboards.results import LOCAL
 
@@ -105,8 +130,25 @@ def plan(
         evaluate=evaluate,
         precision=precision,
     )
+    hardware = accelerator(on) if on else None
+    if hardware is None and (as_ is not None or price is not None):
+        raise LeakboardError(
+            "--as and --price describe a budget; name the hardware, too: --on h100"
+        )
     with waiting("loading data and models", form, quiet):
         planned = make_plan(loaded, data)
+    if hardware is not None:
+        from leakboard.bench.cli.budgeting import budget_content, budget_tables
+
+        with waiting("counting passes on a narrow model", form, quiet):
+            shape = architecture(as_) if as_ else architecture_of(planned)
+            budgets = budget(planned, shape, hardware, efficiency)
+        if form == "json":
+            print_json(budget_content(budgets))
+            return
+        for part in budget_tables(budgets, shape, hardware, efficiency, price):
+            console.print(part)
+        return
     published = PUBLISHED / loaded.name
     like = Store(published).read_all() if published.is_dir() else []
     store = Store(out or LOCAL / loaded.name)

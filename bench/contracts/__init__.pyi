@@ -2,6 +2,7 @@ from .arrays import Ints as Ints
 from .arrays import as_ints as as_ints
 from .arrays import as_numbers as as_numbers
 from .arrays import form as form
+from .cell import PRECISIONS as PRECISIONS
 from .cell import Cell as Cell
 from .cell import Head as Head
 from .cell import MethodSpec as MethodSpec

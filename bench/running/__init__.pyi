@@ -1,5 +1,11 @@
+from .accelerators import ACCELERATORS as ACCELERATORS
+from .accelerators import Accelerator as Accelerator
+from .accelerators import accelerator as accelerator
 from .attacks import attack_all as attack_all
 from .attacks import attack_guesses as attack_guesses
+from .budget import CellBudget as CellBudget
+from .budget import architecture_of as architecture_of
+from .budget import budget as budget
 from .cell_context import CellContext as CellContext
 from .cell_context import Inputs as Inputs
 from .cell_context import context_of as context_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -20,9 +20,9 @@ from pydantic import (
 )
 
 from leakboard.bench.contracts import (
+    PRECISIONS,
     LeakboardError,
     Plant,
-    Precision,
     Recording,
     TrainSettings,
     UtilityMetric,
@@ -223,12 +223,12 @@ class Suite(_Part):
         given |= {"evaluate": evaluate}
         given = {key: value for key, value in given.items() if value is not None}
         if precision is not None:
-            if precision not in get_args(Precision):
+            if precision not in PRECISIONS:
                 raise LeakboardError(
-                    f"precision: expected {' or '.join(get_args(Precision))}, got '{precision}'"
+                    f"precision: expected {' or '.join(PRECISIONS)}, got '{precision}'"
                 )
             trained = [each.model_copy(update={"precision": precision}) for each in self.train]
-            given["train"] = tuple(dict.fromkeys(trained))
+            given["train"] = tuple(t for i, t in enumerate(trained) if t not in trained[:i])
         page = SuiteReader(lines={(key,): 0 for key in given}, parts=PARTS)
         suite = page.built(Suite, {key: getattr(self, key) for key in Suite.model_fields} | given)
         suite._base = self._base
