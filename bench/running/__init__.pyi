@@ -1,4 +1,3 @@
-from .accelerators import ACCELERATORS as ACCELERATORS
 from .accelerators import Accelerator as Accelerator
 from .accelerators import accelerator as accelerator
 from .attacks import attack_all as attack_all
