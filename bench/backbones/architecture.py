@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from leakboard.bench.backbones.families import family_of
 from leakboard.bench.contracts import LeakboardError, did_you_mean, plain
 
-NAMED: dict[str, dict[str, Any]] = {
+CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "roberta-base": {"model_type": "roberta", "vocab_size": 50265, "max_position_embeddings": 514},
     "roberta-large": {
         "model_type": "roberta",
@@ -90,14 +90,14 @@ def architecture(name: str) -> Architecture:
     from transformers import AutoConfig, AutoModel
 
     try:
-        if name in NAMED:
-            config = AutoConfig.for_model(**NAMED[name])
+        if name in CONFIGURATIONS:
+            config = AutoConfig.for_model(**CONFIGURATIONS[name])
         elif (Path(name) / "config.json").is_file():
             config = AutoConfig.from_pretrained(name, local_files_only=True)
         else:
             raise LeakboardError(
                 f"--as: '{plain(name, 80)}' is neither a known architecture nor a folder with a config.json. "
-                f"{did_you_mean(name, NAMED)}"
+                f"{did_you_mean(name, CONFIGURATIONS)}"
             )
         with torch.device("meta"):
             model = AutoModel.from_config(config)
