@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import embedding
@@ -57,6 +58,11 @@ class Retrieval(Attack):
     candidates: int = Field(1000, ge=2)
     """Number N of texts among which the truth is: recorded texts of the customer and public ones. It is larger where
     more texts are recorded, and smaller where there are too few."""
+    absent: bool = False
+    """Leave out half of the recorded texts from the candidates, and rank all by how likely they are among them: by
+    the likelihood of the best candidate, per value that was received. Success is then the AUC."""
+
+    younger: ClassVar[frozenset[str]] = frozenset({"absent"})
 
     @property
     def needs(self) -> frozenset[Knows]:
@@ -84,9 +90,15 @@ class Retrieval(Attack):
                     assert knowledge.base is not None
                     values = embedding(values, knowledge.base.embeddings)
                 rounds.append(Ragged(values, torch.from_numpy(lengths.copy())))
-            best = self._best(rounds, knowledge.texts[split], knowledge, channel, scorer, rng)
-            rows = blocks[0].rows
-            found.append(Guess(Goal.REIDENTIFICATION, channel, split, rows, best, view=split))
+            best, likely = self._best(
+                rounds, knowledge.texts[split], knowledge, channel, scorer, rng
+            )
+            rows, goal = blocks[0].rows, Goal.REIDENTIFICATION
+            found.append(
+                Guess(goal, channel, split, rows, likely, view=split, measure="auc")
+                if self.absent
+                else Guess(goal, channel, split, rows, best, view=split)
+            )
         return found
 
     def _best(
@@ -97,11 +109,12 @@ class Retrieval(Attack):
         channel: Channel,
         scorer: Scorer,
         rng: np.random.Generator,
-    ) -> Ints:
-        """[n] the likeliest candidate of each example."""
+    ) -> tuple[Ints, NDArray[np.float64]]:
+        """[n] the likeliest candidate of each example, and [n] its log-likelihood per value."""
         pooled = channel == Channel.ACTIVATIONS
         lengths = torch.ones(len(texts.tokens)).long() if pooled else texts.tokens.lengths
         best = torch.zeros(len(rounds[0]), dtype=torch.long)
+        likely = torch.full((len(rounds[0]),), IMPOSSIBLE, dtype=torch.double)
         for length in np.unique(rounds[0].lengths):
             mine = (rounds[0].lengths == length).nonzero()[:, 0]
             like = (lengths == length).nonzero()[:, 0]
@@ -117,7 +130,8 @@ class Retrieval(Attack):
             total = sum(scorer(each.take(mine), clean) for each in rounds)
             assert isinstance(total, Tensor)
             best[mine] = like[total.argmax(1).cpu()]
-        return best.numpy()
+            likely[mine] = total.amax(1).double().cpu() / (len(rounds) * int(length))
+        return best.numpy(), likely.numpy()
 
     def _sent(
         self,

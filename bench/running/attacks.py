@@ -45,9 +45,14 @@ from leakboard.bench.scoring import (
     score_continuations,
     score_members,
     score_over_training,
+    score_presence,
 )
 
-SCORERS_BY_GOAL = {Goal.MEMORISATION: score_canaries, Goal.MEMBERSHIP: score_members}
+SCORERS_BY_GOAL = {
+    Goal.MEMORISATION: score_canaries,
+    Goal.MEMBERSHIP: score_members,
+    Goal.REIDENTIFICATION: score_presence,
+}
 """Scorers of guesses that are not classes; all other guesses are scored over training."""
 SCORERS_BY_MEASURE = {"continuation": score_continuations}
 """Scorers of single measures; they take precedence."""

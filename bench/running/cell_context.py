@@ -67,8 +67,8 @@ class Inputs:
     """Beginnings of recorded training texts, up to the personal data in them."""
     untrained: UntrainedCache = field(default_factory=dict)
     """Cache: activations of texts under the public model, shared by the cells of a task."""
-    texts: dict[int, dict[str, Auxiliary]] = field(default_factory=dict)
-    """Cache: candidates for reidentification by split, by their number (`candidate_texts`)."""
+    texts: dict[tuple[int, bool], dict[str, Auxiliary]] = field(default_factory=dict)
+    """Cache: candidates for reidentification by split, by their number and `absent` (`candidate_texts`)."""
     masked: dict[tuple[Defense, str], Tokens | None] = field(default_factory=dict)
     """Cache: results of `as_trained`, shared by the defenses and the shadow models of a task."""
 
@@ -119,16 +119,19 @@ class Inputs:
             )
         return replace(known, masked=self.masked[which])
 
-    def candidate_texts(self, number: int, seed: int) -> dict[str, Auxiliary]:
+    def candidate_texts(self, number: int, seed: int, absent: bool = False) -> dict[str, Auxiliary]:
         """By split, the recorded texts and public ones up to a number, each once, in random order.
 
         With more recorded texts there are more candidates. The order, which depends on the seed, must not tell which
         texts are recorded, and labels are left out.
+
+        Args:
+            absent: leave out a random half of the recorded texts.
         """
-        if number not in self.texts:
-            rng = np.random.default_rng([seed, number])
+        if (number, absent) not in self.texts:
+            rng = np.random.default_rng([seed, number, *[1] * absent])
             public = self.public.get(TASK_ITSELF)
-            self.texts[number] = {}
+            found = self.texts[number, absent] = {}
             for split, rows in self.recorded.items():
                 parts = [self.tokens[split].take(torch.from_numpy(rows))]
                 if public is not None:
@@ -140,10 +143,13 @@ class Inputs:
                 for row, ids in enumerate(every.ids.sequences()):
                     first.setdefault(ids, row)
                 own = sum(row < len(rows) for row in first.values())
-                kept = np.array([*first.values()])[: max(number, own)]
+                kept = np.array([*first.values()])
+                if absent:
+                    kept = np.delete(kept, rng.permutation(own)[: own // 2])
+                kept = kept[: max(number, own)]
                 drawn = every.take(torch.from_numpy(rng.permutation(kept)))
-                self.texts[number][split] = Auxiliary(drawn, np.zeros(0, np.int64))
-        return self.texts[number]
+                found[split] = Auxiliary(drawn, np.zeros(0, np.int64))
+        return self.texts[number, absent]
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,8 @@ def knowledge_for(
         # Attacks on members have a parameter of this name that is no number.
         number = getattr(pairing.attack, "candidates", CANDIDATES)
         number = number if isinstance(number, int) else CANDIDATES
-        texts = inputs.candidate_texts(number, context.seeds.data)
+        absent = bool(getattr(pairing.attack, "absent", False))
+        texts = inputs.candidate_texts(number, context.seeds.data, absent)
     if Knows.MECHANISM in knows:
         public, candidates = add_trained_form(context, public, candidates)
     network = partial(vendor_network, backbone, context.cell.train, context.classes)

@@ -24,6 +24,7 @@ from .guesses import BadGuess as BadGuess
 from .guesses import Truth as Truth
 from .guesses import score as score
 from .guesses import score_over_training as score_over_training
+from .guesses import score_presence as score_presence
 from .halves import half_successes as half_successes
 from .memory import score_canaries as score_canaries
 from .memory import score_members as score_members

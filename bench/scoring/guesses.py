@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,11 +14,15 @@ from numpy.typing import NDArray
 
 from leakboard.bench.backbones import NO_LABEL, Ragged, Tokens, next_tokens
 from leakboard.bench.contracts import Channel, Claim, Goal, Guess, Ints, Transcript
-from leakboard.bench.scoring import metrics, moments
+from leakboard.bench.scoring import metrics, moments, roc
 from leakboard.bench.tasks import Planted, Split
 
 PER_TOKEN = frozenset({Channel.TOKENS, Channel.REPRESENTATIONS})
 """Channels on which the number of tokens of a text is visible."""
+
+
+PRESENCE = "AUC of presence"
+"""Metric of a ranking of texts by how likely they are among the candidates."""
 
 
 class BadGuess(Exception):
@@ -235,6 +240,13 @@ def _reidentification(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> d
             f"guesses must be one of {len(texts)} candidates for each of {len(rows)} examples"
         )
     sent = truth.tokens[guess.split].take(torch.from_numpy(rows))
+    times = Counter(texts.ids.sequences())
+    wrong = [times[ids] for ids in sent.ids.sequences() if times[ids] != 1]
+    if wrong:
+        raise BadGuess(
+            f"{len(wrong)} recorded texts of '{guess.split}' are not once among the candidates; the first of them "
+            f"is there {wrong[0]} times"
+        )
     named = texts.take(torch.from_numpy(values))
     pairs = zip(sent.ids.sequences(), named.ids.sequences(), strict=True)
     hits = np.array([mine == other for mine, other in pairs], np.int64)
@@ -247,6 +259,46 @@ def _reidentification(guess: Guess, rows: Ints, values: Ints, truth: Truth) -> d
         "units": len(rows),
         "raw": {"hit": hits.tolist(), "candidates": number.tolist()},
     }
+
+
+def score_presence(
+    guesses: Sequence[Guess], seen: Transcript, truth: Truth
+) -> list[dict[str, Any]]:
+    """Leak fields from rankings of the recorded texts by how likely they are among the candidates: the AUC of each.
+
+    Raises:
+        BadGuess: wrong shape, rows or type; or all texts are among the candidates, or none.
+    """
+    from scipy.stats import rankdata  # slow to import
+
+    fields = []
+    for guess in guesses:
+        rows, values = np.asarray(guess.rows), np.asarray(guess.values)
+        texts, recorded = truth.texts.get(guess.split), truth.recorded.get(guess.split)
+        if texts is None or recorded is None:
+            raise BadGuess(f"there are no candidates for '{guess.split}'; declare Knows.CANDIDATES")
+        if not np.array_equal(np.sort(rows), recorded) or values.shape != rows.shape:
+            raise BadGuess(f"a ranking needs one number for each of {len(recorded)} examples")
+        if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+            raise BadGuess("the numbers of a ranking must be finite")
+        sent, known = (
+            truth.tokens[guess.split].take(torch.from_numpy(rows)),
+            {*texts.ids.sequences()},
+        )
+        present = np.array([ids in known for ids in sent.ids.sequences()])
+        if present.all() or not present.any():
+            raise BadGuess("all texts are among the candidates, or none; set `absent: true`")
+        twice_rank = np.rint(2 * rankdata(values)).astype(np.int64)
+        fields.append(
+            {
+                "view": guess.view,
+                "metric": PRESENCE,
+                "success": roc.estimate(roc.area, twice_rank, present, 0.5),
+                "units": len(rows),
+                "raw": {"twice_rank": twice_rank.tolist(), "present": present.astype(int).tolist()},
+            }
+        )
+    return fields
 
 
 def _per_example(values: Ints, truth: Ints) -> dict[str, Any]:

@@ -33,8 +33,10 @@ from leakboard.bench.scoring import (
     metrics,
     moments,
     one_run,
+    roc,
     targets,
 )
+from leakboard.bench.scoring.guesses import PRESENCE
 from leakboard.bench.tasks import CEILING, DIGITS, SAMPLES
 
 COMPUTED = tuple(dict.fromkeys(name for every in UTILITIES.values() for name in every))
@@ -182,6 +184,8 @@ def _success(leak: Leak, raw: Raw, claim: Claim | None) -> Numbers:
         return numbers | _tokens(raw)
     if leak.metric == "top-1 accuracy":
         return numbers | _reidentification(raw)
+    if leak.metric == PRESENCE:
+        return numbers | _presence(raw)
     if leak.metric == "accuracy":
         return numbers | _accuracy(raw, "guess")
     if leak.metric in LABELS:
@@ -219,6 +223,7 @@ METRICS: dict[str, tuple[Goal, ...]] = {
     "token F1": (Goal.INVERSION,),
     "label token accuracy": (Goal.LABEL,),
     "top-1 accuracy": (Goal.REIDENTIFICATION,),
+    PRESENCE: (Goal.REIDENTIFICATION,),
     "accuracy": (Goal.LABEL, Goal.ATTRIBUTE, Goal.MODEL),
     "exposure": (Goal.MEMORISATION,),
     metrics.GAINED: (Goal.MEMORISATION,),
@@ -246,6 +251,16 @@ def _reidentification(raw: Raw) -> Numbers:
         raise Impossible("a hit is 0 or 1, and there is at least one candidate")
     chance = float((1 / number).mean())
     return _plain(metrics.share(hits, np.ones_like(hits), chance)) | {"units": float(len(hits))}
+
+
+def _presence(raw: Raw) -> Numbers:
+    ranks, present = _ints(raw, "twice_rank", "present")
+    if not np.isin(present, [0, 1]).all() or len(np.unique(present)) < 2:
+        raise Impossible("some texts, and not all, are among the candidates")
+    if ranks.min() < 2 or ranks.max() > 2 * len(ranks):
+        raise Impossible("ranks are from 1 to the number of texts")
+    found = roc.estimate(roc.area, ranks, present.astype(bool), 0.5)
+    return _plain(found) | {"units": float(len(ranks))}
 
 
 def _accuracy(raw: Raw, field: str) -> Numbers:

@@ -46,6 +46,7 @@ SHARES = {
     "token accuracy": "{} of the tokens are recovered",
     "label token accuracy": "{} of the tokens of the answers are recovered",
     "top-1 accuracy": "{} are recognised among the candidates",
+    "AUC of presence": "{} of the pairs of a listed and an unlisted text are told apart",
     "accuracy": "{} are guessed correctly",
     "balanced accuracy": "{} of a class are guessed correctly, averaged over classes",
     "matched accuracy": "{} are guessed correctly",

@@ -155,9 +155,38 @@ def test_own_layers_are_asked_and_not_simulated():
     assert Knows.QUERIES not in Retrieval().needs
 
 
-def scored(values, channel=Channel.ACTIVATIONS):
+def test_texts_that_are_not_among_the_candidates_are_told_from_those_that_are(tmp_path):
+    attack = Retrieval(candidates=200, absent=True)
+    records = run(
+        tmp_path, SAP(eta=None), DPNR(epsilon=None), Blackout(), limit=60, attacks=(attack,)
+    )
+    for record in records:
+        for leak in record.leaks:
+            assert leak.metric == "AUC of presence"
+            assert leak.success.chance == 0.5
+            if record.cell.defense.name == "blackout":
+                assert leak.success.low <= 0.5
+            else:
+                assert leak.success.value > 0.95
+                assert advantage_low(leak) >= NEEDED
+        assert rescore(record).mismatches == []
+
+
+def test_half_of_the_recorded_texts_are_left_out_and_no_more_candidates_are_drawn():
+    _, inputs = session_of(SAP(), limit=60)
+    pool = inputs.candidate_texts(200, 0, absent=True)["train"].tokens.ids.sequences()
+    recorded = {
+        *inputs.tokens["train"].take(torch.from_numpy(inputs.recorded["train"])).ids.sequences()
+    }
+    assert len({*pool}) == len(pool) == 200
+    assert len(recorded.intersection(pool)) == len(recorded) - len(recorded) // 2
+    assert "absent" not in Retrieval().params
+
+
+def scored(values, channel=Channel.ACTIVATIONS, pool=((8,), (5, 6), (7,), (9,))):
     tokens = Tokens(Ragged.of([[5, 6], [7], [8]]), torch.zeros(4, dtype=int), torch.zeros(4) > 0)
-    pool = Tokens(Ragged.of([[8], [5, 6], [7], [9]]), torch.zeros(5, dtype=int), torch.zeros(5) > 0)
+    ids = Ragged.of(pool)
+    pool = Tokens(ids, torch.zeros_like(ids.values), ids.values < 0)
     split = Split(("",) * 3, np.zeros(3, np.int64), None, {})
     truth = Truth(
         {"train": tokens}, {"train": split}, {"train": np.arange(3)}, texts={"train": pool}
@@ -174,3 +203,11 @@ def test_chance_is_one_of_the_candidates_or_of_those_of_the_visible_length():
     assert found["success"].chance == pytest.approx((1 + 2 / 3) / 3)
     with pytest.raises(BadGuess, match="one of 4 candidates"):
         scored([1, 2, 4])
+
+
+@pytest.mark.parametrize(
+    ("pool", "times"), [(((8,), (5, 6), (7,), (8,)), 2), (((8,), (5, 6), (9,)), 0)]
+)
+def test_candidates_that_hold_a_recorded_text_twice_or_not_at_all_are_refused(pool, times):
+    with pytest.raises(BadGuess, match=f"not once among the candidates.* is there {times} times"):
+        scored([1, 2, 0], pool=pool)
