@@ -21,6 +21,7 @@ from .label_leakage import Matrix as Matrix
 from .label_leakage import SupervisedLabelAttack as SupervisedLabelAttack
 from .label_leakage import evenly_spaced as evenly_spaced
 from .label_leakage import matrices as matrices
+from .label_leakage import pool_rounds as pool_rounds
 from .label_leakage import principal as principal
 from .members import MembershipAttack as MembershipAttack
 from .members import TokenLosses as TokenLosses

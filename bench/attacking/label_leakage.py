@@ -125,6 +125,27 @@ def concatenate_parts(parts: Iterable[Matrix]) -> Iterator[Matrix]:
             yield replace(group[0], part=ALL_PARTS, values=values)
 
 
+def pool_rounds(seen: Transcript, channel: Channel) -> Iterator[Matrix]:
+    """For each recipient [n, rounds × parts × d]: all that it saw of the recorded rows in all rounds of training.
+
+    The matrix of each round and part is centred, and all have the same norm, so that none hides the others.
+    """
+    places = [
+        (m.recipient, m.part, m.round)
+        for m in seen.messages
+        if m.channel == channel and m.split == "train" and m.moment is None
+    ]
+    for recipient in dict.fromkeys(place[0] for place in places):
+        own = sorted({place for place in places if place[0] == recipient}, key=lambda p: p[2])
+        read = [seen.collect(channel, "train", r, part, None, recipient) for _, part, r in own]
+        last = read[-1].rows
+        values = [_means(each) for each in read if np.array_equal(each.rows, last)]
+        centred = [x - x.mean(0) for x in values]
+        sizes = [max(float(np.linalg.norm(x)), np.finfo(np.float32).tiny) for x in centred]
+        pooled = np.concatenate([x / size for x, size in zip(centred, sizes, strict=True)], axis=1)
+        yield Matrix(channel, None, own[-1][2], ALL_PARTS, recipient, last, pooled)
+
+
 def _means(collected: Collected) -> NDArray[np.float32]:
     values: NDArray[np.float32] = collected.values.astype(np.float32, copy=False)
     if collected.lengths is None:
@@ -210,8 +231,7 @@ class SupervisedLabelAttack(LabelAttack):
     ) -> list[Guess]:
         assert knowledge.labels is not None
         guesses = []
-        parts = list(matrices(seen, self.at_most))
-        for matrix in (*parts, *concatenate_parts(m for m in parts if m.channel in self.joins)):
+        for matrix in self.matrices_of(seen):
             labels = knowledge.labels[matrix.rows]
             hidden = labels < 0
             names, y = np.unique(labels[~hidden], return_inverse=True)
@@ -229,6 +249,11 @@ class SupervisedLabelAttack(LabelAttack):
                     values = names[self.learn(*learning, rng)]
             guesses.append(matrix.guess(self.measure, matrix.rows[hidden], values))
         return guesses
+
+    def matrices_of(self, seen: Transcript) -> Sequence[Matrix]:
+        """The matrices that it learns from, one at a time."""
+        parts = list(matrices(seen, self.at_most))
+        return [*parts, *concatenate_parts(m for m in parts if m.channel in self.joins)]
 
     def _learning_key(self, arrays: Iterable[NDArray[Any]]) -> str:
         """Cache key: the attack, its parameters and all data that it learns from."""
