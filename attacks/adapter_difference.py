@@ -37,8 +37,8 @@ class AdapterDifference(Attack):
         pairs = differences(matrices(seen, channels=CHANNELS))
         if not pairs:
             raise Silent(
-                "no server has activations of two adapters at one moment of training, so that there "
-                "is no difference to look at"
+                "no server has activations of two adapters at one moment of training, so there "
+                "is no difference to read"
             )
         return [
             pair.guess(

@@ -114,7 +114,7 @@ class CanaryExposure(Attack):
 
 
 def _unchanged(network: LanguageModel, base: Backbone, form: str) -> bool:
-    """Whether a released model equals the public one: the logits of a text agree to the last bit."""
+    """True if a released model equals the public one, judged by identical hidden states of a text."""
     assert base.head is not None
     ids = torch.tensor([base.tokenizer(form)["input_ids"]], device=base.head.device)
     tuned, public = (m(input_ids=ids).last_hidden_state for m in (network.encoder, base.model))

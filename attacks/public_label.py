@@ -60,14 +60,14 @@ class PublicLabel(Attack):
     )
 
     combine: bool = True
-    """Whether it also uses the randomised labels, by the law that the defense states."""
+    """Also use the randomised labels, by the distribution that the defense states."""
 
     @property
     def needs(self) -> frozenset[Knows]:
         return self.threat.knows if self.combine else self.threat.knows - {Knows.MECHANISM}
 
     def readable(self, cut: int) -> frozenset[Channel]:
-        """Without words it guesses nothing; behind a block the nearest word means nothing."""
+        """Channels with words; after a block, the nearest word is meaningless."""
         return frozenset(TEXT if cut == 0 else TEXT[:1])
 
     def guess(

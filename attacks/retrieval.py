@@ -1,4 +1,4 @@
-"""retrieval: which of N candidate texts was sent, by the likelihood of what arrived."""
+"""retrieval: identification of the sent text among N candidates, by the likelihood of the message."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Retrieval(Attack):
         channel: Channel,
         rng: np.random.Generator,
     ) -> Ragged:
-        """What would be sent of some candidates, without noise."""
+        """Messages for some candidates, without noise."""
         tokens, base, mechanism = texts.tokens.take(rows), knowledge.base, knowledge.mechanism
         if self.access == "query":
             assert knowledge.query is not None

@@ -173,7 +173,7 @@ class Customer:
         return self.network.features(words, tokens.types)
 
     def features(self, vectors: Tensor, rng: np.random.Generator | None = None) -> Tensor:
-        """[n, 256] features as they are sent, from vectors [n, d] in [0, 1], with noise."""
+        """[n, 256] noisy features that are sent, from vectors [n, d] in [0, 1]."""
         features: Tensor = self.layers(self._noisy(vectors, rng or self.rng))
         return features
 

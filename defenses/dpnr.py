@@ -95,7 +95,7 @@ class DPNR(Pooling):
         )
 
         def vectors(tokens: Tokens, rng: np.random.Generator = rng) -> Tensor:
-            """[B, d] vectors as they are sent, computed by the customer."""
+            """[B, d] vectors that the customer sends."""
             left = drop_words(tokens, self.dropout, rng)
             return self.noisy(rescale_rows(encoded(network, left)), rng)
 

@@ -1,4 +1,4 @@
-"""Offsite-tuning: the vendor hands out an adapter and a small emulator of the rest of its model."""
+"""Offsite-tuning: the vendor sends an adapter and a small emulator of its other blocks."""
 
 from __future__ import annotations
 

@@ -32,10 +32,9 @@ from leakboard.bench.methods import Attack, registry
 from leakboard.bench.scoring import NEEDED, advantage_low
 
 LARGER: tuple[tuple[str | None, int, int], ...] = ((None, 1000, 3), ("minilm", 400, 1))
-"""Further chances of an attack that needs more than the small slice: model, examples, epochs.
+"""Model, examples and epochs of further trials on easier texts, for attacks that fail on the small slice.
 
-Their texts say plainly what is to be guessed. What needs meaning to work fails on random weights; the
-embedded encoder has some.
+Attacks that need meaningful embeddings fail on random weights, so the last trial uses the embedded encoder.
 """
 
 
@@ -68,13 +67,13 @@ class UndefendedCell:
 
     @cached_property
     def steady(self) -> bool:
-        """Whether a second run guesses the same."""
+        """Whether a second run gives the same guesses."""
         return self.agrees(self.guess())
 
     def guess(
         self, visible: frozenset[Channel] = frozenset(Channel), told_all: bool = False
     ) -> list[Guess] | None:
-        """What the attack guesses, shown some channels only or told everything; None on an error."""
+        """Guesses of the attack on some channels, optionally with all knowledge; None on an error."""
         try:
             return self.trial.guesses(copy_transcript(self.sent, visible), told_all)
         except Exception:
@@ -94,12 +93,12 @@ class AttackRules(Rules[Attack]):
         epochs: int = 1,
         plain: bool = False,
     ) -> Iterator[UndefendedCell]:
-        """Undefended cells on which the attack has something to read, each trained when it is asked for."""
+        """Undefended cells on which the attack has something to read, trained one by one."""
         reads = self.method.threat.reads
-        left, why = set(reads), "no undefended defense sends what it reads"
-        found = False
+        left, why = set(reads), "no undefended defense sends on the channels that it reads"
+        is_any = False
         for defense in undefended():
-            if (reads and not left & known_from(defense.sends)) or (found and not reads):
+            if (reads and not left & known_from(defense.sends)) or (is_any and not reads):
                 continue
             trial = Trial.of(
                 defense, [self.method], model or self.model, examples, epochs, plain=plain
@@ -112,26 +111,26 @@ class AttackRules(Rules[Attack]):
             sent = trial.train().transcript
             if not reads or left & sent.channels:
                 left -= sent.channels
-                found = True
+                is_any = True
                 yield UndefendedCell(trial, sent)
-        if not found:
+        if not is_any:
             raise NotApplicable(why)
 
     @cached_property
-    def scenes(self) -> list[UndefendedCell]:
+    def cells(self) -> list[UndefendedCell]:
         return list(self.stages())
 
     @cached_property
     def working(self) -> list[UndefendedCell]:
-        """The scenes, where the attack guesses without an error."""
-        if any(_failures(scene.leaks) for scene in self.scenes):
+        """The cells, if the attack guesses without an error on all of them."""
+        if any(_failures(cell.leaks) for cell in self.cells):
             raise NotApplicable("it does not return guesses that can be scored")
-        return self.scenes
+        return self.cells
 
     @cached_property
     def steady(self) -> list[UndefendedCell]:
-        """The scenes, where two runs can be compared."""
-        if not all(scene.steady for scene in self.working):
+        """The cells, if two runs give the same guesses on all of them."""
+        if not all(cell.steady for cell in self.working):
             raise NotApplicable("its guesses change from run to run")
         return self.working
 
@@ -147,22 +146,22 @@ class AttackRules(Rules[Attack]):
         ):
             raise Broken("set `threat: ClassVar[ThreatModel]` with at least one goal")
         if (Knows.LABELS in threat.knows) != bool(self.method.folds):
-            raise Broken(f"who knows {Knows.LABELS} sets `folds`, and nobody else")
+            raise Broken(f"an attack must set `folds` if, and only if, it knows {Knows.LABELS}")
 
     @rule("guesses about every recorded example, and can be scored")
     def can_be_scored(self) -> str:
-        for scene in self.scenes:
-            if failures := _failures(scene.leaks):
-                raise Broken(f"on {scene.trial.planned.defense}: {'; '.join(failures)}")
-        leaks = [leak for scene in self.scenes for leak in scene.leaks if leak.success]
+        for cell in self.cells:
+            if failures := _failures(cell.leaks):
+                raise Broken(f"on {cell.trial.planned.defense}: {'; '.join(failures)}")
+        leaks = [leak for cell in self.cells for leak in cell.leaks if leak.success]
         if not leaks:
-            reasons = {leak.reason for scene in self.scenes for leak in scene.leaks}
+            reasons = {leak.reason for cell in self.cells for leak in cell.leaks}
             raise NotApplicable("; ".join(sorted(reasons)))
-        return ", ".join(str(scene.trial.planned.defense) for scene in self.scenes)
+        return ", ".join(str(cell.trial.planned.defense) for cell in self.cells)
 
     @rule("guesses the same again with the same seed")
     def repeats(self) -> None:
-        if not all(scene.steady for scene in self.working):
+        if not all(cell.steady for cell in self.working):
             raise Broken(
                 "a second run guessed something else; draw from `rng` only, "
                 "and seed other generators from it"
@@ -170,40 +169,40 @@ class AttackRules(Rules[Attack]):
 
     @rule("leaves the transcript as it was")
     def spares_the_transcript(self) -> None:
-        for scene in self.scenes:
-            tried = any("read-only" in reason for reason in _failures(scene.leaks))
-            if tried or not same_messages(scene.seen.messages, scene.sent.messages):
-                raise Broken("other attacks read the same arrays; copy what is to be changed")
+        for cell in self.cells:
+            tried = any("read-only" in reason for reason in _failures(cell.leaks))
+            if tried or not same_messages(cell.seen.messages, cell.sent.messages):
+                raise Broken("other attacks read the same arrays; change copies only")
 
     @rule("leaves the public model as it was")
     def spares_the_model(self) -> None:
-        for scene in self.scenes:
-            if scene.leaks and fingerprint(scene.backbone) != fingerprint(scene.trial.backbone):
+        for cell in self.cells:
+            if cell.leaks and fingerprint(cell.backbone) != fingerprint(cell.trial.backbone):
                 raise Broken("`knowledge.base.model` was changed; train a deep copy of it")
 
     @rule("reads the channels that it declares, and no other")
     def reads_declared(self) -> None:
         reads = self.method.threat.reads
-        # Where nothing else was sent, it would be asked for the third time just the same.
-        others = [scene for scene in self.steady if scene.sent.channels - reads]
-        if not all(scene.agrees(scene.guess(visible=reads)) for scene in others):
+        # Without other channels, there is nothing to hide from the attack.
+        others = [cell for cell in self.steady if cell.sent.channels - reads]
+        if not all(cell.agrees(cell.guess(visible=reads)) for cell in others):
             raise Broken(
-                "with zeros on all other channels it guesses something else; add what it reads "
+                "with zeros on all other channels, its guesses change; add the channels that it reads "
                 "to `threat.reads`"
             )
 
     @rule("uses the knowledge that it declares, and no other")
     def uses_declared_knowledge(self) -> None:
-        for scene in self.scenes:
-            informed = scene.guess(told_all=True)
+        for cell in self.cells:
+            informed = cell.guess(told_all=True)
             if informed is None:
                 raise NotApplicable("it does not return guesses")
-            if scene.guesses is not None and not scene.steady:
+            if cell.guesses is not None and not cell.steady:
                 raise NotApplicable("its guesses change from run to run")
-            if not scene.agrees(informed):
+            if not cell.agrees(informed):
                 raise Broken(
-                    "told more than it declares it guesses something else, or only then works; "
-                    "add what it uses to `threat.knows`"
+                    "with more knowledge than it declares, its guesses change, or it works only then; "
+                    "add the knowledge that it uses to `threat.knows`"
                 )
 
     @rule("beats chance where nothing is protected")
@@ -211,15 +210,15 @@ class AttackRules(Rules[Attack]):
         if not self.method.threat.reads:
             raise NotApplicable("it reads nothing: a baseline")
         leaks = _scored(self.working)
-        # What a model remembers is looked for where it was made to remember: there is no better place.
+        # Trials of memorisation already use models that were trained to memorise.
         memory = self.method.threat.goals <= {Goal.MEMORISATION, Goal.MEMBERSHIP}
         for model, examples, epochs in () if memory else LARGER:
             if _certified(leaks):
                 break
             larger: list[Leak] = []
             with suppress(MissingExtra):  # of the embedded encoder
-                for scene in self.stages(model, examples, epochs, plain=True):
-                    larger += _scored([scene])
+                for cell in self.stages(model, examples, epochs, plain=True):
+                    larger += _scored([cell])
                     if _certified(larger):
                         break
             leaks = larger or leaks
@@ -236,19 +235,19 @@ class AttackRules(Rules[Attack]):
             )
         weak = ", ".join(sorted(goal for goal, margin in best.items() if margin <= 0))
         raise Broken(
-            f"{weak}: without any protection its interval does not clear the chance level, with more and "
-            "plainer examples and on a real model neither; look at the order of rows and tokens in `collect`, then at the method"
+            f"{weak}: without protection, its interval is not above chance, even with more and easier examples on a "
+            "real model; check the order of rows and tokens in `collect`, then the method"
         )
 
     @rule("finds nothing in pure noise")
     def finds_nothing_in_noise(self) -> None:
-        # One in forty honest intervals clears chance by luck; the same one does not twice.
-        found = self._found_in_noise(0)
-        if found and (found := found & self._found_in_noise(1)):
-            views = ", ".join(sorted(" ".join(filter(None, view)) for view in found))
+        # One in forty correct intervals is above chance by luck, but not the same one twice.
+        leaks_in_noise = self._found_in_noise(0)
+        if leaks_in_noise and (leaks_in_noise := leaks_in_noise & self._found_in_noise(1)):
+            views = ", ".join(sorted(" ".join(filter(None, view)) for view in leaks_in_noise))
             raise Broken(
-                f"{views}: its interval on `blackout` is above chance, where nothing is to be "
-                "found; does it learn from what it is then scored on?"
+                f"{views}: its interval on `blackout`, which sends only noise, is above chance; "
+                "does it learn from the data on which it is scored?"
             )
 
     def _found_in_noise(self, seed: int) -> set[tuple[str, ...]]:
@@ -268,8 +267,8 @@ def _failures(leaks: Sequence[Leak]) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-def _scored(scenes: Sequence[UndefendedCell]) -> list[Leak]:
-    return [leak for scene in scenes for leak in scene.leaks if leak.success]
+def _scored(cells: Sequence[UndefendedCell]) -> list[Leak]:
+    return [leak for cell in cells for leak in cell.leaks if leak.success]
 
 
 def _certified(leaks: Sequence[Leak]) -> bool:
@@ -280,6 +279,6 @@ def _certified(leaks: Sequence[Leak]) -> bool:
 
 
 def _margin(leak: Leak) -> float:
-    """By how much the interval clears the chance level; negative where it does not."""
+    """Lower end of the interval minus chance."""
     assert leak.success is not None
     return leak.success.low - leak.success.chance

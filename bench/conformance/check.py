@@ -22,7 +22,7 @@ from rich.text import Text
 from leakboard.bench.backbones import load_backbone
 from leakboard.bench.conformance.attack_rules import AttackRules
 from leakboard.bench.conformance.defense_rules import DefenseRules
-from leakboard.bench.conformance.rules import Outcome, Result
+from leakboard.bench.conformance.rules import Outcome, Result, Rules
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 from leakboard.bench.methods import Attack, Defense, Method, registry
 
@@ -32,14 +32,14 @@ STYLE: dict[Outcome, str] = {"passed": "green", "failed": "bold red", "not appli
 
 @dataclass(frozen=True)
 class Report:
-    """Every rule for one method, and whether it is kept."""
+    """Results of all rules for one method."""
 
     method: str
     results: tuple[Result, ...]
 
     @property
     def passed(self) -> bool:
-        """True where no rule failed; one that does not apply has not failed."""
+        """True if no rule failed."""
         return not self.failures
 
     @property
@@ -59,59 +59,54 @@ class Report:
         return table
 
     def raise_if_failed(self) -> None:
-        """Raises AssertionError with each broken rule and what to do about it."""
+        """Raises AssertionError with all broken rules and advice."""
         if not self.passed:
             lines = [f"- {result.rule}: {result.detail}" for result in self.failures]
             raise AssertionError("\n".join([f"{self.method} breaks rules of the house:", *lines]))
 
 
 def check_defense(defense: type[Defense] | Defense, model: str = "tiny-bert") -> Report:
-    """Examines a defense: a class, with its default parameters, or a configured one.
+    """Checks a defense: an instance, or a class with its default parameters.
 
-    A few seconds on the tiny model; a real one takes minutes.
+    It takes seconds on the tiny model, and minutes on a real one.
 
     Raises:
         LeakboardError: not a defense, or no such model.
-        MissingExtra: it needs an optional part that is not installed.
+        MissingExtra: it needs an extra that is not installed.
     """
-    load_backbone(model)  # a wrong name is no fault of the method
-    rules = DefenseRules(_expected(defense, Defense), model)
-    return Report(rules.title, rules.examine())
+    return _check(DefenseRules, _expected(defense, Defense), model)
 
 
 def check_attack(attack: type[Attack] | Attack, model: str = "tiny-bert") -> Report:
-    """Examines an attack: a class, with its default parameters, or a configured one.
+    """Checks an attack; arguments and errors as in `check_defense`."""
+    return _check(AttackRules, _expected(attack, Attack), model)
 
-    A few seconds on the tiny model; a real one takes minutes.
 
-    Raises:
-        LeakboardError: not an attack, or no such model.
-        MissingExtra: it needs an optional part that is not installed.
-    """
-    load_backbone(model)  # a wrong name is no fault of the method
-    rules = AttackRules(_expected(attack, Attack), model)
+def _check(kind: type[Rules[M]], method: type[M] | M, model: str) -> Report:
+    load_backbone(model)  # first, since an unknown model is no fault of the method
+    rules = kind(method, model)
     return Report(rules.title, rules.examine())
 
 
 def check_method(method: str | Path | type[Method] | Method) -> Report:
-    """Examines a method: a class, a configured one, or one that is registered or stands in a file.
+    """Checks a method: a class or an instance, or one that is registered or in a file.
 
     Args:
-        method: if text, the name of a registered one, `path/to/file.py` or `path/to/file.py:Class`.
+        method: a text is the name of a registered method, `path/to/file.py` or `path/to/file.py:Class`.
 
     Raises:
-        LeakboardError: no such method or file, or something else.
-        MissingExtra: it needs an optional part that is not installed.
+        LeakboardError: no such method or file, or no method.
+        MissingExtra: it needs an extra that is not installed.
     """
-    found = _find_method(str(method)) if isinstance(method, str | Path) else method
-    cls = found if isinstance(found, type) else type(found)
+    target = _find_method(str(method)) if isinstance(method, str | Path) else method
+    cls = target if isinstance(target, type) else type(target)
     if issubclass(cls, Defense):
-        return check_defense(cast(type[Defense], found))
+        return check_defense(cast(type[Defense], target))
     if issubclass(cls, Attack):
-        return check_attack(cast(type[Attack], found))
+        return check_attack(cast(type[Attack], target))
     raise LeakboardError(
         "method: expected a subclass of leakboard.Defense or leakboard.Attack, an instance of one, a "
-        f"name, or the path of a file, got {found!r:.60}"
+        f"name, or the path of a file, got {target!r:.60}"
     )
 
 
@@ -119,13 +114,13 @@ def _find_method(name_or_file: str) -> type[Method]:
     known: dict[str, type[Method]] = {**registry.attacks(), **registry.defenses()}
     if re.search(r"\.py(:\w+)?$", name_or_file):
         return registry.load_method(name_or_file)
-    found = registry.find(name_or_file, known)
-    if found is None:
+    cls = registry.find(name_or_file, known)
+    if cls is None:
         raise LeakboardError(
             f"unknown method '{name_or_file}'. {did_you_mean(name_or_file, known)} "
             "A file of your own is given by its path, which ends in .py."
         )
-    return found
+    return cls
 
 
 def _expected(method: type[M] | M, base: type[Any]) -> type[M] | M:

@@ -12,7 +12,7 @@ from leakboard.bench.contracts import Channel, Record, known_from
 from leakboard.bench.methods import Defense, registry
 
 TOLERANCE = 1e-3
-"""Class scores that differ by less are the same: batches of another shape round differently."""
+"""Tolerance of class scores, since rounding depends on the shape of a batch."""
 
 
 class DefenseRules(Rules[Defense]):
@@ -34,7 +34,7 @@ class DefenseRules(Rules[Defense]):
 
     @cached_property
     def trained(self) -> Trained:
-        """The first training, for the rules that ask what came of it."""
+        """The first training."""
         trial = self.trial
         try:
             return trial.train()
@@ -58,8 +58,8 @@ class DefenseRules(Rules[Defense]):
                     f"its twin {twin} does not send {', '.join(sorted(missing))}, so that no attack on "
                     "that can be certified"
                 )
-        told = "" if self.method.undefended else "none: what attacks do not find will not be shown"
-        return ", ".join(dict.fromkeys(map(str, twins))) or told
+        note = "" if self.method.undefended else "none: what attacks do not find will not be shown"
+        return ", ".join(dict.fromkeys(map(str, twins))) or note
 
     @rule("fine-tunes to the end")
     def fine_tunes(self) -> None:
@@ -76,7 +76,9 @@ class DefenseRules(Rules[Defense]):
     def uses_declared(self) -> None:
         used = self.trained.transcript.channels
         if not used:
-            raise Broken("nothing went over `session.wire`; what the vendor learns goes over it")
+            raise Broken(
+                "nothing was sent over `session.wire`; all that the vendor sees must be sent over it"
+            )
         others = variants(self.method)
         while (silent := self.method.sends - used) and (other := next(others, None)):
             trial = Trial.of(other, (), self.model)
@@ -91,36 +93,38 @@ class DefenseRules(Rules[Defense]):
     def uses_what_arrives(self) -> str:
         trained = self.trained
         if (trained.scores == trained.scores[:1]).all():
-            raise NotApplicable("it predicts the same for every example, whatever arrives")
+            raise NotApplicable("it predicts the same for every example")
         sent = [message for message in trained.transcript.messages if message.sender == "customer"]
-        learnt = {message.channel for message in sent if message.split == "train"}
-        asked = {message.channel for message in sent if message.split != "train"}
-        if learnt == {Channel.MODEL}:
+        training = {message.channel for message in sent if message.split == "train"}
+        predicting = {message.channel for message in sent if message.split != "train"}
+        if training == {Channel.MODEL}:
             if not torch.allclose(self.trial.handed_out(trained), trained.scores, atol=TOLERANCE):
                 raise Broken(
-                    "the model that it hands out predicts something else than it does itself; what "
-                    "`session.wire.release` sends is what is used"
+                    "its predictions differ from those of the model that it releases; predict with the model "
+                    "that `session.wire.release` sends"
                 )
             return str(Channel.MODEL)
-        idle = [f"training ({channel})" for channel in sorted(learnt) if self._idle(channel)]
-        idle += [f"prediction ({channel})" for channel in sorted(asked) if self._unasked(channel)]
+        idle = [f"training ({channel})" for channel in sorted(training) if self._idle(channel)]
+        idle += [
+            f"prediction ({channel})" for channel in sorted(predicting) if self._unasked(channel)
+        ]
         if idle:
             raise Broken(
-                f"zeros that arrive in place of what it sends change nothing in {', '.join(idle)}: so "
-                "something crosses beside the wire. Work with what `session.wire.send` returns"
+                f"with zeros in place of the messages, {', '.join(idle)} stays the same, so something bypasses the wire. "
+                "Use the value that `session.wire.send` returns"
             )
-        return ", ".join(sorted(learnt | asked))
+        return ", ".join(sorted(training | predicting))
 
     def _idle(self, channel: Channel) -> bool:
-        """Whether it learns the same while zeros arrive on a channel."""
+        """Whether training gives the same result with zeros on a channel."""
         try:
             other = self.trial.train(deaf=channel)
-        except Exception:  # what cannot be trained on was looked at
+        except Exception:  # training that fails on zeros reads them
             return False
         return torch.equal(other.scores, self.trained.scores)
 
     def _unasked(self, channel: Channel) -> bool:
-        """Whether it predicts the same while zeros arrive on a channel."""
+        """Whether predictions are the same with zeros on a channel."""
         tuned, dev, wire = self.trained.tuned, self.trial.inputs.tokens["dev"], self.trained.wire
         wire.deaf = channel
         try:
@@ -152,22 +156,22 @@ class DefenseRules(Rules[Defense]):
     def ignores_order(self) -> None:
         tuned, dev = self.trained.tuned, self.trial.inputs.tokens["dev"]
         order = torch.arange(len(dev)).flip(0)
-        once, again = tuned.predict(dev, "dev"), tuned.predict(dev, "dev")
-        if not torch.allclose(once, again, atol=TOLERANCE):
+        first, second = tuned.predict(dev, "dev"), tuned.predict(dev, "dev")
+        if not torch.allclose(first, second, atol=TOLERANCE):
             raise NotApplicable(
                 "its predictions are noisy: the same examples get other scores each time"
             )
-        if not torch.allclose(tuned.predict(dev.take(order), "dev"), once[order], atol=TOLERANCE):
+        if not torch.allclose(tuned.predict(dev.take(order), "dev"), first[order], atol=TOLERANCE):
             raise Broken(
-                "an example's score depends on its place or its neighbours; predict in evaluation "
-                "mode, mask the padding, and keep no statistics of the batch"
+                "an example's score depends on its position or on other examples; predict in evaluation "
+                "mode, mask the padding, and do not use statistics of the batch"
             )
 
     @rule("does the same again with the same seeds")
     def repeats(self) -> None:
         if not _same(self.trained, self.trial.train()):
             raise Broken(
-                "a second run sent or predicted something else; draw noise from `session.noise`, "
+                "messages or predictions of a second run differ; draw noise from `session.noise`, "
                 "take networks from `session.network()`, and use no other randomness"
             )
 
@@ -178,7 +182,7 @@ class DefenseRules(Rules[Defense]):
         if self.method.claim() is None:
             raise NotApplicable("it claims no noise and draws none")
         raise Broken(
-            "it makes a claim, and yet another seed of the mechanism changes nothing; "
+            "it makes a claim, but another seed of the mechanism changes nothing; "
             "draw noise from `session.noise`"
         )
 
@@ -186,8 +190,7 @@ class DefenseRules(Rules[Defense]):
     def spares_the_model(self) -> None:
         if fingerprint(self.trained.backbone) != fingerprint(self.trial.backbone):
             raise Broken(
-                "`session.backbone.model` was changed, which the vendor and the attackers know; "
-                "train a copy: `session.network()`"
+                "`session.backbone.model`, the public model, was changed; train a copy: `session.network()`"
             )
 
     @rule("can be attacked by every attack that fits")
@@ -196,9 +199,10 @@ class DefenseRules(Rules[Defense]):
             raise NotApplicable("it does not fine-tune to the end")
         broken = [leak for leak in self.record.leaks if leak.status not in ("ok", "skipped")]
         if broken:
-            told = [f"{leak.attack.name}: {leak.status}, {leak.reason}" for leak in broken]
+            failures = [f"{leak.attack.name}: {leak.status}, {leak.reason}" for leak in broken]
             raise Broken(
-                "send what the channel's docstring in leakboard.Channel says; " + "; ".join(told)
+                "messages must match the channel's docstring in leakboard.Channel; "
+                + "; ".join(failures)
             )
         ran = sorted({leak.attack.name for leak in self.record.leaks if leak.status == "ok"})
         return ", ".join(ran) or "no attack fits"

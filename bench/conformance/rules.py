@@ -24,24 +24,24 @@ R = TypeVar("R", bound=Callable[..., str | None])
 
 @dataclass(frozen=True)
 class Result:
-    """One rule and whether it is kept."""
+    """Outcome of one rule."""
 
     rule: str
     outcome: Outcome
     detail: str = ""
-    """What to do where it failed, and why where it could not be examined."""
+    """Advice after a failure, or the reason why the rule does not apply."""
 
 
 class Broken(LeakboardError):
-    """The rule is not kept; the message says what to do."""
+    """The rule is broken; the message gives advice."""
 
 
 class NotApplicable(Exception):
-    """The rule cannot be examined on this method; the message says why."""
+    """The rule does not apply to this method; the message gives the reason."""
 
 
 def rule(text: str) -> Callable[[R], R]:
-    """Marks a method of `Rules` that examines one rule: it may return a detail, or raise."""
+    """Marks a method of `Rules` that checks one rule and returns a detail or raises."""
 
     def mark(examine: R) -> R:
         examine.__dict__["rule"] = text
@@ -51,10 +51,10 @@ def rule(text: str) -> Callable[[R], R]:
 
 
 class Rules(Generic[M]):
-    """The rules for any method. What several rules look at is computed once.
+    """Rules for all methods.
 
     Args:
-        method: a class stands for its instance with default parameters.
+        method: an instance, or a class, of which the default parameters are used.
     """
 
     def __init__(self, method: type[M] | M, model: str) -> None:
@@ -69,7 +69,7 @@ class Rules(Generic[M]):
 
     @cached_property
     def method(self) -> M:
-        """The method as it is examined."""
+        """The checked instance."""
         if self.given is not None:
             return self.given
         try:
@@ -78,18 +78,18 @@ class Rules(Generic[M]):
             raise NotApplicable("the class cannot be instantiated without parameters") from None
 
     def examine(self) -> tuple[Result, ...]:
-        """Examines rule by rule, in the order in which they are written.
+        """Checks all rules in their order in the source.
 
         Raises:
-            MissingExtra: the method needs an optional part that is not installed.
+            MissingExtra: the method needs an extra that is not installed.
         """
-        found = {
+        rules = {
             name: value.rule
             for cls in reversed(type(self).__mro__)
             for name, value in vars(cls).items()
             if hasattr(value, "rule")
         }
-        return tuple(self._examined(text, getattr(self, name)) for name, text in found.items())
+        return tuple(self._examined(text, getattr(self, name)) for name, text in rules.items())
 
     def _examined(self, text: str, examine: Callable[[], str | None]) -> Result:
         try:
@@ -119,7 +119,7 @@ class Rules(Generic[M]):
     def has_docstring(self) -> None:
         first = (self.cls.__dict__.get("__doc__") or "").strip().split("\n")[0]
         if not first:
-            raise Broken("begin the class with a docstring whose first sentence says what it does")
+            raise Broken("give the class a docstring whose first sentence describes it")
 
     @rule("has a version of 1 or more")
     def has_version(self) -> None:
@@ -136,15 +136,15 @@ class Rules(Generic[M]):
             self.cls()
         except (ValidationError, TypeError) as error:
             raise Broken(f"it cannot be built from its defaults: {error}") from error
-        if untold := [name for name, field in fields.items() if not field.description]:
-            raise Broken(f"put a docstring below {', '.join(untold)}")
+        if undocumented := [name for name, field in fields.items() if not field.description]:
+            raise Broken(f"put a docstring below {', '.join(undocumented)}")
 
     @rule("has parameters that survive JSON")
     def survives_json(self) -> None:
-        again = self.cls(**json.loads(json.dumps(self.method.params)))
-        if again != self.method:
+        restored = self.cls(**json.loads(json.dumps(self.method.params)))
+        if restored != self.method:
             raise Broken(
-                f"{self.method.params} became {again.params} on the way through JSON; "
+                f"{self.method.params} becomes {restored.params} after a round trip through JSON; "
                 "use numbers, strings, booleans and lists of them"
             )
 

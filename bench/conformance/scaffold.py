@@ -1,4 +1,4 @@
-"""Generator of working skeletons for new methods."""
+"""Generator of skeletons for new methods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOMS = (
     "leakboard.bench.exchange",
     "leakboard.bench.methods",
 )
-"""Where the nouns of the skeletons live."""
+"""Packages from which skeletons import."""
 TEMPLATES = Path(__file__).with_name("templates")
 ROOT = Path(__file__).resolve().parents[2]
 """The checkout, if this module belongs to one; else the folder of installed packages."""
@@ -39,12 +39,11 @@ def write_skeleton(
     """Writes a skeleton and its test, and returns both paths, that of the method last.
 
     Args:
-        to: folder of both files, made if need be; without it they go to the working folder. Where that is
-            the checkout of this project they go to `defenses/` or `attacks/`, and to `tests/`.
+        to: folder of both files, created if missing. By default the working folder, or `defenses/` or `attacks/` and
+            `tests/` if that is a checkout of this project.
 
     Raises:
-        LeakboardError: a bad name or one that is taken, a file that exists, or a folder that cannot be
-            written. Nothing is written then, or the first file only where the disk fails at the second.
+        LeakboardError: an invalid or used name, an existing file, or a folder that is not writable.
     """
     stem = _checked(name).replace("-", "_")
     if to is None and not _in_the_checkout():
@@ -80,15 +79,15 @@ def write_skeleton(
 
 
 def _from_the_rooms(text: str) -> str:
-    """With imports from the rooms for those from `leakboard`, which stands above the methods in here."""
+    """The text with imports from the packages instead of `leakboard`, which methods of this project may not import."""
     imports = (node for node in ast.parse(text).body if isinstance(node, ast.ImportFrom))
     (face,) = (node for node in imports if node.module == "leakboard")
     names, lines = [alias.name for alias in face.names], text.splitlines()
     rooms = {room: set(importlib.import_module(room).__all__) for room in ROOMS}
     lines[face.lineno - 1 : face.end_lineno] = [
-        f"from {room} import {', '.join(mine)}"
+        f"from {room} import {', '.join(exported)}"
         for room, known in rooms.items()
-        if (mine := [name for name in names if name in known])
+        if (exported := [name for name in names if name in known])
     ]
     return "\n".join(lines) + "\n"
 
@@ -97,7 +96,7 @@ def _checked(name: str) -> str:
     if not NAME.fullmatch(name) or keyword.iskeyword(name):
         raise LeakboardError(
             f"'{name}' is no valid name: use lower-case words of letters and digits that begin "
-            "with a letter, joined by '-', as in my-noise; words of the Python language are taken"
+            "with a letter, joined by '-', as in my-noise, but no keywords of Python"
         )
     for kind, known in (("defense", registry.defenses()), ("attack", registry.attacks())):
         if name in known:
@@ -106,13 +105,13 @@ def _checked(name: str) -> str:
 
 
 def _in_the_checkout() -> bool:
-    """Whether the working folder is the checkout of this module, the only one that registers new files by itself."""
+    """Whether the working folder is the checkout of this module, in which new files are registered."""
     is_checkout = (ROOT / "pyproject.toml").is_file() and (ROOT / "defenses").is_dir()
     return is_checkout and Path.cwd().resolve() == ROOT
 
 
 def _class_name(kind: str, stem: str) -> str:
-    """MyNoise for my_noise; with the kind behind it where the skeleton uses that word itself."""
+    """MyNoise for my_noise, with the kind as a suffix if the skeleton uses that name."""
     name = "".join(part.capitalize() for part in stem.split("_"))
     text = Template(_template(kind)).substitute(cls="Skeleton", name="", entry="")
     taken = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}

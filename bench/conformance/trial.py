@@ -1,4 +1,4 @@
-"""One small cell on which methods are checked, with access to all of its parts."""
+"""Small cells on which methods are checked."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ from leakboard.bench.suites import Suite
 from leakboard.bench.tasks import Split, Task, UserTask, load_task
 
 EXAMPLES = 96
-"""Of each split, and two thirds of them recorded: enough for every path of the code."""
+"""Examples of each split, of which two thirds are recorded."""
 PUBLIC = 6
-"""Public texts to each example: what attackers learn from them takes most of an examination."""
+"""Public texts per example; learning from them takes most of the time of a check."""
 SHADOWS = 4
-"""Shadow models, for attacks that train some: the fewest that tell anything."""
+"""Number of shadow models, the smallest that is allowed."""
 CANARIES = Plant(canaries=("my id is {digits}",), copies=(40,), each=8, unseen=20)
 
 M = TypeVar("M", bound=Method)
 
 
 class ZeroedWire(Wire):
-    """Every channel is open, and on one of them zeros arrive instead of what was sent."""
+    """A wire with all channels, on one of which zeros arrive."""
 
     deaf: Channel | None = None
 
@@ -98,12 +98,12 @@ def _needs_causal(attack: Attack) -> bool:
 
 @dataclass(frozen=True)
 class Trained:
-    """What one fine-tuning left behind.
+    """Result of one fine-tuning.
 
     Attributes:
-        transcript: of training and of one prediction of the evaluated split.
-        scores: [n, C] of that prediction; none of a language model.
-        backbone: the public model that the defense was given.
+        transcript: transcript of training and of one prediction on the evaluated split.
+        scores: [n, C] class scores of that prediction; empty for a language model.
+        backbone: public model that the defense received.
     """
 
     wire: ZeroedWire
@@ -115,7 +115,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Trial:
-    """One cell on a slice of `reviews`, or of plainer texts. Each call works on a copy of the public model of its own."""
+    """One cell on a slice of `reviews` or of easier texts. Each call uses a new copy of the public model."""
 
     planned: PlannedCell
     inputs: Inputs
@@ -136,14 +136,14 @@ class Trial:
         seed: int = 0,
         plain: bool = False,
     ) -> Trial:
-        """Lays out the cell, at the first cut that suits the defense and some of the attacks.
+        """The cell at the first cut that suits the defense and some of the attacks.
 
-        Attacks on what a model remembers get dialogues with something planted, and a causal model
-        that is trained for long enough to remember it; those on next tokens, or on causal models only, get
-        dialogues and such a model.
+        Attacks on memorisation or membership get dialogues with planted secrets or coins, and a causal model that is
+        trained long enough to memorise. Attacks on next tokens, or on causal models only, get dialogues and a causal
+        model.
 
         Args:
-            plain: on texts that say plainly what is to be guessed, instead of `reviews`.
+            plain: use easier texts, which name the labels and attributes.
         """
         attacks = [
             attack.model_copy(update={"shadows": SHADOWS}) if attack.shadowed else attack
@@ -155,11 +155,11 @@ class Trial:
             task, model, plain = "dialogues", "tiny-gpt2", False
         if goals and goals <= {Goal.MEMORISATION, Goal.MEMBERSHIP}:
             task, model = "dialogues", "tiny-gpt2"
-            often = goals == {Goal.MEMORISATION}  # a canary is repeated, an example is not
-            plant = CANARIES if often else Plant(audit=examples // 2)
-            # A secret that is to be printed whole has to be known by heart.
-            whole = any(Knows.PREFIXES in attack.needs for attack in attacks)
-            epochs = 12 if whole else 2 if often else 8
+            is_repeated = goals == {Goal.MEMORISATION}  # canaries are repeated, examples are not
+            plant = CANARIES if is_repeated else Plant(audit=examples // 2)
+            # Extraction of complete secrets needs more memorisation.
+            is_extracted = any(Knows.PREFIXES in attack.needs for attack in attacks)
+            epochs = 12 if is_extracted else 2 if is_repeated else 8
             train = TrainSettings(epochs=epochs, batch_size=4, learning_rate=3e-3, tune="full")
         backbone = load_backbone(model)
         if backbone.blocks < defense.least_blocks:
@@ -190,21 +190,21 @@ class Trial:
         trained = {}
         for p in plan.cells:
             if p.cell.shadow is not None and p.cell.cut == planned.cell.cut:
-                own = inputs.with_coins(p.cell, loaded)
-                trained[p.cell.key] = run_cell(CellContext(p, own, backbone))
+                with_coins = inputs.with_coins(p.cell, loaded)
+                trained[p.cell.key] = run_cell(CellContext(p, with_coins, backbone))
         planned, _ = with_shadows(planned, trained.get)
         return cls(planned, inputs, backbone)
 
     def record(self) -> Record:
-        """What the runner makes of the cell."""
+        """The record of the cell, from the runner."""
         return run_cell(self.context())
 
     def train(self, other_noise: bool = False, deaf: Channel | None = None) -> Trained:
-        """Fine-tunes and predicts. The wire takes every channel, declared or not.
+        """Fine-tunes and predicts, with all channels allowed.
 
         Args:
-            other_noise: another seed for the mechanism, and for nothing else.
-            deaf: a channel on which zeros arrive while it trains.
+            other_noise: use another seed for the mechanism only.
+            deaf: channel on which zeros arrive during training.
         """
         context = self.context()
         wire = ZeroedWire(frozenset(Channel), self.inputs.recorded)
@@ -233,10 +233,10 @@ class Trial:
         return attack_all(CellContext(self.planned, self.inputs, backbone), seen)
 
     def guesses(self, seen: Transcript, told_all: bool = False) -> list[Guess]:
-        """What the first attack guesses.
+        """Guesses of the first attack.
 
         Args:
-            told_all: with all knowledge there is, also what its threat model does not grant.
+            told_all: grant all knowledge, beyond the threat model.
         """
         pairing, context = self.planned.pairings[0], self.context()
         knows = frozenset(Knows) if told_all else pairing.attack.needs
@@ -247,7 +247,7 @@ class Trial:
         rng = np.random.default_rng(context.seeds.attack)
         try:
             return attack_guesses(pairing.attack, seen, knowledge, rng, labels)
-        except Silent:  # an answer, too, and the same one each time
+        except Silent:  # a valid answer
             return []
 
 
@@ -260,7 +260,7 @@ def with_public(task: Task, n: int) -> Task:
 
 
 def variants(method: M) -> Iterator[M]:
-    """The method with each other choice of one parameter that has a list of choices."""
+    """Variants of a method with another choice of one parameter."""
     for name, field in type(method).model_fields.items():
         choices: tuple[Any, ...] = (False, True) if field.annotation is bool else ()
         for kind in (field.annotation, *get_args(field.annotation)):  # it may be optional
@@ -268,22 +268,22 @@ def variants(method: M) -> Iterator[M]:
                 choices += get_args(kind)
         for choice in choices:
             if choice != getattr(method, name):
-                with suppress(ValidationError):  # a choice may need others beside it
+                with suppress(ValidationError):  # a choice may require other parameters
                     yield type(method)(**method.params | {name: choice})
 
 
 def undefended() -> list[Defense]:
-    """The registered defenses with their protection switched off, where they have such a switch."""
-    found: list[Defense] = []
+    """Registered defenses with protection off, if they have such a parameter."""
+    defenses: list[Defense] = []
     for cls in registry.defenses().values():
         switches: list[dict[str, Any]] = [{}]
         if cls.knob:
             switches += [{cls.knob: None}, {cls.knob: 0}]
-        for given in switches:
+        for params in switches:
             with suppress(ValidationError):
-                found.append(cls(**given))
-    others = [variant for defense in found for variant in variants(defense)]
-    return [defense for defense in [*found, *others] if defense.undefended]
+                defenses.append(cls(**params))
+    others = [variant for defense in defenses for variant in variants(defense)]
+    return [defense for defense in [*defenses, *others] if defense.undefended]
 
 
 def fingerprint(backbone: Backbone) -> str:
@@ -297,15 +297,15 @@ def fingerprint(backbone: Backbone) -> str:
 def copy_transcript(
     seen: Transcript, visible: frozenset[Channel] = frozenset(Channel)
 ) -> Transcript:
-    """A transcript of its own memory, read-only, with zeros on the channels that are not visible."""
+    """A read-only copy of a transcript, with zeros on the channels that are not visible."""
 
     def frozen(array: NDArray[Any]) -> NDArray[Any]:
         array.setflags(write=False)
         return array
 
     def one(message: Message) -> Message:
-        shown = message.channel in visible
-        values = message.values.copy() if shown else np.zeros_like(message.values)
+        is_visible = message.channel in visible
+        values = message.values.copy() if is_visible else np.zeros_like(message.values)
         lengths = None if message.lengths is None else frozen(message.lengths.copy())
         rows = frozen(message.rows.copy())
         return replace(message, rows=rows, values=frozen(values), lengths=lengths)
@@ -314,7 +314,7 @@ def copy_transcript(
 
 
 def same_messages(one: Any, other: Any) -> bool:
-    """Whether two sequences of messages or of guesses say the same."""
+    """Whether two sequences of messages or of guesses are equal."""
     return len(one) == len(other) and all(
         np.array_equal(a, b, equal_nan=True) if isinstance(a, np.ndarray) else a == b
         for first, second in zip(one, other, strict=True)
@@ -328,11 +328,11 @@ WORDS = {
     "age_band": ("young", "adult", "old"),
 }
 REVIEW_WORDS = 5
-"""Words of a review: short texts are quick, and what is said plainly is a large part of them."""
+"""Number of words of a review, so that texts are short and the named values are a large part."""
 
 
 def plain_texts(folder: Path) -> UserTask:
-    """Writes `reviews` cut short, each after a word for its label and one for each attribute, into a folder."""
+    """Writes shortened `reviews` into a folder, each after words that name its label and attributes."""
     task = load_task("reviews")
     for name in ("train", "dev"):
         lines = ["\t".join(["text", *WORDS]), *_lines(task.splits[name])]
@@ -342,8 +342,8 @@ def plain_texts(folder: Path) -> UserTask:
 
 def _lines(split: Split) -> list[str]:
     values = {"label": split.labels, **split.attributes}
-    told = zip(*([WORDS[name][value] for value in values[name]] for name in WORDS), strict=True)
+    rows = zip(*([WORDS[name][value] for value in values[name]] for name in WORDS), strict=True)
     return [
         "\t".join([" ".join([*words, *text.split()[:REVIEW_WORDS]]), *words])
-        for text, words in zip(split.texts, told, strict=True)
+        for text, words in zip(split.texts, rows, strict=True)
     ]

@@ -2,10 +2,9 @@
 
     python -m leakboard.bench.conformance.worst_case
 
-A head alone is trained on canaries whose features are directions of their own, longer than what clipping
-lets through, so that each adds the largest gradient there is to a place where nobody else adds any. Who
-sees every noisy gradient then has nothing but the noise against him: no data is harder to protect. The
-faults are those that implementations have had; an audit that does not find them is worth nothing.
+A head is trained on canaries with orthogonal features that are longer than the clipping norm. Each canary then adds the
+largest possible gradient in a direction of its own, so an observer of all noisy gradients faces only the noise: no data
+are harder to protect. The faults are known faults of implementations, which an audit has to find.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from leakboard.bench.scoring import one_run
 
 Fault = Literal["intact", "noise halved", "clipping skipped", "batches in order"]
 LONG = 10.0
-"""Of the features of a canary, where its gradient is clipped to norm 1."""
+"""Norm of the features of a canary; its gradient is clipped to norm 1."""
 SLOW = 1e-3
-"""The learning rate, at which a head stays undecided and a gradient what it was."""
+"""Learning rate, so small that gradients hardly change during training."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One private training of a head on canaries, each there by a fair coin.
+    """One private training of a head on canaries, each a member by a fair coin.
 
     Attributes:
-        rate: with which a canary enters a batch, each of them at least once or so in all steps.
+        rate: probability with which a canary enters a batch.
     """
 
     epsilon: float = 8.0
@@ -46,13 +45,13 @@ class Trial:
     steps: int = 400
 
     def audited(self, fault: Fault = "intact", seed: int = 0) -> Audit:
-        """What an audit proves of it, with a fault or without one."""
+        """Result of an audit, with a fault or without one."""
         sigma, profile = _claimed(self)
         rng = np.random.default_rng(seed)
         member = rng.random(self.canaries) < 0.5
         seen = np.stack([*self._signals(fault, sigma, member, rng)])
-        # Sampled by chance, as the claim has it, or in turn, as one may fear: two tries at half the doubt.
-        # Who guesses about half of the canaries proves most, against one fault as against another.
+        # Two tries at half the significance level: batches by Poisson sampling, as claimed, or in order.
+        # Guesses about half of the canaries prove most for all faults.
         likelier = np.log1p(self.rate * np.expm1((seen - 0.5) / sigma**2)).sum(0)
         turns = (
             np.arange(self.steps)[:, None] % self._round == np.arange(self.canaries) // self._size
@@ -70,15 +69,15 @@ class Trial:
 
     @property
     def _round(self) -> int:
-        """Batches in which each canary is once, in order."""
+        """Number of batches in which each canary occurs once, in order."""
         return -(-self.canaries // self._size)
 
     def _signals(
         self, fault: Fault, sigma: float, member: NDArray[np.bool_], rng: np.random.Generator
     ) -> Iterator[NDArray[np.float64]]:
-        """Of each step [m] what its noisy gradient holds in the direction of each canary, which adds 1."""
+        """[m] component of each step's noisy gradient in the direction of each canary; members add 1."""
         n = self.canaries
-        # One that is left out keeps its place, and adds nothing.
+        # Canaries that are no members have features of 0.
         features = torch.diag(torch.from_numpy(member * LONG).float())
         labels = torch.from_numpy(rng.integers(2, size=n))
         head = nn.Linear(n, 2, bias=False)
@@ -90,8 +89,8 @@ class Trial:
         with kind(head, 1.0, noise, self.rate * n, rng) as gradients:
             for rows in self._batches(fault, rng):
                 if len(rows):
-                    found = cross_entropy(head(features[rows]), labels[rows], reduction="none")
-                    gradients.add(found)
+                    losses = cross_entropy(head(features[rows]), labels[rows], reduction="none")
+                    gradients.add(losses)
                 gradients.release()
                 assert head.weight.grad is not None
                 yield (head.weight.grad * self.rate * n * towards).sum(0).double().numpy()
@@ -105,7 +104,7 @@ class Trial:
 
 
 class Unclipped(PrivateGradients):
-    """Sums of gradients as they are."""
+    """Sums of unclipped gradients."""
 
     def add(self, losses: Tensor) -> None:
         for total, gradient in zip(self.sums, self.per_example(losses), strict=True):
@@ -114,7 +113,7 @@ class Unclipped(PrivateGradients):
 
 @dataclass(frozen=True)
 class Audit:
-    """What was claimed, what an audit proves and what it could have proven."""
+    """Claimed, proven and largest provable ε of an audit."""
 
     fault: Fault
     claimed: float
@@ -134,7 +133,7 @@ class Audit:
 
 @cache
 def _claimed(trial: Trial) -> tuple[float, tuple[tuple[float, float], ...]]:
-    """The noise that the claim asks for, and all that it then promises."""
+    """Noise multiplier for the claim, and the resulting privacy profile."""
     how = (trial.rate, trial.steps)
     sigma = dp_sgd.noise_for(trial.epsilon, trial.delta, *how)
     return sigma, dp_sgd.profile(trial.epsilon, trial.delta, sigma, *how)
@@ -142,11 +141,11 @@ def _claimed(trial: Trial) -> tuple[float, tuple[tuple[float, float], ...]]:
 
 SAMPLED = Trial()
 FULL_BATCH = Trial(rate=1.0, steps=4)
-"""Every canary is in every batch: nothing but the noise protects it, which is seen best there."""
+"""Trial with every canary in every batch, so that only the noise protects it."""
 
 
 def main() -> None:
-    """Prints what the audit says of DP-SGD as it is, and of each fault."""
+    """Prints the audits of the intact DP-SGD and of each fault."""
     for trial, faults in ((FULL_BATCH, get_args(Fault)[:3]), (SAMPLED, get_args(Fault))):
         print(f"{trial.steps} batches, each canary in each with probability {trial.rate:g}")
         for fault in faults:

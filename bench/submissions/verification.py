@@ -1,4 +1,4 @@
-"""What is checked of a submission: whole, complete, consistent with its raw guesses, and repeatable."""
+"""Checks of a submission: undamaged, complete, consistent with its raw guesses, and reproducible."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from leakboard.bench.submissions.reproduction import LocalResources
 from leakboard.bench.submissions.rerunning import unreproduced
 
 MOST_LINES, MOST_KEPT = 50, 1000
-"""Lines shown of one kind, and those that are looked for at all."""
+"""Largest number of shown lines of one kind, and of collected ones."""
 
 
 STYLES = {"held": "green", "note": "yellow", "refused": "bold red"}
@@ -32,12 +32,12 @@ STYLES = {"held": "green", "note": "yellow", "refused": "bold red"}
 
 @dataclass
 class Report:
-    """What came of each check; one `refused` is enough to refuse the submission.
+    """Results of all checks; one `refused` is enough to refuse the submission.
 
     Attributes:
-        records: without their raw numbers, of which only one record at a time is held.
-        lines: check, outcome and what there is to say, in the order of the checks.
-        verified: what was run again; None before that was tried.
+        records: records without raw numbers, to save memory.
+        lines: check, outcome and detail, in the order of the checks.
+        verified: results of cells that were run again; None if none were.
     """
 
     file: Path
@@ -48,50 +48,50 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Nothing that was checked is wrong; that a cell was run again does not count here."""
+        """True if no check refused, whether or not cells were run again."""
         return not any(outcome == "refused" for _, outcome, _ in self.lines)
 
     @property
     def unreproduced(self) -> tuple[str, ...]:
-        """Defenses with results of which no cell was run again and gave what its record says."""
+        """Defenses with results, of which no cell was reproduced."""
         if self.verified is None:
             return unreproduced(self.records, [])
         return self.verified.methods
 
     @property
     def repeated(self) -> bool:
-        """A cell of every defense was run again and gave what its record says."""
+        """True if a cell of every defense was reproduced."""
         return bool(self.verified and self.verified.repeated) and not self.unreproduced
 
     @property
     def says_so(self) -> bool:
-        """An accepted folder whose records carry `not_reproduced` for each defense that is not reproduced."""
+        """True for an accepted folder whose records have `not_reproduced` for each defense that is not reproduced."""
         if self.submission is None or self.submission.manifest.verified is None:
             return False
-        open_ = [r for r in self.records if r.cell.defense.name in self.unreproduced]
-        return bool(open_) and all(record.provenance.not_reproduced for record in open_)
+        marked = [r for r in self.records if r.cell.defense.name in self.unreproduced]
+        return bool(marked) and all(record.provenance.not_reproduced for record in marked)
 
     def add(self, check: str, outcome: Outcome, details: Iterable[object]) -> None:
-        """Notes what there is to say; of endless details the first thousand."""
-        there = sum(line[:2] == (check, outcome) for line in self.lines)
-        for i, detail in enumerate(details, start=there):
+        """Adds a line for each detail, at most the first thousand."""
+        count = sum(line[:2] == (check, outcome) for line in self.lines)
+        for i, detail in enumerate(details, start=count):
             if i == MOST_KEPT:
-                self.lines.append((check, outcome, "and more, which was not looked for"))
+                self.lines.append((check, outcome, "and more, which are not listed"))
             if i >= MOST_KEPT:
                 break
             self.lines.append((check, outcome, plain(detail)))
 
     def settle(self, check: str, wrong: Iterable[object], held: str) -> None:
-        """Refusals of a check, or that it held."""
+        """Adds the refusals of a check, or a line that it held."""
         self.add(check, "refused", wrong)
         if all(name != check for name, *_ in self.lines):
             self.add(check, "held", [held])
 
     def parts(self, verdict: str = "") -> Iterator[RenderableType]:
-        """For a terminal; foreign text is data and no markup.
+        """Output for a terminal, without markup from submitted text.
 
         Args:
-            verdict: what the last line says; otherwise whether anything was found wrong.
+            verdict: text of the last line; by default, the result of the checks.
         """
         table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
         for column in ("check", "", "what"):
@@ -111,16 +111,16 @@ class Report:
 
 
 Rerun = Callable[[Submission, Sequence[Record]], Iterator[tuple[Outcome, str] | Verified]]
-"""Runs cells once more: outcomes and what there is to say, and at last what it comes to."""
+"""Function that runs cells again and yields outcomes with details, and at the end a `Verified`."""
 
 
 def verify(path: Path, again: Rerun | None = None, here: LocalResources | None = None) -> Report:
     """Checks a submission.
 
     Args:
-        path: a file that `leakboard submit` wrote, or a folder into which one was accepted.
-        again: runs some of the cells once more, see `leakboard.bench.submissions.rerunning`.
-        here: the data and models of the one who verifies.
+        path: file from `leakboard submit`, or folder of an accepted submission.
+        again: function that runs some of the cells again, see `leakboard.bench.submissions.rerunning`.
+        here: data and models of the verifier.
 
     Raises:
         LeakboardError: there is no such file.
@@ -137,7 +137,7 @@ def verify(path: Path, again: Rerun | None = None, here: LocalResources | None =
 def examine(
     report: Report, again: Rerun | None = None, here: LocalResources | None = None
 ) -> Report:
-    """The checks behind the container; each runs only where the ones before found nothing wrong."""
+    """Runs the checks of the content, each only if the previous ones did not refuse."""
     submission = report.submission
     assert submission is not None
     suites = {key: entry.suite for key, entry in submission.manifest.records.items()}
@@ -159,11 +159,11 @@ def examine(
     if again is None:
         report.add("another run", "note", ["no cell was run again"])
     elif report.sound:
-        for told in again(submission, report.records):
-            if isinstance(told, Verified):
-                report.verified = told
+        for result in again(submission, report.records):
+            if isinstance(result, Verified):
+                report.verified = result
             else:
-                report.add("another run", told[0], [told[1]])
+                report.add("another run", result[0], [result[1]])
     return report
 
 
@@ -181,7 +181,7 @@ def _read(report: Report) -> Iterator[str]:
 
 
 def _light(record: Record) -> Record:
-    """The record without what takes memory; a submission may hold 128 MiB of digits."""
+    """The record without raw numbers, to save memory."""
     leaks = [
         leak.model_copy(update={"raw": {}, "curve": [], "told": [0] if 0 in leak.told else []})
         for leak in record.leaks
@@ -192,7 +192,7 @@ def _light(record: Record) -> Record:
 
 
 def _attacks(report: Report, grouped: dict[str, list[Record]], here: LocalResources) -> None:
-    """Attacks that have to stand there: missing ones refuse, skipped ones are named."""
+    """Refuses missing attacks and notes skipped ones."""
     skipped = Counter[str]()
     wrong = list[str]()
     for suite, records in grouped.items():
@@ -209,12 +209,12 @@ def _rescore(report: Report) -> None:
     assert report.submission is not None
     numbers, unchecked, labels = 0, set[str](), Labels()
     for record in report.records:
-        whole = from_bytes(report.submission.records[record.key], record.key, record.key)
-        found = rescore(whole)
-        numbers += found.numbers
-        unchecked |= found.unchecked
-        report.add("scores", "refused", found.mismatches)
-        if what := labels.contradicts(whole):
+        complete = from_bytes(report.submission.records[record.key], record.key, record.key)
+        rescored = rescore(complete)
+        numbers += rescored.numbers
+        unchecked |= rescored.unchecked
+        report.add("scores", "refused", rescored.mismatches)
+        if what := labels.contradicts(complete):
             report.add("consistency", "refused", [what])
     report.settle("scores", (), f"{numbers:,} numbers follow from the raw guesses")
     report.add("not re-scored", "note", sorted(unchecked))
@@ -223,14 +223,14 @@ def _rescore(report: Report) -> None:
 def _flagged(records: Sequence[Record]) -> Iterator[str]:
     by_key = {record.key: record for record in records}
     where: dict[tuple[str, str], Counter[str]] = {}
-    for (key, i), found in flags(records).items():
+    for (key, i), names in flags(records).items():
         record = by_key[key]
         what = record.leaks[i].attack.name if i >= 0 else "transcript"
-        for flag in found:
+        for flag in names:
             where.setdefault((flag, what), Counter())[record.cell.defense.name] += 1
     for (flag, what), on in sorted(where.items()):
-        told = ", ".join(f"{defense} ({count})" for defense, count in on.items())
-        yield f"{flag}: {what} on {told}"
+        defenses = ", ".join(f"{defense} ({count})" for defense, count in on.items())
+        yield f"{flag}: {what} on {defenses}"
     yield from (f"{flag}: {FLAGS[flag]}" for flag in sorted({flag for flag, _ in where}))
 
 
@@ -243,4 +243,4 @@ def _contradictions(records: Sequence[Record]) -> Iterator[str]:
     )
     yield from (f"{what} ({count} times)" for what, count in ended.items())
     if any(not record.provenance.commit for record in records):
-        yield "made by an installed package, whose commit is not known"
+        yield "made by an installed package with an unknown commit"
