@@ -255,7 +255,7 @@ def findings(
         ),
     ] = None,
 ) -> None:
-    """Show what records show, in sentences: each with its number and the records behind it.
+    """Print the findings of records: sentences with numbers, and with --all their records.
 
     Examples: leakboard findings --all
 

@@ -140,7 +140,7 @@ class Api:
         return replace(call, tokens=there.tokens, vectors=there.vectors, adapter=adapter)
 
     def _with_inputs(self, call: Call) -> Call:
-        """Sends what a call says of its texts and returns the call as the server receives it."""
+        """Sends the texts of a call and returns the call as the server receives it."""
         session, tokens, where = self._session, call.tokens, call.where
         if session.inputs is None:
             ids = session.wire.send(Channel.TOKENS, tokens.ids, call.rows, where)

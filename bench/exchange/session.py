@@ -162,7 +162,7 @@ class Session:
             sends: texts → vectors [T, d] at the cut.
         """
         parts = []
-        # Behind a block, batches of similar length bound padding and memory.
+        # After a block, batches of similar length bound padding and memory.
         batches = by_length(self.train.lengths) if self.cut else [self.all_rows]
         with torch.no_grad():
             for rows in self.progress("representations", batches, len(batches)):

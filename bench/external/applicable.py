@@ -1,4 +1,4 @@
-"""Which attacks fit a transcript that was recorded elsewhere, and what they would have to be granted."""
+"""Attacks that are applicable to a recorded transcript, and the knowledge that they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is audited: a trained model, and what is known of its training."""
+"""Request of an audit: a trained model, and data about its training."""
 
 from __future__ import annotations
 

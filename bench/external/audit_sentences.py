@@ -1,4 +1,4 @@
-"""Sentences that say what an audit of a model means."""
+"""Sentences about the result of an audit of a model."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class AuditedTexts:
 
 @dataclass(frozen=True)
 class Secret:
-    """A listed secret in its text: what stands before it, itself, and what follows."""
+    """A listed secret with the text before and after it."""
 
     before: str
     secret: str
@@ -135,7 +135,7 @@ def _of_list(source: Sequence[Any], option: str, is_labelled: bool) -> tuple[lis
 
 
 def check_apart(members: AuditedTexts, others: AuditedTexts, option: str) -> None:
-    """Raise LeakboardError if a text stands in both files."""
+    """Raise LeakboardError if a text is in both files."""
     place_of = dict(zip(members.texts, members.places, strict=True))
     both = [
         (place_of[text], place, text)

@@ -1,4 +1,4 @@
-"""Scores of all membership attacks from what was read once, and the results of the attacks."""
+"""Scores of all membership attacks from one pass over the texts, and their results."""
 
 from __future__ import annotations
 

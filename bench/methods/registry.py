@@ -73,7 +73,7 @@ def load_method(where: str) -> type[Method]:
     Raises:
         LeakboardError: no such file, it cannot be imported, or it is not clear which class is meant.
     """
-    # Only what follows '.py' can be a class name; a colon may also stand in the path.
+    # A class name follows '.py'; the path may contain a colon as well.
     head, colon, wanted = where.rpartition(":")
     path, wanted = (Path(head), wanted) if colon and head.endswith(".py") else (Path(where), "")
     if path.suffix != ".py" or not path.is_file():

@@ -196,7 +196,7 @@ def _losses(stated: Sequence[float], again: Sequence[float]) -> Iterator[Differe
 
 
 def _projections(stated: Record, again: Record, counts: float) -> Iterator[Difference]:
-    """Pictures: their points depend on the machine, but not what they show."""
+    """Projections: points depend on the machine, but examples and moments must agree."""
     shown = [
         [(p.channel, p.step, p.part, p.recipient, p.truth, len(p.points)) for p in one.projections]
         for one in (stated, again)

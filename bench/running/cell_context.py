@@ -1,4 +1,4 @@
-"""The context of one cell: what was planned, the texts that it sees, and the public model."""
+"""The context of one cell: its plan, its texts, and the public model."""
 
 from __future__ import annotations
 

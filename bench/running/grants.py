@@ -201,7 +201,7 @@ def customer_predictions(context: CellContext) -> CustomerPredictions | None:
 def query_oracle(context: CellContext) -> Query:
     """The customer's side as a function from public tokens to what the vendor would receive.
 
-    If training changes the customer's side and took place here, the function is that of after training.
+    If training changes the customer's side and was run in this process, it is the trained function.
     """
     defense, backbone, cut, tuned = (
         context.planned.defense,

@@ -143,7 +143,7 @@ def _packed(given: tuple[Any, ...]) -> bytes:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Leaves out what a backbone has cached."""
+    """Leaves out the caches of a backbone."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, Backbone):

@@ -1,4 +1,4 @@
-"""Pairing of attacks with defenses by their threat models, with the reasons for what is skipped."""
+"""Pairing of attacks with defenses by their threat models, with reasons for skipped pairs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def pair(
 def conditions_of(
     task: Task, cut: int, plant: Plant | None, causal: bool | None = None
 ) -> Conditions:
-    """The facts of a cell by which its defense and its attacks say whether they can run."""
+    """Facts of a cell, from which its defense and its attacks decide whether they can run."""
     return Conditions(
         cut=cut,
         objective=task.objective,

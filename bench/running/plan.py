@@ -42,7 +42,7 @@ class PlannedCell:
     defense: Defense
     pairings: tuple[Pairing, ...]
     skip_reason: str | None
-    """Reason why the defense cannot run here, or None."""
+    """Reason why the defense cannot run, or None."""
     trained: str = ""
     """Settings of training that differ from other cells of the suite, such as 'precision=bf16' or 'tune=head'."""
     trials: tuple[str, ...] = ()

@@ -81,7 +81,7 @@ def methods_of_record(record: Record) -> tuple[Defense, tuple[Attack, ...]]:
 
 
 def check_unchanged(record: Record, cell: Cell) -> None:
-    """Compares the cell of a record with the same cell as it would be run here.
+    """Compares the cell of a record with the same cell as this installation would run it.
 
     Raises:
         LeakboardError: they differ; the message names each field that differs.

@@ -1,4 +1,4 @@
-"""Suites: YAML files that say what is run; those that come with the project lie here, too.
+"""Suites: YAML files that define runs, including the built-in ones.
 
 A name, a path, a dict or the words of a command come in.
 Out goes a `Suite`, or all of its mistakes at once, each with its line or its keys.

@@ -60,7 +60,7 @@ def _method(method: Method) -> Any:
 
 
 def _unwrap(value: Any) -> Any:
-    """The only entry of a list in place of the list: nobody writes `seeds: [0]`."""
+    """The entry of a list of length 1, as in `seeds: 0`; else the value."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 

@@ -192,7 +192,7 @@ def _check_escapes(where: str, text: str) -> None:
             f"{where}: holds half a character (\\ud…); write the text as UTF-8"
         ) from error
     except (ValueError, RecursionError):
-        return  # told as no JSON
+        return  # reported as invalid JSON
     if re.search(r"(?<!\\)(?:\\\\)*\\u0000", text):
         raise LeakboardError(f"{where}: holds a NUL, as no text does; leave it out")
 
