@@ -64,19 +64,19 @@ class FineTune(Attack):
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        told = knowledge.labelled
-        assert told is not None
+        labelled = knowledge.labelled
+        assert labelled is not None
         seed = int(rng.integers(2**31))
         channel = next((c for c in CHANNELS if "train" in seen.splits(c)), None)
-        if channel is None or not told.attributes:
+        if channel is None or not labelled.attributes:
             return []
         rows, received = sequences(seen, channel, knowledge)
-        at = torch.from_numpy(np.searchsorted(rows, told.rows))
+        places = torch.from_numpy(np.searchsorted(rows, labelled.rows))
         # A recipient of tokens holds the whole model.
         cut = knowledge.cut if channel == Channel.REPRESENTATIONS else 0
-        network = self._fitted(received.take(at), told, knowledge, cut, seed)
+        network = self._fitted(received.take(places), labelled, knowledge, cut, seed)
         scores = _scores(network, received, knowledge.device)
-        blocks = torch.split(scores, [told.values[name] for name in told.attributes], dim=1)
+        blocks = torch.split(scores, [labelled.values[name] for name in labelled.attributes], dim=1)
         return [
             Guess(
                 Goal.ATTRIBUTE,
@@ -87,18 +87,18 @@ class FineTune(Attack):
                 attribute=name,
                 view="train",
             )
-            for name, block in zip(told.attributes, blocks, strict=True)
+            for name, block in zip(labelled.attributes, blocks, strict=True)
         ]
 
     def _fitted(
-        self, received: Ragged, told: Labelled, knowledge: Knowledge, cut: int, seed: int
+        self, received: Ragged, labelled: Labelled, knowledge: Knowledge, cut: int, seed: int
     ) -> Network:
         assert knowledge.base is not None
         settings = TrainSettings(
             epochs=self.epochs, learning_rate=self.learning_rate, batch_size=self.batch_size
         )
-        sizes = [told.values[name] for name in told.attributes]
-        truth = torch.from_numpy(np.stack(list(told.attributes.values()), axis=1))
+        sizes = [labelled.values[name] for name in labelled.attributes]
+        truth = torch.from_numpy(np.stack(list(labelled.attributes.values()), axis=1))
         torch.manual_seed(seed)
         blocks = slice(cut, None)
         network = Network(knowledge.base, cut, sum(sizes), settings, blocks).train()

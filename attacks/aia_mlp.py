@@ -62,22 +62,22 @@ class MeanMLP(Attack):
     def guess(
         self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
     ) -> list[Guess]:
-        told = knowledge.labelled
-        assert told is not None
+        granted = knowledge.labelled
+        assert granted is not None
         seed = int(rng.integers(2**31))
         channel = next((c for c in CHANNELS if "train" in seen.splits(c)), None)
         if channel is None:
             return []
         rows, features = mean_vectors(seen, channel, knowledge)
         features = standardised(features).to(knowledge.device)
-        at = np.searchsorted(rows, told.rows)
+        at = np.searchsorted(rows, granted.rows)
         guesses = []
-        for name, values in told.attributes.items():
+        for name, values in granted.attributes.items():
             known = values >= 0
             labelled = features[torch.from_numpy(at[known])]
             truth = torch.from_numpy(values[known]).to(features.device)
             with one_thread():
-                guess = guessed(features, labelled, truth, told.values[name], seed).cpu().numpy()
+                guess = guessed(features, labelled, truth, granted.values[name], seed).cpu().numpy()
             guesses.append(
                 Guess(Goal.ATTRIBUTE, channel, "train", rows, guess, attribute=name, view="train")
             )

@@ -96,8 +96,8 @@ class TwoDirections(nn.Module):
 
     def terms(self, seen: Evidence) -> Tensor:
         """[4, t, V] the forward, backward, language model and frequency scores of every word."""
-        told = seen.g.norm(dim=1, keepdim=True) > 0
-        back = cosines(self.back(seen.g), seen.h, self.head) * told
+        has_label = seen.g.norm(dim=1, keepdim=True) > 0
+        back = cosines(self.back(seen.g), seen.h, self.head) * has_label
         near = torch.zeros_like(back)
         if seen.front is not None:
             x = self.front(seen.front)

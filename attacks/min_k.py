@@ -41,19 +41,22 @@ class MinK(MembershipAttack):
 
         def measured(network: Trainee, tokens: Tokens, labels: Tensor) -> Tensor:
             assert isinstance(network, LanguageModel)
-            standing, mask = standardised_log_probs(network, tokens)
+            standardised_scores, mask = standardised_log_probs(network, tokens)
             return torch.stack(
-                [self.least(own[there]) for own, there in zip(standing, mask, strict=True)]
+                [
+                    self.least(of_text[is_token])
+                    for of_text, is_token in zip(standardised_scores, mask, strict=True)
+                ]
             )
 
         return self.measure_candidates(measured, released, knowledge.candidates)
 
-    def least(self, standing: Tensor) -> Tensor:
+    def least(self, scores: Tensor) -> Tensor:
         """The mean of the smallest share k of the values [L] of a text; 0 if it has none."""
-        if not len(standing):
-            return standing.new_zeros(())
+        if not len(scores):
+            return scores.new_zeros(())
         # The released code rounds down, which leaves no token of a text of four.
-        return standing.topk(math.ceil(self.k * len(standing)), largest=False).values.mean()
+        return scores.topk(math.ceil(self.k * len(scores)), largest=False).values.mean()
 
 
 def standardised_log_probs(network: LanguageModel, tokens: Tokens) -> tuple[Tensor, Tensor]:
@@ -64,10 +67,10 @@ def standardised_log_probs(network: LanguageModel, tokens: Tokens) -> tuple[Tens
     hidden = network.hidden(tokens)[:, :-1]
     ids = tokens.ids.padded().to(hidden.device)[:, 1:]
     mask = tokens.ids.mask().to(hidden.device)[:, 1:]
-    truth, standing = ids[mask].long(), torch.zeros(int(mask.sum()), device=hidden.device)
-    for here, scores in chunks(hidden[mask], network.head):
-        standing[here] = standardised(scores.log_softmax(-1), truth[here])
-    return torch.zeros_like(mask, dtype=torch.float32).masked_scatter(mask, standing), mask
+    truth, values = ids[mask].long(), torch.zeros(int(mask.sum()), device=hidden.device)
+    for places, scores in chunks(hidden[mask], network.head):
+        values[places] = standardised(scores.log_softmax(-1), truth[places])
+    return torch.zeros_like(mask, dtype=torch.float32).masked_scatter(mask, values), mask
 
 
 def standardised(logs: Tensor, truth: Tensor) -> Tensor:

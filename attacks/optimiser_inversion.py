@@ -62,22 +62,24 @@ class OptimiserInversion(Attack):
         network, found = knowledge.network(), []
         assert isinstance(network, Network)
         for moment in evenly_spaced(seen.moments(Channel.GRADIENTS), MOMENTS):
-            here = batches(seen, moment)
-            for adapter in sorted({adapter for _, adapter in here}):
-                told = [(who, sent) for (who, of), sent in here.items() if of == adapter]
-                vectors = len({part for _, sent in told for part in sent[0].parts})
+            sent_batches = batches(seen, moment)
+            for adapter in sorted({adapter for _, adapter in sent_batches}):
+                received = [
+                    (who, sent) for (who, of), sent in sent_batches.items() if of == adapter
+                ]
+                vectors = len({part for _, sent in received for part in sent[0].parts})
                 at: set[int] = set()
-                for who, sent in told:
+                for who, sent in received:
                     values = _values(seen, adapter, who)
-                    looks = []
+                    guessed = []
                     if sent[0].step not in at:  # servers that see the same steps see the same
-                        looks.append((Channel.PARAMETERS, adapter, moved(network, sent, values)))
+                        guessed.append((Channel.PARAMETERS, adapter, moved(network, sent, values)))
                         at.add(sent[0].step)
                     if len(sent[0].parts) == vectors:
                         x = np.concatenate([explained(network, batch, values) for batch in sent])
-                        looks.append((Channel.GRADIENTS, sent[0].parts[0], x))
+                        guessed.append((Channel.GRADIENTS, sent[0].parts[0], x))
                     rows = np.concatenate([batch.rows for batch in sent])
-                    for channel, part, x in looks:
+                    for channel, part, x in guessed:
                         matrix = Matrix(channel, moment, 0, part, who, rows, x)
                         ranks = Spectral().read(x, knowledge.classes, rng)
                         found.append(matrix.guess(self.measure, rows, ranks))
@@ -89,7 +91,7 @@ def _values(seen: Transcript, adapter: int, server: str) -> dict[int, NDArray[np
 
     θ is sent with every call, and recorded once per step for all servers that receive it.
     """
-    asked = {
+    parameters = {
         m.step
         for m in seen.messages
         if (m.channel, m.recipient) == (Channel.GRADIENTS, server) and m.moment is not None
@@ -99,7 +101,7 @@ def _values(seen: Transcript, adapter: int, server: str) -> dict[int, NDArray[np
         for m in seen.messages
         if (m.channel, m.part) == (Channel.PARAMETERS, adapter)
         and m.moment is not None
-        and m.step in asked
+        and m.step in parameters
     }
 
 

@@ -186,19 +186,19 @@ def labels_used(
     from scipy.optimize import linear_sum_assignment
     from sklearn.cluster import KMeans
 
-    places, looks = list[Ints](), list[Floats]()
+    places, directions = list[Ints](), list[Floats]()
     for matrix in matrices(seen, MOMENTS, SIGNED):  # each shows the rows of one window of training
-        mine, at = np.flatnonzero(np.isin(rows, matrix.rows)), np.isin(matrix.rows, rows)
+        places, at = np.flatnonzero(np.isin(rows, matrix.rows)), np.isin(matrix.rows, rows)
         size = np.linalg.norm(matrix.values[at], axis=1, keepdims=True)
         own = matrix.values[at] / np.maximum(size, np.finfo(np.float32).tiny)
-        if len(mine) == len(own) and len(np.unique(own.round(3), axis=0)) >= classes:
-            places.append(mine)
-            looks.append(own)
-    if not looks:
+        if len(places) == len(own) and len(np.unique(own.round(3), axis=0)) >= classes:
+            places.append(places)
+            directions.append(own)
+    if not directions:
         return None
     # Directions change slowly, so windows are clustered together: the words of one hardly name its clusters.
     place, seed = np.concatenate(places), int(rng.integers(2**31))
-    found = KMeans(classes, n_init=4, random_state=seed).fit_predict(np.concatenate(looks))
+    found = KMeans(classes, n_init=4, random_state=seed).fit_predict(np.concatenate(directions))
     _, names = linear_sum_assignment(np.eye(classes)[found].T @ scores[place], maximize=True)
     votes = np.zeros((len(rows), classes))
     np.add.at(votes, (place, names[found]), 1)

@@ -80,15 +80,15 @@ class Rmia(MembershipAttack):
         share: NDArray[np.float64] = (beaten + expit(x)) / (len(z) + 1)
         return share
 
-    def _out(self, knowledge: Knowledge, told: Auxiliary) -> NDArray[np.float64]:
+    def _out(self, knowledge: Knowledge, population: Auxiliary) -> NDArray[np.float64]:
         """[n] p_out(x), by the public model."""
         assert knowledge.network is not None
         if knowledge.classes:
             # Labels [n, C] that apply or not are two classes each; of a number only the error is known, so p is relative.
-            is_class = told.labels.dtype.kind == "i"
-            outcomes = knowledge.classes if is_class else told.labels.ndim
-            return np.full(len(told.tokens), 1 / outcomes)
-        found: NDArray[np.float64] = np.exp(-self.losses(knowledge.network().eval(), told))
+            is_class = population.labels.dtype.kind == "i"
+            outcomes = knowledge.classes if is_class else population.labels.ndim
+            return np.full(len(population.tokens), 1 / outcomes)
+        found: NDArray[np.float64] = np.exp(-self.losses(knowledge.network().eval(), population))
         return found
 
 

@@ -69,8 +69,8 @@ class DistanceCorrelation(Defense):
             loss = score_loss(scores, labels)
             if self.weight == 0 or not session.has_classes(labels, 2):
                 return loss
-            apart = labels if labels.is_floating_point() else one_hot(labels, session.classes)
-            log = log_dcor2(h, apart.reshape(len(h), -1).to(h.dtype))
+            targets = labels if labels.is_floating_point() else one_hot(labels, session.classes)
+            log = log_dcor2(h, targets.reshape(len(h), -1).to(h.dtype))
             return loss + self.weight * (log if self.scaling == "dcor2" else log / 2)
 
         return api.fine_tune(session, objective)

@@ -108,8 +108,8 @@ class JFT(Redacting, Private):
         session.settings = settings
         claim = self.train_privately(session, network, session.train, everything)
         covers = "what the detector finds, in phase 2; what it misses is not covered in phase 1"
-        told = {"covers": covers + estimate, "parameters": claim.parameters | spent}
-        session.claim = claim.model_copy(update={**told, "unit": "secret"})
+        changes = {"covers": covers + estimate, "parameters": claim.parameters | spent}
+        session.claim = claim.model_copy(update={**changes, "unit": "secret"})
         return model_release.Released(network)
 
     def of_phase1(self, settings: TrainSettings) -> TrainSettings:

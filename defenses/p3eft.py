@@ -154,15 +154,15 @@ class P3EFT(Defense):
         def step(rows: Tensor, epoch: int) -> float:
             nonlocal steps
             tokens = session.train.take(rows)
-            asked = calls(tokens, rows, "train", epoch, client.dropout())
-            h = [client.forward(call) for call in asked]
+            requests = calls(tokens, rows, "train", epoch, client.dropout())
+            h = [client.forward(call) for call in requests]
             labels = session.truth(rows)
             loss = label_loss(head, mixed(h, weights), labels)
             total = loss
             if self.weight and session.has_classes(labels, session.classes):
                 total = loss + self.weight * sum(adversarial(one, labels) for one in h)
             total.backward()  # type: ignore[no-untyped-call]
-            for i, (call, one, adapter) in enumerate(zip(asked, h, adapters, strict=True)):
+            for i, (call, one, adapter) in enumerate(zip(requests, h, adapters, strict=True)):
                 assert one.grad is not None
                 vectors, alphas = obfuscated(one.grad, self.vectors, self.noise, session.noise)
                 names = [self.server(steps, i, j) for j in range(self.vectors)]
@@ -178,8 +178,8 @@ class P3EFT(Defense):
         session.fit(step, {"params": trained})
 
         def answered(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
-            asked = calls(tokens, rows, split, 0, None)
-            return mixed([client.forward(call) for call in asked], weights)
+            requests = calls(tokens, rows, split, 0, None)
+            return mixed([client.forward(call) for call in requests], weights)
 
         def score(tokens: Tokens, rows: Tensor, split: str) -> Tensor:
             scores: Tensor = head(answered(tokens, rows, split))

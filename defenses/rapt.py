@@ -155,17 +155,17 @@ class RAPT(Defense):
         words = np.array([i for i in range(len(base.embeddings)) if i not in special])
         if self.says:
             ids = base.tokenizer(self.says, add_special_tokens=False)["input_ids"]
-            said = np.unique(np.resize(ids, self.plain)) if ids else words[:0]
-            if not 0 < len(said) <= self.targets:
+            tokens = np.unique(np.resize(ids, self.plain)) if ids else words[:0]
+            if not 0 < len(tokens) <= self.targets:
                 raise LeakboardError(
-                    f"targets: must hold the tokens of k; says = {self.says!r:.60} has {len(said)} "
+                    f"targets: must hold the tokens of k; says = {self.says!r:.60} has {len(tokens)} "
                     f"different ones, got {self.targets}"
                     if ids
                     else f"says: {self.says!r:.60} has no token"
                 )
             k = np.resize(ids, (1, self.plain))
-            rest = np.setdiff1d(words, said)
-            vocabulary = np.append(said, rng.permutation(rest)[: self.targets - len(said)])
+            rest = np.setdiff1d(words, tokens)
+            vocabulary = np.append(tokens, rng.permutation(rest)[: self.targets - len(tokens)])
         else:
             vocabulary = rng.permutation(words)[: self.targets]
             k = rng.choice(vocabulary, (self.sequences, self.plain))

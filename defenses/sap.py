@@ -87,11 +87,11 @@ class SAP(Defense):
 
     def skip(self, conditions: Conditions) -> str | None:
         if conditions.objective != "language modelling":
-            told = (
+            reason = (
                 "head: who holds it is asked of a language model; that of a classifier is the vendor's, "
                 "or the customer's in `combine: [sap, none]`"
             )
-            return told if self.head != "vendor" else None
+            return reason if self.head != "vendor" else None
         if self.bottom == "trainable":
             return (
                 "bottom: trained word embeddings would no longer be those of the output layer, to which most "

@@ -193,9 +193,9 @@ def _load(
         except LeakboardError:
             raise
         except Exception as error:  # whatever is wrong with the files, the remedy is the same
-            told = plain(str(error).replace(str(view), str(files.folder)), 500)
+            reason = plain(str(error).replace(str(view), str(files.folder)), 500)
             raise LeakboardError(
-                f"model '{name}': {files.folder} could not be read as a classifier ({type(error).__name__}: {told})"
+                f"model '{name}': {files.folder} could not be read as a classifier ({type(error).__name__}: {reason})"
             ) from error
     check_tokenizer(name, tokenizer, module.config.vocab_size)
     lost = sorted(found["missing_keys"])

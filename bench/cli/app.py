@@ -137,8 +137,8 @@ def main() -> None:
         complaints.print(styled(f"[bold red]Error[/]: {escaped(error)}"), soft_wrap=True)
         sys.exit(2)
     except OSError as error:  # a disk that is full, a folder that may not be read, a name too long
-        told = f"{plain(error.filename or 'a file')}: {error.strerror or error}"
-        complaints.print(styled(f"[bold red]Error[/]: {escaped(told)}"), soft_wrap=True)
+        message = f"{plain(error.filename or 'a file')}: {error.strerror or error}"
+        complaints.print(styled(f"[bold red]Error[/]: {escaped(message)}"), soft_wrap=True)
         sys.exit(2)
     except Exception as error:
         if hasattr(error, "show"):  # a usage error, with its own wording and exit code

@@ -224,8 +224,8 @@ def duration(cells: Sequence[PlannedCell], records: Iterable[Record]) -> str:
             seconds.append(median(of))
     if not seconds:
         return "the duration is not known, since no such cell was run before; `run` estimates it after the first steps"
-    told = f"about {format_duration(fmean(seconds) * len(cells))} in one process"
-    return f"{told}, estimated from earlier runs, perhaps on another machine"
+    estimate = f"about {format_duration(fmean(seconds) * len(cells))} in one process"
+    return f"{estimate}, estimated from earlier runs, perhaps on another machine"
 
 
 def format_duration(seconds: float) -> str:
@@ -302,9 +302,9 @@ def _cards(texts: Mapping[str, str]) -> Table:
     table = _table("name", "")
     for name, text in texts.items():
         first, *rest = text.split("\n")
-        told = Text(first)
-        told.append("".join(f"\n{line}" for line in rest), style="dim")
-        table.add_row(name, told)
+        description = Text(first)
+        description.append("".join(f"\n{line}" for line in rest), style="dim")
+        table.add_row(name, description)
     return table
 
 

@@ -302,8 +302,8 @@ def _rerun(
     store = Store(out or LOCAL / planned.suite.name)
     with reporter_on(progress_console(form, quiet), len(planned.cells)) as live:
         records = Runner(planned, store, live, transcripts).run()
-    told = compare_runs(before, records[0])[1]
-    _print_summary(records, store.folder, "" if out else planned.suite.name, [told], form)
+    verdict = compare_runs(before, records[0])[1]
+    _print_summary(records, store.folder, "" if out else planned.suite.name, [verdict], form)
 
 
 def _print_summary(

@@ -132,9 +132,11 @@ def verify(
         raise LeakboardError(f"--rerun: expected a number of cells or none, got '{rerun}'")
     count = 0 if rerun == "none" else int(rerun)
     drawn = secrets.randbelow(2**63) if seed is None else seed
-    here = LocalResources(data, model, device_of(device))
+    resources = LocalResources(data, model, device_of(device))
     with reporter_on(progress_console(form, quiet), count) as live:
-        report = verified(file, Reruns(count, drawn, live, here, minutes) if count else None, here)
+        report = verified(
+            file, Reruns(count, drawn, live, resources, minutes) if count else None, resources
+        )
     verdict = _verdict(report, without_rerun)
     if form == "json":
         print_json(_content(report, verdict))

@@ -109,11 +109,11 @@ class Api:
 
     def passed(self, call: Call) -> Tensor:
         """The same activations, not sent to the customer, because the vendor continues with them."""
-        asked = self._sent(call)
+        sent = self._sent(call)
         if torch.is_grad_enabled():
-            self._asked.append((call, asked))
+            self._asked.append((call, sent))
         started = time.perf_counter()
-        h = self._server.forward(asked)
+        h = self._server.forward(sent)
         self._session.served(time.perf_counter() - started)
         return h
 
@@ -185,8 +185,8 @@ class Api:
             )
         session, wire, where = self._session, self._session.wire, call.where
         arrived = []
-        asked = recipients or [where.recipient] * len(gradients)
-        for j, (gradient, recipient) in enumerate(zip(gradients, asked, strict=True)):
+        recipients_of = recipients or [where.recipient] * len(gradients)
+        for j, (gradient, recipient) in enumerate(zip(gradients, recipients_of, strict=True)):
             wire.repeat(*self._repeated(call), *call.adapter.values())
             to = replace(where, recipient=recipient, part=where.part * len(gradients) + j)
             arrived.append(self._crossed(Channel.GRADIENTS, gradient, call, to))

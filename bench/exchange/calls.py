@@ -38,11 +38,11 @@ def batches(seen: Transcript, moment: int) -> dict[tuple[str, int], list[Batch]]
 
     If a gradient is sent as m vectors, those of adapter i are the parts i·m to i·m + m − 1.
     """
-    here = [m for m in seen.messages if (m.split, m.moment) == ("train", moment)]
+    of_moment = [m for m in seen.messages if (m.split, m.moment) == ("train", moment)]
     by: dict[tuple[Channel, int, int], Message] = {}
-    for message in here:
+    for message in of_moment:
         by.setdefault((message.channel, message.step, message.part), message)
-    sent = [message for message in here if message.channel == Channel.GRADIENTS]
+    sent = [message for message in of_moment if message.channel == Channel.GRADIENTS]
     adapters = {part for channel, _, part in by if channel == Channel.ACTIVATIONS} or {0}
     vectors = max(1, len({message.part for message in sent}) // len(adapters))
     vectors_of = _sent_once(seen)

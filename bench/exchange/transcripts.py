@@ -224,16 +224,16 @@ def _numbers(splits: Mapping[str, int]) -> str:
 
 def _files(messages: Iterable[Message]) -> Iterator[tuple[str, list[tuple[int, Message]]]]:
     """File names, each with its numbered messages."""
-    here: list[tuple[int, Message]] = []
+    in_file: list[tuple[int, Message]] = []
     files = size = 0
     for i, message in enumerate(messages):
-        if here and size + message.values.nbytes > FILE_BYTES:
-            yield f"messages-{files:05}.safetensors", here
-            files, here, size = files + 1, [], 0
-        here.append((i, message))
+        if in_file and size + message.values.nbytes > FILE_BYTES:
+            yield f"messages-{files:05}.safetensors", in_file
+            files, in_file, size = files + 1, [], 0
+        in_file.append((i, message))
         size += message.values.nbytes
-    if here:
-        yield f"messages-{files:05}.safetensors", here
+    if in_file:
+        yield f"messages-{files:05}.safetensors", in_file
 
 
 def _save(path: Path, numbered: Iterable[tuple[int, Message]]) -> int:

@@ -78,7 +78,7 @@ def _missing_grants(
     defense: Defense | None,
     public: Mapping[str, Auxiliary],
 ) -> str | None:
-    told = truth.goals if truth and "train" in truth.task.splits else frozenset()
+    known = truth.goals if truth and "train" in truth.task.splits else frozenset()
     there = {
         Knows.BASE_WEIGHTS: model,
         Knows.MECHANISM: defense is not None,
@@ -87,8 +87,8 @@ def _missing_grants(
         Knows.CANDIDATES: model
         and bool(truth and Goal.REIDENTIFICATION in truth.goals)
         and TASK_ITSELF in public,
-        Knows.LABELLED_SHARE: Goal.ATTRIBUTE in told,
-        Knows.LABELS: Goal.LABEL in told,
+        Knows.LABELLED_SHARE: Goal.ATTRIBUTE in known,
+        Knows.LABELS: Goal.LABEL in known,
     }
     missing = [knows for knows in sorted(attack.needs) if not there.get(knows)]
     return "it must know " + "; ".join(HOW_TO_GRANT.get(k, k) for k in missing) if missing else None

@@ -116,10 +116,10 @@ def attack_folder(
     if request.truth is not None:
         labels = recorded.manifest.labels or recorded.manifest.classes
         truth = read_truth(request.truth, labels, request.attributes, recorded.manifest.objective)
-    foreign = {
+    other_tasks = {
         name: name for a in chosen if (name := getattr(a, "auxiliary", TASK_ITSELF)) != TASK_ITSELF
     }
-    named = foreign | ({TASK_ITSELF: request.auxiliary} if request.auxiliary else {})
+    named = other_tasks | ({TASK_ITSELF: request.auxiliary} if request.auxiliary else {})
     public = {name: load_task(task, request.data) for name, task in named.items()}
     return audit(
         recorded, ParsedRequest(chosen, truth, mechanisms[0], public, request.seed), progress
@@ -157,8 +157,8 @@ class RecordedTranscript:
         """Largest number of tokens of an example, as far as the manifest says."""
         if self.manifest.train is not None:
             return self.manifest.train.max_length
-        told = self.manifest.training and self.manifest.training.longest
-        return told or self.backbone.family.positions(self.backbone.model) or LONGEST
+        stated = self.manifest.training and self.manifest.training.longest
+        return stated or self.backbone.family.positions(self.backbone.model) or LONGEST
 
     def with_derived(self, context: CellContext, seen: Transcript) -> Transcript:
         """The transcript with what a vendor computes from adapters, if their settings are known."""

@@ -72,8 +72,8 @@ def _printed(
     writer: Writer, model: Backbone, secret: Secret, longest: int, draw: torch.Generator
 ) -> tuple[bool, bool]:
     """Whether the greedy continuation, and any continuation, of the text before a secret holds it."""
-    asked = len(model.tokenizer(secret.secret, add_special_tokens=False)["input_ids"])
-    length = asked + SLACK
+    n_tokens = len(model.tokenizer(secret.secret, add_special_tokens=False)["input_ids"])
+    length = n_tokens + SLACK
     ids = model.encode([secret.before.rstrip()], None, longest, opened=True).ids.values
     if writer.positions is not None:
         ids = ids[-max(1, writer.positions - length) :]
@@ -138,12 +138,12 @@ def leaks_of(
             *leaks,
             Leak(attack=spec, status="skipped", reason=reason, goal=Goal.MEMORISATION),
         ]
-    told = {"attack": spec, "ceiling": CEILING, "units": int(ranked.sum()), **about}
+    fields = {"attack": spec, "ceiling": CEILING, "units": int(ranked.sum()), **about}
     bits = tuned.bits[ranked]
-    leaks.append(Leak(metric="exposure", success=mean_bits(bits), **told))
+    leaks.append(Leak(metric="exposure", success=mean_bits(bits), **fields))
     if base is not None:
         gained = mean_bits(bits - base.bits[ranked], gained=True)
-        leaks.append(Leak(metric=GAINED, success=gained, **told))
+        leaks.append(Leak(metric=GAINED, success=gained, **fields))
     return leaks
 
 

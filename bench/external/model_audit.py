@@ -75,13 +75,13 @@ def audit_model(request: ModelRequest, device: str = "cpu", progress: Progress =
     if note := _difference_without_training(reference, member):
         notes.append(note)
     every = [*members, *leaks]
-    told = sentences(every, best, request.coins, request.delta)
+    summary = sentences(every, best, request.coins, request.delta)
     strongest = {
         "attacks": [*best.chosen],
         "AUC": best.auc.model_dump(mode="json"),
         **{RATES[rate]: one.model_dump(mode="json") for rate, one in best.rates.items()},
     }
-    return Audit(every, summary=[*told, *notes], strongest=strongest)
+    return Audit(every, summary=[*summary, *notes], strongest=strongest)
 
 
 def _is_classifier(request: ModelRequest) -> bool:
@@ -128,10 +128,10 @@ def _language_model(
     model, module = _open(request, device)
     start = Fingerprint.of(model.model, model.tokenizer)
     tokens, longest = _encode(model, texts, request.longest)
-    asked = (secrets, longest, request.seed, progress)
+    args = (secrets, longest, request.seed, progress)
     with evaluated(module):
         tuned = read_tokens(model, tokens, progress)
-        found = listed_secrets.read_model(model, *asked) if secrets else None
+        found = listed_secrets.read_model(model, *args) if secrets else None
     adapted = is_adapted(module)
     base: Backbone | None
     if request.base is None and adapted:
@@ -148,7 +148,7 @@ def _language_model(
         )
         with evaluated(below, adapted=request.base is not None or not adapted):
             before = read_tokens(base, _encode(base, texts, longest)[0], progress)
-            shown = listed_secrets.read_model(base, *asked) if secrets else None
+            shown = listed_secrets.read_model(base, *args) if secrets else None
     leaks = listed_secrets.leaks_of(found, shown, secrets) if secrets and found else []
     cut = int((tokens.lengths >= longest).sum())
     notes = [f"{cut} texts have {longest} tokens or more; only these are read."] if cut else []

@@ -103,8 +103,8 @@ class Audit:
             raise LeakboardError(f"{file}: holds no 'leaks'; {wanted}") from error
         except ValidationError as error:
             first = error.errors()[0]
-            told = f"leaks: {'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise LeakboardError(f"{file}: {told}; {wanted}") from error
+            message = f"leaks: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise LeakboardError(f"{file}: {message}; {wanted}") from error
 
     def as_json(self) -> str:
         """All results as one line of JSON."""

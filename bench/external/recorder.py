@@ -171,11 +171,11 @@ class Recorder:
     def _write(self, cut_short: str) -> Manifest:
         seen, missing = self._tape.end(cut_short)
         if not seen.messages:
-            told = [f"{n} {what}" for what, n in missing.left_out.items()]
-            told += [f"{n} bytes of {c} beyond the megabytes" for c, n in seen.dropped.items()]
+            omissions = [f"{n} {what}" for what, n in missing.left_out.items()]
+            omissions += [f"{n} bytes of {c} beyond the megabytes" for c, n in seen.dropped.items()]
             raise LeakboardError(
                 f"{self._out}: nothing was recorded ("
-                + (", ".join(told) or f"no pass of {type(self._model).__name__}")
+                + (", ".join(omissions) or f"no pass of {type(self._model).__name__}")
                 + "). Inside the `with` block the loop must call this model object, not a copy or a part "
                 "of it, in training mode (model.train()) and with gradients enabled; split=('train', 'dev') "
                 "also records evaluation"

@@ -85,8 +85,8 @@ def read_truth(
             f"attribute named by --attribute; it has {', '.join(columns)}"
         )
     values = {name: tuple(sorted({*columns[name]} - {""})) for name in attributes}
-    told = classes and LABEL in columns and objective not in ("regression", "multilabel")
-    labels = _labels(table, classes) if told else np.zeros(len(table), np.int64)
+    has_labels = classes and LABEL in columns and objective not in ("regression", "multilabel")
+    labels = _labels(table, classes) if has_labels else np.zeros(len(table), np.int64)
     names = np.array(columns.get(SPLIT, ["train"] * len(table)))
     splits = {}
     for split in dict.fromkeys(names.tolist()):
@@ -157,8 +157,8 @@ def _table(source: Any) -> Table:
     columns = {str(name): _texts(values, f"truth['{name}']") for name, values in source.items()}
     lengths = {name: len(values) for name, values in columns.items()}
     if len({*lengths.values()}) != 1 or not any(lengths.values()):
-        told = ", ".join(f"{name} {n}" for name, n in lengths.items()) or "none"
-        raise LeakboardError(f"truth: expected columns of one length, above 0; got {told}")
+        splits = ", ".join(f"{name} {n}" for name, n in lengths.items()) or "none"
+        raise LeakboardError(f"truth: expected columns of one length, above 0; got {splits}")
     return Table("the truth", columns)
 
 
@@ -183,11 +183,11 @@ def _split(table: Table, labels: Ints, values: dict[str, tuple[str, ...]]) -> Sp
 
 def _labels(table: Table, classes: int | Sequence[str]) -> Ints:
     """[n] class numbers, from labels that are numbers or names."""
-    column, told = table.columns[LABEL], ""
+    column, note = table.columns[LABEL], ""
     n = classes if isinstance(classes, int) else len(classes)
     valid = {str(i): i for i in range(n)}
     if not isinstance(classes, int):
-        told = f", or one of {', '.join(classes)}"
+        note = f", or one of {', '.join(classes)}"
         if not {*column} <= valid.keys():
             valid = {name: i for i, name in enumerate(classes)}
     elif "" not in column and not any(map(NUMBER.fullmatch, column)):
@@ -202,7 +202,7 @@ def _labels(table: Table, classes: int | Sequence[str]) -> Ints:
         if label not in valid:
             raise LeakboardError(
                 f"{table.where}: the label of row {i} must be a class number from 0 to {n - 1}, in "
-                f"the order of the logits{told}; got '{label}'"
+                f"the order of the logits{note}; got '{label}'"
             )
     return np.array([valid[label] for label in column], np.int64)
 

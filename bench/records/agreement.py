@@ -42,9 +42,12 @@ def compare_runs(stated: Record, again: Record) -> tuple[Outcome, str]:
             return "refused", f"{where}: {'; '.join(one.text for one in differences)}"
         return "held", f"{where}: every number came out the same"
     differences += _differences(stated, again)
-    apart = [one.text for one in differences if not one.is_allowed]
-    if apart:
-        return "refused", f"{where}: {'; '.join(apart[:5])}{' …' if len(apart) > 5 else ''}"
+    deviations = [one.text for one in differences if not one.is_allowed]
+    if deviations:
+        return (
+            "refused",
+            f"{where}: {'; '.join(deviations[:5])}{' …' if len(deviations) > 5 else ''}",
+        )
     return (
         "held",
         f"{where}: not the same to the last digit, as on another machine; utility and every success "
@@ -323,6 +326,6 @@ def _without_leaks(record: Record, other: Record) -> dict[str, Any]:
 
 def _leaks(record: Record) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
-    for leak, told in zip(record.leaks, record.outcome()["leaks"], strict=True):
-        found.setdefault(attack_id(leak.attack), []).append(told)
+    for leak, stated_fields in zip(record.leaks, record.outcome()["leaks"], strict=True):
+        found.setdefault(attack_id(leak.attack), []).append(stated_fields)
     return found

@@ -42,12 +42,12 @@ class DataVersion:
     rules: int = RULES
 
     def __str__(self) -> str:
-        told = f"data version {self.number} of {self.day}"
+        text = f"data version {self.number} of {self.day}"
         if not self.changed:
-            return told
+            return text
         names = ", ".join(self.changed[:3])
         rest = f" and {len(self.changed) - 3} more" if len(self.changed) > 3 else ""
-        return f"{told}, changed since in {names}{rest}"
+        return f"{text}, changed since in {names}{rest}"
 
     @property
     def rules_note(self) -> str:

@@ -148,10 +148,10 @@ def make_plan(
                     shadows = _shadow_cells(target, task)
                     needs = tuple(shadow.cell.key for shadow in shadows)
                     cells += [*shadows, replace(target, needs=needs)]
-    foreign = {getattr(attack, "auxiliary", TASK_ITSELF) for attack in suite.attacks} - {
+    other_tasks = {getattr(attack, "auxiliary", TASK_ITSELF) for attack in suite.attacks} - {
         TASK_ITSELF
     }
-    public = {name: load_task(name, data, suite.base) for name in sorted(foreign)}
+    public = {name: load_task(name, data, suite.base) for name in sorted(other_tasks)}
     by_hash = {task.hash: task for task in tasks}
     additions = {twin: tuple(names) for twin, names in added.items()}
     return Plan(suite, tuple(cells), by_hash, backbones, public, additions, twins)

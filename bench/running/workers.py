@@ -90,9 +90,9 @@ class Job:
         if self.shard:
             plan = plan.part(self.shard[0] - 1, self.shard[1])
         if cell_keys(plan) != self.keys:
-            here = input_hashes(plan)
+            hashes = input_hashes(plan)
             differing = [
-                name for name, value in self.input_hashes.items() if here.get(name) != value
+                name for name, value in self.input_hashes.items() if hashes.get(name) != value
             ]
             raise LeakboardError(
                 "a worker plans other cells than this run, because of different inputs: "

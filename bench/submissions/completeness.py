@@ -78,14 +78,14 @@ def _unfinished_goals(
         ended = {leak.status: leak.reason for leak in own if leak.goal == goal}
         if "ok" in ended:
             continue
-        told = f"{pairing.attack.name} applies to {record.cell.defense.name} for {goal}"
+        pair = f"{pairing.attack.name} applies to {record.cell.defense.name} for {goal}"
         if ended.keys() - {"skipped"}:
             status, reason = next((s, r) for s, r in ended.items() if s != "skipped")
-            yield True, f"{record.key}: {told}, but ended as {status}: {reason}; run it again"
+            yield True, f"{record.key}: {pair}, but ended as {status}: {reason}; run it again"
         elif not ended:  # a run has a result for every goal
-            yield True, f"{record.key}: {told}, but has no result"
+            yield True, f"{record.key}: {pair}, but has no result"
         else:
-            yield False, f"{told}, but was skipped: {ended['skipped']}"
+            yield False, f"{pair}, but was skipped: {ended['skipped']}"
 
 
 def _expected(suite: str, record: Record) -> Mapping[str, Attack]:

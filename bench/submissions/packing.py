@@ -81,8 +81,8 @@ def pack(submission: Submission) -> bytes:
         LeakboardError: it exceeds the size limits of verification.
     """
     out = io.BytesIO()
-    told = submission.manifest.model_dump(mode="json", exclude={"verified"})
-    content = json.dumps(told, indent=1, ensure_ascii=False)
+    fields = submission.manifest.model_dump(mode="json", exclude={"verified"})
+    content = json.dumps(fields, indent=1, ensure_ascii=False)
     members = {f"records/{key}.json": raw for key, raw in sorted(submission.records.items())}
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
         for name, raw in {"manifest.json": content.encode(), **members}.items():

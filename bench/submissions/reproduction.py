@@ -91,8 +91,8 @@ class LocalResources:
             check_unchanged(record, cell.model_copy(update={"model": name, "model_hash": hashed}))
         except Exception as error:  # validators of methods may raise anything
             # Without keys, cells of one method have the same reason and are counted together.
-            told = str(error).replace(f"record {record.key} ", "it ").splitlines()
-            return plain(" ".join(line.strip() for line in told))
+            lines = str(error).replace(f"record {record.key} ", "it ").splitlines()
+            return plain(" ".join(line.strip() for line in lines))
         return None
 
 

@@ -96,21 +96,21 @@ def parse_methods(page: SuiteReader, kind: Kind, entries: Sequence[Any]) -> tupl
                 loc[:1], f"must be at most {MOST_SETTINGS:,} settings, all grids unfolded"
             )
             break
-        bare, beside = _split_row(kind, entry)
-        trains = _trainings(page, beside.get("train"), (*loc, "train"))
-        trials = _keys(page, beside.get("trials", ()), (*loc, "trials"))
-        tuned_on = _tuned_on(page, beside.get("tuned_on"), (*loc, "tuned_on"))
+        bare, row_settings = _split_row(kind, entry)
+        trains = _trainings(page, row_settings.get("train"), (*loc, "train"))
+        trials = _keys(page, row_settings.get("trials", ()), (*loc, "trials"))
+        tuned_on = _tuned_on(page, row_settings.get("tuned_on"), (*loc, "tuned_on"))
         for method, train in product(_methods(page, kind, base, known, bare, loc), trains):
             own, other = type(method), known.get(method.name)
             twin = next((m for m in found if m.name == method.name and type(m) is not own), None)
-            told = method.model_dump_json() + (train.model_dump_json() if train else "")
+            canonical = method.model_dump_json() + (train.model_dump_json() if train else "")
             if (other or own) is not own or twin is not None:
                 # Records identify methods by name only.
                 page.complain(loc, f"another {kind} is named '{method.name}', too; rename yours")
-            elif (own, told) in settings:
+            elif (own, canonical) in settings:
                 page.complain(loc, f"'{method}' is listed twice")
             else:
-                settings.add((own, told))
+                settings.add((own, canonical))
             found.append(method)
             if isinstance(method, Defense):
                 rows.append(SuiteRow(defense=method, train=train, trials=trials, tuned_on=tuned_on))
@@ -123,8 +123,8 @@ def _split_row(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
         return entry.defense, {key: getattr(entry, key) for key in ROW_KEYS}
     if kind == "attack" or not isinstance(entry, dict) or len(entry) < 2:
         return entry, {}
-    beside = {key: entry[key] for key in ROW_KEYS if key in entry}
-    return {key: value for key, value in entry.items() if key not in beside}, beside
+    row_settings = {key: entry[key] for key in ROW_KEYS if key in entry}
+    return {key: value for key, value in entry.items() if key not in row_settings}, row_settings
 
 
 def _trainings(page: SuiteReader, given: Any, loc: Loc) -> list[TrainSettings | None]:

@@ -196,9 +196,13 @@ class SuiteReader:
     def approve(self) -> None:
         """Raise LeakboardError with all errors, if there are any."""
         if self.mistakes:
-            told = sorted(self.mistakes, key=self.mistakes.__getitem__)
-            more = [f"and {len(told) - MOST_TOLD} more mistakes"] if len(told) > MOST_TOLD else []
-            raise LeakboardError("\n".join([*told[:MOST_TOLD], *more]))
+            ordered = sorted(self.mistakes, key=self.mistakes.__getitem__)
+            more = (
+                [f"and {len(ordered) - MOST_TOLD} more mistakes"]
+                if len(ordered) > MOST_TOLD
+                else []
+            )
+            raise LeakboardError("\n".join([*ordered[:MOST_TOLD], *more]))
 
     def build(
         self,

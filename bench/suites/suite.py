@@ -194,12 +194,12 @@ class Suite(_Part):
 
     def apart(self, settings: TrainSettings, plant: Plant | None = None) -> dict[str, Any]:
         """Training settings, and copies of canaries, in which one of the suite's settings differs from the others."""
-        told = {
+        fields = {
             name: getattr(settings, name)
             for name in TrainSettings.model_fields
             if len({getattr(each, name) for each in self.train}) > 1
         }
-        return told | ({"copies": plant.copies[0]} if plant and len(self.plant) > 1 else {})
+        return fields | ({"copies": plant.copies[0]} if plant and len(self.plant) > 1 else {})
 
     def override(
         self,

@@ -70,8 +70,8 @@ def abcd(folder: Path) -> Task:
 def _split(conversations: Iterable[_Conversation]) -> Split:
     texts, secrets = [], []
     for one in conversations:
-        said = [f"{who.title()}: {text}" for who, text in one.original if who != "action"]
-        texts.append(" ".join(" ".join(said).split()))
+        turns = [f"{who.title()}: {text}" for who, text in one.original if who != "action"]
+        texts.append(" ".join(" ".join(turns).split()))
         secrets.append(_secrets(texts[-1], one.scenario))
     return Split(tuple(texts), np.zeros(len(texts), np.int64), secrets=tuple(secrets))
 

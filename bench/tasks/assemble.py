@@ -90,10 +90,10 @@ def assemble(
     """
     for table in tables.values():
         _check_columns(table, layout)
-    told = list(notes)
+    all_notes = list(notes)
     if layout.label is not None:
         tables, dropped = drop_unlabelled(tables, layout.label)
-        told += dropped
+        all_notes += dropped
     for table in tables.values():
         _check(table, layout)
     labels: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ def assemble(
         targets = number_targets(tables, layout.label)
     elif layout.label is not None and layout.objective == "multilabel":
         labels, targets, unseen = flag_targets(tables, layout.label)
-        told += unseen
+        all_notes += unseen
     elif layout.label is not None:
         labels = _labels(tables, layout.label, layout.labels)
     classes = () if targets else labels
@@ -124,14 +124,14 @@ def assemble(
             targets=targets.get(split),
         )
     if layout.label is not None and classes:
-        told += rare_notes(tables["train"], labels, layout.label, [*splits.keys() - {"train"}])
+        all_notes += rare_notes(tables["train"], labels, layout.label, [*splits.keys() - {"train"}])
     if "auxiliary" in splits:
         _check_public(splits, tables["auxiliary"].where)
-        told.append(f"public text is that of {tables['auxiliary'].where}")
+        all_notes.append(f"public text is that of {tables['auxiliary'].where}")
     else:
         splits["train"], splits["auxiliary"], why = _carved(splits, tables["train"].where, classes)
-        told.append(why)
-    return Task(name, labels, splits, values, source, notes=(*told, *_copies(splits)))
+        all_notes.append(why)
+    return Task(name, labels, splits, values, source, notes=(*all_notes, *_copies(splits)))
 
 
 def _check_columns(table: Table, layout: Layout) -> None:
@@ -247,17 +247,17 @@ def _why_public(drawn: PublicRows, n: int) -> str:
             f"there is no public text, since all {n:,} examples of train are equal, occur in other splits, or are of "
             f"classes with fewer than {LEAST_KEPT} rows; give text that an attacker knows as the split 'auxiliary'"
         )
-    told = f"public text is {public:,} of {n:,} examples of train, whole sources drawn by hash: "
+    text = f"public text is {public:,} of {n:,} examples of train, whole sources drawn by hash: "
     if not drawn.linked:
-        return told + (
+        return text + (
             f"only equal examples are one source, since shared runs of {RUN} words link all of them; public and "
             "private texts share phrases"
         )
-    told += f"examples that share {RUN} words in a row are one source"
+    text += f"examples that share {RUN} words in a row are one source"
     return (
-        f"{told}, except for words that more than {COMMON:.0%} of a split share, such as a form"
+        f"{text}, except for words that more than {COMMON:.0%} of a split share, such as a form"
         if drawn.forms
-        else told
+        else text
     )
 
 

@@ -183,13 +183,13 @@ class _Runs:
     def parts(self, source: Ints) -> tuple[Ints, Ints]:
         """Pairs of sources: one of a short text, and one with a longer text that contains it."""
         inner, outer = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        alone = np.bincount(self._rows, minlength=self.examples)[self._rows] == 1
+        is_single = np.bincount(self._rows, minlength=self.examples)[self._rows] == 1
         for size in range(1, RUN):
             runs, texts = self._whole(size)
-            known, first = np.unique(runs[alone[texts]], return_index=True)
+            known, first = np.unique(runs[is_single[texts]], return_index=True)
             if not len(known):
                 continue
-            short = source[self._rows[texts[alone[texts]][first]]]
+            short = source[self._rows[texts[is_single[texts]][first]]]
             runs, texts = self._of(size)
             place = np.searchsorted(known, runs).clip(max=len(known) - 1)
             inside = (known[place] == runs) & (self._lengths[texts] > size)
@@ -231,10 +231,10 @@ def hold_out(task: Task) -> Task:
         LeakboardError: all training examples are of one source, or one part lacks a class.
     """
     train = task.splits["train"]
-    apart = public_rows(train, [], SHARE)
-    if not apart.any():
-        apart = draw_public(train, [], SHARE).flags
-    kept, chosen = train.take(np.flatnonzero(~apart)), train.take(np.flatnonzero(apart))
+    is_held_out = public_rows(train, [], SHARE)
+    if not is_held_out.any():
+        is_held_out = draw_public(train, [], SHARE).flags
+    kept, chosen = train.take(np.flatnonzero(~is_held_out)), train.take(np.flatnonzero(is_held_out))
     if not len(kept) or not len(chosen):
         raise LeakboardError(
             f"task '{task.name}': its {len(train)} training examples are of one source, and none "

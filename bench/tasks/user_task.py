@@ -349,11 +349,11 @@ def _with_splits(
     """The tables with a split `dev`, and a note about the division."""
     if "" in tables:
         table = tables[""]
-        told = "the data are divided into train, dev and test, 80/10/10 by the hash of the text"
+        note = "the data are divided into train, dev and test, 80/10/10 by the hash of the text"
         tenths = TENTHS
     elif "dev" not in tables:
         table = tables["train"]
-        told = "there is no split dev; a tenth of train, by the hash of the text, is used"
+        note = "there is no split dev; a tenth of train, by the hash of the text, is used"
         tenths = {1: "dev"}
     else:
         return tables, []
@@ -364,4 +364,4 @@ def _with_splits(
                 f"{table.where}: {len(table)} rows are too few, none fell into {split}; "
                 "expected more rows, or a file for each split"
             )
-    return {**{split: t for split, t in tables.items() if split}, **cut}, [told]
+    return {**{split: t for split, t in tables.items() if split}, **cut}, [note]

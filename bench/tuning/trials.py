@@ -49,16 +49,16 @@ def trials_of(row: SuiteRow, base: TrainSettings, n: int, classes: int) -> list[
         n: training examples.
         classes: 0 for language modelling.
     """
-    here = row.over(base)
-    tried = [{}, *row.defense.tried(here, n, classes)]
+    row_train = row.over(base)
+    tried = [{}, *row.defense.tried(row_train, n, classes)]
     if len(tried) == 1:
         return []
     fitting = (
         each
         for each in tried
-        if each.get("tune", here.tune) == row.own.get("tune", each.get("tune", here.tune))
+        if each.get("tune", row_train.tune) == row.own.get("tune", each.get("tune", row_train.tune))
     )
-    every = (here.model_copy(update={**each, **row.own}) for each in fitting)
+    every = (row_train.model_copy(update={**each, **row.own}) for each in fitting)
     return [Trial(row, settings) for settings in dict.fromkeys(every)]
 
 

@@ -24,8 +24,8 @@ def check_file(suite: Suite, file: Path) -> None:
             f"{file}: the suite has data from Python, which a file cannot contain; save them, for example as Parquet, "
             "and give their path"
         )
-    apart = file.parent.resolve() != suite.base.resolve()
-    if apart and any(isinstance(task, UserTask) for task in suite.task):
+    is_elsewhere = file.parent.resolve() != suite.base.resolve()
+    if is_elsewhere and any(isinstance(task, UserTask) for task in suite.task):
         raise LeakboardError(
             f"{file}: paths of the suite's data are relative to {suite.base.resolve()}; write the file to that folder"
         )

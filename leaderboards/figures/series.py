@@ -82,7 +82,7 @@ def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
         to_point: function from a setting to x and y, or None to leave it out.
     """
     how, name = style_of(curve.defense), curve.results[0].setting.knob or None
-    told = varying_names([one.setting.params for one in curve.results], but=name)
+    varying = varying_names([one.setting.params for one in curve.results], but=name)
     several = len({one.setting.cut for one in curve.results}) > 1
     variants: dict[tuple[int, str], list[Result]] = {}
     for one in curve.results:
@@ -91,7 +91,7 @@ def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
         variants.setdefault((one.setting.cut, rest), []).append(one)
     found = []
     for place, ((cut, rest), own) in enumerate(variants.items()):
-        words = [format_parameters(rest, told), f"cut = {cut}" if several else ""]
+        words = [format_parameters(rest, varying), f"cut = {cut}" if several else ""]
         variant = ", ".join(filter(None, words))
         own.sort(key=lambda one: (isnan(one.setting.knob_value), one.setting.knob_value))
         shown = [(one, at) for one in own if (at := to_point(one)) is not None]

@@ -131,12 +131,12 @@ def _by_setting(table: ResultsTable, against: str) -> Iterator[Swept]:
     names: dict[str, list[str]] = {}
     for one in rows:
         names.setdefault(one.defense, []).append(one.setting.params)
-    told = {name: varying_names(params, but=against) for name, params in names.items()}
+    varying = {name: varying_names(params, but=against) for name, params in names.items()}
     cuts = len({one.setting.cut for one in rows}) > 1 and against != "cut"
     for one in rows:
         words = [
             display_name(one.defense),
-            format_parameters(one.setting.params, told[one.defense]),
+            format_parameters(one.setting.params, varying[one.defense]),
             f"cut = {one.setting.cut}" if cuts else "",
         ]
         yield Swept(_value(one, against)[1], ", ".join(filter(None, words)), one)
@@ -152,17 +152,17 @@ def _by_attack(table: ResultsTable, goal: Goal, against: str, attack: str) -> It
                     params = dict(leak.attack.params)
                     versions[leak.attack.name, str(sorted(params.items()))] = params
     swept = {name: own for name, own in versions.items() if against in own}
-    told = varying_names(
+    varying = varying_names(
         [json.dumps(params, default=str) for params in swept.values()], but=against
     )
     defenses = len({one.setting.label for one in table}) > 1
     for (name, text), params in swept.items():
-        alone = table.under(lambda c, name=name, text=text: c[:2] == (name, text))  # type: ignore[misc]
-        for one in alone.select(goal=goal):
+        of_version = table.under(lambda c, name=name, text=text: c[:2] == (name, text))  # type: ignore[misc]
+        for one in of_version.select(goal=goal):
             words = [
                 one.name if defenses else "",
                 name,
-                format_parameters(json.dumps(params, default=str), told),
+                format_parameters(json.dumps(params, default=str), varying),
             ]
             yield Swept(params[against], ", ".join(filter(None, words)), one)
     others = {name for name, _ in versions} | {one.attack for one in table}
@@ -267,7 +267,7 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
         if len(xs) < 2:
             continue
         place, axis = _axis(xs, against)
-        told = varying_names([row["params"] for row, _ in own], but=key)
+        varying = varying_names([row["params"] for row, _ in own], but=key)
         lines: dict[tuple[str, str], list[tuple[Any, dict[str, Any]]]] = {}
         for row, params in own:
             rest = canonical_json({k: v for k, v in params.items() if k != key})
@@ -278,7 +278,9 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
         ):
             series = [
                 Series(
-                    ", ".join(filter(None, [display_name(defense), format_parameters(rest, told)]))
+                    ", ".join(
+                        filter(None, [display_name(defense), format_parameters(rest, varying)])
+                    )
                     + ", as printed",
                     [
                         Point(exact(place[json.dumps(params[key])]), exact(float(row[name])))

@@ -101,11 +101,11 @@ def chosen(found: Sequence[Finding], words: Sequence[str]) -> list[Finding]:
         LeakboardError: an unknown rule or filter.
     """
     rules = [word for word in words if "=" not in word]
-    asked: dict[str, set[str]] = {}
+    filters: dict[str, set[str]] = {}
     for name, _, value in (word.partition("=") for word in words if "=" in word):
         if name not in ABOUT:
             raise LeakboardError(f"'{name}=': unknown. {did_you_mean(name, ABOUT)}")
-        asked.setdefault(name, set()).add(value)
+        filters.setdefault(name, set()).add(value)
     for rule in rules:
         if rule not in TITLES:
             raise LeakboardError(f"rule: unknown '{rule}'. {did_you_mean(rule, TITLES)}")
@@ -113,7 +113,7 @@ def chosen(found: Sequence[Finding], words: Sequence[str]) -> list[Finding]:
         one
         for one in found
         if (not rules or one.rule in rules)
-        and all(getattr(one, name) in values for name, values in asked.items())
+        and all(getattr(one, name) in values for name, values in filters.items())
     ]
 
 
@@ -165,17 +165,17 @@ def claims_table(words: str, verdicts: Sequence[ClaimVerdict]) -> str:
     Raises:
         LeakboardError: no claim has such a paper, group or id.
     """
-    asked = shlex.split(words)
+    wanted = shlex.split(words)
     known = {n for v in verdicts for n in (v.claim.paper, v.claim.group, v.claim.id) if n}
-    for word in asked:
+    for word in wanted:
         if word not in known and word != ALL:
             raise LeakboardError(f"claims: unknown '{word}'. {did_you_mean(word, known)}")
-    if asked == [ALL]:
+    if wanted == [ALL]:
         return _tally(verdicts)
     rows = [
         one.words()
         for one in verdicts
-        if {one.claim.paper, one.claim.group, one.claim.id} & {*asked}
+        if {one.claim.paper, one.claim.group, one.claim.id} & {*wanted}
     ]
     return markdown(("claim", "where", "ours", "verdict", "excluded"), rows) + "\n"
 
@@ -196,12 +196,12 @@ def papers(words: str, found: RecordSet) -> str:
     Raises:
         LeakboardError: an unknown paper or table.
     """
-    asked = tuple(shlex.split(words))
-    if asked not in artefacts():
+    wanted = tuple(shlex.split(words))
+    if wanted not in artefacts():
         names = [f'{paper} "{artefact}"' for paper, artefact in artefacts()]
         raise LeakboardError(f"papers: unknown '{words}'. {did_you_mean(words, names)}")
     parts = []
-    for one in paper_tables(found.table, found.by_folder, [(asked[0], asked[1])]):
+    for one in paper_tables(found.table, found.by_folder, [(wanted[0], wanted[1])]):
         frame = one.frame()
         rows = [tuple(map(str, row)) for row in frame.itertuples(index=False)]
         notes = "".join(f"\n- {note}" for note in one.notes)

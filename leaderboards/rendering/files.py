@@ -99,10 +99,10 @@ def draw_figure(plot: Plot, width: float = WIDTH) -> Figure:
     rows = [plot.panels[n : n + columns] for n in range(0, len(plot.panels), columns)]
     heights = [max(panel.height for panel in row) for row in rows]
     handles = _legend(plot)
-    beside = _per_row(handles, width)
+    per_row = _per_row(handles, width)
     caption = wrap(plot.caption, int((width - 0.1) / 0.0485))
     title = wrap(plot.title, int(width / 0.088))
-    legend = 0.15 * -(-len(handles) // beside) + 0.08 if handles else 0.0
+    legend = 0.15 * -(-len(handles) // per_row) + 0.08 if handles else 0.0
     foot, head = legend + 0.125 * len(caption) + 0.1, 0.17 * len(title) + 0.1
     height = sum(heights) + foot + head
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -127,7 +127,7 @@ def draw_figure(plot: Plot, width: float = WIDTH) -> Figure:
             handles=handles,
             loc="upper center",
             bbox_to_anchor=(0.5, (foot - 0.02) / height),
-            ncols=beside,
+            ncols=per_row,
             handlelength=3.0,
         ).set_in_layout(False)
     _settle(figure)

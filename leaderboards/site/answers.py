@@ -143,8 +143,8 @@ def questions_of(table: ResultsTable) -> list[Question]:
 
 def first_of(questions: Sequence[Question]) -> Question | None:
     """Default question of the page."""
-    asked = (q for q in questions if (q.ranking.goal, q.ranking.task) == FIRST)
-    return next(asked, questions[0] if questions else None)
+    matching = (q for q in questions if (q.ranking.goal, q.ranking.task) == FIRST)
+    return next(matching, questions[0] if questions else None)
 
 
 def _row(entry: Entry, rank: str = "") -> list[Cell | str]:

@@ -201,7 +201,7 @@ def _of_pair(before: _Side, after: _Side, old: Where, new: Where) -> Iterator[Ch
         if gap == UNCHANGED:
             continue
         attacks = [one.attacks if one else "none" for one in (was, now)]
-        told = [f"attack: {attacks[0]} → {attacks[1]}"] if attacks[0] != attacks[1] else []
+        of_attack = [f"attack: {attacks[0]} → {attacks[1]}"] if attacks[0] != attacks[1] else []
         shown = now or was
         assert shown is not None
         yield replace(
@@ -211,7 +211,7 @@ def _of_pair(before: _Side, after: _Side, old: Where, new: Where) -> Iterator[Ch
             old=was.mean if was else None,
             new=now.mean if now else None,
             difference=gap,
-            why=tuple(dict.fromkeys([*told, *why])),
+            why=tuple(dict.fromkeys([*of_attack, *why])),
             keys=tuple(dict.fromkeys([*first.keys, *second.keys])),
         )
 

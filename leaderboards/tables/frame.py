@@ -151,8 +151,8 @@ def frame(
 def leaks_frame(leaks: Sequence[Leak]) -> pd.DataFrame:
     """One row per leak of a transcript, with the columns of `frame` that need no cell."""
     rows = [{**_of_leak(leak), **_end(leak)} for leak in leaks]
-    told = {name: kind for name, kind in COLUMNS.items() if name in LEAK_COLUMNS}
-    return pd.DataFrame(rows, columns=list(told)).astype(told)
+    columns = {name: kind for name, kind in COLUMNS.items() if name in LEAK_COLUMNS}
+    return pd.DataFrame(rows, columns=list(columns)).astype(columns)
 
 
 def rows_of(table: pd.DataFrame) -> list[Row]:

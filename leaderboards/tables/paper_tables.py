@@ -98,14 +98,14 @@ class PaperTable:
         """The table for readers: task, defense, setting, each measure as printed and as measured, and the difference."""
         rows = []
         for row in self.rows:
-            told = {"task": row.task, "defense": row.defense, "setting": row.setting}
+            cells = {"task": row.task, "defense": row.defense, "setting": row.setting}
             for name in self.measures:
                 printed, ours = row.printed.get(name, nan), row.ours.get(name, MISSING)
                 gap = ours.value - printed
-                told[f"{NAMES[name]} printed"] = format_number(printed)
-                told[f"{NAMES[name]} here"] = format_interval(ours)
-                told[f"{NAMES[name]} difference"] = "–" if gap != gap else f"{gap:+z.2f}"
-            rows.append(told | {"measured on": row.where})
+                cells[f"{NAMES[name]} printed"] = format_number(printed)
+                cells[f"{NAMES[name]} here"] = format_interval(ours)
+                cells[f"{NAMES[name]} difference"] = "–" if gap != gap else f"{gap:+z.2f}"
+            rows.append(cells | {"measured on": row.where})
         return pd.DataFrame(rows)
 
 

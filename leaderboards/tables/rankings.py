@@ -129,7 +129,7 @@ def _rankings(
     for where, own in sorted(places.items(), key=lambda item: order.index(item[0][0])):
         goal, attribute, task, model = where
         within, ineffective, over = _entries(own, budget, same, also)
-        beside = [
+        of_place = [
             one
             for one in rows
             if (one.goal, one.attribute, one.setting.task, one.setting.model) == where
@@ -146,7 +146,7 @@ def _rankings(
                 over=over,
                 unpriced=tuple(one for one in own if one.certified and not one.priced),
                 uncertified=tuple(one for one in own if not one.certified),
-                baselines=_baselines(beside),
+                baselines=_baselines(of_place),
                 also=also,
             )
         )

@@ -52,18 +52,18 @@ class RecordSet:
         If two records of a cell disagree, the first one is used, and `problems` says so.
         """
         found: dict[str, Record] = {}
-        told = list(problems)
+        sentences = list(problems)
         for record in records:
             first = found.get(record.key, record)
-            if apart := [] if first is record else differing(first, record):
-                told.append(
-                    f"record {record.key} is there twice and differs in {', '.join(apart)}; the "
+            if fields := [] if first is record else differing(first, record):
+                sentences.append(
+                    f"record {record.key} is there twice and differs in {', '.join(fields)}; the "
                     "first one counts"
                 )
             else:
                 found[record.key] = record if first is record else record.merged(first)
         ordered = tuple(sort_records(list(found.values())))
-        return cls(ordered, name, run, tuple(folders), tuple(dict.fromkeys(told)))
+        return cls(ordered, name, run, tuple(folders), tuple(dict.fromkeys(sentences)))
 
     def __len__(self) -> int:
         return len(self.records)

@@ -123,11 +123,11 @@ def gain_over(mine: Setting, other: Setting) -> tuple[Interval, dict[int, float]
     """
     common = sorted(mine.utility_by_seed.keys() & other.utility_by_seed.keys())
     by_seed = {s: 100 * (mine.utility_by_seed[s] - other.utility_by_seed[s]) for s in common}
-    alone = MISSING
+    of_cell = MISSING
     if len(common) == 1:
         _, low, high = gain(mine.records[common[0]], other.records[common[0]])
-        alone = Interval(by_seed[common[0]], 100 * low, 100 * high)
-    return mean_interval(list(by_seed.values()), alone), by_seed
+        of_cell = Interval(by_seed[common[0]], 100 * low, 100 * high)
+    return mean_interval(list(by_seed.values()), of_cell), by_seed
 
 
 @dataclass(frozen=True)
@@ -272,8 +272,8 @@ def describe_groups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
         data = {digits: groups[digits][0].cell.data_hash[:8] for digits in same}
         by_data = len(set(data.values())) == len(same)
         for digits in same:
-            apart = f", data {data[digits]}" if by_data else f", setup {digits}"
-            found[digits] = words + apart * (len(same) > 1)
+            suffix = f", data {data[digits]}" if by_data else f", setup {digits}"
+            found[digits] = words + suffix * (len(same) > 1)
     return found
 
 

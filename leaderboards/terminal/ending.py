@@ -13,7 +13,7 @@ MOST = 4
 def ending(table: Iterable[Result], budget: float = BUDGET) -> list[str]:
     """For each task and goal for which a defense is made: the best setting within the budget, or why there is none."""
     rows = list(table)
-    asked = {
+    questions = {
         (curve.goal, curve.task): None
         for curve in curves(rows)
         if curve.results[0].is_made_for_goal
@@ -21,7 +21,7 @@ def ending(table: Iterable[Result], budget: float = BUDGET) -> list[str]:
     order = list(GOAL_WORDS)
     lines = [
         str(choose(rows, task, GOAL_WORDS[goal], budget))
-        for goal, task in sorted(asked, key=lambda one: order.index(one[0]))
+        for goal, task in sorted(questions, key=lambda one: order.index(one[0]))
     ]
     more = len(lines) - MOST
     return lines[:MOST] + ([f"and {count(more, 'more line')} of this kind"] if more > 0 else [])

@@ -198,9 +198,9 @@ def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[li
 def _mean(own: pd.DataFrame, name: str) -> Interval:
     values = own[name].astype(float)
     first = own.iloc[0]
-    alone = Interval(*(float(first[f"{name}{end}"]) for end in ("", "_low", "_high")))
+    of_cell = Interval(*(float(first[f"{name}{end}"]) for end in ("", "_low", "_high")))
     known = [value for value in values if not isnan(value)]
-    return mean_interval(known, alone) if known else MISSING
+    return mean_interval(known, of_cell) if known else MISSING
 
 
 def _audits(

@@ -124,13 +124,13 @@ def _hollow(rows: list[Row]) -> list[Series]:
             by_defense.setdefault(str(row["defense"]), []).append(row)
     for defense, own in by_defense.items():
         name = knob_of(defense, [row["params"] for row in own])
-        told = varying_names([row["params"] for row in own], but=name)
+        varying = varying_names([row["params"] for row in own], but=name)
         variants: dict[tuple[str, str], list[Row]] = {}
         for row in own:
             rest = {k: v for k, v in json.loads(row["params"]).items() if k != name}
             variants.setdefault((str(row["model"]), canonical_json(rest)), []).append(row)
         for n, ((_, rest_), variant) in enumerate(variants.items()):
-            words = format_parameters(rest_, told)
+            words = format_parameters(rest_, varying)
             points = [_printed_point(row, name) for row in variant]
             line = ("dashed", *LINES[1:])[n % 4] if len(points) > 1 else ""
             how = style_of(defense)
