@@ -60,14 +60,14 @@ class PublicLabel(Attack):
     )
 
     combine: bool = True
-    """Also use the randomised labels, by the distribution that the defense states."""
+    """Whether it also uses the randomised labels, by the law that the defense states."""
 
     @property
     def needs(self) -> frozenset[Knows]:
         return self.threat.knows if self.combine else self.threat.knows - {Knows.MECHANISM}
 
     def readable(self, cut: int) -> frozenset[Channel]:
-        """Channels with words; after a block, the nearest word is meaningless."""
+        """Without words it guesses nothing; behind a block the nearest word means nothing."""
         return frozenset(TEXT if cut == 0 else TEXT[:1])
 
     def guess(
@@ -188,11 +188,11 @@ def labels_used(
 
     places, directions = list[Ints](), list[Floats]()
     for matrix in matrices(seen, MOMENTS, SIGNED):  # each shows the rows of one window of training
-        places, at = np.flatnonzero(np.isin(rows, matrix.rows)), np.isin(matrix.rows, rows)
+        mine, at = np.flatnonzero(np.isin(rows, matrix.rows)), np.isin(matrix.rows, rows)
         size = np.linalg.norm(matrix.values[at], axis=1, keepdims=True)
         own = matrix.values[at] / np.maximum(size, np.finfo(np.float32).tiny)
-        if len(places) == len(own) and len(np.unique(own.round(3), axis=0)) >= classes:
-            places.append(places)
+        if len(mine) == len(own) and len(np.unique(own.round(3), axis=0)) >= classes:
+            places.append(mine)
             directions.append(own)
     if not directions:
         return None
