@@ -100,7 +100,7 @@ def test_no_valid_name_gives_a_class_that_clashes_with_the_skeleton(tmp_path, na
         ("2noise", "as in my-noise"),
         ("../noise", "as in my-noise"),
         ("", "as in my-noise"),
-        ("class", "Python language are taken"),
+        ("class", "no keywords of Python"),
         ("sap", "there is defense 'sap' already"),
         ("eia-nn", "there is attack 'eia-nn' already"),
         ("numpy", "would hide the module 'numpy'"),
