@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from leakboard.bench.contracts import LeakboardError, MissingExtra, plain
+from leakboard.bench.tasks.arrow import arrow_table, class_names
 from leakboard.bench.tasks.content import MOST_BYTES, check_size, too_large
-from leakboard.bench.tasks.readers import arrow_table, class_names
 from leakboard.bench.tasks.table import Rows, Table
 from leakboard.bench.tasks.values import build_table
 

@@ -14,6 +14,8 @@ from leakboard.bench.contracts import LeakboardError
 DELIMITERS = (",", "\t", ";", "|")
 LOOKED_AT = 200
 """Number of rows with which a delimiter is tested."""
+MOST_LINES = 100_000
+"""Number of lines in which these rows are looked for."""
 SEPARATOR = "sep="
 """First line of a file of a spreadsheet that specifies its delimiter."""
 
@@ -98,7 +100,7 @@ def _fits(lines: TextIO, delimiter: str, quotes: bool) -> bool:
         lines.seek(0)
         try:
             rows = csv.reader(lines, delimiter=delimiter, quoting=quoting)
-            widths = {len(row) for row in islice(filter(None, rows), LOOKED_AT)}
+            widths = {len(row) for row in islice(filter(None, islice(rows, MOST_LINES)), LOOKED_AT)}
         except csv.Error:
             continue
         if len(widths) == 1 and min(widths) > 1:

@@ -6,12 +6,20 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from sys import getsizeof
 from typing import Any
 
 from leakboard.bench.contracts import LeakboardError, place, plain, visible
-from leakboard.bench.tasks.content import byte_limit, check_size, read_bytes, too_large
+from leakboard.bench.tasks import content
+from leakboard.bench.tasks.arrow import read_parquet
+from leakboard.bench.tasks.content import (
+    check_held,
+    check_number,
+    check_size,
+    read_bytes,
+)
 from leakboard.bench.tasks.quoting import Dialect, detect_dialect
 from leakboard.bench.tasks.table import SUFFIXES, Rows, Table
 from leakboard.bench.tasks.values import build_table
@@ -19,6 +27,10 @@ from leakboard.bench.tasks.values import build_table
 BOM = b"\xef\xbb\xbf"
 CHECKED = 10_000
 """Number of rows after which the size is checked."""
+PLACE, NUMBER = 8, 40
+"""Bytes of a place in a column, and of a row's number."""
+PEEK = 100
+"""Number of bytes by which records are told from a list of them."""
 LONGEST_FIELD = 2**24
 """Maximum length of a field in characters; the default of `csv` is too short for long texts."""
 LARGEST_LIST = 2**25
@@ -45,7 +57,7 @@ def read_table(path: Path, plain_tsv: bool = False) -> Table:
         raise LeakboardError(f"{plain(path)}: no such file")
     kind = path.name.removesuffix(".gz")
     if path.name.endswith(".parquet"):
-        table = _read_parquet(path)
+        table = read_parquet(path)
     elif path.name.endswith(".txt"):
         table = _read_lines(path)
     elif not path.name.endswith(SUFFIXES):
@@ -66,7 +78,7 @@ def read_table(path: Path, plain_tsv: bool = False) -> Table:
 
 def _read_delimited(path: Path, commas: bool, plain_tsv: bool) -> Table:
     data = read_bytes(path)
-    if not data.removeprefix(BOM).strip():
+    if not (data[:PEEK].removeprefix(BOM).strip() or data.removeprefix(BOM).strip()):
         raise LeakboardError(f"{path}: the file is empty; expected a header line and data rows")
     numbers: list[int] = []
     try:
@@ -75,8 +87,11 @@ def _read_delimited(path: Path, commas: bool, plain_tsv: bool) -> Table:
         header = next(reader)
         check_size(path, 0, len(header))
         columns: list[list[str]] = [[] for _ in header]
-        line = reader.line_num + 1
+        line, held = reader.line_num + 1, 0
         for row in reader:
+            held += sum(map(getsizeof, row)) + PLACE * len(row) + NUMBER
+            if held > content.MOST_HELD:
+                check_held(f"{path}, line {line}", held)
             if row:  # Blank lines are no rows.
                 if len(row) != len(header):
                     raise LeakboardError(
@@ -89,6 +104,8 @@ def _read_delimited(path: Path, commas: bool, plain_tsv: bool) -> Table:
                 if not len(numbers) % CHECKED:
                     check_size(path, len(numbers), len(header))
             line = reader.line_num + 1
+            if not row:
+                check_number(path, line)
     except csv.Error as error:
         raise LeakboardError(
             f"{path}, line {reader.line_num}: {error}. {dialect.remedy}"
@@ -108,8 +125,10 @@ def _dialect(path: Path, data: bytes, commas: bool) -> Dialect:
 
 
 def _read_lines(path: Path) -> Table:
-    data, lines, numbers = read_bytes(path), list[str](), list[int]()
+    data, lines, numbers, held = read_bytes(path), list[str](), list[int](), 0
     for number, line in _numbered(path, data):
+        held += getsizeof(line) + PLACE + NUMBER
+        check_held(f"{path}, line {number}", held)
         lines.append(line)
         numbers.append(number)
         if not len(lines) % CHECKED:
@@ -125,41 +144,54 @@ def _numbered(path: Path, data: bytes) -> Iterator[tuple[int, str]]:
         for number, line in enumerate(_lines(data, newline=None), start=1):
             if line.strip():
                 yield number, line.rstrip("\n")
+            else:
+                check_number(path, number)
     except UnicodeDecodeError as error:
         raise _not_utf8(path, data) from error
 
 
 def _read_json(path: Path, lines: bool) -> Table:
     data = read_bytes(path)
-    if not data.removeprefix(BOM).strip():
+    if not (data[:PEEK].removeprefix(BOM).strip() or data.removeprefix(BOM).strip()):
         raise LeakboardError(f"{path}: the file is empty; expected a JSON object on each line")
-    whole = data.removeprefix(BOM).lstrip().startswith(b"[")
+    whole = data[:PEEK].removeprefix(BOM).lstrip().startswith(b"[")
     found = (
         _records_of_list(path, data)
         if whole
         else (
-            (number, _parsed(f"{path}, line {number}", line))
+            (number, _parsed(f"{path}, line {number}", line), _held_by(line))
             for number, line in _numbered(path, data)
         )
     )
-    records, numbers, names = list[dict[str, Any]](), list[int](), dict[str, None]()
+    numbers, columns, held = list[int](), dict[str, list[Any]](), 0.0
     unit = "record" if whole else "line"
-    for number, record in found:
+    for number, record, size in found:
         if not isinstance(record, dict):
             raise LeakboardError(
                 f'{path}, {unit} {number}: expected a JSON object such as {{"text": …, "label": …}}'
             )
-        records.append(record)
+        held += size + PLACE * len(columns) + NUMBER
+        check_held(f"{path}, {unit} {number}", held)
+        for name in record.keys() - columns.keys():
+            columns[name] = [None] * len(numbers)
         numbers.append(number)
-        names.update(dict.fromkeys(record))
-        if not len(records) % CHECKED or len(names) > len(record):
-            check_size(path, len(records), len(names))
+        for name in record:
+            columns[name].append(record[name])
+        for name in columns.keys() - record.keys():
+            columns[name].append(None)
+        if not len(numbers) % CHECKED or len(columns) > len(record):
+            check_size(path, len(numbers), len(columns))
     rows = Rows.counted(f"{path}, {unit}", numbers)
-    columns = {name: [record.get(name) for record in records] for name in names}
     return build_table(str(path), columns, rows)
 
 
-def _records_of_list(path: Path, data: bytes) -> Iterator[tuple[int, Any]]:
+def _held_by(text: str) -> int:
+    """Estimated bytes that JSON takes as Python values; a record with one entry has 230, an empty list 60."""
+    values = 60 * (text.count(",") + text.count(":")) + 60 * text.count("[")
+    return getsizeof(text) + values + 230 * max(0, text.count("{") - 1)
+
+
+def _records_of_list(path: Path, data: bytes) -> Iterator[tuple[int, Any, int]]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -168,7 +200,9 @@ def _records_of_list(path: Path, data: bytes) -> Iterator[tuple[int, Any]]:
         raise LeakboardError(
             f"{path}: a list of more than {LARGEST_LIST:,} bytes; write one object on each line (.jsonl)"
         )
-    yield from enumerate(_parsed(str(path), text), start=1)
+    check_held(str(path), _held_by(text))
+    records = _parsed(str(path), text)
+    yield from ((number, record, 0) for number, record in enumerate(records, start=1))
 
 
 def _parsed(where: str, text: str) -> Any:
@@ -211,97 +245,3 @@ def _not_utf8(path: Path, data: bytes) -> LeakboardError:
             f"{path}, line {line}: not UTF-8 ({error.reason}); save the file as UTF-8"
         )
     raise AssertionError("what cannot be decoded line by line cannot be decoded at once")
-
-
-def _read_parquet(path: Path) -> Table:
-    try:
-        from pyarrow import parquet
-
-        _check_parquet(path)
-        table = parquet.ParquetFile(path).read()
-    except LeakboardError:
-        raise
-    except Exception as error:  # damaged files raise errors of many types
-        raise LeakboardError(f"{path}: not a readable Parquet file ({error})") from error
-    return arrow_table(str(path), table)
-
-
-def arrow_table(where: str, table: Any) -> Table:
-    """Convert an Arrow table; class numbers are replaced by names, if its metadata have them.
-
-    Raises:
-        LeakboardError: see `build_table`; a column occurs twice.
-    """
-    import pyarrow as pa
-
-    names = [str(name) for name in table.column_names]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise LeakboardError(f"{where}: the column '{plain(twice)}' occurs twice")
-    rows = Rows.counted(f"{where}, data row", range(1, table.num_rows + 1))
-    # pandas stores an index as such a column.
-    kept = [i for i, name in enumerate(names) if not re.fullmatch(r"__index_level_\d+__", name)]
-    columns = {}
-    for i in kept:
-        column = table.column(i)
-        if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
-            column = column.cast(pa.string())
-        columns[names[i]] = column.to_pylist()
-    features = _hub_features((table.schema.metadata or {}).get(b"huggingface"))
-    return build_table(where, columns, rows, features)
-
-
-def _hub_features(metadata: bytes | None) -> dict[str, Sequence[str]]:
-    try:
-        features = json.loads(metadata or b"{}")["info"]["features"]
-        return class_names(features)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}
-
-
-def class_names(features: dict[str, Any]) -> dict[str, Sequence[str]]:
-    """Class names by column of class numbers or lists of them, from `features` in the format of `datasets`."""
-    found = {}
-    for name, feature in features.items():
-        if isinstance(feature, list) and len(feature) == 1:  # a list in older versions
-            feature = {"feature": feature[0]}
-        inner = feature.get("feature", feature) if isinstance(feature, dict) else {}
-        if isinstance(inner, dict) and inner.get("_type") == "ClassLabel":
-            found[name] = inner["names"]
-    return found
-
-
-def _check_parquet(path: Path) -> None:
-    """Check the unpacked size of a file, in which one stored value may fill a million rows."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyarrow import parquet
-
-    size = path.stat().st_size
-    most, total = byte_limit(size), 0
-    with parquet.ParquetFile(path) as file:
-        check_size(path, file.metadata.num_rows, file.metadata.num_columns)
-        schema = file.schema_arrow
-    texts = [field.name for field in schema if _is_text(pa.types, field.type)]
-    with parquet.ParquetFile(path, read_dictionary=texts) as file:
-        for batch in file.iter_batches(CHECKED):
-            for column in batch.columns:
-                if isinstance(column, pa.DictionaryArray):
-                    lengths = pc.binary_length(column.dictionary).take(column.indices)
-                    total += pc.sum(lengths).as_py() or 0
-                else:
-                    total += column.nbytes
-            if total > most:
-                raise too_large(path, size, most, packed=True)
-
-
-def _is_text(types: Any, of: Any) -> bool:
-    return any(
-        known(of)
-        for known in (
-            types.is_string,
-            types.is_large_string,
-            types.is_binary,
-            types.is_large_binary,
-        )
-    )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import subprocess
 import sys
+import tracemalloc
 import zlib
 
 import pandas as pd
@@ -14,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.tasks import content
+from leakboard.bench.tasks import content, readers
 from leakboard.bench.tasks.abcd import abcd
 from leakboard.bench.tasks.annotated import load_file
 from leakboard.bench.tasks.hub import to_table
@@ -64,6 +66,59 @@ def test_a_packed_bomb_is_stopped_while_it_is_unpacked(tmp_path, unit):
     assert told.startswith(f"LeakboardError {path}: ")
     assert "held in memory" in told or "at most" in told or "fields" in told or "rows" in told
     assert int(grown) < 300 * 1024  # KiB
+
+
+HOSTILE = {
+    "a line without end.csv": (b"text,label\n", b"a" * 2**18, b"\n", "larger than|longer than"),
+    "a line without end.jsonl": (b'{"text": "', b"a" * 2**18, b'"}\n', "larger than|longer than"),
+    "a field over many lines.csv": (b'text,label\n"', b"some words\n" * 2**14, b'",1\n', "limit"),
+    "rows of two letters.csv": (b"text,label\n", b"aa,bb\n" * 2**15, b"", "memory"),
+    "lists in lists.jsonl": (b'{"text":', b"[" * 2**18, b"", "longer than"),
+    "lists of nothing.json": (b"[", b"[]," * 2**16, b"[]]", "memory|longer than"),
+    "one emoji per text.txt": (
+        b"",
+        ("\U0001f600" + "a" * 500 + "\n").encode() * 2**10,
+        b"",
+        "memory",
+    ),
+}
+
+
+@pytest.mark.parametrize("size", ["above", "below"])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch, name, size):
+    """With a 64th of the limits, a 64th of 1 GiB is enough."""
+    start, piece, end, told = HOSTILE[name]
+    for limit in ("MOST_BYTES", "MOST_HELD", "LONGEST_LINE"):
+        monkeypatch.setattr(content, limit, getattr(content, limit) // 64)
+    monkeypatch.setattr(readers, "LONGEST_FIELD", 2**18)
+    path = tmp_path / name
+    path.write_bytes(start + piece * (20 if size == "above" else 14) + end)
+    tracemalloc.start()
+    try:
+        said = failure(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert re.search(told if size == "below" else "larger than|longer than|memory|limit", said), (
+        said
+    )
+    assert name in said
+    assert peak < 2**30 // 64
+
+
+def test_a_parquet_file_of_many_small_values_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(content, "MOST_HELD", 2**22)
+    lists = pa.array([["ab"] * 1000] * 200)
+    parquet.write_table(pa.table({"text": ["x"] * 200, "label": lists}), tmp_path / "train.parquet")
+    assert "takes more than 4,194,304 bytes of memory" in failure(tmp_path / "train.parquet")
+
+
+def test_blank_lines_are_bounded_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(content, "MOST_ROWS", 1000)
+    for kind, first in {"csv": "text,label", "txt": "a text", "jsonl": '{"text": "a"}'}.items():
+        (tmp_path / f"train.{kind}").write_text(first + "\n" * 2500)
+        assert "lines; leave blank lines out" in failure(tmp_path / f"train.{kind}")
 
 
 def test_texts_that_shrink_well_are_read(tmp_path):
