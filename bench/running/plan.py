@@ -20,6 +20,7 @@ from leakboard.bench.contracts import (
     UtilityMetric,
     metric_mismatch,
 )
+from leakboard.bench.defending import language_note
 from leakboard.bench.methods import Attack, Defense, Shadows, registry, spec_of
 from leakboard.bench.running.pairing import Pairing, conditions_of, either, pair
 from leakboard.bench.scoring import UNTUNED, cannot_fail, one_run
@@ -187,6 +188,15 @@ def plan_notes(plan: Plan) -> list[str]:
 
 
 def _cell_notes(planned: PlannedCell, task: Task) -> Iterator[str]:
+    defense, split = planned.defense, task.splits["train"]
+    if detector := getattr(defense, "detector", ""):
+        texts = (*split.texts, *(split.pairs or ()))
+        if note := language_note(detector, getattr(defense, "spacy", ""), texts):
+            yield f"{defense.name} on {task.name}: {note}"
+    yield from _plant_notes(planned, task)
+
+
+def _plant_notes(planned: PlannedCell, task: Task) -> Iterator[str]:
     plant, texts = planned.cell.plant, len(task.splits["train"])
     if plant is None:
         return

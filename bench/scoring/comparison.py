@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leakboard.bench.contracts import LeakboardError
-from leakboard.bench.defending import DETECTORS, EXACT, LEVELS, Detector
+from leakboard.bench.defending import DETECTORS, EXACT, LEVELS, Detector, language_note
 from leakboard.bench.scoring.detection import (
     Score,
     chosen_split,
@@ -62,9 +62,12 @@ def compare_detectors(
             str(one): None for one in results.values() if isinstance(one, LeakboardError)
         }:
             yield Text(reason)
+        if note := language_note("patterns", pipeline, texts.texts):
+            yield Text(f"{task.name}: {note}.")
     yield Text(
         "Shares, with 95 % intervals over texts. In the paper (Just Fine-tune Twice, Shi et al. 2022): the share "
-        "of WikiText-2 and of ABCD (customer dialogues) that each level masks."
+        "of WikiText-2 and of ABCD (customer dialogues) that each level masks. "
+        "All detectors but exact know English, or the language of their spaCy pipeline."
     )
 
 
