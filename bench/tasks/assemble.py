@@ -135,7 +135,8 @@ def assemble(
 
 
 def _check_columns(table: Table, layout: Layout) -> None:
-    if not any(column in table.names for column in layout.columns):
+    names = {*table.names}
+    if not any(column.partition(".")[0] in names or column in names for column in layout.columns):
         raise LeakboardError(
             f"{table.where}: no header line; the first line must name the columns "
             + ", ".join(layout.columns)

@@ -19,6 +19,8 @@ PROMPT, ANSWER, OPENING = "<prompt>", "<answer>", "<opening>"
 """Columns of a table of chats: prompt, answer, and the first prompt of the conversation."""
 MESSAGES = ("messages", "conversations", "conversation")
 PAIRS = (("prompt", "completion"), ("prompt", "response"), ("instruction", "output"))
+INPUT = "input"
+"""Column of what an instruction is about, in the format of Alpaca."""
 ROLES = {
     **{role: role for role in ("system", "user", "assistant", "tool")},
     "developer": "system",
@@ -98,7 +100,12 @@ def _conversation(
         if isinstance(value, list):
             found += _messages(value, name, where)
         else:
-            found.append((Message(role, _content(value, name, where)), True))
+            about = (
+                table.columns.get(INPUT, [""] * len(table))[row] if name == "instruction" else ""
+            )
+            text = _content(value, name, where)
+            text = f"{text} {_content(about, INPUT, where)}" if about.strip() else text
+            found.append((Message(role, text), True))
     return found
 
 
@@ -123,9 +130,23 @@ def _message(value: Any, where: str) -> tuple[Message, bool]:
         raise LeakboardError(
             f"{where}: unknown role {plain(repr(role)[:80])}. {did_you_mean(str(role)[:80], ROLES)}"
         )
-    return Message(ROLES[role.lower()], _content(content, "content", where)), value.get(
-        "weight"
-    ) != 0
+    calls = _calls(value)
+    if calls and content in (None, ""):
+        return Message(ROLES[role.lower()], _content(calls, "tool_calls", where)), False
+    text = _content(content, "content", where)
+    return Message(ROLES[role.lower()], f"{text} {calls}".strip()), value.get("weight") != 0
+
+
+def _calls(value: dict[str, Any]) -> str:
+    """Calls of tools in a message, such as 'find({"q": "x"})'; they are part of prompts and not trained on."""
+    calls = value.get("tool_calls") or ()
+    calls = [one.get("function") for one in calls if isinstance(one, dict)]
+    functions = [*calls, value.get("function_call")]
+    return "; ".join(
+        f"{one.get('name')}({one.get('arguments') or ''})"
+        for one in functions
+        if isinstance(one, dict)
+    )
 
 
 def _content(value: Any, name: str, where: str) -> str:

@@ -11,6 +11,8 @@ from leakboard.bench.tasks.table import Table
 
 HIDDEN = "-1"
 """Label of unlabelled rows, as in GLUE, unless train uses it together with other labels."""
+MISSING = frozenset({"na", "n/a", "nan", "null", "none", "<na>"})
+"""Labels that some programs write for a missing one."""
 LEAST_KEPT = 4
 """Minimum number of rows of each class in train; only further rows become public text, dev or test."""
 MOST_CLASSES = 20
@@ -36,6 +38,11 @@ def drop_unlabelled(tables: Mapping[str, Table], column: str) -> tuple[dict[str,
         notes.append(
             f"{tables['train'].where}: {HIDDEN} in column '{column}' is taken as a label like others; leave these rows "
             "out if they have none"
+        )
+    if odd := sorted(label for label in trained if label.casefold() in MISSING):
+        notes.append(
+            f"{tables['train'].where}: '{odd[0]}' in column '{column}' is a class like others; if it means that a label is "
+            "missing, leave it empty"
         )
     for split, table in tables.items():
         labels = table.column(column)

@@ -112,6 +112,9 @@ def _read_delimited(path: Path, commas: bool, plain_tsv: bool) -> Table:
         ) from error
     except UnicodeDecodeError as error:
         raise _not_utf8(path, data) from error
+    # Spreadsheets write a delimiter for each column that was ever used.
+    while len(header) > 1 and not header[-1].strip() and not any(columns[-1]):
+        header, columns = header[:-1], columns[:-1]
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise LeakboardError(f"{path}: the column '{plain(twice)}' occurs twice in the header line")
@@ -214,7 +217,7 @@ def _parsed(where: str, text: str) -> Any:
         return json.loads(text, parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
         raise LeakboardError(
-            f"{where}: not JSON ({error}); expected one object on each line"
+            f"{where}: not JSON ({error}); expected one object on each line, or a list of objects in [ ]"
         ) from error
 
 

@@ -64,27 +64,54 @@ class Table:
         """All columns."""
         return [*self.columns, *self.nested]
 
+    @property
+    def known(self) -> list[str]:
+        """All columns, and the fields of the first record in each."""
+        firsts = {name: next(filter(None, v), None) for name, v in self.nested.items()}
+        inner = [f"{name}.{key}" for name, v in firsts.items() if isinstance(v, dict) for key in v]
+        return [*self.names, *inner]
+
     def column(self, name: str) -> list[str]:
-        """The values of a column.
+        """The values of a column, or of a field of records and lists, such as `data.text` or `labels.0`.
 
         Raises:
             LeakboardError: there is no such column, or it holds lists.
         """
+        if (found := self._field(name)) is not None:
+            return found
         if name in self.nested:
             row, value = next(
                 (row, value)
                 for row, value in enumerate(self.nested[name])
                 if isinstance(value, list | dict)
             )
-            kind = "a list" if isinstance(value, list) else "a record"
+            kind, remedy = "a list", "For several labels per text write objective: multilabel"
+            if isinstance(value, dict):
+                field_ = next(iter(value), "FIELD")
+                kind, remedy = "a record", f"Name one of its fields, such as '{name}.{field_}'"
             raise LeakboardError(
-                f"{self.place(row)}: column '{name}' holds {kind}; expected one value in each row. "
-                "For several labels per text write objective: multilabel"
+                f"{self.place(row)}: column '{name}' holds {kind}; expected one value in each row. {remedy}"
             )
         if name not in self.columns:
-            hint = did_you_mean(name, self.names)
+            hint = did_you_mean(name, self.known)
             raise LeakboardError(f"{self.where}: no column '{name}' in its header line. {hint}")
         return self.columns[name]
+
+    def _field(self, name: str) -> list[str] | None:
+        """The values of a field inside of a nested column, empty where a row has none; None if there is no such."""
+        head, *path = name.split(".")
+        if not path or head not in self.nested:
+            return None
+        values = [_inside(value, path) for value in self.nested[head]]
+        if all(value is None for value in values):
+            return None
+        for row, value in enumerate(values):
+            if isinstance(value, list | dict):
+                raise LeakboardError(
+                    f"{self.place(row)}: '{name}' holds a {'list' if isinstance(value, list) else 'record'}; expected "
+                    "one value in each row"
+                )
+        return ["" if value is None else str(value) for value in values]
 
     def place(self, row: int) -> str:
         """Place of a row, which is counted from 0: file and line, or the number of the row."""
@@ -113,6 +140,18 @@ class Table:
             split: self.take([i for i, name in enumerate(names) if name == split])
             for split in splits
         }
+
+
+def _inside(value: Any, path: Sequence[str]) -> Any:
+    """The value at a path of keys of records and places in lists; None if there is none."""
+    for key in path:
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    return value
 
 
 def join_tables(tables: Sequence[Table]) -> Table:

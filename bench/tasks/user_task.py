@@ -45,6 +45,8 @@ from leakboard.bench.tasks.table import SPELLINGS, SUFFIXES, Table, find, join_t
 from leakboard.bench.tasks.targets import with_label_sets, with_numbers
 from leakboard.bench.tasks.task import Task
 
+FASTTEXT = "__label__"
+"""Start of a line with a label."""
 LABELS = "<labels>"
 """Column of the labels that stand in several columns of a file."""
 TENTHS = {0: "test", 1: "dev"}
@@ -167,11 +169,13 @@ class UserTask(BaseModel):
         if self.objective == "language modelling":
             label = None
         if train.names == [self.text] and "label" not in self.model_fields_set:
+            _check_marks(train, self.text)
             label = None
-        if label and label not in (LABELS, *train.names) and self.text in train.names:
+        named = label in (LABELS, *train.names) or (label or "").partition(".")[0] in train.nested
+        if label and not named and self.text in train.names:
             raise LeakboardError(
                 f"{train.where}: no column '{label}' in its header line. "
-                f"{did_you_mean(label, train.names)} For language modelling write label: null"
+                f"{did_you_mean(label or '', train.known)} For language modelling write label: null"
             )
         attributes = tuple(Attribute(column, column) for column in self.attributes)
         return Layout(
@@ -221,7 +225,30 @@ def _with_labels(task: UserTask, tables: Mapping[str, Table], layout: Layout) ->
         return with_numbers(tables, layout.label)
     if layout.objective == "multilabel":
         return with_label_sets(tables, task.label or layout.label, layout.label)
-    return with_plain_labels(tables, layout.label)
+    return with_plain_labels(
+        {split: _with_single(table, layout.label) for split, table in tables.items()}, layout.label
+    )
+
+
+def _with_single(table: Table, column: str) -> Table:
+    """The table with a column of labels for a field of records, and for lists of at most one label."""
+    lists = table.nested.get(column, [])
+    if lists and all(
+        value is None or (isinstance(value, list) and len(value) < 2) for value in lists
+    ):
+        labels = ["" if not value or value[0] is None else str(value[0]) for value in lists]
+        nested = {name: values for name, values in table.nested.items() if name != column}
+        return replace(table.with_columns({column: labels}), nested=nested)
+    return table if column in table.columns else table.with_columns({column: table.column(column)})
+
+
+def _check_marks(table: Table, text: str) -> None:
+    """Raise LeakboardError if the texts begin with labels, which would be trained on."""
+    if all(own.startswith(FASTTEXT) for own in table.column(text)):
+        raise LeakboardError(
+            f"{table.where}: all texts begin with {FASTTEXT}, the format of fastText; write the labels to a column of a "
+            "CSV or JSON lines file, or name the text with label: null if the marks belong to it"
+        )
 
 
 def _with_column(tables: Mapping[str, Table], column: str, text: str) -> Mapping[str, Table]:
