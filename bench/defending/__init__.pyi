@@ -5,7 +5,6 @@ from .detectors import Detector as Detector
 from .detectors import mask_runs as mask_runs
 from .dp_sgd import PrivateGradients as PrivateGradients
 from .languages import language_note as language_note
-from .languages import language_of as language_of
 from .mechanisms import SEARCHED as SEARCHED
 from .mechanisms import Epsilon as Epsilon
 from .mechanisms import Eta as Eta
