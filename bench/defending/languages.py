@@ -31,7 +31,7 @@ def language_of(detector: str, pipeline: str) -> str:
     return PIPELINES.get(code, f"the language of {pipeline}")
 
 
-def foreign_share(texts: Sequence[str]) -> float:
+def other_script_share(texts: Sequence[str]) -> float:
     """Share of texts of whose letters most are not Latin, among at most `LOOKED_AT`; texts without letters are Latin."""
     some = texts[:: max(1, len(texts) // LOOKED_AT)]
     foreign = sum(2 * len(LATIN.findall(text)) < len(LETTER.findall(text)) for text in some)
@@ -41,7 +41,7 @@ def foreign_share(texts: Sequence[str]) -> float:
 def language_note(detector: str, pipeline: str, texts: Sequence[str]) -> str | None:
     """A sentence if a detector does not know the script of the texts, or None."""
     language = language_of(detector, pipeline)
-    if language != PIPELINES["en"] or (share := foreign_share(texts)) <= FEW:
+    if language != PIPELINES["en"] or (share := other_script_share(texts)) <= FEW:
         return None
     return (
         f"the detector '{detector}' knows {language}, and {share:.0%} of the texts are in another script than Latin: it "

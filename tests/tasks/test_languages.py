@@ -13,7 +13,7 @@ from rich.console import Console
 
 from leakboard.bench.defending import Detector, language_note
 from leakboard.bench.defending.detectors import mask_text
-from leakboard.bench.defending.languages import foreign_share
+from leakboard.bench.defending.languages import other_script_share
 from leakboard.bench.running.plan import plan_notes
 from leakboard.bench.tasks import UserTask, load_task
 from leakboard.defenses.none import NoDefense
@@ -102,8 +102,8 @@ def test_spans_of_detectors_are_in_characters_and_masks_leave_the_rest_alone(scr
 
 
 def test_the_script_of_a_text_is_that_of_most_of_its_letters():
-    assert foreign_share([SCRIPTS["Chinese"][0], SCRIPTS["Arabic"][0]]) == 1
-    assert foreign_share(["12 34 !", "👍", SCRIPTS["combining"][0], "a film, 好"]) == 0
+    assert other_script_share([SCRIPTS["Chinese"][0], SCRIPTS["Arabic"][0]]) == 1
+    assert other_script_share(["12 34 !", "👍", SCRIPTS["combining"][0], "a film, 好"]) == 0
     assert language_note("patterns", "", ["plain words"]) is None
     assert language_note("exact", "", [SCRIPTS["Chinese"][0]]) is None
     assert language_note("low-entity", "zh_core_web_sm", [SCRIPTS["Chinese"][0]]) is None
