@@ -10,12 +10,10 @@ import pytest
 import torch
 from benchmarking import Figure
 from processor_threads import ALL, threads
-from training_steps import epoch_session, epoch_steps, whole_epoch
+from training_steps import epoch_session, epoch_steps, lora_step, whole_epoch
 
-from leakboard.bench.backbones import LanguageModel, load_backbone
-from leakboard.bench.backbones.backbone import Backbone
-from leakboard.bench.backbones.ragged import Ragged, Tokens
-from leakboard.bench.contracts import MissingExtra, TrainSettings
+from leakboard.bench.backbones import load_backbone
+from leakboard.bench.contracts import MissingExtra
 from leakboard.bench.defending import privatise_tokens
 from leakboard.defenses.dpsgd import DPSGD
 from leakboard.defenses.none import NoDefense
@@ -55,21 +53,6 @@ def test_precision(comparison, task, minilm, defense, number):
     # The split gradients of P³EFT need float32.
     goal = None if defense.name == "p3eft" else 1.3
     report_precision(comparison, f"{defense.name}, {number} threads", goal)
-
-
-def lora_step(base: Backbone, precision: str) -> Callable[[], None]:
-    """A pass forward and back of LoRA on 16 texts of 24 tokens, without the optimiser's step."""
-    network = LanguageModel(base, TrainSettings(precision=precision)).train()
-    ids = torch.randint(len(base.embeddings), (16 * 24,))
-    zeros = torch.zeros_like(ids)
-    tokens = Tokens(Ragged(ids, torch.full((16,), 24)), zeros, zeros.bool())
-
-    def step() -> None:
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-            loss, _, mask = network.losses(tokens)
-        (loss.sum() / mask.sum()).backward()
-
-    return step
 
 
 def test_precision_of_gemma(comparison):
