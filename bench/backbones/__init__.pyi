@@ -42,6 +42,7 @@ from .packaged import fetch_model as fetch_model
 from .precision import autocast as autocast
 from .precision import cast_weight as cast_weight
 from .prompted import Prompted as Prompted
+from .ragged import BATCH as BATCH
 from .ragged import Ragged as Ragged
 from .ragged import Tokens as Tokens
 from .ragged import by_length as by_length

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from leakboard.bench.backbones import WIDTH, Architecture, Backbone, load_backbone
+from leakboard.bench.backbones import BATCH, WIDTH, Architecture, Backbone, load_backbone
 from leakboard.bench.contracts import Cell, Channel, LeakboardError, Transcript
 from leakboard.bench.exchange import Wire
 from leakboard.bench.running.accelerators import Accelerator
@@ -56,12 +56,16 @@ class Passes:
         seen, seen_back = self.pairs
         return 2 * shape.weights * (forward + backward) + 4 * shape.width * (seen + 2 * seen_back)
 
-    def scaled(self, examples: float, length: float) -> Passes:
-        """The passes of so many times the examples, each of so many times the tokens."""
+    def scaled(self, examples: float, length: float, batches: float | None = None) -> Passes:
+        """The passes of so many times the examples, each of so many times the tokens.
+
+        Args:
+            batches: times the batches; by default those of the examples.
+        """
         return Passes(
             (self.tokens[0] * examples * length, self.tokens[1] * examples * length),
             (self.pairs[0] * examples * length**2, self.pairs[1] * examples * length**2),
-            self.calls * examples,
+            self.calls * (examples if batches is None else batches),
         )
 
     def seconds(self, shape: Architecture, rate: float) -> float:
@@ -133,7 +137,8 @@ def probe(context: CellContext) -> Probe:
             tuned = context.planned.defense.fine_tune(session)
             counted.append(meter())
         with metered(block) as meter:
-            (tuned.predict if context.classes else tuned.per_token)(tokens, cell.evaluate)
+            is_language = inputs.task.objective == "language modelling"
+            (tuned.per_token if is_language else tuned.predict)(tokens, cell.evaluate)
             counted.append(meter())
         context, seen = replace(context, tuned=tuned), wire.transcript()
         size = _size(seen)
@@ -187,7 +192,8 @@ def budget(
         if planned.skip_reason:
             continue
         cell, task = planned.cell, plan.tasks[planned.cell.data_hash]
-        narrow = f"tiny-{'bert' if task.labels else 'gpt2'}-{shape.blocks}"
+        is_language = task.objective == "language modelling"
+        narrow = f"tiny-{'gpt2' if is_language else 'bert'}-{shape.blocks}"
         name = repr((narrow, planned.named, cell.cut, cell.train, cell.shadow is None))
         if name not in probes:
             probes[name] = probe(_narrow(planned, plan, narrow))
@@ -242,6 +248,10 @@ def _sizes(context: CellContext, cell: Cell) -> tuple[int, int, float]:
     return len(train), len(evaluated), float(train.lengths.float().mean())
 
 
+def _batches(examples: int, size: int = BATCH) -> int:
+    return -(-examples // size)
+
+
 def _scaled(
     planned: PlannedCell,
     counted: Probe,
@@ -254,7 +264,10 @@ def _scaled(
     (train, evaluated, length), (few, fewer, short) = sizes, counted.sizes
     recorded = min(cell.record.examples, train) / min(cell.record.examples, few)
     times = train / few, evaluated / fewer, recorded
-    parts = [p.scaled(n, length / short) for p, n in zip(counted.passes, times, strict=True)]
+    steps = _batches(train, cell.train.batch_size) / _batches(few, cell.train.batch_size)
+    batches = steps, _batches(evaluated) / _batches(fewer), recorded
+    each = zip(counted.passes, times, batches, strict=True)
+    parts = [passes.scaled(n, length / short, m) for passes, n, m in each]
     rate = efficiency * hardware.peak(cell.train.precision)
     seconds = [part.seconds(shape, rate) for part in parts]
     disk = counted.bytes * recorded * length / short * shape.width / WIDTH

@@ -81,6 +81,7 @@ def test_a_large_model_is_bound_by_its_products_and_a_small_one_by_its_launches(
     assert few.seconds(architecture_of_four(), rate) == pytest.approx(48 * 40 * 1e-5)
     twice = step.scaled(2, 1)
     assert twice.flops(large) == 2 * step.flops(large)
+    assert (twice.calls, step.scaled(2, 1, batches=1).calls) == (2 * step.calls, step.calls)
     longer = step.scaled(1, 2)
     assert 2 * step.flops(large) < longer.flops(large) < 4 * step.flops(large)
 
