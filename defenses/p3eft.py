@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_serializer, field_validator
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from leakboard.bench.backbones import Tokens, chunked_readings, label_loss, next_tokens
+from leakboard.bench.backbones import Tokens, by_length, chunked_readings, label_loss, next_tokens
 from leakboard.bench.contracts import EVERY_OBJECTIVE, Channel, Envelope, Goal, Objective
 from leakboard.bench.exchange import Api, Call, NextTokens, Predictor, Session, Tuned, api
 from leakboard.bench.methods import Conditions, Defense, Source, Stage
@@ -67,11 +67,15 @@ class P3EFT(Defense):
     alternating: bool = False
     """Two sets of servers take turns, so that no server answers two consecutive steps (section 3.2, against
     inversion of the optimiser)."""
+    adaptive: float = Field(0.0, ge=0)
+    """Weight of a second regulariser, which is not the paper's: the same probe, on hᵢ(x, θ_t) − h(x, θ_0) and on hᵢ − hⱼ,
+    which `activation-delta`, `activation-drift` and `adapter-difference` read. It asks for the activations of the
+    untrained model once."""
     backprop: Literal["calls", "combined"] = "calls"
     """Call the API for each vector, or compute the sum of the answers once, which is faster and equivalent, since
     backpropagation is linear. The transcript and all costs except time are the same."""
 
-    younger: ClassVar[frozenset[str]] = frozenset({"alternating"})
+    younger: ClassVar[frozenset[str]] = frozenset({"alternating", "adaptive"})
 
     @field_validator("servers", mode="before")
     @classmethod
@@ -116,7 +120,7 @@ class P3EFT(Defense):
         return None
 
     def skip(self, conditions: Conditions) -> str | None:
-        if conditions.objective == "classification" or not self.weight:
+        if conditions.objective == "classification" or not (self.weight or self.adaptive):
             return None
         why = (
             "no batch holds every word of a vocabulary"
@@ -127,6 +131,16 @@ class P3EFT(Defense):
             f"weight: its regulariser fits a probe to a batch in which every class occurs, and {why}; with "
             "`weight: 0` split gradients and the secret mixture are left"
         )
+
+    @torch.no_grad()
+    def _untrained(self, session: Session, client: Api) -> Tensor:
+        """[n, d] activations of the training texts under the untrained model, by calls without an adapter."""
+        where = Envelope(recipient=self.server(0, 0), part=self.adapters)
+        batches = by_length(session.train.lengths)
+        found = [
+            client.forward(Call(session.train.take(rows), rows, {}, where)) for rows in batches
+        ]
+        return torch.cat(found)[torch.cat(batches).argsort()]
 
     def fine_tune(self, session: Session) -> Tuned:
         mixing = mixing_weights(self.adapters, session.backbone.width, self.sigma, session.noise)
@@ -151,6 +165,8 @@ class P3EFT(Defense):
                 for i, adapter in enumerate(adapters)
             ]
 
+        untrained = self._untrained(session, client) if self.adaptive else None
+
         def step(rows: Tensor, epoch: int) -> float:
             nonlocal steps
             tokens = session.train.take(rows)
@@ -159,8 +175,12 @@ class P3EFT(Defense):
             labels = session.truth(rows)
             loss = label_loss(head, mixed(h, weights), labels)
             total = loss
-            if self.weight and session.has_classes(labels, session.classes):
+            hides = self.weight or self.adaptive
+            if hides and session.has_classes(labels, session.classes):
                 total = loss + self.weight * sum(adversarial(one, labels) for one in h)
+                if untrained is not None:
+                    moved = differences(h, untrained[rows])
+                    total = total + self.adaptive * sum(adversarial(one, labels) for one in moved)
             total.backward()  # type: ignore[no-untyped-call]
             for i, (call, one, adapter) in enumerate(zip(requests, h, adapters, strict=True)):
                 assert one.grad is not None
@@ -191,6 +211,12 @@ class P3EFT(Defense):
 
         network = client.network
         return Predictor(score, network) if session.classes else NextTokens(read, network)
+
+
+def differences(h: Sequence[Tensor], untrained: Tensor) -> list[Tensor]:
+    """Activations [B, d] of each adapter minus those of the untrained model, and those of each pair of adapters."""
+    pairs = [one - other for i, one in enumerate(h) for other in h[:i]]
+    return [*(one - untrained for one in h), *pairs]
 
 
 def mixing_weights(n: int, d: int, sigma: float, rng: np.random.Generator) -> np.ndarray:

@@ -291,3 +291,30 @@ def test_label_attack_reaches_the_summary_of_one_moment_and_of_the_last(attacked
     assert leak.step == max(
         point.step for point in leak_of(attacked[0], "unmix", "worst", "label").curve
     )
+
+
+def test_the_second_regulariser_sees_what_moved_and_what_differs(monkeypatch):
+    seen = []
+
+    def noted(h, labels):
+        seen.append(h.detach())
+        return h.sum() * 0
+
+    monkeypatch.setattr(p3eft, "adversarial", noted)
+    both = P3EFT(adaptive=0.5, adapters=2)
+    session, _, _ = fine_tuned(both, limit=16, train={"epochs": 1, "batch_size": 16})
+    # Both adapters start without effect: of the first batch nothing has moved but by dropout, and both are alike.
+    one, two, moved, other, apart = seen
+    assert torch.equal(one, two)
+    assert torch.equal(moved, other)
+    assert not apart.any()
+    untrained = session.wire.transcript().collect(Channel.ACTIVATIONS, part=2).values
+    rows = [np.abs(untrained - row).max(1).min() for row in (one - moved).numpy()]
+    assert max(rows) < 1e-5
+
+
+def test_without_the_second_regulariser_keys_and_messages_stay():
+    assert "adaptive" not in P3EFT().params
+    session, _, _ = fine_tuned(P3EFT(), limit=16, train={"epochs": 1})
+    parts = {part for _, part in session.wire.transcript().parts(Channel.ACTIVATIONS)}
+    assert parts == {0, 1}
