@@ -52,7 +52,7 @@ class StainedGlass(Defense):
     knob: ClassVar[str | None] = "weight"
     switch: ClassVar[str | None] = "weight"
     protects: ClassVar[frozenset[Goal]] = frozenset({Goal.INVERSION})
-    colour: ClassVar[str] = "#8c564b"
+    colour: ClassVar[str] = "#2d4bb4"
     marker: ClassVar[str] = "h"
 
     weight: Epsilon = 0.01
