@@ -10,6 +10,7 @@
         trainer.train()
     lb.attack("wire/", model="minilm", truth="train.csv")  # run every applicable attack on it
     lb.audit("adapter/", base="base/", members="train.csv", others="rest.csv")  # attack a trained model
+    canaries = lb.Canaries(n=20)                     # for a Trainer: plants canaries before, audits after
     lb.choose(task="sst2", hide="inputs", max_cost=3.0)    # choose a setting within a budget of points
     lb.findings()                                    # conclusions from the published records, with numbers
     lb.report("runs/smoke", "report.html")           # a report of two pages for decision makers

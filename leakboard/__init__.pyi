@@ -67,6 +67,7 @@ from .leaderboards.findings import Finding as Finding
 from .leaderboards.report import report as report
 from .leaderboards.results import Attacked as Attacked
 from .leaderboards.results import Best as Best
+from .leaderboards.results import Canaries as Canaries
 from .leaderboards.results import Results as Results
 from .leaderboards.results import attack as attack
 from .leaderboards.results import audit as audit

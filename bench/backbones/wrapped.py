@@ -78,7 +78,7 @@ def _check_parts(module: Any, backbone: Backbone) -> None:
     mask = torch.ones_like(ids, dtype=torch.bool)
     hidden = backbone.family.top(backbone.model, words, mask, torch.zeros_like(ids), 0)
     ours = (hidden @ head.T.to(hidden.dtype)).float().log_softmax(-1)
-    whole = module(input_ids=ids).logits.float()
+    whole = module(input_ids=ids, attention_mask=mask.long()).logits.float()
     bound = EXACT if head.dtype == torch.float32 else ROUNDED
     if whole.shape == ours.shape:
         chance = ours.exp()

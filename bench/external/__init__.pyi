@@ -2,6 +2,14 @@ from .audit import Request as Request
 from .audit import attack_folder as attack_folder
 from .audit_request import LONGEST as LONGEST
 from .audit_request import ModelRequest as ModelRequest
+from .canary_audit import CanaryReadings as CanaryReadings
+from .canary_audit import audit_canaries as audit_canaries
+from .canary_audit import read_canaries as read_canaries
+from .canary_checks import batches_of as batches_of
+from .canary_checks import check_visible as check_visible
+from .canary_planting import CanarySet as CanarySet
+from .canary_planting import plant_file as plant_file
+from .canary_planting import plant_rows as plant_rows
 from .model_audit import audit_model as audit_model
 from .outcome import Audit as Audit
 from .recorder import Recorder as Recorder

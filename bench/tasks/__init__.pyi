@@ -23,6 +23,7 @@ from .planting import TRIES as TRIES
 from .planting import UNTUNED as UNTUNED
 from .planting import Canary as Canary
 from .planting import Planted as Planted
+from .planting import canary_text as canary_text
 from .planting import copies_of as copies_of
 from .planting import plant_task as plant_task
 from .planting import planted_view as planted_view
