@@ -69,7 +69,8 @@ def test_a_model_that_memorises_its_canaries_is_caught_and_the_user_reads_it(tra
     found = training(canaries, canaries.plant(list(sample_texts()[0][:20])), 10).result
     scores = {leak.metric: leak for leak in found.leaks}
     assert scores["exposure"].success.low > scores["exposure"].floor.high
-    assert scores["AUC"].success.low > 0.8
+    assert scores["AUC"].success.value > 0.9
+    assert scores["AUC"].success.low > 0.6
     assert 0.3 < scores["AUC"].epsilon <= scores["AUC"].epsilon_ceiling
     shown = capsys.readouterr().out
     assert "memorised the planted canaries" in shown
