@@ -76,6 +76,10 @@ class Training(Part):
     """Trained vectors in front of each text."""
     longest: Count | None = None
     """Tokens of the longest example."""
+    begins: Count | None = None
+    """Token id with which every example begins; None if they differ."""
+    ends: Count | None = None
+    """Token id with which every example ends; None if they differ."""
     head: Literal["vendor", "customer"] | None = None
     """Holder of the output layer of a causal language model."""
 

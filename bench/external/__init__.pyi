@@ -13,3 +13,5 @@ from .canary_planting import plant_rows as plant_rows
 from .model_audit import audit_model as audit_model
 from .outcome import Audit as Audit
 from .recorder import Recorder as Recorder
+from .sentences import CHANNELS as CHANNELS
+from .sentences import MOSTLY as MOSTLY

@@ -26,6 +26,7 @@ from leakboard.bench.contracts import (
 from leakboard.bench.exchange import Manifest, Session, Tuned, read_transcript
 from leakboard.bench.external.applicable import grant
 from leakboard.bench.external.outcome import Audit
+from leakboard.bench.external.sentences import attack_sentences
 from leakboard.bench.external.truth import ScoringTruth, TruthTable, read_truth, tokens_sent
 from leakboard.bench.methods import Attack, Auxiliary, Defense, Silent, Source, spec_of
 from leakboard.bench.running import (
@@ -177,7 +178,7 @@ def audit(
         seen = recorded.about(granted.truth.task)
         context = _cell_context(recorded, seen, granted, progress)
         leaks = attack_all(context, recorded.with_derived(context, seen))
-        return Audit(leaks, cut_short=recorded.manifest.cut_short)
+        return Audit(leaks, cut_short=recorded.manifest.cut_short, summary=attack_sentences(leaks))
     context = _cell_context(recorded, recorded.seen, granted, progress)
     seen = recorded.with_derived(context, recorded.seen)
     found = Audit([], cut_short=recorded.manifest.cut_short)
@@ -199,7 +200,8 @@ def _cell_context(
     by_text = (
         truth is not None and Goal.INVERSION in truth.goals and manifest.model_hash is not None
     )
-    tokens = tokens_sent(truth, seen, backbone, recorded.longest) if truth and by_text else {}
+    known = recorded.longest, manifest.training
+    tokens = tokens_sent(truth, seen, backbone, *known) if truth and by_text else {}
     public = {}
     for name, other in granted.public.items():
         texts = public_texts(other, task)

@@ -153,6 +153,8 @@ class CutHooks:
             if looked is not None and looked.dim() == 2 and len(looked) == len(vectors):
                 virtual = vectors.shape[1] - looked.shape[1]
                 inputs = looked if virtual >= 0 else None
+                if virtual > 0:
+                    self._expect_in_front(vectors, looked)
             virtual = 0 if inputs is None else virtual
         elif inputs is None:
             inputs = next((v for v in given.values() if isinstance(v, Tensor)), None)
@@ -167,6 +169,18 @@ class CutHooks:
             now.layout = TokenLayout.of(shape[0], shape[1], given, virtual)
         if vectors is not None and self._place.cut == 0:
             self._take(vectors)
+
+    def _expect_in_front(self, vectors: Tensor, ids: Tensor) -> None:
+        """Refuse virtual tokens behind a text, which stands where its words are nearest."""
+        table: Any = self._place.words()[0].weight
+        length = ids.shape[1]
+        words = table[ids].detach().to(vectors)
+        front, back = vectors.detach()[:, -length:], vectors.detach()[:, :length]
+        if (front - words).square().sum() > (back - words).square().sum():
+            raise LeakboardError(
+                "model: there are vectors behind those of the text, so that its tokens are not known. Put virtual tokens "
+                "in front of the text, as prompt tuning of peft does, or train without them while you record"
+            )
 
     def _end(self, output: Any) -> None:
         now = self._now

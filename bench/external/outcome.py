@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +24,11 @@ from leakboard.bench.contracts import (
     Refused,
     parsed,
 )
+from leakboard.bench.exchange import Manifest, Sent
 from leakboard.bench.methods import Attack, spec_of
+
+BYTES = {"float32": 4}
+"""Bytes of a number; 8 of whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,24 @@ class Audit:
             file.write_text(self.as_json() + "\n", encoding="utf-8")
         except OSError as error:
             raise LeakboardError(f"{file}: cannot be written ({error.strerror})") from error
+
+
+def messages_table(manifest: Manifest) -> Table:
+    """The messages of a recording by channel and sender: rounds, numbers of a vector, and megabytes."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for name in ("channel", "sent by"):
+        table.add_column(name, overflow="fold")
+    for name in ("rounds", "width", "MB"):
+        table.add_column(name, justify="right", no_wrap=True)
+    by: dict[tuple[str, str], list[Sent]] = {}
+    for sent in manifest.messages:
+        by.setdefault((sent.channel, sent.sender), []).append(sent)
+    for (channel, sender), each in by.items():
+        rounds = len({(sent.split, sent.round) for sent in each})
+        width = each[0].shape[-1] if len(each[0].shape) > 1 else 1
+        size = sum(prod(sent.shape) * BYTES.get(sent.dtype, 8) for sent in each) / 1e6
+        table.add_row(channel, sender, str(rounds), str(width), f"{size:.1f}")
+    return table
 
 
 def _row(leak: Leak) -> list[str]:

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 from weakref import WeakSet
 
+from rich.console import Console, RenderableType
+from rich.text import Text
 from torch import nn
 
-from leakboard.bench.backbones import load_backbone
-from leakboard.bench.contracts import LeakboardError, Objective, Recording, form
-from leakboard.bench.exchange import Manifest, PublicModel, write_transcript
+from leakboard.bench.contracts import LeakboardError, Recording, form
+from leakboard.bench.exchange import Manifest, write_transcript
 from leakboard.bench.external.cut_point import CutPoint
 from leakboard.bench.external.hooks import CutHooks
-from leakboard.bench.external.rows import IDS, example_keys
+from leakboard.bench.external.outcome import messages_table
+from leakboard.bench.external.recorded_model import (
+    classes_of,
+    model_of,
+    objective_of,
+    public_model,
+)
+from leakboard.bench.external.rows import example_keys
+from leakboard.bench.external.sentences import recording_sentences
 from leakboard.bench.external.training_facts import TrainingFacts
 from leakboard.bench.external.transcript_writer import TranscriptWriter
 from leakboard.bench.external.visibility import check_model
+from leakboard.bench.running import progress_console
 
-PLACEHOLDER = re.compile(r"LABEL_\d+")
-"""Default name of a class in transformers."""
 RECORDED_MODULES: WeakSet[nn.Module] = WeakSet()
 """Modules of all models that are being recorded."""
 LONGEST = 200
@@ -70,6 +76,7 @@ class Recorder:
         tokens: whether token ids are sent to the vendor in the clear, too.
         head: holder of the output layer of a causal language model. Default: the vendor; but the customer, if the
             loss is computed within the layer, so that no logits exist.
+        progress: whether the end of the recording is told on a terminal; or a console of rich, to which it is told.
 
     Attributes:
         manifest: the written manifest; None before the block ends.
@@ -91,6 +98,7 @@ class Recorder:
         record: Recording | None = None,
         tokens: bool = False,
         head: Literal["vendor", "customer"] | None = None,
+        progress: bool | Console = True,
     ) -> None:
         splits = (split,) if isinstance(split, str) else split
         number_or_name = isinstance(cut, int | str) and not isinstance(cut, bool)
@@ -105,7 +113,7 @@ class Recorder:
         ):
             if not fits:
                 raise LeakboardError(f"{name}: expected {expected}, got {form(value)}")
-        self._model, own = _model_of(model)
+        self._model, own = model_of(model)
         self._trainer = None if model is self._model else model
         given = own if examples is None else examples
         keys = None if given is None else example_keys(given)
@@ -113,7 +121,7 @@ class Recorder:
         self._cut, self._out, self._base = cut, Path(out), base
         self._tape = TranscriptWriter(record or Recording.model_validate({}), splits, keys, tokens)
         self._tape.head = head
-        self._used = False
+        self._used, self._console = False, progress_console(progress)
         self.manifest: Manifest | None = None
 
     def about(self, rows: Any) -> None:
@@ -124,6 +132,17 @@ class Recorder:
         """
         self._tape.about(rows)
 
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """Sentences: what was recorded, what is missing, and what to do next; none before the block ends."""
+        return () if self.manifest is None else tuple(recording_sentences(self.manifest, self._out))
+
+    def tables(self) -> Iterator[RenderableType]:
+        """The summary, and the messages on each channel, for a terminal."""
+        if self.manifest is not None:
+            yield from (Text(f"- {sentence}") for sentence in self.summary)
+            yield messages_table(self.manifest)
+
     def __enter__(self) -> Recorder:
         if self._used:
             raise LeakboardError("a Recorder records once; create another one for another folder")
@@ -133,7 +152,12 @@ class Recorder:
             raise LeakboardError(
                 "model: another Recorder is recording it; leave its `with` block first"
             )
-        self._public = _public_model(place, self._base)
+        if self._tape.head and not place.causal:
+            raise LeakboardError(
+                f"head: {type(self._model).__name__} is no causal language model, whose output layer the vendor or "
+                "the customer holds; leave it out"
+            )
+        self._public = public_model(place, self._base)
         if self._base is not None and place.cut is None:
             self._tape.only_pooled = place.name
         self._tape.causal = place.causal
@@ -166,7 +190,10 @@ class Recorder:
                     self._out.rmdir()
             if error is None:
                 raise
-            error.add_note(f"No transcript was written: {own}")
+            if not isinstance(error, LeakboardError):
+                error.add_note(f"No transcript was written: {own}")
+        if self._console is not None:
+            self._console.print(*self.tables(), sep="\n")
 
     def _write(self, cut_short: str) -> Manifest:
         seen, missing = self._tape.end(cut_short)
@@ -180,8 +207,8 @@ class Recorder:
                 "of it, in training mode (model.train()) and with gradients enabled; split=('train', 'dev') "
                 "also records evaluation"
             )
-        objective = _objective(self._place, self._tape.classes)
-        classes = _classes(self._place, 1 if objective == "regression" else self._tape.classes)
+        objective = objective_of(self._place, self._tape.classes)
+        classes = classes_of(self._place, 1 if objective == "regression" else self._tape.classes)
         if self._tape.head:
             objective, classes = None, 0
         cut = self._place.cut or 0
@@ -190,66 +217,8 @@ class Recorder:
             *(seen, self._out, self._public, cut, classes),
             missing=missing,
             objective=objective,
-            training=self._facts.told(len(rounds), self._tape.head),
+            training=self._facts.as_training(len(rounds), self._tape.head),
         )
-
-
-def _model_of(given: Any) -> tuple[nn.Module, Any]:
-    """The model that a loop calls, and the training set of a Trainer if it has token ids."""
-    if isinstance(given, nn.Module):
-        return given, None
-    model = getattr(given, "model", None)
-    if not isinstance(model, nn.Module) or not hasattr(given, "train_dataset"):
-        raise LeakboardError(
-            "model: expected a model of transformers, a Trainer or another torch module, got "
-            + form(given)
-        )
-    if getattr(given, "model_init", None) is not None:
-        raise LeakboardError(
-            "model: this Trainer creates a new model when it trains (model_init), which cannot be recorded; "
-            "create the Trainer with model= instead"
-        )
-    data = given.train_dataset
-    if data is None or not hasattr(data, "__len__") or not len(data):
-        return model, None
-    return model, data if isinstance(data[0], Mapping) and IDS in data[0] else None
-
-
-def _public_model(place: CutPoint, base: str | Path | None) -> PublicModel:
-    """Description of the public model for the manifest.
-
-    Raises:
-        LeakboardError: the base cannot be loaded, or its shape differs from that of the model.
-    """
-    name, own = type(place.model).__name__, place.encoder
-    if own is None or place.cut is None:
-        if base is None:
-            return PublicModel(name)
-        try:
-            return PublicModel.of(load_backbone(str(base)), place.cut or 0)
-        except LeakboardError as error:
-            raise LeakboardError(f"base: {error}") from error
-    named = str(base or getattr(own.model.config, "name_or_path", None) or "")
-    try:
-        if not named:
-            raise LeakboardError("it was not loaded from anywhere")
-        public = load_backbone(named)
-    except LeakboardError as error:
-        if base is not None:
-            raise LeakboardError(f"base: {error}") from error
-        warnings.warn(
-            f"no public model is known for {name} ({error}): attacks that need it will be skipped. "
-            "Name it by base='minilm', a folder, or a hub id",
-            stacklevel=3,
-        )
-        return PublicModel(name, None, len(own.embeddings), own.width_at(place.cut or 0))
-    found, expected = tuple(public.embeddings.shape), tuple(own.embeddings.shape)
-    if (found, public.blocks) != (expected, own.blocks):
-        raise LeakboardError(
-            f"base: '{named}' has {public.blocks} blocks and word embeddings {list(found)}, but the trained "
-            f"model has {own.blocks} and {list(expected)}. Name the model from which training started"
-        )
-    return PublicModel.of(public, place.cut or 0)
 
 
 def _new_folder(out: Path) -> bool:
@@ -266,23 +235,6 @@ def _new_folder(out: Path) -> bool:
     except OSError as error:
         raise LeakboardError(f"out: {out} cannot be written ({error.strerror or error})") from error
     return not there
-
-
-def _objective(place: CutPoint, logits: int | None) -> Objective | None:
-    """The objective by the number of logits and by the model's configuration; None for classes."""
-    if logits == 1:
-        return "regression"
-    kind = getattr(getattr(place.entrance, "config", None), "problem_type", None)
-    return "multilabel" if kind == "multi_label_classification" else None
-
-
-def _classes(place: CutPoint, logits: int | None) -> int | list[str]:
-    """The number of classes, or their names if the model has names for them."""
-    config = getattr(place.entrance, "config", None)
-    names = [str(name) for _, name in sorted((getattr(config, "id2label", None) or {}).items())]
-    n = logits or max(2, len(names))
-    named = len(names) == n and not any(map(PLACEHOLDER.fullmatch, names))
-    return names if named else n
 
 
 def _first_line(error: BaseException) -> str:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from leakboard.bench.backbones import Ragged
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.exchange import Training
 from leakboard.bench.external.passes import Pass
 
+Known = TypeVar("Known")
+SEVERAL_IDS = 20
+"""Number of different ids at the ends of examples from which on no more are noted."""
 SEVERAL = "part"
 """Some parameters of the model are trained, and no adapter says how."""
 
@@ -38,12 +41,14 @@ class TrainingFacts:
         self._packed: set[bool | None] = set()
         self._precisions: set[str] = set()
         self._longest = self._virtual = self._passes = self._steps = 0
+        self._begins: set[int | None] = set()
+        self._ends: set[int | None] = set()
         self._optimisers: set[str] = set()
         self._rates: list[float] = []
         self._checkpointing: bool | None = None
 
     def start(self) -> None:
-        self._undo = register_optimizer_step_pre_hook(self._stepped).remove
+        self._undo = register_optimizer_step_post_hook(self._stepped).remove
 
     def stop(self) -> None:
         self._undo()
@@ -60,7 +65,20 @@ class TrainingFacts:
         if isinstance(seen.sent, Ragged) and len(seen.sent):
             self._longest = max(self._longest, int(seen.sent.lengths.max()))
         self._precisions.add(seen.precision or _dtype(self._model))
+        self._note_ends(seen)
         seen.on_backward(self._differentiated)
+
+    def _note_ends(self, seen: Pass) -> None:
+        """Note ids with which examples begin and end, as far as they are the same."""
+        ids, layout = seen.inputs, seen.layout
+        if layout is None or ids is None or ids.dim() != 2 or ids.is_floating_point():
+            self._begins, self._ends = {None}, {None}
+        elif len(layout.at) and len(self._begins | self._ends) < SEVERAL_IDS:
+            flat = ids.flatten()[layout.at.to(ids.device)].cpu()
+            last = layout.lengths[layout.lengths > 0].cumsum(0) - 1
+            first = last - layout.lengths[layout.lengths > 0] + 1
+            self._begins |= {*flat[first].tolist()}
+            self._ends |= {*flat[last].tolist()}
 
     def _differentiated(self, gradient: Tensor) -> None:
         self._since.add(torch._C._current_graph_task_id())
@@ -85,7 +103,7 @@ class TrainingFacts:
     def _trains(self, group: dict[str, Any]) -> bool:
         return any(id(parameter) in self._parameters for parameter in group["params"])
 
-    def told(self, epochs: int, head: str | None) -> Training:
+    def as_training(self, epochs: int, head: str | None) -> Training:
         """What was seen.
 
         Args:
@@ -93,9 +111,10 @@ class TrainingFacts:
             head: holder of the output layer of a causal model.
         """
         tune, rank, alpha = _tuned(self._model)
+        is_layout_known = bool(self._packed) and None not in self._packed
         return Training(
             epochs=epochs or None,
-            passes=self._passes,
+            passes=self._passes or None,
             steps=self._steps or None,
             batch_size=_usual(self._examples),
             accumulation=_usual(self._backwards),
@@ -105,10 +124,12 @@ class TrainingFacts:
             lora_rank=rank,
             lora_alpha=alpha,
             checkpointing=self._checkpointing,
-            packing=None if None in self._packed or not self._packed else True in self._packed,
+            packing=True in self._packed if is_layout_known else None,
             precision=_single(self._precisions),
-            virtual_tokens=self._virtual,
+            virtual_tokens=self._virtual if is_layout_known else None,
             longest=self._longest or None,
+            begins=_single(self._begins),
+            ends=_single(self._ends),
             head=head,
         )
 
@@ -118,8 +139,8 @@ def _usual(counts: Counter[int]) -> int | None:
     return counts.most_common(1)[0][0] if counts else None
 
 
-def _single(names: set[str]) -> str | None:
-    """The only name; None if there are several or none."""
+def _single(names: set[Known]) -> Known | None:
+    """The only one; None if there are several or none."""
     return next(iter(names)) if len(names) == 1 else None
 
 

@@ -106,7 +106,7 @@ class TranscriptWriter:
             return
         if not (seen.graph or self._steps or self._left_out) and len(self._splits) == 1:
             warnings.warn(NOT_TRAINING, stacklevel=2)
-        if seen.graph and seen.training:
+        if training:
             self._put(seen, about)
         elif len(self._splits) > 1:
             self._put(seen, about, self._splits[1])
@@ -203,11 +203,12 @@ class TranscriptWriter:
         chosen = []
         for i in np.flatnonzero((where.rounds == 0) & np.isin(where.rows, self._recorded)).tolist():
             size = 4 * int(layout.lengths[i]) * gradient.shape[2]
-            if size > self._room and channel == Channel.LOGIT_GRADIENTS:
-                self._beyond.append(int(where.rows[i]))
-                self._left_out[BEYOND] += 1
-                continue
-            self._room -= size
+            if channel == Channel.LOGIT_GRADIENTS:
+                if size > self._room:
+                    self._beyond.append(int(where.rows[i]))
+                    self._left_out[BEYOND] += 1
+                    continue
+                self._room -= size
             chosen.append(i)
         if chosen:
             part = layout.only(torch.tensor(chosen)).take(gradient)
@@ -252,9 +253,8 @@ class TranscriptWriter:
         if isinstance(sent, Ragged):
             empty = sent.lengths.numpy() == 0
             self._left_out[NO_TOKENS] += int(empty.sum())
-            if (
-                seen.layout is not None and seen.layout.packed
-            ):  # what fills a pack up looks like this
+            if seen.layout is not None and seen.layout.packed:
+                # What fills a pack up looks like this, and a single token has no label.
                 single = sent.lengths.numpy() == 1
                 self._left_out[PACKED_PADDING] += int(single.sum())
                 empty |= single

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +22,9 @@ from leakboard.bench.contracts import (
     as_ints,
     form,
 )
+from leakboard.bench.exchange import Training
+from leakboard.bench.external.rows import IDS
+from leakboard.bench.external.sent_ids import PER_TOKEN, SentIds, as_lists, with_ids
 from leakboard.bench.tasks import Split, Table, Task, read_table
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ TruthTable: TypeAlias = "str | Path | Mapping[str, Any] | pd.DataFrame"
 """The path of a table, a DataFrame, or columns by name."""
 TEXT, SECOND, LABEL, SPLIT = "text", "text2", "label", "split"
 """Columns of the table."""
+LABELS = "labels"
+"""Another name of the column of labels, as Trainers have it."""
 NUMBER = re.compile(r"[-+]?\d+(\.\d*)?")
 """A number, which cannot be the name of a label."""
 
@@ -41,10 +46,12 @@ class ScoringTruth:
 
     Attributes:
         task: row i of a split is its i-th line; labels are class numbers.
+        ids: by split the token ids as they were sent, if the table has them; they take the place of the texts.
     """
 
     task: Task
     goals: frozenset[Goal]
+    ids: Mapping[str, SentIds] = field(default_factory=dict)
 
 
 def read_truth(
@@ -56,7 +63,8 @@ def read_truth(
     """Read a table with one line per example, in the order of the transcript's rows.
 
     Columns, all optional: `text` (and `text2` for pairs), `label` (a class number from 0, or a name), `split`
-    (default `train`), and the named attributes.
+    (default `train`), and the named attributes. In place of texts, `input_ids` may hold lists of token ids as they were
+    sent; see `SentIds`.
 
     Args:
         source: the path of a table; a pandas DataFrame; or columns by name, each a list, an array, or a tensor of
@@ -68,42 +76,55 @@ def read_truth(
     Raises:
         LeakboardError: see `read_table`; no column can be scored, or a label is no class.
     """
-    table = _table(source)
+    table, sent = with_ids(_table(source))
     for name in attributes:
         table.column(name)
     columns = table.columns
+    if LABEL not in columns and LABELS in columns:
+        table = table.with_columns({LABEL: columns[LABELS]})
+        columns = table.columns
+    has_texts = TEXT in columns or sent is not None
     goals = {
-        Goal.INVERSION: TEXT in columns,
-        Goal.REIDENTIFICATION: TEXT in columns,
-        Goal.LABEL: (LABEL if classes else TEXT) in columns
+        Goal.INVERSION: has_texts,
+        Goal.REIDENTIFICATION: has_texts,
+        Goal.LABEL: (LABEL in columns if classes else has_texts)
         and objective not in ("regression", "multilabel"),
         Goal.ATTRIBUTE: attributes,
     }
     if not any(goals.values()):
         raise LeakboardError(
-            f"{table.where}: nothing can be scored; expected a column '{TEXT}' or '{LABEL}', or an "
-            f"attribute named by --attribute; it has {', '.join(columns)}"
+            f"{table.where}: nothing can be scored; expected a column '{TEXT}', '{IDS}' or '{LABEL}', or an "
+            f"attribute named by --attribute; it has {', '.join(table.names)}"
         )
     values = {name: tuple(sorted({*columns[name]} - {""})) for name in attributes}
     has_labels = classes and LABEL in columns and objective not in ("regression", "multilabel")
     labels = _labels(table, classes) if has_labels else np.zeros(len(table), np.int64)
     names = np.array(columns.get(SPLIT, ["train"] * len(table)))
-    splits = {}
+    splits, ids = {}, {}
     for split in dict.fromkeys(names.tolist()):
         rows = np.flatnonzero(names == split)
         splits[split] = _split(table.take(rows.tolist()), labels[rows], values)
+        if sent is not None:
+            ids[split] = sent.take(rows)
     n = classes if isinstance(classes, int) else len(classes)
     task = Task("the transcript", tuple(map(str, range(n))), splits, values, f"file: {table.where}")
-    return ScoringTruth(task, frozenset(goal for goal, there in goals.items() if there))
+    return ScoringTruth(task, frozenset(goal for goal, there in goals.items() if there), ids)
 
 
 def tokens_sent(
-    known: ScoringTruth, seen: Transcript, base: Backbone, max_length: int
+    known: ScoringTruth,
+    seen: Transcript,
+    base: Backbone,
+    max_length: int,
+    recorded: Training | None = None,
 ) -> dict[str, Tokens]:
     """The tokens of each split, truncated to the longest example that was sent.
 
     This reproduces the truncation of the recorded system. If one vector per text was sent, the length is not
     known, and `max_length` is used.
+
+    Args:
+        recorded: what a Recorder saw, by which it is known whether texts of a language model begin with BOS.
 
     Raises:
         LeakboardError: the number of tokens of a text differs from the number that was sent.
@@ -122,18 +143,58 @@ def tokens_sent(
                 found[split] = base.encode(texts.texts, texts.pairs, max_length, opened)
             continue
         longest = max(int(lengths.max()) for _, lengths in ragged)
-        tokens = base.encode(texts.texts, texts.pairs, longest, opened)
-        for rows, lengths in ragged:
-            mine = tokens.lengths[torch.from_numpy(np.array(rows))].numpy()
-            if (mine != lengths).any():
-                at = int(np.flatnonzero(mine != lengths)[0])
-                raise LeakboardError(
-                    f"{known.task.source}: the text of row {rows[at]} of {split} has {mine[at]} tokens "
-                    f"of '{base.name}', but {lengths[at]} were sent. Lines must be in the order of the "
-                    "transcript's rows, with the texts as they were sent"
-                )
+        if split in known.ids:
+            tokens = known.ids[split].tokens(base)
+            wrong = _first_mismatch(tokens, ragged)
+        else:
+            for tokens in _encodings(base, texts, longest, opened):
+                wrong = _first_mismatch(tokens, ragged)
+                if wrong is None and _fits(tokens, recorded):
+                    break
+        if wrong is not None:
+            row, mine, theirs = wrong
+            raise LeakboardError(
+                f"{known.task.source}: the text of row {row} of {split} has {mine} tokens "
+                f"of '{base.name}', but {theirs} were sent. Lines must be in the order of the "
+                "transcript's rows, with the texts as they were sent; or give the token ids of each "
+                f"row in a column '{IDS}', as a Trainer's data set has them"
+            )
         found[split] = tokens
     return found
+
+
+def _encodings(base: Backbone, texts: Split, longest: int, opened: bool) -> Iterator[Tokens]:
+    """Tokens of texts as the harness trains on them, and of a language model as others do: without BOS, with EOS."""
+    yield base.encode(texts.texts, texts.pairs, longest, opened)
+    if not opened or texts.pairs is not None:
+        return
+    plain = base.encode(texts.texts, None, longest)
+    yield plain
+    last = base.tokenizer.eos_token_id
+    if last is not None:
+        ids = [[*each, last][:longest] for each in plain.ids.sequences()]
+        yield SentIds([np.array(each) for each in ids]).tokens(base)
+
+
+def _fits(tokens: Tokens, recorded: Training | None) -> bool:
+    """Whether all texts begin and end with a token only if those that were recorded do."""
+    if recorded is None:
+        return True
+    ids, last = tokens.ids.values, tokens.lengths.cumsum(0) - 1
+    ends = ((recorded.begins, ids[tokens.ids.starts]), (recorded.ends, ids[last]))
+    return all(len({*own.tolist()}) > 1 or int(own[0]) == expected for expected, own in ends)
+
+
+def _first_mismatch(
+    tokens: Tokens, sent: Sequence[tuple[Ints, Ints]]
+) -> tuple[int, int, int] | None:
+    """Row, number of tokens and number that was sent, of the first text where they differ."""
+    for rows, lengths in sent:
+        mine = tokens.lengths[torch.from_numpy(np.array(rows))].numpy()
+        if (mine != lengths).any():
+            at = int(np.flatnonzero(mine != lengths)[0])
+            return int(rows[at]), int(mine[at]), int(lengths[at])
+    return None
 
 
 def _is_per_token(channel: Channel) -> bool:
@@ -145,21 +206,28 @@ def _table(source: Any) -> Table:
     """The truth as a table of text columns."""
     if isinstance(source, str | Path):
         return read_table(Path(source))
-    if hasattr(source, "columns") and hasattr(
-        source, "isna"
-    ):  # a DataFrame, without loading pandas
+    # A DataFrame or a data set, without loading pandas or datasets.
+    if hasattr(source, "columns") and hasattr(source, "isna"):
         source = {name: source[name] for name in source.columns}
+    elif hasattr(source, "column_names") and not isinstance(source, Mapping):
+        source = {name: source[name] for name in source.column_names}
     if not isinstance(source, Mapping):
         raise LeakboardError(
-            "truth: expected the path of a table, a pandas DataFrame or columns by name, got "
+            "truth: expected the path of a table, a pandas DataFrame, a data set or columns by name, got "
             + form(source)
         )
-    columns = {str(name): _texts(values, f"truth['{name}']") for name, values in source.items()}
-    lengths = {name: len(values) for name, values in columns.items()}
+    listed = ((name, as_lists(source[name])) for name in PER_TOKEN if name in source)
+    nested = {name: values for name, values in listed if values is not None}
+    columns = {
+        str(name): _texts(values, f"truth['{name}']")
+        for name, values in source.items()
+        if name not in nested
+    }
+    lengths = {name: len(values) for name, values in (columns | nested).items()}
     if len({*lengths.values()}) != 1 or not any(lengths.values()):
         splits = ", ".join(f"{name} {n}" for name, n in lengths.items()) or "none"
         raise LeakboardError(f"truth: expected columns of one length, above 0; got {splits}")
-    return Table("the truth", columns)
+    return Table("the truth", columns, nested)
 
 
 def _texts(values: Any, name: str) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isnan
 
 from leakboard.bench.contracts import Channel, Goal, Leak
+from leakboard.bench.external import CHANNELS, MOSTLY
 from leakboard.bench.scoring import advantage_low
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
@@ -27,21 +28,6 @@ SUBJECTS = {
     Goal.MEMBERSHIP: "Who is in your data",
     Goal.MODEL: "The provider's model, by you",
 }
-CHANNELS = {
-    Channel.TOKENS: "the tokens that are sent",
-    Channel.REPRESENTATIONS: "the vector sent for each word",
-    Channel.ACTIVATIONS: "the activations of the model",
-    Channel.RECOMPUTED: "activations that the provider computes again",
-    Channel.GRADIENTS: "gradients",
-    Channel.LOGIT_GRADIENTS: "gradients of the answers",
-    Channel.CUT_GRADIENTS: "gradients of the vectors",
-    Channel.ADAPTER_GRADIENTS: "gradients of the adapters",
-    Channel.PARAMETERS: "the adapters that are sent",
-    Channel.LABELS: "the labels that are sent",
-    Channel.LOGITS: "the model's answers",
-    Channel.EMULATOR: "the emulator that the customer holds",
-    Channel.MODEL: "the model that is released",
-}
 SHARES = {
     "token accuracy": "{} of the tokens are recovered",
     "label token accuracy": "{} of the tokens of the answers are recovered",
@@ -58,8 +44,6 @@ SHARES = {
     "extracted by beam search": "{} of the planted secrets are extracted whole",
 }
 """Sentence for each metric that is a share; other metrics are given by name and number."""
-MOSTLY = 0.8
-"""Advantage from which the verdict is "can be read" instead of "can be read in part"."""
 
 
 @dataclass(frozen=True)

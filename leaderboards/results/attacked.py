@@ -43,7 +43,7 @@ class Attacked:
 
     @property
     def summary(self) -> tuple[str, ...]:
-        """Sentences that explain the scores; empty for a transcript."""
+        """Sentences that explain the scores: what is read, how certain that is, and what to do next."""
         return tuple(self._audit.summary)
 
     @property
@@ -101,4 +101,4 @@ class Attacked:
         content = (
             f"{len(self.guesses)} guesses" if self.guesses else self.best().to_string(index=False)
         )
-        return f"<Attacked: {len(self.leaks)} leaks>\n{content}"
+        return "\n".join([f"<Attacked: {len(self.leaks)} leaks>", *self.summary, content])

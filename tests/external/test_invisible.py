@@ -78,6 +78,11 @@ def vectors_of_nobody(model):
     model(inputs_embeds=torch.randn(2, 5, 16))
 
 
+def virtual_tokens_behind(model):
+    words = model.get_input_embeddings()(padded(IDS)["input_ids"])
+    model(inputs_embeds=torch.cat([words, torch.zeros(12, 2, 16)], 1))
+
+
 WITHIN = {
     "a copy of DataParallel": (entered_late, "CUDA_VISIBLE_DEVICES=0"),
     "a model compiled in the block": (compiled_within, "without torch.compile"),
@@ -89,6 +94,7 @@ WITHIN = {
     "an optimiser and no pass": (one_by_one, "no pass of it was seen"),
     "reentrant checkpointing": (all_recomputed, "Give use_reentrant=False"),
     "a mask of pairs": (four_dimensions, "give position_ids that start again"),
+    "virtual tokens behind the text": (virtual_tokens_behind, "in front of the text"),
     "vectors of no ids": (vectors_of_nobody, "by recorder.about(rows)"),
 }
 ON_ENTRY = {
@@ -124,9 +130,10 @@ def test_a_loop_that_cannot_be_seen_is_refused_at_its_first_pass(out, case):
     loop, remedy = WITHIN[case]
     model = classifier()
     was = hooks(model)
-    with pytest.raises(LeakboardError, match=re.escape(remedy)):
+    with pytest.raises(LeakboardError, match=re.escape(remedy)) as caught:
         recorded(model, out, loop)
     assert not out.exists()
+    assert not hasattr(caught.value, "__notes__")
     assert hooks(model) == was
     assert "forward" not in vars(model) | vars(model.bert)
 
@@ -141,6 +148,22 @@ def test_several_processes_are_refused(out, monkeypatch):
 
     with pytest.raises(LeakboardError, match="--num_processes 1"):
         recorded(model, out, spread)
+
+
+def test_an_optimiser_that_calls_the_model_itself_is_recorded(out):
+    model = classifier()
+    optimiser = torch.optim.LBFGS(model.parameters(), max_iter=1)
+
+    def loss():
+        optimiser.zero_grad()
+        value = model(**padded(IDS), labels=LABELS).loss
+        value.backward()
+        return value
+
+    with Recorder(model, 0, out, examples=IDS) as recorder:
+        optimiser.step(loss)
+    told = recorder.manifest.training
+    assert (told.steps, told.accumulation, told.optimiser) == (1, 1, "LBFGS")
 
 
 class Recomputing(Pooled):

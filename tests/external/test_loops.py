@@ -10,6 +10,7 @@ import torch
 import transformers
 from causal_loops import (
     BATCH,
+    RATE,
     accelerated,
     accumulating,
     assert_same,
@@ -25,7 +26,7 @@ from causal_loops import (
     settings,
     sgd,
 )
-from loops import sentences
+from loops import Pooled, padded, sentences
 from model_folders import tiny_folder
 
 from leakboard.bench.contracts.threat import Channel
@@ -124,9 +125,40 @@ def test_virtual_tokens_are_left_out_and_the_text_is_recorded(out, kind, tune, v
     assert (told.tune, told.virtual_tokens) == (tune, virtual)
 
 
-def test_a_sentence_encoder_and_its_trainer_are_recorded(out, tmp_path):
+def test_what_was_not_seen_of_a_training_is_null_and_no_default(out):
+    """Parameters are updated by hand, in a module whose code nobody knows."""
+    model = Pooled()
+    with Recorder(model, "bottom.1", out, examples=IDS) as recorder:
+        model(**padded(IDS)).sum().backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.1 * parameter.grad
+    manifest = read_transcript(out)[0]
+    assert manifest == recorder.manifest
+    assert manifest.train is None
+    told = manifest.training.model_dump(exclude_none=True)
+    known = {"epochs": 1, "passes": 1, "batch_size": 12, "tune": "full", "packing": False}
+    assert told == known | {"precision": "float32", "virtual_tokens": 0, "longest": 9}
+
+
+def test_the_adapter_of_a_training_is_named(out):
+    import peft
+
+    config = peft.LoraConfig(task_type="CAUSAL_LM", r=2, lora_alpha=8, target_modules=["c_attn"])
+    with quiet():
+        model = peft.get_peft_model(gpt2(), config)
+    with quiet(), Recorder(model, 0, out, examples=IDS):
+        plain(model, IDS)
+    told = read_transcript(out)[0].training
+    assert (told.tune, told.lora_rank, told.lora_alpha) == ("lora", 2, 8)
+    assert (told.learning_rate, told.optimiser, told.steps, told.epochs) == (RATE, "SGD", 6, 2)
+
+
+@pytest.mark.parametrize(("cut", "channel"), [(0, SENT), ("1", ACTIVATIONS)])
+def test_a_sentence_encoder_and_its_trainer_are_recorded(out, tmp_path, cut, channel):
     """Both texts of a pair pass the encoder before one backward pass."""
     library = pytest.importorskip("sentence_transformers", reason="this loop needs it")
+    pytest.importorskip("sentence_transformers.sentence_transformer", reason="it needs version 6")
     pytest.importorskip("accelerate", reason="a Trainer needs it")
     from datasets import Dataset
     from sentence_transformers.sentence_transformer import losses
@@ -143,9 +175,10 @@ def test_a_sentence_encoder_and_its_trainer_are_recorded(out, tmp_path):
             loss=losses.MultipleNegativesRankingLoss(model),
         )
         ids = model.tokenizer(words)["input_ids"]
-        with Recorder(trainer, 0, out, examples=ids):
+        with Recorder(trainer, cut, out, examples=ids):
             trainer.train()
     found = messages(out)
-    assert [len(found[SENT, 0][row]) for row in range(6)] == list(map(len, ids))
+    expected = list(map(len, ids)) if cut == 0 else [1] * 6
+    assert [len(found[channel, 0][row]) for row in range(6)] == expected
     told = read_transcript(out)[0].training
     assert (told.accumulation, told.passes, told.steps) == (1, 4, 2)

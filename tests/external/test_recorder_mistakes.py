@@ -127,6 +127,10 @@ WRONG = {
         lambda m, o: {"head": "me"},
         "head: expected 'vendor' or 'customer', got str 'me'",
     ),
+    "a holder of no output layer over words": (
+        lambda m, o: {"head": "customer"},
+        "is no causal language model",
+    ),
     "no budget": (lambda m, o: {"record": 5}, "record: expected a Recording, got int 5"),
     "a split twice": (lambda m, o: {"split": ("a", "a")}, "split: expected one name, or two"),
     "texts as examples": (lambda m, o: {"examples": "train.csv"}, "examples must be sequences"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 import pytest
 import torch
@@ -40,6 +42,10 @@ DATASETS = {
     "a dataset of torch": lambda: OneByOne(),
     "a dataset": lambda: datasets().Dataset.from_dict({"input_ids": IDS}),
     "a column": lambda: datasets().Dataset.from_dict({"input_ids": IDS})["input_ids"],
+    "packs of trl": lambda: {
+        "input_ids": [[*chain(*IDS[:5])], [*chain(*IDS[5:])]],
+        "seq_lengths": [[*map(len, IDS[:5])], [*map(len, IDS[5:])]],
+    },
     "a padded dataset": lambda: datasets().Dataset.from_dict(
         {k: v.tolist() for k, v in padded(IDS).items()}
     ),

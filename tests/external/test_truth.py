@@ -70,7 +70,7 @@ WRONG = {
     "no table": (
         3,
         2,
-        "expected the path of a table, a pandas DataFrame or columns by name, got int 3",
+        "expected the path of a table, a pandas DataFrame, a data set or columns by name, got int 3",
     ),
     "nothing to score by": ({"words": ["a"]}, 2, "nothing can be scored"),
     "columns of two lengths": (
