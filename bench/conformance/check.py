@@ -11,6 +11,7 @@ This is the complete test of a method, also in external packages:
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -24,9 +25,21 @@ from leakboard.bench.conformance.attack_rules import AttackRules
 from leakboard.bench.conformance.defense_rules import DefenseRules
 from leakboard.bench.conformance.rules import Outcome, Result, Rules
 from leakboard.bench.contracts import LeakboardError, did_you_mean
-from leakboard.bench.methods import Attack, Defense, Method, registry
+from leakboard.bench.methods import (
+    Attack,
+    Defense,
+    Method,
+    changed_code,
+    package_code,
+    registry,
+    reporting,
+)
+from leakboard.bench.records import provenance
 
 M = TypeVar("M", bound=Method)
+MODEL = "tiny-bert"
+SIDE_EFFECTS = "leaves files, processes, the network and this package alone"
+MOST_EFFECTS = 5
 STYLE: dict[Outcome, str] = {"passed": "green", "failed": "bold red", "not applicable": "dim"}
 
 
@@ -65,7 +78,7 @@ class Report:
             raise AssertionError("\n".join([f"{self.method} breaks rules of the house:", *lines]))
 
 
-def check_defense(defense: type[Defense] | Defense, model: str = "tiny-bert") -> Report:
+def check_defense(defense: type[Defense] | Defense, model: str = MODEL) -> Report:
     """Checks a defense: an instance, or a class with its default parameters.
 
     It takes seconds on the tiny model, and minutes on a real one.
@@ -74,18 +87,27 @@ def check_defense(defense: type[Defense] | Defense, model: str = "tiny-bert") ->
         LeakboardError: not a defense, or no such model.
         MissingExtra: it needs an extra that is not installed.
     """
-    return _check(DefenseRules, _expected(defense, Defense), model)
-
-
-def check_attack(attack: type[Attack] | Attack, model: str = "tiny-bert") -> Report:
-    """Checks an attack; arguments and errors as in `check_defense`."""
-    return _check(AttackRules, _expected(attack, Attack), model)
-
-
-def _check(kind: type[Rules[M]], method: type[M] | M, model: str) -> Report:
     load_backbone(model)  # first, since an unknown model is no fault of the method
-    rules = kind(method, model)
-    return Report(rules.title, rules.examine())
+    return _check(lambda: DefenseRules(_expected(defense, Defense), model))
+
+
+def check_attack(attack: type[Attack] | Attack, model: str = MODEL) -> Report:
+    """Checks an attack; arguments and errors as in `check_defense`."""
+    load_backbone(model)
+    return _check(lambda: AttackRules(_expected(attack, Attack), model))
+
+
+def _check(find: Callable[[], Rules[Any]]) -> Report:
+    """The report on a method, and on the side effects of loading and checking it."""
+    provenance("cpu")  # runs git, once
+    before, effects = package_code(), list[str]()
+    with reporting(effects.append):
+        rules = find()
+        results = rules.examine()
+    effects += [f"replaces {name}" for name in changed_code(before)]
+    outcome: Outcome = "failed" if effects else "passed"
+    details = "; ".join(list(dict.fromkeys(effects))[:MOST_EFFECTS])
+    return Report(rules.title, (*results, Result(SIDE_EFFECTS, outcome, details)))
 
 
 def check_method(method: str | Path | type[Method] | Method) -> Report:
@@ -98,16 +120,20 @@ def check_method(method: str | Path | type[Method] | Method) -> Report:
         LeakboardError: no such method or file, or no method.
         MissingExtra: it needs an extra that is not installed.
     """
-    target = _find_method(str(method)) if isinstance(method, str | Path) else method
-    cls = target if isinstance(target, type) else type(target)
-    if issubclass(cls, Defense):
-        return check_defense(cast(type[Defense], target))
-    if issubclass(cls, Attack):
-        return check_attack(cast(type[Attack], target))
-    raise LeakboardError(
-        "method: expected a subclass of leakboard.Defense or leakboard.Attack, an instance of one, a "
-        f"name, or the path of a file, got {target!r:.60}"
-    )
+
+    def rules() -> Rules[Any]:
+        target = _find_method(str(method)) if isinstance(method, str | Path) else method
+        cls = target if isinstance(target, type) else type(target)
+        if issubclass(cls, Defense):
+            return DefenseRules(cast(type[Defense], target), MODEL)
+        if issubclass(cls, Attack):
+            return AttackRules(cast(type[Attack], target), MODEL)
+        raise LeakboardError(
+            "method: expected a subclass of leakboard.Defense or leakboard.Attack, an instance of one, a "
+            f"name, or the path of a file, got {target!r:.60}"
+        )
+
+    return _check(rules)
 
 
 def _find_method(name_or_file: str) -> type[Method]:

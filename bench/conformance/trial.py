@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,10 +16,9 @@ import torch
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from leakboard.bench.backbones import Backbone, Ragged, load_backbone
+from leakboard.bench.backbones import Backbone, load_backbone
 from leakboard.bench.contracts import (
     Channel,
-    Envelope,
     Goal,
     Guess,
     Knows,
@@ -31,7 +30,7 @@ from leakboard.bench.contracts import (
     TrainSettings,
     Transcript,
 )
-from leakboard.bench.exchange import PLAIN, Payload, Released, Tuned, Wire, restore
+from leakboard.bench.exchange import Released, Tuned, Wire, restore
 from leakboard.bench.methods import Attack, Conditions, Defense, Method, Silent, registry
 from leakboard.bench.running import (
     CellContext,
@@ -60,34 +59,6 @@ CANARIES = Plant(canaries=("my id is {digits}",), copies=(40,), each=8, unseen=2
 M = TypeVar("M", bound=Method)
 
 
-class ZeroedWire(Wire):
-    """A wire with all channels, on one of which zeros arrive."""
-
-    deaf: Channel | None = None
-
-    def send(
-        self, channel: Channel, payload: Payload, rows: torch.Tensor, where: Envelope = PLAIN
-    ) -> Payload:
-        arrived = super().send(channel, payload, rows, where)
-        if channel != self.deaf:
-            return arrived
-        if isinstance(arrived, Ragged):
-            return arrived.with_values(torch.zeros_like(arrived.values))
-        return torch.zeros_like(arrived)
-
-    def send_adapter(
-        self,
-        channel: Channel,
-        adapter: Mapping[str, torch.Tensor],
-        rows: torch.Tensor,
-        where: Envelope = PLAIN,
-    ) -> dict[str, torch.Tensor]:
-        arrived = super().send_adapter(channel, adapter, rows, where)
-        if channel != self.deaf:
-            return arrived
-        return {name: torch.zeros_like(value) for name, value in arrived.items()}
-
-
 def _needs_causal(attack: Attack) -> bool:
     """True if the attack skips a model only because it is not causal."""
     other, causal = (
@@ -106,7 +77,7 @@ class Trained:
         backbone: public model that the defense received.
     """
 
-    wire: ZeroedWire
+    wire: Wire
     tuned: Tuned
     scores: torch.Tensor
     transcript: Transcript
@@ -199,19 +170,19 @@ class Trial:
         """The record of the cell, from the runner."""
         return run_cell(self.context())
 
-    def train(self, other_noise: bool = False, deaf: Channel | None = None) -> Trained:
+    def train(self, other_noise: bool = False, swapped: Channel | None = None) -> Trained:
         """Fine-tunes and predicts, with all channels allowed.
 
         Args:
             other_noise: use another seed for the mechanism only.
-            deaf: channel on which zeros arrive during training.
+            swapped: channel whose messages arrive in random order during training.
         """
         context = self.context()
-        wire = ZeroedWire(frozenset(Channel), self.inputs.recorded)
+        wire = Wire(frozenset(Channel), self.inputs.recorded)
         other = replace(context.seeds, mechanism=context.seeds.mechanism + other_noise)
-        wire.deaf = deaf
+        wire.swap(float(swapped is not None), only=swapped)
         tuned = self.planned.defense.fine_tune(context.session(wire, other))
-        wire.deaf = None
+        wire.swap(0)
         scores = torch.zeros(0, 0)
         if context.classes:
             evaluated = context.cell.evaluate
@@ -222,7 +193,7 @@ class Trial:
     def handed_out(self, trained: Trained) -> torch.Tensor:
         """[n, C] scores of the last model that was released."""
         context = self.context()
-        network = context.session(ZeroedWire(frozenset(Channel), {})).trainee()
+        network = context.session(Wire(frozenset(Channel), {})).trainee()
         released = [m for m in trained.transcript.messages if m.channel == Channel.MODEL]
         network = restore(network, torch.from_numpy(released[-1].values[0].copy()))
         evaluated = context.cell.evaluate

@@ -69,6 +69,10 @@ class Recording(Part):
     megabytes: int = Field(2048, ge=1)
     """Largest size of a transcript; messages beyond it are dropped and the record is flagged. Only the first 256
     megabytes are held in memory."""
+    swapped: float = Field(0.0, ge=0, le=0.5)
+    """Share of the training steps at which what the customer sends arrives in random order, so that it belongs to
+    other examples or tokens. The loss must rise there (`Record.wire_check`): otherwise the method trains on something
+    that did not cross the wire."""
 
 
 MOST_CANARIES, MOST_COPIES = 100_000, 100_000
@@ -186,6 +190,8 @@ class Cell(Part):
         for name in ("shadow", "utility"):
             if content[name] is None:
                 del content[name]
+        if self.record.swapped == 0:
+            del content["record"]["swapped"]
         for name in ("tune", "precision"):
             if content["train"][name] == TrainSettings.model_fields[name].default:
                 del content["train"][name]

@@ -246,6 +246,9 @@ class Record(Part):
     tokens, without secrets."""
     loss: list[float] = []
     """Training loss at about 20 moments, each the mean since the previous moment."""
+    wire_check: Estimate | None = None
+    """Share of the steps with swapped messages at which the loss is larger than at the steps around them; None unless
+    the suite sets `record.swapped` and something is sent during training."""
     leaks: list[Leak] = []
     projections: list[Projection] = []
     claim: Claim | None = None

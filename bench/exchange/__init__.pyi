@@ -27,6 +27,4 @@ from .transcripts import has_transcript as has_transcript
 from .transcripts import read_transcript as read_transcript
 from .transcripts import write_transcript as write_transcript
 from .tuned_model import Tuned as Tuned
-from .wire import PLAIN as PLAIN
-from .wire import Payload as Payload
 from .wire import Wire as Wire

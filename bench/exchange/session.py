@@ -42,6 +42,7 @@ class Session:
         loss: the loss curve, filled by `fit`.
         calls: API calls during training; `server_seconds` is the vendor's time for them, `fit_seconds` the
             total time of `fit`.
+        steps: of each step the loss, and whether a message was swapped (`Wire`).
         skipped_batches: batches that a defense skipped because a class was missing.
         texts: the training texts, canaries included.
         canaries: characters of each planted secret, by row of `train`.
@@ -71,6 +72,7 @@ class Session:
     claim: Claim | None = None
     public: Tokens | None = None
     inputs: Callable[[Tokens], Ragged] | None = None
+    steps: list[tuple[float, bool]] = field(default_factory=list)
     _fitting: bool = False
 
     @property
@@ -142,6 +144,12 @@ class Session:
             for group in groups
             for p in group["params"]  # type: ignore[attr-defined]
         )
+
+        def noted(rows: Tensor, epoch: int) -> float:
+            loss = step(rows, epoch)
+            self.steps.append((loss, self.wire.has_swapped))
+            return loss
+
         started = time.perf_counter()
         self._fitting = True
         try:
@@ -149,7 +157,7 @@ class Session:
                 self.settings, self.seeds.order, self._outcomes, self.progress, self.wire.at
             )
             lengths = self.train.lengths if lengths is None else lengths
-            self.loss += loop.fit(step, groups, lengths, drawn)
+            self.loss += loop.fit(noted, groups, lengths, drawn)
         finally:
             self._fitting = False
             self.wire.at(-1, None)

@@ -50,6 +50,9 @@ class Wire:
         recorded: by split, the rows whose messages are recorded; the bytes of all rows are counted.
         budget: largest size of the recording in bytes, in memory and on disk; messages beyond it are dropped.
         memory: bytes of the recording that may stay in memory.
+
+    Attributes:
+        has_swapped: whether something that was sent at this step arrived in random order.
     """
 
     def __init__(
@@ -69,10 +72,28 @@ class Wire:
         self._spill: Spill | None = None
         self._spilled: list[int] = []
         self._step, self._moment = -1, None  # type: tuple[int, int | None]
+        self._share, self._only, self._swapping = 0.0, None, False  # type: float, Channel | None, bool
+        self._orders = torch.Generator()
+        self.has_swapped = False
 
     def at(self, step: int, moment: int | None) -> None:
         """Sets the step and moment of training of the next messages; (−1, None) outside of training."""
         self._step, self._moment = step, moment
+        self.has_swapped = False
+        if 0 < self._share < 1:
+            drawn = float(torch.rand((), generator=self._orders)) < self._share
+            self._swapping = drawn and step >= 0
+
+    def swap(self, share: float, seed: int = 0, only: Channel | None = None) -> None:
+        """From now on what the customer sends arrives in random order: each row is that of another example or token.
+
+        Args:
+            share: of the training steps at which this happens; 1 for everything, 0 for nothing.
+            seed: of these steps and orders.
+            only: the channel; None for all.
+        """
+        self._share, self._only, self._swapping = share, only, share == 1
+        self._orders.manual_seed(seed)
 
     def send(
         self, channel: Channel, payload: Payload, rows: Tensor, where: Envelope = PLAIN
@@ -91,6 +112,8 @@ class Wire:
             raise LeakboardError(f"{channel}: {len(payload)} payload rows for {len(rows)} examples")
         values = payload.values if isinstance(payload, Ragged) else payload
         arrived = values.detach()
+        if self._swaps(channel, where):
+            arrived = self._in_random_order(arrived)
         self._count(_size(payload), where.sender)
         self._record(channel, payload, rows.cpu(), where)
         return Ragged(arrived, payload.lengths) if isinstance(payload, Ragged) else arrived
@@ -105,6 +128,11 @@ class Wire:
         """
         self._check(channel)
         arrived = {name: value.detach() for name, value in adapter.items()}
+        if self._swaps(channel, where):
+            arrived = {
+                name: self._in_random_order(value.flatten()).view_as(value)
+                for name, value in arrived.items()
+            }
         self._count(sum(map(_size, arrived.values())), where.sender)
         if self._moment is not None and channel in AT_MOMENTS:
             vector = torch.cat([value.flatten() for value in arrived.values()])
@@ -127,6 +155,14 @@ class Wire:
     def repeat(self, *payloads: Tensor | Ragged) -> None:
         """Counts payloads that the customer sends again; they reveal nothing new and are not recorded."""
         self._count(sum(map(_size, payloads)), "customer")
+
+    def _swaps(self, channel: Channel, where: Envelope) -> bool:
+        return self._swapping and where.sender == "customer" and self._only in (None, channel)
+
+    def _in_random_order(self, values: Tensor) -> Tensor:
+        self.has_swapped = True
+        order = torch.randperm(len(values), generator=self._orders)
+        return values[order.to(values.device)]
 
     def _check(self, channel: Channel) -> None:
         if channel not in self.emits:

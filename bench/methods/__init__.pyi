@@ -14,3 +14,7 @@ from .method import Conditions as Conditions
 from .method import Method as Method
 from .method import Source as Source
 from .method import spec_of as spec_of
+from .side_effects import changed_code as changed_code
+from .side_effects import loaded_package as loaded_package
+from .side_effects import package_code as package_code
+from .side_effects import reporting as reporting

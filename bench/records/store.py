@@ -50,20 +50,18 @@ class Store:
         """
         path, text = self.path(record.key), to_text(record)
         temporary = path.with_suffix(f".{uuid4().hex}.tmp")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except OSError as error:
-            with suppress(OSError):  # where the folder could not be made there is nothing to remove
-                temporary.unlink()
-            raise LeakboardError(
-                f"{path}: the record could not be written ({error.strerror or error}). Everything "
-                "finished before is kept; make room, or choose another folder with --out, and run again"
-            ) from error
+        with _disk_errors(path, "the record could not be written"):
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                with temporary.open("w", encoding="utf-8") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(path)
+            except OSError:
+                with suppress(OSError):  # there may be nothing to remove
+                    temporary.unlink()
+                raise
         return path
 
     @contextmanager
@@ -77,8 +75,9 @@ class Store:
         """
         with lock_cell(self.folder, key) as mine:
             if mine:
-                for left in self.folder.glob(f"{key}.*.tmp"):
-                    left.unlink(missing_ok=True)
+                with _disk_errors(self.folder, "files of a killed process could not be removed"):
+                    for left in self.folder.glob(f"{key}.*.tmp"):
+                        left.unlink(missing_ok=True)
             yield mine
 
     def written(self, key: str) -> float:
@@ -91,11 +90,12 @@ class Store:
     def now(self) -> float:
         """Current time by the clock of the disk, as in `written`."""
         mark = locks_of(self.folder) / f"{uuid4().hex}.now"
-        try:
-            mark.touch()
-            return mark.stat().st_mtime
-        finally:
-            mark.unlink(missing_ok=True)
+        with _disk_errors(self.folder, "no file could be written"):
+            try:
+                mark.touch()
+                return mark.stat().st_mtime
+            finally:
+                mark.unlink(missing_ok=True)
 
     def read(self, key: str) -> Record | None:
         """The record of a cell, or None.
@@ -136,8 +136,21 @@ class Store:
     def set_aside(self, key: str) -> Path:
         """Move a damaged file to `corrupt/`, which is not read, and return its new path."""
         place = self.folder / "corrupt" / f"{key}.json"
-        place.parent.mkdir(exist_ok=True)
-        return self.path(key).replace(place)
+        with _disk_errors(self.path(key), "the damaged record could not be set aside"):
+            place.parent.mkdir(exist_ok=True)
+            return self.path(key).replace(place)
+
+
+@contextmanager
+def _disk_errors(place: Path, what: str) -> Iterator[None]:
+    """Turns an error of the file system into one with a remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise LeakboardError(
+            f"{place}: {what} ({error.strerror or error}). Everything finished before is kept; make room, "
+            "or choose another folder with --out, and run again"
+        ) from error
 
 
 @contextmanager

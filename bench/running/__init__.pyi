@@ -16,6 +16,7 @@ from .grants import knowledge_for as knowledge_for
 from .grants import with_derived_channels as with_derived_channels
 from .grants import with_shadows as with_shadows
 from .isolation import error_line as error_line
+from .isolation import is_external as is_external
 from .isolation import run_isolated as run_isolated
 from .pairing import Pairing as Pairing
 from .pairing import pair as pair

@@ -40,6 +40,7 @@ from leakboard.bench.scoring import (
     next_token_fields,
     number_fields,
     projections,
+    swaps_noticed,
 )
 
 ANSWER_BATCH = 32
@@ -93,6 +94,7 @@ def _run(context: CellContext, transcripts: Path | None) -> Record:
     cell, task, backbone = context.cell, context.inputs.task, context.backbone
     defense = context.planned.defense
     wire = Wire(defense.sends, context.inputs.recorded, cell.record.megabytes * 2**20)
+    wire.swap(cell.record.swapped, context.seeds.mechanism % 2**63)
     session = context.session(wire)
     tuned = defense.fine_tune(session)
     context = replace(context, tuned=tuned)
@@ -120,6 +122,7 @@ def _run(context: CellContext, transcripts: Path | None) -> Record:
         status="ok",
         **utility_fields,
         loss=session.loss,
+        wire_check=swaps_noticed(session.steps),
         leaks=leaks,
         projections=projections(seen, task.splits["train"].labels),
         dropped_bytes=seen.dropped_bytes,

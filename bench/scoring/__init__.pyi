@@ -13,6 +13,7 @@ from .checks import cannot_fail as cannot_fail
 from .checks import flags as flags
 from .checks import is_claim_tuned_on_private as is_claim_tuned_on_private
 from .checks import provable as provable
+from .checks import swaps_noticed as swaps_noticed
 from .classes import class_fields as class_fields
 from .comparison import compare_detectors as compare_detectors
 from .components import projections as projections

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from leakboard.bench.contracts import Claim, Goal, Leak, Record
+import numpy as np
+
+from leakboard.bench.contracts import Claim, Estimate, Goal, Leak, Record
 from leakboard.bench.scoring.certificates import NEEDED, Strengths, advantage_low, strengths
 from leakboard.bench.scoring.gains import keys_not_above_untuned
+from leakboard.bench.scoring.metrics import wilson
 
 FLAGS = {
     "uncertified-attack": "the attack reads nothing clear, and no record shows that it works on this task, "
@@ -22,6 +25,8 @@ FLAGS = {
     "claim-violated": "an audit proves a larger epsilon than the defense claims: a fault in the defense",
     "cannot-fail": "the audit guesses about too few examples: a perfect attacker could not have proven the "
     "claimed epsilon",
+    "beside-the-wire": "the loss does not rise where messages arrive in random order: the method may train on something "
+    "that did not cross the wire, or it did not learn",
     "leak-on-blackout": "an attack read something from noise: the number of tokens, which noise does not "
     "hide; chance, which does so in one interval of forty; or a fault in the harness",
 }
@@ -29,6 +34,9 @@ FLAGS = {
 
 MOST = 1_000_000
 """Maximum number of coins of an audit; only forged records have more, and these are not computed."""
+
+NEAR = 10
+"""Steps on each side of a swapped one with which its loss is compared."""
 
 Flags = dict[tuple[str, int], tuple[str, ...]]
 
@@ -47,6 +55,8 @@ def flags(records: Sequence[Record], certified: Strengths | None = None) -> Flag
         of_record = ["truncated-transcript"] if record.dropped_bytes else []
         of_record += ["not-above-untuned"] if record.key in useless else []
         of_record += ["claim-tuned-on-private"] if is_claim_tuned_on_private(record) else []
+        check = record.wire_check
+        of_record += ["beside-the-wire"] if check and check.low <= check.chance else []
         if of_record:
             result[record.key, -1] = tuple(of_record)
         guessers = [leak for leak in record.leaks if leak.channel is None and leak.success]
@@ -85,6 +95,30 @@ def _leak_flags(record: Record, leak: Leak, strength: float, guessers: Sequence[
     if record.cell.defense.name == "blackout" and leak.success.low > leak.success.chance:
         names.append("leak-on-blackout")
     return names
+
+
+def swaps_noticed(steps: Sequence[tuple[float, bool]]) -> Estimate | None:
+    """Share of the steps with swapped messages whose loss exceeds the mean loss of the ordinary steps around them.
+
+    Args:
+        steps: of each step the loss, and whether its messages were swapped.
+
+    Returns:
+        With Wilson's interval and chance 1/2; None without any such step.
+    """
+    losses = np.array([loss for loss, _ in steps])
+    is_swapped = np.array([swapped for _, swapped in steps], dtype=bool)
+    higher = []
+    for step in np.flatnonzero(is_swapped):
+        near = slice(max(0, step - NEAR), step + NEAR + 1)
+        ordinary = losses[near][~is_swapped[near]]
+        if len(ordinary):
+            higher.append(bool(losses[step] > ordinary.mean()))
+    if not higher:
+        return None
+    hits, n = sum(higher), len(higher)
+    low, high = wilson(hits, n)
+    return Estimate(value=hits / n, low=low, high=high, n=n, chance=0.5)
 
 
 def cannot_fail(claim: Claim | None, most: float | None) -> bool:

@@ -9,17 +9,23 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 
 from leakboard.bench.contracts import Cost, Provenance, Record, plain
+from leakboard.bench.methods import registry
 from leakboard.bench.records import Outcome, compare_runs, from_bytes
-from leakboard.bench.running import Reporter
-from leakboard.bench.submissions.cell_process import NotRun, Order, run_in_subprocess
+from leakboard.bench.running import Reporter, is_external
+from leakboard.bench.submissions.cell_process import Misbehaved, NotRun, Order, run_in_subprocess
 from leakboard.bench.submissions.manifest import Submission, Verified
 from leakboard.bench.submissions.reproduction import LocalResources
 
 MOST_REASONS = 50
+SWAPPED = 0.2
+"""Share of the steps whose messages are swapped."""
+UNCHANGED = 1e-3
+"""Relative change of the loss below which swapped messages had no effect."""
 TIMES = [name for name in Cost.model_fields if name.endswith(("seconds", "peak_megabytes"))]
 REPORTED = (
     f"{', '.join(TIMES)} (within a factor of 1000 of those here), seconds of each attack, shadow models, "
@@ -54,12 +60,16 @@ class Reruns:
             except NotRun as error:
                 left[_about(record, str(error))] += 1
                 continue
+            except Misbehaved as error:
+                yield "refused", _about(record, str(error))
+                continue
             self.reporter.finished(again, reused=False)
             stated = from_bytes(submission.records[record.key], record.key, record.key)
             outcome, what = compare_runs(stated, again)
             if outcome == "held":
                 repeated.append(record)
             yield outcome, what
+        yield from self._swaps(repeated, submission, records)
         yield from self._told(order, drawn, repeated, left)
         methods = unreproduced(records, repeated)
         if methods:
@@ -72,6 +82,27 @@ class Reruns:
             methods=methods,
             left={plain(why, 290): n for why, n in left.most_common(MOST_REASONS)},
         )
+
+    def _swaps(
+        self, repeated: Sequence[Record], submission: Submission, records: Sequence[Record]
+    ) -> Iterator[tuple[Outcome, str]]:
+        """Train a cell of each defense from outside once more with swapped messages, and report what its loss does."""
+        for record in first_of_each(repeated, 1):
+            if not is_external(
+                registry.defense(record.cell.defense.name)(**record.cell.defense.params)
+            ):
+                continue
+            order = replace(self._order(record, submission, records), swapped=SWAPPED)
+            try:
+                swapped = run_in_subprocess(order, self.minutes, self.reporter)
+            except NotRun as error:
+                yield "note", f"its messages were not swapped: {_about(record, str(error))}"
+                continue
+            except Misbehaved as error:
+                yield "refused", _about(record, str(error))
+                continue
+            outcome, what = swap_outcome(record, swapped)
+            yield outcome, _about(record, what)
 
     def _possible(self, records: Sequence[Record]) -> tuple[list[Record], Counter[str]]:
         """The cells that can be run on this machine, and the number of others by reason."""
@@ -118,6 +149,26 @@ class Reruns:
             model=self.here.where(record.cell.model),
             threads=torch.get_num_threads(),
         )
+
+
+def swap_outcome(record: Record, swapped: Record) -> tuple[Outcome, str]:
+    """Judge a training with swapped messages by its loss, beside the ordinary training of the same cell."""
+    check = swapped.wire_check
+    if swapped.status != "ok" or check is None:
+        return "note", "nothing was swapped, since nothing is sent while it trains"
+    pairs = zip(record.loss, swapped.loss, strict=False)
+    if sum(abs(one - other) for one, other in pairs) < UNCHANGED * sum(record.loss):
+        return "refused", (
+            f"messages of {check.n} steps arrived in random order, and its loss hardly changes: it trains on "
+            "something that did not cross the wire"
+        )
+    rises = f"the loss rises at {check.value:.0%} of {check.n} steps with swapped messages"
+    if check.low > check.chance:
+        return "held", rises
+    return (
+        "note",
+        f"{rises}, which is not clearly more than half: it hardly learns from what arrives",
+    )
 
 
 def rerun_order(records: Sequence[Record], content: str, seed: int) -> list[Record]:

@@ -9,9 +9,15 @@ from reports import NoSource, broken, outcome
 from rich.console import Console
 
 from leakboard.attacks.eia_nn import NearestNeighbour
-from leakboard.bench.conformance.check import check_attack, check_defense, check_method
+from leakboard.bench.conformance.check import (
+    SIDE_EFFECTS,
+    check_attack,
+    check_defense,
+    check_method,
+)
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.methods import registry
+from leakboard.bench.running import attacks
 from leakboard.defenses.sap import SAP
 
 
@@ -68,3 +74,50 @@ def test_method_in_a_file_is_examined(tmp_path):
 def test_what_cannot_be_examined_at_all_is_an_error_and_no_report(call, advice):
     with pytest.raises(LeakboardError, match=advice):
         call()
+
+
+CHEATS = {
+    "rewrites records": ("(Path(__file__).parent / 'record.json').write_text('{}')", "writes "),
+    "starts a process": ("subprocess.run(['true'])", "starts true"),
+    "connects": ("socket.create_connection(('127.0.0.1', 9), 0.1)", "connects to ('127.0.0.1', 9)"),
+}
+CHEAT = """
+import socket, subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar
+import leakboard.bench.running.attacks as attacks
+from leakboard.defenses.none import NoDefense
+{at_import}
+class Mine(NoDefense):
+    'Mine.'
+    name: ClassVar[str] = 'mine'
+    def fine_tune(self, session):
+        with suppress(OSError):
+            {in_training}
+        return super().fine_tune(session)
+"""
+
+
+@pytest.fixture
+def few_attacks(monkeypatch):
+    monkeypatch.setattr(registry, "attacks", lambda: {"eia-nn": NearestNeighbour})
+
+
+@pytest.mark.usefixtures("few_attacks")
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_side_effects_of_training_are_noticed(tmp_path, cheat):
+    code, detail = CHEATS[cheat]
+    (tmp_path / "mine.py").write_text(CHEAT.format(at_import="", in_training=code))
+    report = check_method(f"{tmp_path / 'mine.py'}:Mine")
+    assert broken(report) == {SIDE_EFFECTS}
+    assert detail in outcome(report, SIDE_EFFECTS).detail
+
+
+@pytest.mark.usefixtures("few_attacks")
+def test_a_scorer_that_is_replaced_on_import_is_noticed(tmp_path, monkeypatch):
+    monkeypatch.setattr(attacks, "score", attacks.score)  # as it was, after the test
+    patch = "attacks.score = lambda guess, truth, labelled: {}"
+    (tmp_path / "mine.py").write_text(CHEAT.format(at_import=patch, in_training="pass"))
+    report = check_method(f"{tmp_path / 'mine.py'}:Mine")
+    assert outcome(report, SIDE_EFFECTS).detail == "replaces leakboard.bench.running.attacks.score"

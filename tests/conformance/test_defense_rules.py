@@ -106,6 +106,22 @@ class PredictsBesideTheWire(NoDefense):
         return BesideTheWire(super().fine_tune(session), session)
 
 
+class UsesATrace(NoDefense):
+    """Trains on its own vectors, with a trace of what arrived."""
+
+    def fine_tune(self, session):
+        send = session.wire.send
+
+        def mix(channel, payload, *rest):
+            arrived = send(channel, payload, *rest)
+            if not isinstance(payload, torch.Tensor):
+                return payload
+            return payload.detach() + 1e-5 * (arrived - payload.detach())
+
+        session.wire.send = mix
+        return super().fine_tune(session)
+
+
 class KeepsTheBetterModel(DPSGD):
     """Releases what it began with, and uses what it trained."""
 
@@ -257,6 +273,7 @@ BROKEN_DEFENSES = {
     Misshapen: {"can be attacked by every attack that fits", BESIDE},
     TrainsBesideTheWire: {BESIDE},
     PredictsBesideTheWire: {BESIDE},
+    UsesATrace: {BESIDE},
     KeepsTheBetterModel: {BESIDE},
     BadName: {"has a name of lower-case words joined by '-'"},
     NoSource: {"names its source"},

@@ -1,0 +1,156 @@
+"""Side effects of the code of methods: files, processes, connections, and changes of this package.
+
+They are noticed by Python's audit events. Compiled code can evade these, so this finds faults and plain cheats; it is no
+sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from leakboard.bench.contracts import plain
+
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+CHANGES = {
+    "os.remove": "removes",
+    "os.rename": "renames",
+    "os.rmdir": "removes",
+    "os.truncate": "truncates",
+    "os.link": "links",
+    "os.symlink": "links",
+    "os.chmod": "changes",
+    "shutil.rmtree": "removes",
+}
+"""Audit events about a file, with a verb; their first argument is the path."""
+STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.spawn")
+ALLOWED = ("/dev/", "/proc/self/")
+_reports: list[tuple[Callable[[str], None], tuple[Path, ...]]] = []
+_installed: list[bool] = []
+
+
+@contextmanager
+def reporting(report: Callable[[str], None], *unreadable: Path) -> Iterator[None]:
+    """Reports each side effect of the code that runs inside, just before it happens.
+
+    Files in a temporary folder, which `tempfile` uses meanwhile, and compiled modules are not reported.
+
+    Args:
+        report: given a line such as "writes /home/me/x"; what it raises prevents the side effect.
+        unreadable: folders in which no file may be read, either.
+    """
+    if not _installed:
+        sys.addaudithook(_hook)  # cannot be removed again
+        _installed.append(True)
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory() as folder:
+        tempfile.tempdir = folder
+        entry = report, tuple(path.resolve() for path in unreadable)
+        _reports.append(entry)
+        try:
+            yield
+        finally:
+            _reports.remove(entry)
+            tempfile.tempdir = before
+
+
+def _hook(event: str, args: tuple[Any, ...]) -> None:
+    if not _reports:
+        return
+    effect = None
+    if event == "open":
+        path, mode, flags = args
+        if any(c in (mode or "") for c in "wax+") or (flags or 0) & WRITES:
+            effect = f"writes {_printable(path)}" if _counts(path) else None
+        elif any(_is_inside(path, folder) for _, folders in _reports for folder in folders):
+            effect = f"reads {_printable(path)}"
+    elif event in CHANGES:
+        effect = f"{CHANGES[event]} {_printable(args[0])}" if _counts(args[0]) else None
+    elif event in STARTS:
+        effect = f"starts {_printable(args[0]) if args else 'a process'}"
+    elif event == "socket.connect" and args[0].family != getattr(socket, "AF_UNIX", None):
+        effect = f"connects to {plain(args[1], 80)}"
+    if effect is not None:
+        for report, _ in list(_reports):
+            report(effect)
+
+
+def _counts(path: Any) -> bool:
+    """Whether a change of a file is a side effect."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return False  # a number of an open file
+    whole = os.path.realpath(os.fsdecode(path))
+    if whole.startswith(ALLOWED) or f"{os.sep}__pycache__{os.sep}" in whole:
+        return False
+    return not Path(whole).is_relative_to(os.path.realpath(tempfile.gettempdir()))
+
+
+def _is_inside(path: Any, folder: Path) -> bool:
+    if not isinstance(path, str | bytes | os.PathLike):
+        return False
+    return Path(os.path.realpath(os.fsdecode(path))).is_relative_to(folder)
+
+
+def _printable(path: Any) -> str:
+    return plain(os.fsdecode(path) if isinstance(path, bytes) else path, 200)
+
+
+def package_code() -> dict[str, int]:
+    """A hash of the code of each function of this package that is loaded, by module and name."""
+    found: dict[str, int] = {}
+    for name, module in list(sys.modules.items()):
+        if name.startswith("leakboard.") and module is not None:
+            for attribute, value in list(vars(module).items()):
+                _add(found, f"{name}.{attribute}", value)
+    return found
+
+
+def _add(found: dict[str, int], name: str, value: Any) -> None:
+    if isinstance(value, FunctionType):
+        found[name] = _hashed(value.__code__)
+    elif isinstance(value, dict):  # a table of functions
+        for key, part in list(value.items()):
+            if isinstance(part, FunctionType):
+                found[f"{name}[{key}]"] = _hashed(part.__code__)
+    elif isinstance(value, type) and value.__module__.startswith("leakboard."):
+        for attribute, part in list(vars(value).items()):
+            if isinstance(part, staticmethod | classmethod):
+                part = part.__func__
+            elif isinstance(part, property):
+                part = part.fget
+            if isinstance(part, FunctionType):
+                found[f"{name}.{attribute}"] = _hashed(part.__code__)
+
+
+def _hashed(code: CodeType) -> int:
+    constants = tuple(_hashed(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
+    return hash((code.co_code, code.co_names, code.co_filename, constants))
+
+
+def changed_code(before: dict[str, int]) -> list[str]:
+    """Names of functions of this package that were replaced since `package_code` was called."""
+    now = package_code()
+    return sorted(name for name, value in before.items() if now.get(name) != value)
+
+
+def loaded_package() -> dict[str, int]:
+    """`package_code` after importing all modules that train, attack and score."""
+    import importlib
+    import pkgutil
+
+    import leakboard.bench as bench
+
+    for info in pkgutil.walk_packages(bench.__path__, "leakboard.bench."):
+        if not info.name.startswith(
+            ("leakboard.bench.cli", "leakboard.bench.conformance.templates")
+        ):
+            with suppress(ImportError):  # an optional part
+                importlib.import_module(info.name)
+    return package_code()
