@@ -107,8 +107,8 @@ class Pass:
         """Copy the logits of examples; those of tokens are counted."""
         self.edges["output"] = _edges(*_tensors(output))
         logits = _logits(output)
-        if logits is None or logits is self.at_cut:  # a bottom model alone has no logits
-            return
+        if logits is None or logits is self.at_cut or not logits.dim():
+            return  # a bottom model alone has no logits, and a wrapper may return the loss
         self.edges["logits"] = _edges(logits)
         if logits.dim() == 2:
             self.logits = logits.detach().clone()

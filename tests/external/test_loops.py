@@ -15,6 +15,7 @@ from causal_loops import (
     accumulating,
     assert_same,
     batch_of,
+    batches,
     by_forward,
     checkpointing,
     gpt2,
@@ -123,6 +124,29 @@ def test_virtual_tokens_are_left_out_and_the_text_is_recorded(out, kind, tune, v
         assert found[LOGIT_GRADIENTS, 0][row][:-1].argmin(1).tolist() == ids[1:]
     told = read_transcript(out)[0].training
     assert (told.tune, told.virtual_tokens) == (tune, virtual)
+
+
+class LossOnly(torch.nn.Module):
+    """A model within a module that returns nothing but the loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = gpt2()
+
+    def forward(self, **batch):
+        return self.inner(**batch).loss
+
+
+def test_a_module_that_returns_the_loss_is_recorded_below_its_output_layer(references, out):
+    model = LossOnly()
+    optimiser = sgd(model)
+    with Recorder(model, 0, out, examples=IDS):
+        for some in batches(IDS):
+            model(**batch_of(some)).backward()
+            optimiser.step()
+            optimiser.zero_grad()
+    assert_same(out, references(0, "customer"))
+    assert read_transcript(out)[0].training.head == "customer"
 
 
 def test_what_was_not_seen_of_a_training_is_null_and_no_default(out):
