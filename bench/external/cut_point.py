@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from leakboard.bench.backbones import Backbone, family_of
@@ -82,6 +82,17 @@ class CutPoint:
             if isinstance(m, nn.Embedding) and m is not table and m.weight is table.weight
         ]
         return [table, *shared]
+
+    def with_names(self, output: Any) -> Any:
+        """The output of the model; a tuple of a transformers model with a head gets names: the loss is a scalar."""
+        from transformers import PreTrainedModel
+
+        has_head = isinstance(self.model, PreTrainedModel) or hasattr(self.model, "peft_config")
+        if type(output) is not tuple or not has_head or self.model is self.entrance:
+            return output
+        tensors = [value for value in output if isinstance(value, Tensor)]
+        logits = next((value for value in tensors if value.dim() > 1), None)
+        return {"logits": logits, "others": tensors}
 
     def follow(self, take: Callable[[Any], None]) -> list[RemovableHandle]:
         """Register hooks that call `take` with the vectors at the cut, after all existing hooks."""

@@ -187,7 +187,7 @@ class CutHooks:
         self._close()
         if now is not None:
             try:
-                now.finish(output)
+                now.finish(self._place.with_names(output))
                 self._on_end(now)
             finally:
                 now.forget()

@@ -130,6 +130,19 @@ def test_gradients_are_those_of_the_loss(out):
             assert np.array_equal(gradients[row][0], expected.numpy())
 
 
+@pytest.mark.parametrize("labels", [None, LABELS], ids=["logits", "loss and logits"])
+def test_an_output_without_names_is_recorded_as_one_with_names(tmp_path, labels):
+    for name in ("tuple", "names"):
+        model = classifier()
+        with Recorder(model, 0, tmp_path / name, examples=IDS):
+            found = model(**padded(IDS), labels=labels, return_dict=name == "names")
+            scores = found.logits if name == "names" else found[labels is not None]
+            nn.functional.cross_entropy(scores, LABELS).backward()
+    for channel in (LOGITS, LOGIT_GRADIENTS):
+        (plain,), (named,) = (sent(tmp_path / name, channel) for name in ("tuple", "names"))
+        assert all(np.array_equal(plain[row], named[row]) for row in range(12))
+
+
 def test_of_two_passes_backward_the_first_is_recorded_and_the_other_counted(out):
     model = classifier()
     with Recorder(model, 0, out):
