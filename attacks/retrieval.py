@@ -60,7 +60,8 @@ class Retrieval(Attack):
     more texts are recorded, and smaller where there are too few."""
     absent: bool = False
     """Leave out half of the recorded texts from the candidates, and rank all by how likely they are among them: by
-    the likelihood of the best candidate, per value that was received. Success is then the AUC."""
+    how far the best candidate is ahead of the second, relative to its own distance, since the size of the noise says
+    nothing. Success is then the AUC."""
 
     younger: ClassVar[frozenset[str]] = frozenset({"absent"})
 
@@ -110,7 +111,7 @@ class Retrieval(Attack):
         scorer: Scorer,
         rng: np.random.Generator,
     ) -> tuple[Ints, NDArray[np.float64]]:
-        """[n] the likeliest candidate of each example, and [n] its log-likelihood per value."""
+        """[n] the likeliest candidate of each example, and [n] how far it is ahead of the second (`lead`)."""
         pooled = channel == Channel.ACTIVATIONS
         lengths = torch.ones(len(texts.tokens)).long() if pooled else texts.tokens.lengths
         best = torch.zeros(len(rounds[0]), dtype=torch.long)
@@ -130,7 +131,7 @@ class Retrieval(Attack):
             total = sum(scorer(each.take(mine), clean) for each in rounds)
             assert isinstance(total, Tensor)
             best[mine] = like[total.argmax(1).cpu()]
-            likely[mine] = total.amax(1).double().cpu() / (len(rounds) * int(length))
+            likely[mine] = lead(total).cpu()
         return best.numpy(), likely.numpy()
 
     def _sent(
@@ -177,6 +178,15 @@ class Retrieval(Attack):
 def rescaled(received: Ragged, mechanism: Pooling) -> Ragged:
     """Pooled vectors; as released code sends them, rescaling removes a number that is added to all dimensions."""
     return as_sequences(rescale_rows(received.values)) if mechanism.as_released else received
+
+
+def lead(total: Tensor) -> Tensor:
+    """[m] difference of the two largest log-likelihoods [m, k] ≤ 0 of each row, relative to the largest."""
+    best, second = total.double().topk(min(2, total.shape[1]), 1).values.T[[0, -1]]
+    if total.shape[1] == 1:
+        second = best - 1
+    ahead: Tensor = (best - second) / (-best).clamp(min=1e-9)
+    return ahead
 
 
 def distances(received: Ragged, clean: Ragged, p: int) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from cells import leak_of, load_tiny, run, session_of
 from torch.nn.functional import embedding
 
-from leakboard.attacks.retrieval import Retrieval
+from leakboard.attacks.retrieval import Retrieval, lead
 from leakboard.bench.backbones.ragged import Ragged, Tokens
 from leakboard.bench.contracts.threat import Channel, Goal, Knows
 from leakboard.bench.contracts.transcript import Guess, Message, Transcript
@@ -170,6 +170,15 @@ def test_texts_that_are_not_among_the_candidates_are_told_from_those_that_are(tm
                 assert leak.success.value > 0.95
                 assert advantage_low(leak) >= NEEDED
         assert rescore(record).mismatches == []
+
+
+def test_presence_is_how_far_the_best_candidate_is_ahead():
+    near, noisy, lonely, exact = lead(
+        torch.tensor([[-9.0, -10, -12], [-99, -110, -120]])
+    ).tolist() + [float(lead(torch.tensor([[value]]))) for value in (-4.0, 0.0)]
+    assert near == noisy == pytest.approx(1 / 9)
+    assert lonely == 1 / 4
+    assert exact > 1e6
 
 
 def test_half_of_the_recorded_texts_are_left_out_and_no_more_candidates_are_drawn():
