@@ -79,7 +79,7 @@ def _finding(
     leak = own[0][1]
     sentence = (
         f"An audit {verdict} {display_name(setting.defense)}'s ε = {claimed:g}{unit} on "
-        f"{task_name(setting.task)}: it proves {format_number(found.value)}, and {format_number(unprotected)} "
+        f"{task_name(setting.task)}: it proves ε ≥ {format_number(found.value)}, and ε ≥ {format_number(unprotected)} "
         f"without the noise ({leak.attack.name})."
     )
     yield Finding(

@@ -109,7 +109,7 @@ def audited(bound, right=50, ceiling=9.0, epsilon=2.0, unit="example", more=()):
 def test_an_audit_is_told_beside_the_claim_and_what_it_proves_without_the_noise():
     (one,) = audits(results_table(audited(0.5)))
     assert one.sentence.startswith(
-        "An audit does not contradict DP-SGD's ε = 2 on reviews: it proves 0.50, and "
+        "An audit does not contradict DP-SGD's ε = 2 on reviews: it proves ε ≥ 0.50, and ε ≥ "
     )
     assert one.value.value == pytest.approx(0.5)
     (said,) = sentences(audits, audited(2.5))
