@@ -43,13 +43,13 @@ class TrainSettings(Part):
 
     epochs: int = Field(2, ge=1, le=10_000)
     batch_size: int = Field(32, ge=1, le=2**20)
-    learning_rate: float = Field(1e-3, gt=0)
-    weight_decay: float = Field(0.01, ge=0)
+    learning_rate: float = Field(1e-3, gt=0, le=1e3)
+    weight_decay: float = Field(0.01, ge=0, le=1e3)
     warmup: float = Field(0.0, ge=0, lt=1)
     """Share of the steps over which the learning rate rises before it falls linearly to zero."""
-    max_grad_norm: float = Field(1.0, gt=0)
+    max_grad_norm: float = Field(1.0, gt=0, le=1e9)
     lora_rank: int = Field(8, ge=1, le=16_384)
-    lora_alpha: float = Field(16.0, gt=0)
+    lora_alpha: float = Field(16.0, gt=0, le=1e6)
     max_length: int = Field(128, ge=4, le=2**20)
     """Tokens per example, including special tokens; longer texts are truncated."""
     tune: Literal["lora", "full", "head"] = "lora"
@@ -64,9 +64,9 @@ class TrainSettings(Part):
 class Recording(Part):
     """The part of the transcript that is recorded for the attacks; all bytes are counted in any case."""
 
-    examples: int = Field(1000, ge=1)
+    examples: int = Field(1000, ge=1, le=10**7)
     """Examples of each split whose messages are recorded, the same in every round."""
-    megabytes: int = Field(2048, ge=1)
+    megabytes: int = Field(2048, ge=1, le=2**20)
     """Largest size of a transcript; messages beyond it are dropped and the record is flagged. Only the first 256
     megabytes are held in memory."""
     swapped: float = Field(0.0, ge=0, le=0.5)
@@ -95,7 +95,7 @@ class Plant(Part):
     candidates: Literal["natural", "strange"] = "natural"
     """Examples for the coins of `audit`. `natural`: training examples of the task. `strange`: additional canaries,
     which are short texts of words that do not occur in the task, with random labels if it has labels."""
-    per_author: int | None = Field(None, ge=1)
+    per_author: int | None = Field(None, ge=1, le=10**7)
     """Largest number of training examples per author; the coins of `audit` then include or exclude authors. A guarantee
     for single examples holds for authors, weakened by this factor. Needs a task with authors, such as synthpai."""
 
@@ -151,7 +151,7 @@ class MethodSpec(Part):
 
     name: str
     params: dict[str, Any] = {}
-    version: int = 1
+    version: int = Field(1, ge=1, lt=2**31)
 
 
 class Cell(Part):
@@ -160,21 +160,21 @@ class Cell(Part):
     task: str
     data_hash: str
     """Content of all splits, before `limit`."""
-    limit: int | None
+    limit: int | None = Field(ge=1, lt=2**63)
     """Largest number of examples of each split, drawn with the data seed."""
     evaluate: str
     """The split on which utility is measured."""
     model: str
     model_hash: str
-    cut: int
+    cut: int = Field(ge=0, lt=2**16)
     defense: MethodSpec
     train: TrainSettings
     record: Recording
-    seed: int
+    seed: int = Field(ge=0, lt=2**63)
     plant: Plant | None = None
     utility: UtilityMetric | None = None
     """Metric of utility, if the suite or the task sets it."""
-    shadow: int | None = None
+    shadow: int | None = Field(None, ge=0, lt=2**31)
     """Number of a shadow model, which an attacker trains like this one with other coins and seeds."""
 
     @property
