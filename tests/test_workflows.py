@@ -1,6 +1,8 @@
 """The workflows take only what is pinned, and no job that runs the project's code may write."""
 
+import configparser
 import re
+import tomllib
 from itertools import chain
 from pathlib import Path
 
@@ -60,3 +62,19 @@ def test_tools_come_from_the_hashed_file_only():
         assert (
             "-c constraints.txt" in command or "--require-hashes -r .github/tools.txt" in command
         ), command
+
+
+def test_the_newest_and_the_lowest_versions_have_jobs_on_the_pythons_that_the_package_allows():
+    tox = configparser.ConfigParser()
+    tox.read(ROOT / "tox.ini")
+    least = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    tests = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())["jobs"]
+    job = tests["versions"]
+    pythons = {one["environment"]: one["python"] for one in job["strategy"]["matrix"]["include"]}
+    assert pythons.keys() == {"newest", "lowest"}
+    assert least == f">={pythons['lowest']}"
+    assert tox["testenv:lowest"]["base_python"] == f"python{pythons['lowest']}"
+    assert job["steps"][-1]["run"] == "tox run -e ${{ matrix.environment }}"
+    for step in (step for job in tests.values() for step in job["steps"] if "run" in step):
+        for name in re.findall(r"tox run -e (\w+)", step["run"]):
+            assert f"testenv:{name}" in tox
