@@ -93,6 +93,7 @@ def place(leakboard, monkeypatch, tmp_path):
         tuned=SimpleNamespace(trained="lr 1"),
         chosen=SimpleNamespace(utility=0.5, records=[1]),
         trials=[1, 2],
+        tuned_on="",
     )
     tuning = SimpleNamespace(choices=[choice], notes=["slow"])
     report = SimpleNamespace(method="none", passed=True, results=[], table=lambda: "rules")
