@@ -49,7 +49,7 @@ def attack(
     truth: Annotated[
         Path | None,
         typer.Option(
-            help="Score the guesses against this .csv, .tsv or .parquet file: one line per example, in the order "
+            help="Score the guesses against this .csv, .tsv, .jsonl or .parquet file: one line per example, in the order "
             "of the transcript's rows, with the columns text, label and split."
         ),
     ] = None,

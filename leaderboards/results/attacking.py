@@ -39,9 +39,10 @@ def attack(
     Args:
         folder: transcript folder, as written by `Recorder` or `run(transcripts=…)`.
         model: public model of the system: an embedded one, a folder, or a hub id.
-        truth: truth for scoring: a .csv, .tsv or .parquet file, a DataFrame, or a dict of columns (lists, arrays,
-            tensors) with the columns `text`, `label`, `split`, and one entry per example in the order of the
-            transcript's rows. Without it, the guesses are returned.
+        truth: truth for scoring: a .csv, .tsv, .jsonl or .parquet file, a DataFrame, a tokenised data set, or a dict of
+            columns (lists, arrays, tensors) with an entry per example, in the order of the transcript's rows; columns
+            `text` (or `input_ids`, the token ids as they were sent), `label`, `split`. Without it, the guesses are
+            returned.
         attacks: one attack or a list, as in a suite; by default all except for costly ones.
         attributes: columns of the truth with private attributes.
         auxiliary: task whose public text the attacks may know.
