@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from leakboard.bench.backbones import Backbone, Network, Tokens
+from leakboard.bench.backbones import Backbone, Network, Ragged, Tokens
 from leakboard.bench.contracts import WITH_HEAD, Channel, Envelope, Goal, LeakboardError, Objective
 from leakboard.bench.exchange import Predictor, Session, Tuned, model_release
 from leakboard.bench.methods import Conditions, Defense, Source
@@ -153,11 +153,12 @@ class OffsiteTuning(Defense):
         rng = np.random.default_rng(session.seeds.initialisation)
         for _ in session.progress("distilling", range(self.steps), self.steps):
             rows = torch.from_numpy(rng.integers(len(public), size=BATCH))
-            x, mask = self._entered(whole, public.take(rows))
+            x, words = self._entered(whole, public.take(rows))
+            mask = words.mask()
             with torch.no_grad():
                 x = family.through(whole.model, x, mask, 0, pad)
-                aim = family.through(whole.model, x, mask, pad, whole.blocks - pad)[mask]
-            found = family.through(small.model, x, mask, pad, pad + between)[mask]
+                aim = words.unpadded(family.through(whole.model, x, mask, pad, whole.blocks - pad))
+            found = words.unpadded(family.through(small.model, x, mask, pad, pad + between))
             loss = (found - aim).square().mean() / aim.square().mean()
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -166,14 +167,14 @@ class OffsiteTuning(Defense):
         for parameter in trained:
             parameter.requires_grad_(False)
 
-    def _entered(self, whole: Backbone, tokens: Tokens) -> tuple[Tensor, Tensor]:
-        """Inputs of the first block [B, L, d], and the mask of tokens."""
+    def _entered(self, whole: Backbone, tokens: Tokens) -> tuple[Tensor, Ragged]:
+        """Inputs of the first block [B, L, d], and the word embeddings from which they are made."""
         words = embedding(tokens.ids.values.to(whole.device), whole.embeddings)
         ragged = tokens.ids.with_values(words)
         mask = ragged.mask()
         types = tokens.ids.with_values(tokens.types.to(mask.device)).padded()
         with torch.no_grad():
-            return whole.family.enter(whole.model, ragged.padded(), mask, types), mask
+            return whole.family.enter(whole.model, ragged.padded(), mask, types), ragged
 
 
 class PlugIn(Predictor):

@@ -176,7 +176,7 @@ class P3EFT(Defense):
             loss = label_loss(head, mixed(h, weights), labels)
             total = loss
             hides = self.weight or self.adaptive
-            if hides and session.has_classes(labels, session.classes):
+            if hides and session.has_classes(session.labels[rows], session.classes):
                 total = loss + self.weight * sum(adversarial(one, labels) for one in h)
                 if untrained is not None:
                     moved = differences(h, untrained[rows])

@@ -274,11 +274,14 @@ class Vendor(nn.Module):
     def forward(self, received: Received) -> tuple[Tensor, Tensor]:
         """Outputs at the plain tokens [B·m, d], and the mean [B, d] of the others of each example."""
         out = self.prompted(received.ids, received.types)
-        plain = received.plain.values.to(out.device)
-        example = torch.arange(len(received.lengths)).repeat_interleave(received.lengths)
-        example = example.to(out.device)[~plain]
-        sums = out.new_zeros(len(received.lengths), out.shape[1]).index_add(0, example, out[~plain])
-        return out[plain], sums / example.bincount(minlength=len(sums))[:, None]
+        # Indices are found on the CPU, since a mask would wait for a GPU.
+        marked = received.plain.values.cpu()
+        plain, others = (which.nonzero()[:, 0].to(out.device) for which in (marked, ~marked))
+        example = torch.arange(len(received.lengths)).repeat_interleave(received.lengths)[~marked]
+        sizes = example.bincount(minlength=len(received.lengths)).to(out.device)
+        sums = out.new_zeros(len(sizes), out.shape[1])
+        sums = sums.index_add(0, example.to(out.device), out[others])
+        return out[plain], sums / sizes[:, None]
 
     def scores(self, features: Tensor) -> Tensor:
         """Class scores [B, C]."""

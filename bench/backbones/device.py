@@ -19,14 +19,29 @@ def device_of(name: str) -> str:
     """
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    kind = str(name).split(":")[0]
-    if kind not in ("cpu", "cuda", "mps"):
-        raise LeakboardError(f"device: expected cpu, cuda, cuda:N, mps or auto, got '{name}'")
+    kind, _, number = str(name).partition(":")
+    if name not in ("cpu", "cuda", "mps") and not (kind == "cuda" and number.isdecimal()):
+        known = (
+            f"torch has a device '{kind}', Leakboard does not support it: " if _has(kind) else ""
+        )
+        raise LeakboardError(
+            f"device: {known}expected cpu, cuda, cuda:N, mps or auto, got '{name}'"
+        )
     if kind == "cuda" and not torch.cuda.is_available():
         raise LeakboardError("device: no CUDA device is available; use cpu")
+    if number and int(number) >= (there := torch.cuda.device_count()):
+        raise LeakboardError(f"device: no {name}; the last CUDA device here is cuda:{there - 1}")
     if kind == "mps" and not torch.backends.mps.is_available():
         raise LeakboardError("device: no GPU of Apple (mps) is available; use cpu")
     return str(name)
+
+
+def _has(kind: str) -> bool:
+    """True if torch names a type of device so."""
+    try:
+        return torch.device(kind).type not in ("cpu", "cuda", "mps")
+    except RuntimeError:
+        return False
 
 
 def random_state(device: str) -> Tensor:

@@ -114,7 +114,7 @@ class Family(ABC):
         mask = vectors.mask()
         padded_types = vectors.with_values(types.to(mask.device)).padded()
         out = self.bottom(model, vectors.padded(), mask, padded_types, cut)
-        return vectors.with_values(out[mask])
+        return vectors.with_values(vectors.unpadded(out))
 
     def pooled(self, model: Any, vectors: Ragged, types: Tensor, cut: int) -> Tensor:
         """[B, d] mean of the last hidden states over real tokens, as sentence encoders are trained.
@@ -129,8 +129,7 @@ class Family(ABC):
 
     def hidden(self, model: Any, vectors: Ragged, types: Tensor, cut: int) -> Tensor:
         """[T, d] last hidden states of all tokens; arguments as in `pooled`."""
-        out, mask = self._last(model, vectors, types, cut)
-        return out[mask]
+        return vectors.unpadded(self._last(model, vectors, types, cut)[0])
 
     def _last(self, model: Any, vectors: Ragged, types: Tensor, cut: int) -> tuple[Tensor, Tensor]:
         """[B, L, d] last hidden states, and [B, L] True for tokens."""

@@ -79,9 +79,9 @@ class Prompted(nn.Module):
             from leakboard.bench.backbones.prefix import Prefix  # loads transformers
 
             out = network.family.top(network.encoder, h, mask, segments, 0, Prefix(self.front))
-            return out[mask]
+            return words.unpadded(out)
         n = self.length
         h = torch.cat([self.front.expand(len(h), -1, -1), h], 1)
         wide = torch.cat([mask.new_ones(len(mask), n), mask], 1)
         segments = torch.cat([segments.new_zeros(len(mask), n), segments], 1)
-        return network.family.top(network.encoder, h, wide, segments, 0)[:, n:][mask]
+        return words.unpadded(network.family.top(network.encoder, h, wide, segments, 0)[:, n:])

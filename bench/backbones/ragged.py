@@ -53,16 +53,28 @@ class Ragged:
 
     def padded(self, fill: float = 0) -> Tensor:
         """[n, L, …] with `fill` after the end of each sequence; differentiable."""
-        mask = self.mask()
-        out = self.values.new_full((*mask.shape, *self.values.shape[1:]), fill)
-        out[mask] = self.values
-        return out
+        shape, (n, longest) = self.values.shape[1:], self._mask.shape
+        out = self.values.new_full((n * longest, *shape), fill)
+        out.index_copy_(0, self._places.to(out.device), self.values)
+        return out.view(n, longest, *shape)
+
+    def unpadded(self, padded: Tensor) -> Tensor:
+        """[T, …] entries of `padded` [n, L, …] without the padding; differentiable."""
+        return padded.flatten(0, 1)[self._places.to(padded.device)]
 
     def mask(self) -> Tensor:
         """[n, L] True for entries, False for padding."""
+        return self._mask.to(self.values.device)
+
+    @cached_property
+    def _mask(self) -> Tensor:
         longest = int(self.lengths.max()) if len(self.lengths) else 0
-        mask = torch.arange(longest)[None, :] < self.lengths[:, None]
-        return mask.to(self.values.device)
+        return torch.arange(longest)[None, :] < self.lengths[:, None]
+
+    @cached_property
+    def _places(self) -> Tensor:
+        """[T] indices of the entries in [n · L]. Found on the CPU, since indexing by a mask waits for a GPU."""
+        return self._mask.flatten().nonzero()[:, 0]
 
     @staticmethod
     def joined(parts: Sequence[Ragged]) -> Ragged:

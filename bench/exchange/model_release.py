@@ -173,7 +173,8 @@ def fit(
 
 def restore(network: Trainee, vector: Tensor) -> Trainee:
     """Fills a new `network` with the released parameters [P] and returns it in evaluation mode."""
-    torch.nn.utils.vector_to_parameters(vector, network.trained())
+    trained = network.trained()
+    torch.nn.utils.vector_to_parameters(vector.to(trained[0].device), trained)
     return network.eval()
 
 

@@ -13,6 +13,7 @@ from model_folders import failure, tiny_folder
 from torch import nn
 
 from leakboard.bench.backbones import loading as backbones
+from leakboard.bench.backbones.device import device_of
 from leakboard.bench.backbones.folders import MINILM_SHA256, model_files
 from leakboard.bench.backbones.loading import load_backbone
 from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
@@ -214,3 +215,11 @@ def test_minilm_is_the_encoder_it_says(minilm):
     # METHODS.md: mean row norm 1.07 over the tokens of SST-2; over all rows it is larger.
     assert 1.0 < minilm.embeddings.norm(dim=1).mean() < 1.6
     assert isinstance(minilm.model, nn.Module)
+
+
+def test_a_gpu_that_is_not_there_is_refused_with_the_last_that_is(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert device_of("cuda:1") == "cuda:1"
+    with pytest.raises(LeakboardError, match=r"no cuda:2; the last CUDA device here is cuda:1"):
+        device_of("cuda:2")

@@ -63,6 +63,11 @@ MISTAKES = {
     "seeds that are no numbers": (["run", "smoke", "--seeds", "a,b"], "--seeds: expected whole"),
     "a limit of nothing": (["run", "smoke", "--limit", "0"], "limit"),
     "unknown device": (["run", "smoke", "--device", "gpu"], "device: expected cpu, cuda"),
+    "a device of torch alone": (
+        ["run", "smoke", "--device", "xpu:1"],
+        "torch has a device 'xpu', Leakboard does not support it: expected cpu, cuda, cuda:N, mps",
+    ),
+    "no number of a GPU": (["run", "smoke", "--device", "cuda:x"], "expected cpu, cuda, cuda:N"),
     "records that are not there": (["show", "sap-table3x"], "Run the suite first"),
     "unknown goal": (["plot", "smoke", "--goal", "lables"], "Did you mean 'labels'?"),
     "unknown parameter": (["plot", "RECORDS", "--against", "etta"], "Did you mean 'eta'?"),

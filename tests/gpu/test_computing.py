@@ -5,12 +5,15 @@ Where the device is a parameter, the CPU goes the same way, so that what these t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from families import MODELS, WITH_SEGMENTS, saved_family
+from simulated_device import NAME, as_on_a_cpu
 from torch import Tensor
 
 from leakboard.bench.backbones.backbone import Backbone
@@ -83,6 +86,12 @@ def folder(tmp_path_factory):
     return by_name
 
 
+@pytest.fixture(autouse=True)
+def _cpu_kernels(request) -> Iterator[None]:
+    with as_on_a_cpu() if request.node.get_closest_marker("simulated") else nullcontext():
+        yield
+
+
 def settings(precision: str, tune: str = "lora") -> TrainSettings:
     return TrainSettings.model_validate({"precision": precision, "tune": tune})
 
@@ -126,6 +135,7 @@ each_way = pytest.mark.parametrize(
     ("device", "precision"),
     [
         ("cpu", "bf16"),
+        pytest.param(NAME, "float32", marks=pytest.mark.simulated),
         pytest.param("cuda", "float32", marks=pytest.mark.gpu),
         pytest.param("cuda", "bf16", marks=pytest.mark.gpu),
     ],
@@ -146,6 +156,10 @@ def test_a_step_of_every_family_is_that_of_a_cpu_in_float32(folder, name, device
             ragged = session.train.ids.with_values(vectors)
             assert network.features(ragged, session.train.types).dtype == torch.float32
     (loss, gradient), (other, its) = found
+    if device == NAME:
+        assert other == loss
+        assert torch.equal(its, gradient)
+        return
     # By default cuDNN rounds what it convolves in float32 to TF32, as torch's products are not.
     close = max(CLOSE[precision], 1e-2 * (name == "deberta-conv"))
     assert other == pytest.approx(loss, rel=close)
@@ -165,6 +179,10 @@ def test_a_step_of_a_language_model_is_that_of_a_cpu_in_float32(
         torch.manual_seed(0)
         found.append(step(session, LanguageModel(backbone, session.settings)))
     (loss, gradient), (other, its) = found
+    if device == NAME:
+        assert other == loss
+        assert torch.equal(its, gradient)
+        return
     assert other == pytest.approx(loss, rel=CLOSE[precision])
     assert 0 < apart(its, gradient) < CLOSE[precision]
 
