@@ -99,11 +99,10 @@ class Simulated(Tensor):
         return memo[id(self)]
 
     def __getitem__(self, at: Any) -> Tensor:
-        # Of a list torch makes a tensor in a way that passes this class by.
-        parts = at if isinstance(at, tuple) else (at,)
-        return super().__getitem__(
-            tuple(torch.tensor(one) if isinstance(one, list) else one for one in parts)
-        )
+        return super().__getitem__(_without_lists(at))
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        super().__setitem__(_without_lists(at), value)
 
     def data_ptr(self) -> int:
         return self.raw.data_ptr()
@@ -122,6 +121,12 @@ class Simulated(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(f"a tensor of {NAME} is not pickled: copy it to the CPU first")
+
+
+def _without_lists(at: Any) -> tuple[Any, ...]:
+    """An index in which tensors stand for lists, of which torch makes some in a way that passes Python backends by."""
+    parts = at if isinstance(at, tuple) else (at,)
+    return tuple(torch.tensor(one) if isinstance(one, list) else one for one in parts)
 
 
 @torch.inference_mode(False)

@@ -36,10 +36,7 @@ PER_STEP: dict[tuple[str, str], dict[str, int]] = {
     ("crt", LANGUAGE): NORM | PRIVATE | GPT2,
     ("custext-plus", CLASSES): INPUT_NOISE,
     # The classes in a batch are counted.
-    ("dc", CLASSES): NORM
-    | API
-    | BERT
-    | {"bench/exchange/session.py item": 1, "bench/exchange/session.py mask": 1},
+    ("dc", CLASSES): NORM | API | BERT | {"bench/exchange/session.py mask": 1},
     ("dpnr", CLASSES): NORM | SPLIT,
     ("dpsgd", CLASSES): NORM | PRIVATE | BERT,
     ("dpsgd", LANGUAGE): NORM | PRIVATE | GPT2,
@@ -65,6 +62,7 @@ PER_STEP: dict[tuple[str, str], dict[str, int]] = {
     ("sap", CLASSES): INPUT_NOISE,
     ("sap", LANGUAGE): NORM | loss("bench/exchange/language.py") | GPT2,
     ("sap-cti", CLASSES): INPUT_NOISE,
+    ("stained-glass", CLASSES): INPUT_NOISE,
     ("untuned", CLASSES): {},
     ("untuned", LANGUAGE): {},
 }
