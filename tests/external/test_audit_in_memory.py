@@ -138,7 +138,7 @@ def words(files, *more):
 
 
 def test_a_classifier_gives_away_whose_labels_it_memorised(leakboard, classifier):
-    given = ("--base", classifier["base"], "--public", classifier["public"], "--format", "json")
+    given = ("--base", classifier["base"], "--public", classifier["public"], "--format=json", "-q")
     code, shown, error = leakboard(*words(classifier, *given))
     assert (code, error) == (0, "")
     content = json.loads(shown)
