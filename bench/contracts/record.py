@@ -61,7 +61,7 @@ class Leak(Part):
     records, and for attacks that read only changes."""
     step: Moment | None = None
     """Step of training, if the attack reads one moment only."""
-    ceiling: Annotated[float, Field(gt=0)] = 1.0
+    ceiling: Annotated[float, Field(gt=0, le=1e6)] = 1.0
     """The largest success there is: 1, or 19.93 bits of exposure."""
     bound: float | None = None
     """Largest `success` that the guarantee of the mechanism allows an attacker with this knowledge, if the attack

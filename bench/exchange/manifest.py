@@ -39,10 +39,10 @@ class Sent(Part):
     part: int = Field(ge=0, lt=2**31)
     step: int = Field(-1, ge=-1, lt=2**53)
     moment: Count | None = None
-    examples: int = Field(ge=1)
+    examples: int = Field(ge=1, lt=2**53)
     ragged: bool
     """True if examples differ in length, so that there are `lengths`."""
-    shape: list[int] = Field(max_length=8)
+    shape: list[Count] = Field(max_length=8)
     dtype: Name
     file: Name
 
@@ -60,13 +60,13 @@ class Training(Part):
     """Examples of most passes."""
     accumulation: Count | None = None
     """Backward passes before most steps."""
-    learning_rate: float | None = Field(None, ge=0)
+    learning_rate: float | None = Field(None, ge=0, le=1e9)
     """The largest one."""
     optimiser: Name | None = None
     tune: Name | None = None
     """full, part, or the kind of adapter as peft names it, such as lora or prompt_tuning."""
     lora_rank: Count | None = None
-    lora_alpha: float | None = None
+    lora_alpha: float | None = Field(None, ge=0, le=1e9)
     checkpointing: bool | None = None
     """Whether blocks are computed again in the backward pass."""
     packing: bool | None = None
@@ -116,7 +116,7 @@ class Manifest(Part):
     """Bytes of each channel that were sent but not recorded."""
     cut_short: str = ""
     """The error that interrupted the recording, or nothing."""
-    left_out: dict[str, int] = Field(default_factory=dict)
+    left_out: dict[str, Count] = Field(default_factory=dict)
     """Number of examples or passes that were seen but not recorded, by reason."""
     messages: list[Sent] = Field(min_length=1, max_length=MOST_MESSAGES)
 
