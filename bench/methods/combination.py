@@ -62,12 +62,7 @@ class Combination(Defense):
 
     @property
     def sends(self) -> frozenset[Channel]:
-        stages = self.stages
-        inputs, training = stages.get("inputs"), stages.get("training")
-        if training is None:
-            return inputs.sends if inputs else self.emits
-        sent = training.sends - {Channel.MODEL}
-        return sent - {Channel.TOKENS} | {Channel.REPRESENTATIONS} if inputs else sent
+        return _channels({stage: part.sends for stage, part in self.stages.items()})
 
     @property
     def undefended(self) -> bool:
@@ -174,11 +169,20 @@ def _class(parts: tuple[type[Defense], ...]) -> type[Combination]:
         "younger": _renamed(parts, names, "younger"),
         "head_only": any(cls.head_only for cls in parts),
         "least_blocks": max(cls.least_blocks for cls in parts),
-        "emits": frozenset[Channel]().union(*(cls.emits for cls in parts)),
+        "emits": _channels({cls.stage: cls.emits for cls in parts if cls.stage}),
     }
     for name, value in declared.items():
         setattr(made, name, value)
     return made
+
+
+def _channels(by_stage: Mapping[Stage, frozenset[Channel]]) -> frozenset[Channel]:
+    """Channels of a combination, from those of its parts: training decides, and vectors take the place of tokens."""
+    inputs, training = by_stage.get("inputs"), by_stage.get("training")
+    if training is None:
+        return inputs or frozenset()
+    sent = training - {Channel.MODEL}
+    return sent if inputs is None else sent - {Channel.TOKENS} | {Channel.REPRESENTATIONS}
 
 
 def _conflict(parts: Sequence[type[Defense]]) -> str | None:

@@ -74,7 +74,7 @@ class MethodPages:
         found: dict[str, dict[str, list[MethodEntry]]] = {}
         for kind, names in self.names.items():
             for name in names:
-                cls = self._known[kind].get(name)
+                cls = registry.find(name, self._known[kind])
                 own = (
                     goals_of(name) if kind == DEFENSE else cls.threat.goals if cls else frozenset()
                 )
@@ -91,7 +91,7 @@ class MethodPages:
 
     def page(self, kind: str, name: str) -> dict[str, Any]:
         """The variables of the template of one method."""
-        cls, rows = self._known[kind].get(name), self._results(kind, name)
+        cls, rows = registry.find(name, self._known[kind]), self._results(kind, name)
         return {
             "kind": kind,
             "name": name,

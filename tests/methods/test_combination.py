@@ -117,6 +117,13 @@ def test_claims_of_both_parts_are_on_the_record():
     assert combined("sap+frozen", eta=75).claim() == SAP(eta=75).claim()
 
 
+def test_the_class_declares_what_its_parts_send_together():
+    both = registry.defense("sap+frozen")
+    assert both.emits == both().sends == {Channel.REPRESENTATIONS, Channel.ACTIVATIONS}
+    assert registry.defense("sap+randomised-response").emits == SAP.emits
+    assert Channel.MODEL not in registry.defense("sap+none").emits
+
+
 def test_the_twin_has_all_protections_off_and_sends_the_same_channels():
     both = combined("sap+randomised-response", eta=75)
     assert both.twins("classification") == (SAP(eta=None),)
