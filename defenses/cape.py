@@ -48,7 +48,7 @@ class CAPE(Pooling):
 
     reversal: float = Field(1.0, ge=0)
     """λ, the weight of the adversary's reversed gradient at the features; 0 trains no adversary. On a task without
-    private attributes there is no adversary; there, a λ that is given is refused, and the default has no effect."""
+    private attributes there is no adversary; there, only 0 and the default are taken, which has no effect."""
 
     public: ClassVar[bool] = False
     flaw: ClassVar[str] = (
@@ -64,7 +64,8 @@ class CAPE(Pooling):
         return () if self.undefended else (self.model_copy(update=off),)
 
     def skip(self, conditions: Conditions) -> str | None:
-        if self.reversal and "reversal" in self.model_fields_set and not conditions.has_attributes:
+        default = type(self).model_fields["reversal"].default
+        if self.reversal not in (0, default) and not conditions.has_attributes:
             return (
                 "reversal: the task has no private attributes for an adversary to learn; leave the "
                 "parameter out, or write `reversal: 0`"
