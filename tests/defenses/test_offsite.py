@@ -98,8 +98,8 @@ def test_distillation_brings_the_emulator_closer_to_the_blocks_it_stands_for(six
 
     def far(small):
         tokens = session.train.take(torch.arange(20))
-        x, mask = OffsiteTuning()._entered(six_blocks, tokens)
-        through = six_blocks.family.through
+        x, ragged = OffsiteTuning()._entered(six_blocks, tokens)
+        mask, through = ragged.mask(), six_blocks.family.through
         x = through(six_blocks.model, x, mask, 0, 1)
         aim = through(six_blocks.model, x, mask, 1, 5)[mask]
         return float((through(small.model, x, mask, 1, 3)[mask] - aim).square().mean())
