@@ -43,7 +43,7 @@ class TrainSettings(Part):
 
     epochs: int = Field(2, ge=1, le=10_000)
     batch_size: int = Field(32, ge=1, le=2**20)
-    learning_rate: float = Field(1e-3, gt=0, le=1e3)
+    learning_rate: float = Field(1e-3, gt=0, le=1e9)
     weight_decay: float = Field(0.01, ge=0, le=1e3)
     warmup: float = Field(0.0, ge=0, lt=1)
     """Share of the steps over which the learning rate rises before it falls linearly to zero."""
@@ -151,7 +151,7 @@ class MethodSpec(Part):
 
     name: str
     params: dict[str, Any] = {}
-    version: int = Field(1, ge=1, lt=2**31)
+    version: int = Field(1, ge=0, lt=2**31)
 
 
 class Cell(Part):

@@ -20,16 +20,17 @@ from leakboard.bench.contracts import plain
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 CHANGES = {
-    "os.remove": "removes",
-    "os.rename": "renames",
-    "os.rmdir": "removes",
-    "os.truncate": "truncates",
-    "os.link": "links",
-    "os.symlink": "links",
-    "os.chmod": "changes",
-    "shutil.rmtree": "removes",
+    "os.remove": ("removes", 0, 1),
+    "os.rename": ("replaces", 1, 3),
+    "os.rmdir": ("removes", 0, 1),
+    "os.truncate": ("truncates", 0, None),
+    "os.link": ("links", 1, 3),
+    "os.chmod": ("changes", 0, 2),
+    "shutil.rmtree": ("removes", 0, 1),
 }
-"""Audit events about a file, with a verb; their first argument is the path."""
+"""Audit events about a file: a verb, and the arguments with the path and the descriptor of the folder that it starts from."""
+TEMPORARY = os.path.realpath(tempfile.gettempdir())
+"""Folder in which the harness removes what it made before."""
 STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.spawn")
 ALLOWED = ("/dev/", "/proc/self/")
 _reports: list[tuple[Callable[[str], None], tuple[Path, ...]]] = []
@@ -72,7 +73,11 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
         elif any(_is_inside(path, folder) for _, folders in _reports for folder in folders):
             effect = f"reads {_printable(path)}"
     elif event in CHANGES:
-        effect = f"{CHANGES[event]} {_printable(args[0])}" if _counts(args[0]) else None
+        verb, path_at, folder_at = CHANGES[event]
+        path = args[path_at]
+        folder = None if folder_at is None or len(args) <= folder_at else args[folder_at]
+        if _counts(path, folder, TEMPORARY if verb == "removes" else None):
+            effect = f"{verb} {_printable(path)}"
     elif event in STARTS:
         effect = f"starts {_printable(args[0]) if args else 'a process'}"
     elif event == "socket.connect" and args[0].family != getattr(socket, "AF_UNIX", None):
@@ -82,14 +87,23 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
             report(effect)
 
 
-def _counts(path: Any) -> bool:
-    """Whether a change of a file is a side effect."""
+def _counts(path: Any, folder: int | None = None, allowed: str | None = None) -> bool:
+    """Whether a change of a file is a side effect.
+
+    Args:
+        folder: descriptor of the folder that a relative path starts from; the working folder if it is None or −1.
+        allowed: a further folder in which it is none.
+    """
     if not isinstance(path, str | bytes | os.PathLike):
         return False  # a number of an open file
-    whole = os.path.realpath(os.fsdecode(path))
+    name = os.fsdecode(path)
+    if folder is not None and folder >= 0:
+        name = os.path.join(f"/proc/self/fd/{folder}", name)
+    whole = os.path.realpath(name)
     if whole.startswith(ALLOWED) or f"{os.sep}__pycache__{os.sep}" in whole:
         return False
-    return not Path(whole).is_relative_to(os.path.realpath(tempfile.gettempdir()))
+    inside = {os.path.realpath(tempfile.gettempdir()), allowed or ""} - {""}
+    return not any(Path(whole).is_relative_to(place) for place in inside)
 
 
 def _is_inside(path: Any, folder: Path) -> bool:

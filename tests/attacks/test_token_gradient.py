@@ -158,7 +158,7 @@ def test_special_tokens_and_prompts_do_not_count_and_every_token_is_spoken_about
     assert score(right, ended)["units"] == found["units"] - len(tokens)
     off = replace(right, values=np.roll(labels, 1))
     assert score(off, truth)["success"].value < 0.3
-    with pytest.raises(BadGuess, match="every token of every example"):
+    with pytest.raises(BadGuess, match="every token of each of its examples"):
         score(replace(right, lengths=right.lengths + 1), truth)
     with pytest.raises(BadGuess, match="has shape"):
         score(replace(right, values=labels[:-1]), truth)

@@ -180,4 +180,4 @@ def test_the_commands_write_number_and_compare_snapshots(checkout, tmp_path, lea
     code, _, err = leakboard("snapshot", file, checkout, "--enter")
     assert (code, "leave out the sources" in err) == (2, True)
     code, _, err = leakboard("diff", file, "--format", "xml")
-    assert (code, "expected table, csv or json" in err) == (2, True)
+    assert (code, "expected table or csv or json" in err) == (2, True)

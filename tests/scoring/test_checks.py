@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from records import leak, record
 
+from leakboard.bench.contracts.record import Estimate
 from leakboard.bench.contracts.threat import Channel, Claim, Goal
 from leakboard.bench.scoring.checks import FLAGS, flags, provable
 
@@ -126,6 +127,17 @@ def test_bound_above_the_claim_is_flagged_and_one_below_is_not():
     assert "claim-violated" not in of_audit(None, 1.5)
 
 
+def beside_the_wire():
+    unnoticed = Estimate(value=0.5, low=0.4, high=0.6, n=90, chance=0.5)
+    return record("none", seed=1).model_copy(update={"wire_check": unnoticed})
+
+
+def tuned_on_private():
+    made = record("dpsgd", seed=1, claim=claimed(1.0))
+    tuned = made.provenance.model_copy(update={"trials": ("0" * 16,), "tuned_on": "private"})
+    return made.model_copy(update={"provenance": tuned})
+
+
 def test_every_flag_that_occurs_is_explained():
     found = flags(
         [
@@ -137,6 +149,8 @@ def test_every_flag_that_occurs_is_explained():
             record(
                 "dpsgd", claim=claimed(1.0), leaks=[leak(0.9, epsilon=1.5, epsilon_ceiling=0.9)]
             ),
+            beside_the_wire(),
+            tuned_on_private(),
         ]
     )
     assert {name for group in found.values() for name in group} == set(FLAGS)

@@ -132,6 +132,7 @@ def test_natural_candidates_are_left_out_of_the_key_and_strange_ones_are_not():
             own["utility"],
             own["train"]["tune"],
             own["train"]["precision"],
+            own["record"]["swapped"],
         )
     assert told[0]["plant"].pop("candidates") == "natural"
     assert [cell.key for cell in cells] == [digest(own)[:16] for own in told]
@@ -256,6 +257,7 @@ def test_keys_of_cells_without_it_are_those_of_the_first_records():
         bare["utility"],
         bare["train"]["tune"],
         bare["train"]["precision"],
+        bare["record"]["swapped"],
     )
 
     assert cell.key == digest(bare)[:16]
