@@ -69,7 +69,7 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
     if event == "open":
         path, mode, flags = args
         if any(c in (mode or "") for c in "wax+") or (flags or 0) & WRITES:
-            effect = f"writes {_printable(path)}" if _counts(path) else None
+            effect = f"writes {_printable(path)}" if _counts(path, follows=True) else None
         elif any(_is_inside(path, folder) for _, folders in _reports for folder in folders):
             effect = f"reads {_printable(path)}"
     elif event in CHANGES:
@@ -87,19 +87,24 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
             report(effect)
 
 
-def _counts(path: Any, folder: int | None = None, allowed: str | None = None) -> bool:
+def _counts(
+    path: Any, folder: int | None = None, allowed: str | None = None, follows: bool = False
+) -> bool:
     """Whether a change of a file is a side effect.
 
     Args:
         folder: descriptor of the folder that a relative path starts from; the working folder if it is None or −1.
         allowed: a further folder in which it is none.
+        follows: whether the change is that of the file behind a link.
     """
     if not isinstance(path, str | bytes | os.PathLike):
         return False  # a number of an open file
     name = os.fsdecode(path)
     if folder is not None and folder >= 0:
         name = os.path.join(f"/proc/self/fd/{folder}", name)
-    whole = os.path.realpath(name)
+    # An open file is that behind a link; all other changes are those of the link.
+    head, tail = os.path.split(name)
+    whole = os.path.realpath(name) if follows else os.path.join(os.path.realpath(head), tail)
     if whole.startswith(ALLOWED) or f"{os.sep}__pycache__{os.sep}" in whole:
         return False
     inside = {os.path.realpath(tempfile.gettempdir()), allowed or ""} - {""}
