@@ -93,6 +93,15 @@ class Ground:
         finally:
             os._exit(code)
 
+    def disturb(self, tally: Tally, folder: Path, fault: Fault, told: str) -> int | str:
+        """A run under a fault, and then `finish`; returns how the disturbed run ended."""
+        end = ended(self.start(folder, fault))
+        tally.disturbed += end != HELD
+        if end not in (HELD, STOPPED):
+            tally.lost.append(f"{told}: the run ended with {end}")
+        self.finish(tally, folder, told)
+        return end
+
     def finish(self, tally: Tally, folder: Path, told: str) -> None:
         """An undisturbed run at the end of a trial, and the comparison."""
         tally.tried += 1
@@ -146,9 +155,9 @@ def kills(ground: Ground, tally: Tally, rng: random.Random, n: int) -> None:
             ground.finish(tally, folder, "kills")
 
 
-def failing(event: str, number: int, code: int) -> Fault:
+def failing(number: int, code: int) -> Fault:
     """The number-th change of a file in the folder fails with an error of the system; so do all later ones."""
-    changes = {"os.rename", "os.remove", "os.mkdir"} if event == "change" else {event}
+    changes = {"os.rename", "os.remove", "os.mkdir"}
 
     def install(folder: Path) -> None:
         seen, inside = [0], os.path.realpath(folder)
@@ -157,7 +166,7 @@ def failing(event: str, number: int, code: int) -> Fault:
             writing = (
                 name == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)
             )
-            if not (name in changes or (writing and event == "change")):
+            if not (name in changes or writing):
                 return
             if isinstance(args[0], str | bytes | os.PathLike) and os.path.realpath(
                 os.fsdecode(args[0])
@@ -177,12 +186,7 @@ def disks(code: int) -> Callable[[Ground, Tally, random.Random, int], None]:
     def trial(ground: Ground, tally: Tally, rng: random.Random, n: int) -> None:
         for number in range(1, n + 1):
             with tempfile.TemporaryDirectory() as name:
-                folder = Path(name)
-                end = ended(ground.start(folder, failing("change", number, code)))
-                tally.disturbed += end != HELD
-                if end not in (HELD, STOPPED):
-                    tally.lost.append(f"change {number}: the run ended with {end}")
-                ground.finish(tally, folder, f"change {number}")
+                end = ground.disturb(tally, Path(name), failing(number, code), f"change {number}")
                 if end == HELD:
                     return
 
@@ -205,11 +209,7 @@ def unflushed(ground: Ground, tally: Tally, rng: random.Random, n: int) -> None:
             os.fsync = fsync
 
         with tempfile.TemporaryDirectory() as name:
-            end = ended(ground.start(Path(name), fault))
-            tally.disturbed += end != HELD
-            if end not in (HELD, STOPPED):
-                tally.lost.append(f"fsync {number}: the run ended with {end}")
-            ground.finish(tally, Path(name), f"fsync {number}")
+            ground.disturb(tally, Path(name), fault, f"fsync {number}")
 
 
 def small_files(ground: Ground, tally: Tally, rng: random.Random, n: int) -> None:
@@ -224,11 +224,7 @@ def small_files(ground: Ground, tally: Tally, rng: random.Random, n: int) -> Non
             resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
         with tempfile.TemporaryDirectory() as name:
-            end = ended(ground.start(Path(name), fault))
-            tally.disturbed += end != HELD
-            if end not in (HELD, STOPPED):
-                tally.lost.append(f"{most} bytes: the run ended with {end}")
-            ground.finish(tally, Path(name), f"{most} bytes")
+            ground.disturb(tally, Path(name), fault, f"{most} bytes")
 
 
 def two_hosts(ground: Ground, tally: Tally, rng: random.Random, n: int) -> None:

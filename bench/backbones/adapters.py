@@ -35,6 +35,19 @@ class Adapter:
         """Error about one of the files."""
         return LeakboardError(f"model '{self.name}': {self.folder / file} {what}")
 
+    def required_base(self, given: str | None) -> str:
+        """The base model that the user gave.
+
+        Raises:
+            LeakboardError: none was given.
+        """
+        if given is None:
+            raise LeakboardError(
+                f"model '{self.name}': {self.folder} is an adapter, which changes a base model. Give that "
+                f"model, too: --base {self.base or 'MODEL'}"
+            )
+        return given
+
 
 def is_adapter(folder: Path) -> bool:
     """Whether a folder holds an adapter of peft."""

@@ -152,12 +152,7 @@ def load_classifier(name: str, base: str | None, device: str = "cpu") -> Classif
     if not is_adapter(folder):
         return _load(name, device)
     adapter = read_adapter(name, folder)
-    if base is None:
-        raise LeakboardError(
-            f"model '{name}': {folder} is an adapter, which changes a base model. Give that model, too: "
-            f"--base {adapter.base or 'MODEL'}"
-        )
-    return _load(base, device, adapter)
+    return _load(adapter.required_base(base), device, adapter)
 
 
 def load_encoder(name: str, device: str = "cpu") -> Classifier:

@@ -52,12 +52,7 @@ def load_trained(name: str, base: str | None, device: str = "cpu") -> Backbone:
     if name.startswith("tiny-") or not is_adapter(folder := model_folder(name)):
         return load_backbone(name, device)
     adapter = read_adapter(name, folder)
-    if base is None:
-        raise LeakboardError(
-            f"model '{name}': {folder} is an adapter, which changes a base model. Give that model, too: "
-            f"--base {adapter.base or 'MODEL'}"
-        )
-    return _load(base, device, adapter)
+    return _load(adapter.required_base(base), device, adapter)
 
 
 def _load(name: str, device: str, adapter: Adapter | None = None) -> Backbone:

@@ -13,9 +13,9 @@ from leakboard.bench.cli.output import (
     Format,
     Quiet,
     json_parts,
-    lines_console,
     print_json,
     progress_console,
+    show_attacked,
 )
 from leakboard.bench.contracts import LeakboardError
 
@@ -94,14 +94,7 @@ def attack(
         seed=seed,
         progress=progress_console(form, quiet) or False,
     )
-    if form == "json":
-        print(found.to_json())
-    else:
-        for part in found.tables():
-            console.print(part)
-    if out is not None:
-        found.write(out)
-        lines_console(form).print(f"written to {out}", highlight=False)
+    show_attacked(found, form, out)
     if any(leak.status not in ("ok", "skipped") for leak in found.leaks):
         raise typer.Exit(1)
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from leakboard.bench.cli.app import Device, app, console
-from leakboard.bench.cli.output import Format, Quiet, lines_console, progress_console
+from leakboard.bench.cli.app import Device, app
+from leakboard.bench.cli.output import Format, Quiet, progress_console, show_attacked
 
 
 @app.command()
@@ -97,11 +97,4 @@ def audit(
         seed=seed,
         progress=progress_console(form, quiet) or False,
     )
-    if form == "json":
-        print(found.to_json())
-    else:
-        for part in found.tables():
-            console.print(part)
-    if out is not None:
-        found.write(out)
-        lines_console(form).print(f"written to {out}", highlight=False)
+    show_attacked(found, form, out)

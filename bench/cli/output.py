@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, RenderableType
@@ -15,6 +15,9 @@ from rich.table import Table
 
 from leakboard.bench.cli.app import complaints, console
 from leakboard.bench.contracts import LeakboardError
+
+if TYPE_CHECKING:
+    from leakboard.leaderboards.results import Attacked
 
 FORMATS = ("table", "json")
 
@@ -52,6 +55,18 @@ def progress_console(form: str, quiet: bool) -> Console | None:
 def lines_console(form: str) -> Console:
     """The console of lines that are no result, such as the path of a file that was written."""
     return complaints if form == "json" else console
+
+
+def show_attacked(result: Attacked, form: str, out: Path | None) -> None:
+    """Prints what attacks found, and writes it to a file if one is named."""
+    if form == "json":
+        print(result.to_json())
+    else:
+        for part in result.tables():
+            console.print(part)
+    if out is not None:
+        result.write(out)
+        lines_console(form).print(f"written to {out}", highlight=False)
 
 
 def waiting(what: str, form: str = "table", quiet: bool = False) -> AbstractContextManager[object]:

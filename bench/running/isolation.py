@@ -131,12 +131,18 @@ def _environment() -> dict[str, str]:
     return kept | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-def _packed(given: tuple[Any, ...]) -> bytes:
-    """Serialises what an attack is given; its own module goes along if another process could not import it."""
-    for method in given:
+def carry_files(*methods: object) -> None:
+    """Lets cloudpickle carry the code of methods from single files, which another process cannot import."""
+    for method in methods:
         module = sys.modules.get(type(method).__module__)
         if module is not None and module.__name__.startswith(FILE_MODULE):
             cloudpickle.register_pickle_by_value(module)
+
+
+def _packed(given: tuple[Any, ...]) -> bytes:
+    """Serialises what an attack is given; code from single files goes along."""
+    attack, _, knowledge, *_ = given
+    carry_files(attack, knowledge.mechanism)
     content = io.BytesIO()
     _Pickler(content).dump(given)
     return content.getvalue()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import multiprocessing as mp
 import os
 import signal
-import sys
 import time
 from collections import Counter
 from contextlib import suppress
@@ -26,7 +25,7 @@ from leakboard.bench import __version__
 from leakboard.bench.contracts import LeakboardError, Record
 from leakboard.bench.records import Store
 from leakboard.bench.running.cells import record_without_result
-from leakboard.bench.running.isolation import FILE_MODULE
+from leakboard.bench.running.isolation import carry_files
 from leakboard.bench.running.plan import Plan, PlannedCell, make_plan
 from leakboard.bench.running.reporting import PipeReporter, Reporter, forward_event
 from leakboard.bench.running.runner import Runner
@@ -71,11 +70,7 @@ class Job:
         """Serialises the job, with the code of methods that another process could not import."""
         import cloudpickle
 
-        defenses = (row.defense for row in self.suite.defenses)
-        for method in (*defenses, *self.suite.attacks):
-            module = sys.modules[type(method).__module__]
-            if module.__name__.startswith(FILE_MODULE):
-                cloudpickle.register_pickle_by_value(module)
+        carry_files(*(row.defense for row in self.suite.defenses), *self.suite.attacks)
         packed: bytes = cloudpickle.dumps(self)
         return packed
 

@@ -53,10 +53,15 @@ def fitted_classifier(rows):
     model.bert.load_state_dict(encoder.state_dict())
     batch = tokenizer([text for text, _ in rows], padding=True, return_tensors="pt")
     labels = torch.tensor([LABELS.index(label) for _, label in rows])
-    optimiser = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    memorise(model, batch, labels, rate=2e-3, steps=40)
+    return model, encoder, tokenizer
+
+
+def memorise(model, batch, labels, rate, steps):
+    """Trains a model on one batch, without dropout."""
+    optimiser = torch.optim.AdamW(model.parameters(), lr=rate)
     model.eval()
-    for _ in range(40):
+    for _ in range(steps):
         model(**batch, labels=labels).loss.backward()
         optimiser.step()
         optimiser.zero_grad()
-    return model, encoder, tokenizer

@@ -8,6 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from bypassing import keep_a_trace
 from pydantic import ConfigDict
 from reports import NoSource, alone, broken, examined, outcome, rules_of
 
@@ -110,15 +111,7 @@ class UsesATrace(NoDefense):
     """Trains on its own vectors, with a trace of what arrived."""
 
     def fine_tune(self, session):
-        send = session.wire.send
-
-        def mix(channel, payload, *rest):
-            arrived = send(channel, payload, *rest)
-            if not isinstance(payload, torch.Tensor):
-                return payload
-            return payload.detach() + 1e-5 * (arrived - payload.detach())
-
-        session.wire.send = mix
+        keep_a_trace(session.wire)
         return super().fine_tune(session)
 
 

@@ -7,7 +7,14 @@ import json
 
 import pytest
 import torch
-from audited_models import LABELS, base_model, fitted_classifier, labelled_rows, sample_texts
+from audited_models import (
+    LABELS,
+    base_model,
+    fitted_classifier,
+    labelled_rows,
+    memorise,
+    sample_texts,
+)
 from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from transformers import AutoTokenizer, BertForSequenceClassification
 
@@ -35,12 +42,7 @@ def adapted():
     )
     batch = tokenizer(list(sample_texts()[0]), padding=True, return_tensors="pt")
     labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    model.eval()
-    for _ in range(50):
-        model(**batch, labels=labels).loss.backward()
-        optimiser.step()
-        optimiser.zero_grad()
+    memorise(model, batch, labels, rate=1e-2, steps=50)
     return model.train(), tokenizer
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 import torch
+from bypassing import keep_a_trace
 from cells import make
 
 from leakboard.bench.contracts.record import Record
@@ -40,15 +41,7 @@ class Mine(NoDefense):
         if self.mode == "replaces":
             attacks.score = lambda guess, truth, labelled: {}
         if self.mode == "beside":
-            send = session.wire.send
-
-            def mix(channel, payload, *rest):
-                arrived = send(channel, payload, *rest)
-                if not isinstance(payload, torch.Tensor):
-                    return payload
-                return payload.detach() + 1e-5 * (arrived - payload.detach())
-
-            session.wire.send = mix
+            keep_a_trace(session.wire)
         return super().fine_tune(session)
 
 
