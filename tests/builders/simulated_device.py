@@ -48,6 +48,7 @@ INDEXED = {
     "aten::_unsafe_index",
 }
 """Their second argument may be on the CPU."""
+FOLDERS = ("bench/", "defenses/", "attacks/", "leaderboards/")
 waits: Counter[tuple[str, str]] = Counter()
 """How often each line of Leakboard waited for the device: by (kind, file:line)."""
 
@@ -213,14 +214,20 @@ def _note(kind: str) -> None:
     """Counts for the innermost line of Leakboard."""
     frame: FrameType | None = sys._getframe(1)
     while frame:
-        room = Path(frame.f_code.co_filename)
-        if room.is_relative_to(ROOT) and not room.is_relative_to(ROOT / "tests"):
-            # The package `leakboard` links to its rooms.
-            path = room.relative_to(ROOT).as_posix().removeprefix("leakboard/")
+        if path := _in_package(frame.f_code.co_filename):
             waits[kind, f"{path}:{frame.f_lineno}"] += 1
             return
         frame = frame.f_back
     waits[kind, "elsewhere"] += 1
+
+
+def _in_package(file: str) -> str | None:
+    """Where a file of the package lies in the checkout, in which an environment with torch may lie as well."""
+    if not Path(file).is_relative_to(ROOT):
+        return None
+    # The package `leakboard` links to its folders.
+    path = Path(file).relative_to(ROOT).as_posix().removeprefix("leakboard/")
+    return path if path.startswith(FOLDERS) else None
 
 
 @contextmanager
