@@ -96,7 +96,7 @@ def halving(table: ResultsTable, budget: float = BUDGET) -> Iterator[Finding]:
         if row is None or cost.value <= budget:
             continue
         words = (
-            f"Hiding half of {GOAL_WORDS[goal]} on {task_name(task)} costs at least {_cost(row, cost.value)} of utility "
+            f"Hiding half of {GOAL_WORDS[goal]} on {task_name(task)} costs {_cost(row, cost.value)} "
             f"({row.name}; 95 % CI {format_points(cost.low)} to {format_points(cost.high)})."
         )
         yield Finding.of("halving", words, "cost", cost, [row])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from statistics import fmean
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
-from leakboard.leaderboards.tables.defenses import display_name
+from leakboard.leaderboards.tables.defenses import display_name, goals_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS, goals_asked
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
@@ -21,13 +21,15 @@ from leakboard.leaderboards.tables.intervals import (
     format_points,
     mean_interval,
 )
-from leakboard.leaderboards.tables.joint import joint_results
+from leakboard.leaderboards.tables.leakage import NOT_CERTIFIED
 from leakboard.leaderboards.tables.results import Result
 from leakboard.leaderboards.tables.settings import NOT_REPRODUCED
 
 BUDGET = 3.0
 """Default limit of the cost of a defense, in points of utility."""
 HALF = 0.5
+BOTH = (Goal.INVERSION, Goal.LABEL)
+"""Texts and labels, which defenses of one alone give away."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Curve:
     """The measured settings of one defense against one goal, on one task and model.
 
     Attributes:
-        results: one for each choice of parameters, the weakest protection first. If a choice has several results, by
+        results: one for each choice of parameters and training, the weakest protection first. If there are several, by
             circumstances or comparisons, the one that leaks most.
     """
 
@@ -98,39 +100,91 @@ class Curve:
 
 def curves(table: Iterable[Result]) -> list[Curve]:
     """All curves of defenses, in order of appearance. Baselines (no protection, the untuned model) have none."""
-    found: dict[_Place, dict[tuple[str, int], list[Result]]] = {}
-    for one in table:
-        setting = one.setting
-        if one.is_baseline:
-            continue
-        where = (setting.task, setting.model, setting.defense, one.goal, one.attribute)
-        found.setdefault(where, {}).setdefault((setting.choice, setting.cut), []).append(one)
+    places: dict[_Place, dict[tuple[object, ...], dict[tuple[object, ...], list[Result]]]] = {}
+    for row in table:
+        setting = row.setting
+        if not row.is_baseline:
+            place = (setting.task, setting.model, setting.defense, row.goal, row.attribute)
+            *params, _ = setting.offer
+            trainings = places.setdefault(place, {}).setdefault(tuple(params), {})
+            trainings.setdefault(setting.offer, []).append(row)
     return [
-        Curve(*where, tuple(sorted(map(_one_row, own.values()), key=_mildest)))
-        for where, own in found.items()
+        Curve(
+            *place,
+            tuple(
+                sorted((row for each in by_params.values() for row in _rows(each)), key=_mildest)
+            ),
+        )
+        for place, by_params in places.items()
     ]
 
 
 _Place = tuple[str, str, str, Goal, str]
 
 
-def _one_row(alike: Sequence[Result]) -> Result:
-    """One row for a choice of parameters with several results.
+def _rows(trainings: Mapping[tuple[object, ...], Sequence[Result]]) -> list[Result]:
+    """One row for each training of equal parameters.
 
     The cost is that of the result with most tuning trials, then most seeds, so it does not depend on outcomes. The
-    leakage is the largest, so that few attacks are no advantage.
+    leakage is the largest of the training. Few attacks are no advantage: if the strongest attack on another training
+    did not run on this one, the leakage of that training counts here as well.
     """
-    priced = max(
-        alike,
-        key=lambda one: (
-            one.has_comparable_cost,
-            one.is_certified,
-            one.setting.trials,
-            len(one.setting.seeds),
-        ),
-    )
-    most = max(alike, key=lambda one: round(one.leakage.value, 9) if one.is_certified else -inf)
-    return priced if most is priced else priced.with_leakage_of(most)
+    every = [row for rows in trainings.values() for row in rows]
+    found = []
+    for rows in trainings.values():
+        priced = max(
+            rows,
+            key=lambda row: (
+                row.has_comparable_cost,
+                row.is_certified,
+                row.setting.trials,
+                len(row.setting.seeds),
+            ),
+        )
+        counted = rows
+        if len(trainings) > 1:
+            ran = frozenset[tuple[str, int]]().union(*(row.attacks for row in rows))
+            counted = [row for row in every if (row.attack, row.attack_version) not in ran]
+            counted += rows
+        most = max(
+            counted,
+            key=lambda row: round(row.leakage.value, 9) if row.is_certified else -inf,
+        )
+        found.append(priced if most is priced else priced.with_leakage_of(most))
+    return found
+
+
+def joint_results(rows: Iterable[Result], goals: Sequence[Goal]) -> list[Result]:
+    """One row for each setting of a defense that is made against all of the goals; its goal is the first of them.
+
+    The leakage of a seed is that of the goal of which most leaks; attack and success are those of the goal of which
+    most leaks over all seeds. Without a certificate for each goal, there is no leakage.
+    """
+    by_setting: dict[int, dict[Goal, list[Result]]] = {}
+    for row in rows:
+        if row.goal in goals and goals_of(row.defense).issuperset(goals):
+            by_setting.setdefault(id(row.setting), {}).setdefault(row.goal, []).append(row)
+    return [
+        _most([row for same in by_goal.values() for row in same], goals)
+        for by_goal in by_setting.values()
+        if len(by_goal) == len(goals)
+    ]
+
+
+def _most(rows: Sequence[Result], goals: Sequence[Goal]) -> Result:
+    uncertified = next((row for row in rows if not row.is_certified), None)
+    if uncertified is not None:
+        return replace(
+            uncertified,
+            goal=goals[0],
+            certification=NOT_CERTIFIED,
+            leakage=MISSING,
+            leakage_by_seed={},
+        )
+    most = max(rows, key=lambda row: row.leakage.value)
+    seeds = set.intersection(*(set(row.leakage_by_seed) for row in rows))
+    by_seed = {seed: max(row.leakage_by_seed[seed] for row in rows) for seed in sorted(seeds)}
+    return replace(most, goal=goals[0], leakage_by_seed=by_seed)
 
 
 def _mildest(one: Result) -> tuple[float, float]:

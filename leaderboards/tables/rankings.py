@@ -8,11 +8,18 @@ from itertools import combinations
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
 from leakboard.leaderboards.tables.compare import compare, holm
-from leakboard.leaderboards.tables.curves import BUDGET, Curve, Summary, check_budget, curves
+from leakboard.leaderboards.tables.curves import (
+    BOTH,
+    BUDGET,
+    Curve,
+    Summary,
+    check_budget,
+    curves,
+    joint_results,
+)
 from leakboard.leaderboards.tables.defenses import style_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, format_percent
-from leakboard.leaderboards.tables.joint import BOTH, joint_results
 from leakboard.leaderboards.tables.results import Result, ResultsTable
 
 STRONGEST, PAPER = "strongest", "paper"
@@ -103,7 +110,7 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
     same: dict[tuple[object, ...], list[Result]] = {}
     for curve in curves(rows):
         for one in curve.results:
-            same.setdefault(_choice_of(one), []).append(one)
+            same.setdefault(one.setting.offer, []).append(one)
     return [
         *_rankings(rows, rows, budget, same),
         *_rankings(joint_results(rows, BOTH), rows, budget, same, BOTH[1:]),
@@ -241,16 +248,11 @@ def _entry(
     also: tuple[Goal, ...],
 ) -> Entry:
     away: dict[Goal, float] = {}
-    for other in same[_choice_of(setting)]:
+    for other in same[setting.setting.offer]:
         if other.goal not in (curve.goal, *also) and other.is_certified and other.leakage.low > 0:
             away[other.goal] = max(away.get(other.goal, 0.0), other.leakage.value)
     ordered = {goal: away[goal] for goal in GOAL_WORDS if goal in away}
     return Entry(curve, rank, setting, leakage, curve.cost_of_halving(), ordered)
-
-
-def _choice_of(one: Result) -> tuple[object, ...]:
-    setting = one.setting
-    return setting.task, setting.model, setting.defense, setting.choice, setting.cut
 
 
 def _baselines(rows: Iterable[Result]) -> tuple[Result, ...]:

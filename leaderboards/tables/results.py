@@ -77,6 +77,12 @@ class Result:
         return self.setting.defense
 
     @property
+    def attacks(self) -> frozenset[tuple[str, int]]:
+        """Names and versions of all attacks that read something in this setting."""
+        by_seed = self.setting.readings[self.goal, self.attribute].values()
+        return frozenset((r.candidate[0], r.version) for own in by_seed for r in own.values())
+
+    @property
     def is_certified(self) -> bool:
         return self.certification != NOT_CERTIFIED
 

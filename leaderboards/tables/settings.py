@@ -13,7 +13,7 @@ from leakboard.bench.contracts import CORRELATIONS, Plant, Record
 from leakboard.bench.scoring import UNTUNED, gain, is_claim_tuned_on_private
 from leakboard.bench.tasks import planted_view
 from leakboard.leaderboards.tables.defenses import choice_of, describe_limit, labels_of
-from leakboard.leaderboards.tables.frame import canonical_json, group_digits, setup_digits
+from leakboard.leaderboards.tables.frame import ALIKE, canonical_json, group_digits, setup_digits
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, count, mean_interval
 from leakboard.leaderboards.tables.leakage import Aim, Readings, readings
 
@@ -71,6 +71,15 @@ class Setting:
     @cached_property
     def seeds(self) -> tuple[int, ...]:
         return tuple(sorted(self.records))
+
+    @cached_property
+    def offer(self) -> tuple[object, ...]:
+        """Identity of what a customer can choose: defense, parameters, cut and training on a task and model.
+
+        Records of one offer may differ in circumstances, examples and versions. Epochs and rates belong to the offer.
+        """
+        training = self.first.cell.train.model_dump_json(exclude=set(ALIKE))
+        return self.task, self.model, self.defense, self.choice, self.cut, training
 
     @cached_property
     def keys(self) -> tuple[str, ...]:

@@ -42,12 +42,12 @@ def goals(table: ResultsTable, budget: float = BUDGET) -> dict[tuple[str, str], 
     same: dict[Choice, dict[tuple[Goal, str], Result]] = {}
     for curve in curves(table):
         for one in curve.results:
-            same.setdefault(_choice_of(one), {})[one.goal, one.attribute] = one
+            same.setdefault(one.setting.offer, {})[one.goal, one.attribute] = one
     chosen: dict[tuple[str, str], dict[Choice, Result]] = {}
     for ranking in rankings(table, budget):
         for entry in [*ranking.within, *ranking.ineffective, *ranking.over]:
             own = chosen.setdefault((ranking.task, ranking.model), {})
-            own.setdefault(_choice_of(entry.setting), entry.setting)
+            own.setdefault(entry.setting.setting.offer, entry.setting)
     if not chosen:
         raise LeakboardError(
             "nothing to plot: no defense was measured with a cost that may be compared, against a goal for which it "
@@ -66,7 +66,7 @@ def _plot(
     same: dict[Choice, dict[tuple[Goal, str], Result]],
     budget: float,
 ) -> Plot:
-    rows = [same[_choice_of(one)] for one in settings]
+    rows = [same[one.setting.offer] for one in settings]
     aims = sorted(
         {aim for row in rows for aim, one in row.items() if one.is_certified},
         key=lambda aim: (list(GOAL_WORDS).index(aim[0]), aim[1]),
@@ -126,8 +126,3 @@ def _plot(
         caption,
         columns=len(panels),
     )
-
-
-def _choice_of(one: Result) -> Choice:
-    setting = one.setting
-    return setting.task, setting.model, setting.defense, setting.choice, setting.cut

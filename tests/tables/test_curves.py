@@ -1,4 +1,4 @@
-"""A setting hides texts and labels as far as it hides that of which most leaks."""
+"""Curves have a point for each training; several goals are hidden as far as that of which most leaks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from records import leak, record
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.leaderboards.site.answers import questions_of
-from leakboard.leaderboards.tables.curves import choose
-from leakboard.leaderboards.tables.joint import BOTH, joint_results
+from leakboard.leaderboards.tables.curves import BOTH, choose, curves, joint_results
 from leakboard.leaderboards.tables.rankings import rankings
 from leakboard.leaderboards.tables.results import results_table
 
@@ -83,3 +82,38 @@ def test_boards_and_the_front_ask_for_both_at_once():
 def test_an_unknown_word_of_several_is_named():
     with pytest.raises(LeakboardError, match="unknown 'lables'"):
         choose(measured(), "sst2", "texts and lables")
+
+
+def trained_twice(short, long, attack="eia-nn"):
+    """Results of SAP at one η after 2 and 30 epochs, each with the success of its attack and its utility."""
+    made = []
+    for seed in range(3):
+        add = seed / 500
+        made.append(record("none", {}, seed, 0.9 + add, reads(1.0, 1.0), "sst2", undefended=True))
+        made.append(record("untuned", {}, seed, 0.5, [], "sst2"))
+        for epochs, (tokens, utility) in {2: short, 30: long}.items():
+            found = [leak(tokens + add)]
+            if epochs == 30 and attack != "eia-nn":
+                found = [leak(tokens / 2 + add), leak(tokens + add, attack)]
+            made.append(
+                record("sap", {"eta": 75.0}, seed, utility + add, found, "sst2", epochs=epochs)
+            )
+        off = {"eta": None}
+        made.append(record("sap", off, seed, 0.9, reads(1.0, 1.0), "sst2", undefended=True))
+    return results_table(made)
+
+
+def test_another_training_is_another_setting():
+    table = trained_twice((0.4, 0.7), (0.3, 0.86))
+    (curve,) = (one for one in curves(table) if one.defense == "sap" and one.goal == Goal.INVERSION)
+    assert [round(one.cost.value) for one in curve.results] == [20, 4]
+    assert curve.cost_of_halving().value.value == pytest.approx(4)
+    assert "epochs = 30" in choose(table, "sst2", "inputs", 5).why
+
+
+def test_few_attacks_on_a_training_are_no_advantage():
+    """The attack that reads most after 30 epochs did not run after 2."""
+    table = trained_twice((0.1, 0.88), (0.9, 0.86), "eia-bayes")
+    (curve,) = (one for one in curves(table) if one.defense == "sap" and one.goal == Goal.INVERSION)
+    assert {one.attack for one in curve.results} == {"eia-bayes"}
+    assert curve.cost_of_halving().setting is None
