@@ -76,7 +76,8 @@ def run(
         reporter_on,
     )
     from leakboard.bench.suites import load_suite
-    from leakboard.leaderboards.results import LOCAL, Results
+    from leakboard.leaderboards.results import LOCAL, Results, earlier_records
+    from leakboard.leaderboards.tables import power_notes
 
     engine = workers if isinstance(workers, Engine) else Engine(workers)
     if log_to is not None:
@@ -88,7 +89,9 @@ def run(
     with console.status("loading data and models") if console else nullcontext():
         plan = engine.part(make_plan(loaded, path_of("data", data), device_of(device)))
     if console:
-        for note in plan_notes(plan):
+        pilot = [*Store(folder).read_all(), *earlier_records(loaded.name)]
+        power = power_notes([planned.cell for planned in plan.cells], pilot)
+        for note in (*plan_notes(plan), *power):
             console.print(note, highlight=False, markup=False)
     with reporter_on(console, len(plan.cells)) as reporter:
         logged = reporter if log_to is None else TrackingReporter(reporter, log_to, loaded.name)

@@ -21,6 +21,7 @@ from leakboard.bench.records import Corrupt, Store
 from leakboard.bench.running import Plan, PlannedCell, missing_pairings, plan_notes, task_notes
 from leakboard.bench.suites import load_suite, suite_names
 from leakboard.bench.tasks import listing
+from leakboard.leaderboards.tables import power_notes
 
 FAMILIES = (
     "BERT, RoBERTa, DeBERTa v2/v3, ModernBERT, MPNet, DistilBERT, ELECTRA, ALBERT, T5 (encoder), GPT-2, OPT, GPT-NeoX "
@@ -168,12 +169,13 @@ def plan_content(planned: Plan, store: Store, like: Sequence[Record] = ()) -> di
     Nothing is written, and damaged records are not moved.
 
     Args:
-        like: further records from which durations are estimated.
+        like: further records from which durations and power are estimated.
 
     Raises:
         LeakboardError: a record was written by a later version.
     """
     cells, missing = list[dict[str, Any]](), list[PlannedCell]()
+    earlier = [*store.read_all(), *like]
     for cell in planned.cells:
         kind, state = _state(cell, store)
         if kind == "to run":
@@ -197,13 +199,17 @@ def plan_content(planned: Plan, store: Store, like: Sequence[Record] = ()) -> di
         "records": store.folder,
         "cells": cells,
         "attacks": [*map(str, planned.suite.attacks)],
-        "notes": [*task_notes(planned), *plan_notes(planned)],
+        "notes": [
+            *task_notes(planned),
+            *plan_notes(planned),
+            *power_notes([cell.cell for cell in planned.cells], earlier),
+        ],
         "skipped": [
             {"attacks": attacks, "defenses": defenses, "reason": reason}
             for reason, (attacks, defenses) in _reasons(planned.cells).items()
         ],
         "counts": {kind: kinds.count(kind) for kind in ("done", "skipped", "to run")},
-        "duration": duration(missing, [*store.read_all(), *like]) if missing else "",
+        "duration": duration(missing, earlier) if missing else "",
     }
 
 

@@ -106,6 +106,19 @@ def plan(
     price: Annotated[
         float | None, typer.Option(min=0, help="With --on: price of an hour on one accelerator.")
     ] = None,
+    power: Annotated[
+        bool,
+        typer.Option(
+            help="Show what the suite's seeds can decide, from the spread of earlier records."
+        ),
+    ] = False,
+    pilot: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folders of earlier records, beside those of the suite's own (default: the published ones).",
+        ),
+    ] = None,
     form: Format = "table",
     quiet: Quiet = False,
 ) -> None:
@@ -113,14 +126,16 @@ def plan(
 
     Examples: leakboard plan smoke
 
+    leakboard plan p3eft-matched --power
+
     leakboard plan sap-table3 --limit 67349 --seeds 0,1,2,3,4 --on h100 --as roberta-large --price 3
     """
     from leakboard.bench.backbones import architecture
-    from leakboard.bench.cli import listing
+    from leakboard.bench.cli import listing, powering
     from leakboard.bench.records import Store
     from leakboard.bench.running import accelerator, architecture_of, budget, make_plan
     from leakboard.bench.suites import load_suite
-    from leakboard.leaderboards.results import LOCAL
+    from leakboard.leaderboards.results import LOCAL, earlier_records, folder_of
 
     loaded = load_suite(suite).override(
         task=task or None,
@@ -149,13 +164,24 @@ def plan(
         for part in budget_tables(budgets, shape, hardware, efficiency, price):
             console.print(part)
         return
-    published = PUBLISHED / loaded.name
-    like = Store(published).read_all() if published.is_dir() else []
     store = Store(out or LOCAL / loaded.name)
-    if form == "json":
-        print_json(listing.plan_content(planned, store, like))
+    if pilot:
+        earlier = [record for folder in pilot for record in Store(folder_of(folder)).read_all()]
+    else:
+        earlier = earlier_records(loaded.name)
+    if power:
+        with waiting("comparing earlier records", form, quiet):
+            content = powering.power_content(planned, [*store.read_all(), *earlier])
+        if form == "json":
+            print_json(content)
+            return
+        for part in powering.power_tables(content):
+            console.print(part)
         return
-    for part in listing.plan(planned, store, like):
+    if form == "json":
+        print_json(listing.plan_content(planned, store, earlier))
+        return
+    for part in listing.plan(planned, store, earlier):
         console.print(part)
 
 

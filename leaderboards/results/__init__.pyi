@@ -8,6 +8,7 @@ from .places import LOCAL as LOCAL
 from .places import folder_of as folder_of
 from .places import name_of as name_of
 from .results import Results as Results
+from .sources import earlier_records as earlier_records
 from .sources import enter as enter
 from .sources import load as load
 from .sources import published as published

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 
 from leakboard.bench import __version__
-from leakboard.bench.contracts import LeakboardError, did_you_mean, path_of
+from leakboard.bench.contracts import LeakboardError, Record, did_you_mean, path_of
 from leakboard.bench.records import (
     Corrupt,
     DataVersion,
@@ -111,6 +111,11 @@ def published(name: str | None = None) -> Results:
     parts = [_published(part) for part in chosen]
     version = data_version({part: _print(part) for part in chosen})
     return replace(Results.joined(parts).named(name or "published"), version=version)
+
+
+def earlier_records(name: str) -> list[Record]:
+    """Published records of a suite, if this is a checkout that has some."""
+    return Store(CHECKOUT / name).read_all()
 
 
 def _print(name: str) -> str:

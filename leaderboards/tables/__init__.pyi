@@ -56,6 +56,10 @@ from .intervals import format_points as format_points
 from .intervals import mean_interval as mean_interval
 from .leakage import Candidate as Candidate
 from .paper_tables import paper_tables as paper_tables
+from .power import Comparison as Comparison
+from .power import comparisons as comparisons
+from .power import describe_power as describe_power
+from .power import power_notes as power_notes
 from .printed import artefacts as artefacts
 from .printed import mirrored_points as mirrored_points
 from .rankings import STRONGEST as STRONGEST

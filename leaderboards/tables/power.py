@@ -1,0 +1,291 @@
+"""Power of comparisons: what a number of seeds can show, from the spread over the seeds of pilot records."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import isnan, nan, sqrt
+from statistics import fmean, median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakboard.bench.contracts import Cell, Record
+from leakboard.bench.scoring import UNTUNED, gain
+from leakboard.leaderboards.tables.claims import (
+    PrintedClaim,
+    differences_of,
+    printed_claims,
+)
+from leakboard.leaderboards.tables.compare import LEVEL, Difference, Tables
+from leakboard.leaderboards.tables.goals import GOAL_WORDS
+from leakboard.leaderboards.tables.intervals import Interval, mean_interval, t_quantile
+from leakboard.leaderboards.tables.results import ResultsTable, results_table
+from leakboard.leaderboards.tables.settings import Setting
+
+MATTERS = {"utility": 1.0, "cost": 1.0, "leakage": 0.05, "success": 0.05, "exposure": 1.0}
+"""Smallest difference that matters: one point of utility, 5 % of leakage, and one of at most 19.93 bits."""
+ENOUGH, WANTED = 0.5, 0.8
+"""Power below which a plan is said not to decide, and power for which seeds are counted."""
+MOST_SEEDS = 1000
+CORES = 2
+QUANTILES = 2000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A paired comparison of two settings in pilot records.
+
+    Attributes:
+        kind: 'cost', 'leakage' or 'claim'.
+        gap: its mean over the pilot's seeds, with the 95 % interval.
+        spread: standard deviation of the paired differences over these seeds.
+        matters: smallest difference that matters, or the margin of a claim of equality.
+        is_equality: the claim is that the two differ by less than `matters`.
+        tests: comparisons that are corrected for together.
+        settings: the two, or one for leakage, whose twin is not counted.
+        example_share: share of the variance that more evaluated examples would remove; NaN where unknown.
+    """
+
+    kind: str
+    name: str
+    unit: str
+    gap: Interval
+    spread: float
+    seeds: int
+    matters: float
+    settings: tuple[Setting, ...]
+    is_equality: bool = False
+    tests: int = 1
+    example_share: float = nan
+
+    def excluded(self, seeds: int) -> float:
+        """Smallest difference that so many seeds exclude at 95 % if their mean is 0."""
+        return excluded(self.spread, seeds)
+
+    def power(self, seeds: int) -> float:
+        """Probability that so many seeds decide: show what matters, or that a difference of 0 is below it."""
+        if self.is_equality:
+            return power_of_equality(self.spread, self.matters, seeds)
+        return power(self.spread, self.matters, seeds, self.tests)
+
+    def seeds_needed(self, wanted: float = WANTED) -> int | None:
+        """Least number of seeds with that power; None above 1,000."""
+        low, high = 2, MOST_SEEDS
+        if self.power(high) < wanted:
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.power(middle) >= wanted else (middle + 1, high)
+        return low
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of one more seed of both settings, from the records."""
+        return sum(_seconds(one) for one in self.settings)
+
+    def hours(self, seeds: int, have: int) -> float:
+        """Hours on two cores from `have` to `seeds` seeds, with one process on each core."""
+        return max(seeds - have, 0) * self.seconds / CORES / 3600
+
+
+def excluded(spread: float, seeds: int) -> float:
+    """Half the 95 % interval of Student's t over so many paired differences."""
+    return t_quantile(seeds - 1) * spread / sqrt(seeds) if seeds > 1 else nan
+
+
+def power(spread: float, effect: float, seeds: int, tests: int = 1) -> float:
+    """Power of a two-sided paired t-test at 5 %, as of the noncentral t-distribution.
+
+    Args:
+        tests: number of tests over which the 5 % are shared (Bonferroni, a lower bound for Holm's correction).
+    """
+    if seeds < 2:
+        return nan
+    if spread < 1e-9:  # the same difference in every seed
+        return 1.0
+    from scipy.special import ndtr  # slow to import
+
+    limit = t_quantile(seeds - 1, LEVEL / tests / 2) * _relative_errors(seeds)
+    shift = effect / spread * sqrt(seeds)
+    return float((ndtr(shift - limit) + ndtr(-shift - limit)).mean())
+
+
+def power_of_equality(spread: float, margin: float, seeds: int) -> float:
+    """Probability that the 95 % interval lies within the margin if the true difference is 0."""
+    if seeds < 2:
+        return nan
+    if spread < 1e-9:
+        return 1.0
+    from scipy.special import ndtr  # slow to import
+
+    room = margin / spread * sqrt(seeds) - t_quantile(seeds - 1) * _relative_errors(seeds)
+    return float(np.where(room > 0, 2 * ndtr(room) - 1, 0.0).mean())
+
+
+@cache
+def _relative_errors(seeds: int) -> NDArray[np.float64]:
+    """Quantiles of the ratio of an estimated standard deviation to the true one."""
+    from scipy.special import chdtri  # slow to import
+
+    tails = (np.arange(QUANTILES) + 0.5) / QUANTILES
+    ratios: NDArray[np.float64] = np.sqrt(chdtri(seeds - 1, tails) / (seeds - 1))
+    return ratios
+
+
+def comparisons(
+    table: ResultsTable, claims: Iterable[PrintedClaim], cells: Iterable[Cell] | None = None
+) -> list[Comparison]:
+    """Claims, costs and leakages that two or more seeds of the pilot records measure.
+
+    Args:
+        cells: restricts the result to settings of these cells, such as those of a plan; None for all.
+    """
+    wanted = None if cells is None else {_without_seed(cell) for cell in cells}
+    found = [*_claims(table, claims), *_costs(table), *_leakages(table)]
+    return [
+        one
+        for one in found
+        if wanted is None or all(_without_seed(s.first.cell) in wanted for s in one.settings)
+    ]
+
+
+def _claims(table: ResultsTable, claims: Iterable[PrintedClaim]) -> Iterator[Comparison]:
+    tables = Tables(table)
+    present = {setting.defense for group in table.groups for setting in group.settings}
+    for claim in claims:
+        if not {claim.a.defense, claim.b.defense} <= present:
+            continue
+        matters = claim.margin or MATTERS.get(claim.metric)
+        known = [one for one in differences_of(claim, tables) if one.seeds > 1]
+        if matters is None:
+            continue
+        for one in known:
+            units = {"utility": " points", "exposure": " bits"}
+            yield Comparison(
+                kind="claim",
+                name=f"{claim.id}: {one.a.name} and {one.b.name}, {one.a.setting.task}",
+                unit=units.get(claim.metric, ""),
+                gap=one.mean,
+                spread=_spread(one),
+                seeds=one.seeds,
+                matters=matters,
+                settings=(one.a.setting, one.b.setting),
+                is_equality=claim.margin is not None,
+                tests=len(known),
+                example_share=_example_share(one.a.setting, one.b.setting)
+                if claim.metric == "utility"
+                else nan,
+            )
+
+
+def _costs(table: ResultsTable) -> Iterator[Comparison]:
+    for group in table.groups:
+        for setting in group.settings:
+            cost = group.cost(setting)
+            if group.reference is None or setting.undefended or setting.defense == UNTUNED:
+                continue
+            if len(cost.by_seed) > 1:
+                yield Comparison(
+                    kind="cost",
+                    name=f"{_name(setting)}, {setting.task}",
+                    unit=" points",
+                    gap=cost.points,
+                    spread=_deviation(list(cost.by_seed.values())),
+                    seeds=len(cost.by_seed),
+                    matters=MATTERS["cost"],
+                    settings=(setting, group.reference),
+                    example_share=_example_share(setting, group.reference),
+                )
+
+
+def _leakages(table: ResultsTable) -> Iterator[Comparison]:
+    for row in table:
+        if row.is_certified and not row.is_baseline and len(row.leakage_by_seed) > 1:
+            values = list(row.leakage_by_seed.values())
+            yield Comparison(
+                kind="leakage",
+                name=f"{_name(row.setting)}, {GOAL_WORDS[row.goal]}, {row.setting.task}",
+                unit="",
+                gap=mean_interval(values),
+                spread=_deviation(values),
+                seeds=len(values),
+                matters=MATTERS["leakage"],
+                settings=(row.setting,),
+            )
+
+
+def power_notes(cells: Sequence[Cell], pilot: Sequence[Record]) -> list[str]:
+    """Sentences on comparisons between cells of a plan that its seeds cannot decide; none without a pilot.
+
+    Args:
+        pilot: earlier records; those count that differ from a cell in nothing but the seed.
+    """
+    done = {record.key for record in pilot if record.status == "ok"}
+    if len({record.cell.seed for record in pilot}) < 2 or all(cell.key in done for cell in cells):
+        return []
+    found = comparisons(results_table(pilot), printed_claims(), cells)
+    return describe_power(found, len({cell.seed for cell in cells}))
+
+
+def describe_power(found: Sequence[Comparison], seeds: int) -> list[str]:
+    """A sentence for each kind of comparison of which so many seeds cannot decide most, with what would."""
+    sentences = []
+    for kind, thing in KINDS.items():
+        own = [one for one in found if one.kind == kind]
+        weak = [one for one in own if one.power(seeds) < ENOUGH]
+        if not weak:
+            continue
+        needed = [one.seeds_needed() or MOST_SEEDS for one in weak]
+        words = f"power: {seeds} seeds are too few for {len(weak)} of {len(own)} {thing} (power below {ENOUGH})"
+        words += f"; half of these need {median(needed):.0f} seeds or fewer"
+        shares = [one.example_share for one in weak if not isnan(one.example_share)]
+        if shares and (share := median(shares)) > 0.1:
+            words += (
+                f", and {min(share, 1):.0%} of their variance comes from too few evaluated examples"
+            )
+        sentences.append(f"{words}. `leakboard plan --power` lists them")
+    return sentences
+
+
+KINDS = {
+    "claim": "comparisons that a printed claim makes",
+    "cost": f"costs, where {MATTERS['cost']:g} point matters",
+    "leakage": f"leakages, where {100 * MATTERS['leakage']:g} % matter",
+}
+
+
+def _spread(one: Difference) -> float:
+    """Standard deviation over seeds, from the interval of the mean."""
+    return (one.mean.high - one.mean.low) / 2 / t_quantile(one.seeds - 1) * sqrt(one.seeds)
+
+
+def _deviation(values: Collection[float]) -> float:
+    return float(np.std(list(values), ddof=1))
+
+
+def _example_share(a: Setting, b: Setting) -> float:
+    """Share of the variance between seeds that is due to the sample of evaluated examples."""
+    common = sorted(a.utility_by_seed.keys() & b.utility_by_seed.keys())
+    gaps = [100 * (a.utility_by_seed[s] - b.utility_by_seed[s]) for s in common]
+    if len(common) < 2 or (between := float(np.var(gaps, ddof=1))) < 1e-9:
+        return nan
+    ends = [gain(a.records[s], b.records[s])[1:] for s in common]
+    return min(fmean((100 * (high - low) / 3.92) ** 2 for low, high in ends) / between, 1.0)
+
+
+def _seconds(setting: Setting) -> float:
+    spent = [one.cost.total_seconds for one in setting.records.values() if one.cost]
+    return fmean(spent) if spent else nan
+
+
+def _name(setting: Setting) -> str:
+    from leakboard.leaderboards.tables.defenses import display_name
+
+    shown = display_name(setting.defense)
+    return shown if setting.label == setting.defense else f"{shown}, {setting.label}"
+
+
+def _without_seed(cell: Cell) -> str:
+    return cell.model_copy(update={"seed": 0}).key
