@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -112,25 +113,33 @@ def build(name: str) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def _tokenizer(kind: Kind) -> Any:
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
+def _splitter(digits: bool) -> Any:
+    from tokenizers import pre_tokenizers
 
     split: Any = pre_tokenizers.Whitespace()
-    if kind.digits:
+    if digits:
         split = pre_tokenizers.Sequence([split, pre_tokenizers.Digits(individual_digits=True)])
-    words = sorted(
-        {
-            word
-            for task in kind.tasks
-            for text in GENERATORS[task]().splits["train"].texts
-            for word, _ in split.pre_tokenize_str(text.lower())
-        }
-    )
+    return split
+
+
+@cache
+def _words(tasks: tuple[str, ...], digits: bool) -> tuple[str, ...]:
+    """All words of the training texts of tasks, in alphabetical order."""
+    split = _splitter(digits)
+    texts = (text for task in tasks for text in GENERATORS[task]().splits["train"].texts)
+    words = {word for text in texts for word, _ in split.pre_tokenize_str(text.lower())}
+    return tuple(sorted(words))
+
+
+def _tokenizer(kind: Kind) -> Any:
+    from tokenizers import Tokenizer, models, normalizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    words = _words(kind.tasks, kind.digits)
     vocabulary = {word: i for i, word in enumerate([*kind.special, *words])}
     inner = Tokenizer(models.WordLevel(vocabulary, unk_token=kind.roles["unk"]))
     inner.normalizer = normalizers.Lowercase()
-    inner.pre_tokenizer = split
+    inner.pre_tokenizer = _splitter(kind.digits)
     inner.post_processor = processors.TemplateProcessing(
         single=f"{kind.first} $A {kind.last}".split(),
         pair=f"{kind.first} $A {kind.last} $B:1 {kind.last and kind.last + ':1'}".split(),

@@ -32,6 +32,7 @@ CUT, SENTENCES, COMPARED = 2, 64, 8
 CANARIES = 10
 
 
+@pytest.mark.long
 def test_attacks_in_a_cell_of_smoke(comparison):
     """Share of all attacks and of scoring in the time of a cell, SAP at η = 75."""
     plan = make_plan(load_suite("smoke"))
@@ -64,6 +65,7 @@ def label_cell(limit: int, task: str, data: Path | None) -> Cost:
     return run_cell(context_of(plan, planned)).cost
 
 
+@pytest.mark.long
 def test_label_attacks(comparison, task, data):
     """Shares of recomputation and of the label attacks in a cell.
 
