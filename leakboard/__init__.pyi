@@ -63,11 +63,11 @@ from .bench.tasks import Split as Split
 from .bench.tasks import Task as Task
 from .bench.tasks import UserTask as UserTask
 from .bench.tuning import Tuning as Tuning
+from .canaries import Canaries as Canaries
 from .leaderboards.findings import Finding as Finding
 from .leaderboards.report import report as report
 from .leaderboards.results import Attacked as Attacked
 from .leaderboards.results import Best as Best
-from .leaderboards.results import Canaries as Canaries
 from .leaderboards.results import Results as Results
 from .leaderboards.results import attack as attack
 from .leaderboards.results import audit as audit

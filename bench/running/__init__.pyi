@@ -1,8 +1,8 @@
-from .accelerators import Accelerator as Accelerator
-from .accelerators import accelerator as accelerator
 from .attacks import attack_all as attack_all
 from .attacks import attack_guesses as attack_guesses
+from .budget import Accelerator as Accelerator
 from .budget import CellBudget as CellBudget
+from .budget import accelerator as accelerator
 from .budget import architecture_of as architecture_of
 from .budget import budget as budget
 from .cell_context import CellContext as CellContext
@@ -12,6 +12,7 @@ from .cell_context import encode_public as encode_public
 from .cell_context import public_texts as public_texts
 from .cells import run_cell as run_cell
 from .engine import Engine as Engine
+from .engine import user_secret as user_secret
 from .grants import knowledge_for as knowledge_for
 from .grants import with_derived_channels as with_derived_channels
 from .grants import with_shadows as with_shadows
@@ -36,6 +37,5 @@ from .reproduction import methods_of_record as methods_of_record
 from .reproduction import plan_reproduction as plan_reproduction
 from .runner import Runner as Runner
 from .runner import missing_pairings as missing_pairings
-from .secret import user_secret as user_secret
 from .tracking import TrackingReporter as TrackingReporter
 from .tracking import check_tracker as check_tracker

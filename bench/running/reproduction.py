@@ -18,8 +18,8 @@ from leakboard.bench.contracts import (
     fingerprint,
 )
 from leakboard.bench.methods import Attack, Defense, Method, registry, spec_of
+from leakboard.bench.running.engine import user_secret
 from leakboard.bench.running.plan import Plan, make_plan
-from leakboard.bench.running.secret import user_secret
 from leakboard.bench.suites import Suite
 from leakboard.bench.tasks import listing
 

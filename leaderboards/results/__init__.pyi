@@ -2,7 +2,6 @@ from .attacked import Attacked as Attacked
 from .attacking import attack as attack
 from .auditing import audit as audit
 from .best import Best as Best
-from .canaries import Canaries as Canaries
 from .differing import diff as diff
 from .places import LOCAL as LOCAL
 from .places import folder_of as folder_of

@@ -11,8 +11,14 @@ from training_steps import step_of
 
 from leakboard.bench.backbones.architecture import Architecture, architecture
 from leakboard.bench.contracts.errors import LeakboardError
-from leakboard.bench.running.accelerators import ACCELERATORS, accelerator
-from leakboard.bench.running.budget import CellBudget, Passes, budget, metered
+from leakboard.bench.running.budget import (
+    ACCELERATORS,
+    CellBudget,
+    Passes,
+    accelerator,
+    budget,
+    metered,
+)
 from leakboard.defenses.frozen import Frozen
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.p3eft import P3EFT

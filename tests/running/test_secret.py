@@ -11,7 +11,7 @@ from leakboard.attacks.prior import Prior
 from leakboard.bench.contracts import LeakboardError, fingerprint
 from leakboard.bench.records import Store
 from leakboard.bench.running import Engine, Reporter, Runner, context_of, plan_reproduction
-from leakboard.bench.running.secret import VARIABLE, user_secret
+from leakboard.bench.running.engine import VARIABLE, user_secret
 from leakboard.bench.tasks.planting import plant_task
 from leakboard.defenses.frozen import Frozen
 from leakboard.defenses.sap import SAP

@@ -19,7 +19,7 @@ from leakboard.bench.external import (
     plant_rows,
     read_canaries,
 )
-from leakboard.leaderboards.results.attacked import Attacked
+from leakboard.leaderboards.results import Attacked
 
 
 class Canaries(TrainerCallback):  # type: ignore[misc]
