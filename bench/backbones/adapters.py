@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leakboard.bench.backbones.tokeniser_trial import try_tokeniser
 from leakboard.bench.contracts import LeakboardError, Refused, parsed, plain
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -152,6 +153,7 @@ def _check_tokeniser(tokenizer: Any, adapter: Adapter, base: str) -> None:
         return
     from tokenizers import Tokenizer
 
+    try_tokeniser(adapter.name, adapter.folder)
     try:
         saved = Tokenizer.from_file(str(adapter.folder / TOKENISER)).get_vocab()
     except Exception as error:

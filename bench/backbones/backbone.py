@@ -13,6 +13,7 @@ from torch import Tensor
 from leakboard.bench.backbones.family import Family
 from leakboard.bench.backbones.neighbours import Neighbours
 from leakboard.bench.backbones.ragged import BATCH, Ragged, Tokens, by_length
+from leakboard.bench.backbones.tokeniser_trial import naming_panics
 from leakboard.bench.contracts import LeakboardError, Memory, plain
 from leakboard.bench.tasks import parse_prompt, plain_prompt
 
@@ -112,15 +113,16 @@ class Backbone:
             LeakboardError: a text without tokens, or with more than the model reads; a chat that the template rejects.
         """
         texts, pairs, templated = self._as_chats(texts, pairs) if opened else (texts, pairs, False)
-        out = self.tokenizer(
-            list(texts),
-            None if pairs is None else list(pairs),
-            truncation=True,
-            max_length=max_length,
-            add_special_tokens=not templated,
-            return_special_tokens_mask=True,
-            return_token_type_ids=True,
-        )
+        with naming_panics(self.name):
+            out = self.tokenizer(
+                list(texts),
+                None if pairs is None else list(pairs),
+                truncation=True,
+                max_length=max_length,
+                add_special_tokens=not templated,
+                return_special_tokens_mask=True,
+                return_token_type_ids=True,
+            )
         if templated:
             ends = {self.tokenizer.bos_token_id, self.tokenizer.eos_token_id}
             # An unknown word belongs to the text, unless its id is also that of EOS, as in GPT-2.

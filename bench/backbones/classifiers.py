@@ -28,6 +28,7 @@ from leakboard.bench.backbones.loading import (
     model_folder,
 )
 from leakboard.bench.backbones.ragged import Ragged
+from leakboard.bench.backbones.tokeniser_trial import naming_panics, try_tokeniser
 from leakboard.bench.contracts import LeakboardError, place, plain
 
 ENDING = "ForSequenceClassification"
@@ -83,7 +84,8 @@ class Classifier:
         most = getattr(self.module.config, "max_position_embeddings", None) or longest
         if self.module.config.model_type in ("roberta", "xlm-roberta", "camembert"):
             most -= 2  # their positions begin behind that of padding
-        out = self.tokenizer(texts, truncation=True, max_length=min(longest, most))
+        with naming_panics(self.name):
+            out = self.tokenizer(texts, truncation=True, max_length=min(longest, most))
         return Ragged.of(out["input_ids"])
 
     def class_of(self, label: str) -> int:
@@ -172,6 +174,7 @@ def _load(
     transformers.logging.set_verbosity_error()
     size = {} if adapter is None else {"num_labels": _classes(adapter)}
     with files.view() as view:
+        try_tokeniser(name, view)
         try:
             config = transformers.AutoConfig.from_pretrained(view, trust_remote_code=False)
             check_size(files, config, loader)

