@@ -4,6 +4,7 @@ from .documents import chosen as chosen
 from .documents import document as document
 from .documents import fill as fill
 from .finding import Finding as Finding
+from .finding import task_name as task_name
 from .rules import CONDITIONS as CONDITIONS
 from .rules import TITLES as TITLES
 from .rules import findings as findings

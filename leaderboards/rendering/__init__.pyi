@@ -14,8 +14,6 @@ from .plot import Series as Series
 from .plot import exact as exact
 from .svg import PLOT_CSS as PLOT_CSS
 from .svg import svg_plot as svg_plot
-from .table import ATTACK_COLUMN as ATTACK_COLUMN
-from .table import COST_COLUMN as COST_COLUMN
 from .table import LEAKAGE_COLUMN as LEAKAGE_COLUMN
 from .table import Cell as Cell
 from .table import Column as Column

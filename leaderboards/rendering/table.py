@@ -87,12 +87,6 @@ class Table:
 LEAKAGE_COLUMN = Column(
     "leakage", help="Share of what attacks read without the defense that they still read with it"
 )
-COST_COLUMN = Column(
-    "points lost", align="right", help="Points of utility lost against no protection"
-)
-ATTACK_COLUMN = Column(
-    "strongest attack", help="Its success, with that on the undefended model and that of guessing"
-)
 
 
 def leakage_cell(leakage: Interval, missing: str = "not certified", link: str = "") -> Cell:

@@ -1,49 +1,37 @@
-"""Answers of the front page: a sentence, a table and a plot for each goal, task and budget."""
+"""Answers of the front page: a sentence, a table and a plot for each goal, task, model and budget."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import asinh
+from functools import cache, cached_property
+from math import asinh, isnan
 from typing import Any
 
 from markupsafe import Markup
 
 from leakboard.bench.contracts import Goal
-from leakboard.bench.scoring import UNTUNED
+from leakboard.leaderboards.findings import task_name
 from leakboard.leaderboards.rendering import (
-    ATTACK_COLUMN,
-    COST_COLUMN,
-    LEAKAGE_COLUMN,
     Axis,
-    Cell,
-    Column,
     Panel,
     Plot,
     Point,
     Reference,
     Series,
-    Table,
-    exact,
-    html_table,
-    in_unit,
-    leakage_cell,
     svg_plot,
 )
-from leakboard.leaderboards.site.markup import page_of
+from leakboard.leaderboards.site.markup import address_of, environment
 from leakboard.leaderboards.tables import (
     BUDGET,
-    GOAL_WORDS,
-    Choice,
+    HALF,
+    PLAIN_WORDS,
     Curve,
     Entry,
     Interval,
     Ranking,
     Result,
     ResultsTable,
-    choose,
-    count,
-    display_name,
     format_interval,
     format_number,
     format_percent,
@@ -57,146 +45,154 @@ from leakboard.leaderboards.tables import (
 BUDGETS = (1.0, BUDGET, 5.0, 10.0)
 FIRST = (Goal.INVERSION, "sst2")
 """Default question of the page, if it was measured."""
+ORDER = ("texts", "labels", "authors", "membership", "secrets", "the model", "texts and labels")
+"""Things to hide that the page offers, measured or not."""
 TICKS = [(asinh(points), f"{points:g}") for points in (-10, -3, -1, 0, 1, 3, 10, 30, 100)]
 """Ticks of costs on a scale that is logarithmic for large values and includes 0."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer to a question within a budget.
-
-    Attributes:
-        unranked: list of measured defenses without a rank, as HTML.
-    """
-
-    choice: Choice
-    table: Markup
-    unranked: Markup
 
 
 class Question:
     """A goal on one task and model, with its rankings for all `BUDGETS`."""
 
-    def __init__(self, rankings: Mapping[float, Ranking], rows: Sequence[Result]) -> None:
-        self.rankings, self.rows = rankings, rows
-        self.ranking = rankings[BUDGET]
+    def __init__(self, rankings: Mapping[float, Ranking]) -> None:
+        self.rankings, self.ranking = rankings, rankings[BUDGET]
+        self.task, self.model = self.ranking.task, self.ranking.model
+        self.word = words_of_ranking(self.ranking)
 
-    @property
-    def word(self) -> str:
-        return self.ranking.words
-
-    @property
-    def place(self) -> str:
-        return f"{self.ranking.task}, {self.ranking.model}"
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """Defenses with a leakage and a comparable cost."""
+        one = self.ranking
+        return [*one.within, *one.ineffective, *one.over]
 
     @property
     def curves(self) -> list[Curve]:
-        """Curves of defenses that have a setting with a leakage and a comparable cost."""
-        return [
-            entry.curve
-            for entry in (*self.ranking.within, *self.ranking.ineffective, *self.ranking.over)
-        ]
+        return [entry.curve for entry in self.entries]
 
-    def answer(self, budget: float) -> Answer:
+    @cached_property
+    def halving(self) -> Entry | None:
+        """The defense that halves the leakage at the least cost."""
+        able = [one for one in self.entries if one.halving.setting is not None]
+        return min(able, key=lambda one: one.halving.value.value, default=None)
+
+    @cached_property
+    def left(self) -> float:
+        """Left end of the bars: the leakage of guessing, which is below 0 where the floor is higher."""
+        shown = [*(one.setting for one in self.entries), *self.ranking.baselines]
+        return max(min((one.chance_leakage for one in shown), default=0.0), -1.0)
+
+    def sentence(self, budget: float = BUDGET) -> str:
+        """The answer: what the budget buys, and what halving the leakage costs; numbers keep their units on a line."""
+        return re.sub(r" (?==|%|points)|(?<==) ", "\u00a0", self._sentence(budget))
+
+    def _sentence(self, budget: float) -> str:
         one = self.rankings[budget]
-        words = " and ".join(GOAL_WORDS[goal] for goal in (one.goal, *one.also))
-        choice = choose(self.rows, one.task, words, budget, one.model)
-        rows: list[Sequence[Cell | str] | str] = []
-        points = f"{budget:g} {one.unit}".replace("1 points", "1 point")
-        rows += [_row(entry, f"{entry.rank}. ") for entry in one.within]
-        if one.ineffective:
-            rows.append(f"Costs at most {points}, but does not clearly reduce leakage")
-            rows += [_row(entry) for entry in one.ineffective]
-        if one.over:
-            rows.append(f"Costs more than {points} at every measured setting")
-            rows += [_row(entry) for entry in one.over]
+        word = self.word[0].upper() + self.word[1:]
+        if not self.entries:
+            return f"{word}: {why_unknown(one)}"
+        within = f"{word}: within {_cost(budget, one.unit, 0)}"
+        half = self.halving
+        if not one.within:
+            first = f"{within} no defense clearly hides anything."
+        else:
+            best, names = one.within[0], _names_of_best(one.within)
+            hidden = format_percent(1 - best.leakage.value)
+            if 1 - best.leakage.value <= HALF:
+                first = f"{within} nothing hides more than {hidden} (best: {names})."
+            else:
+                first = f"{within} {names} hides {hidden}."
+                if half is None or half.halving.value.value <= budget:
+                    return first
+        if half is None or half.halving.setting is None:
+            return f"{first} No measured setting halves what is read."
+        name, value = half.halving.setting.name, half.halving.value.value
+        return f"{first} To halve what is read costs {_cost(value, one.unit, 1)} ({name})."
+
+    def best(self, budget: float) -> Entry | None:
+        """The entry whose evidence is shown below the sentence."""
+        within = self.rankings[budget].within
+        return within[0] if within else next(iter(self.entries), None)
+
+    def evidence(self, budget: float = BUDGET) -> Markup:
+        return Markup(macros().evidence(self.best(budget)))
+
+    def rows(self, budget: float = BUDGET) -> list[Markup]:
+        """Rows of the table: ranked, without clear effect, over the budget, and for comparison."""
+        one, row, line = self.rankings[budget], macros().row, macros().line
+        points = _cost(budget, one.unit, 0)
+        found = [row(self, entry) for entry in one.within]
+        for words, entries in (
+            (f"Within {points}, but without a clear effect", one.ineffective),
+            (f"Over the budget: every measured setting costs more than {points}", one.over),
+        ):
+            if entries:
+                found += [line(words), *(row(self, entry) for entry in entries)]
         if one.baselines:
-            rows.append("For comparison")
-            rows += [_baseline(each) for each in one.baselines]
-        title = f"Defenses made to hide {self.word}, measured on {one.task} ({one.model})"
-        unranked = [
-            Markup('<li><a href="{}">{}</a> {}.</li>').format(
-                page_of("defense", curve.defense), curve.title, why_unranked(curve)
-            )
-            for curve in (*one.unpriced, *one.uncertified)
-        ]
-        return Answer(
-            choice,
-            html_table(Table(title, in_unit(COLUMNS, one.unit), rows)),
-            Markup("").join(unranked),
+            found += [line("For comparison"), *(macros().baseline(self, b) for b in one.baselines)]
+        return [Markup(each) for each in found]
+
+    @property
+    def head(self) -> Markup:
+        return Markup(macros().head(self))
+
+    @property
+    def unranked(self) -> Markup:
+        """List of measured defenses without a rank, with the reasons; '' if there is none."""
+        own = (*self.ranking.uncertified, *self.ranking.unpriced)
+        return Markup(macros().unranked([(curve, why_unranked(curve)) for curve in own]))
+
+    def bar(self, one: Result, leakage: Interval) -> str:
+        """Places on a bar as CSS variables: leakage with its interval, floor and guessing."""
+        value, low, high = leakage.ends
+        if isnan(low) or isnan(high):
+            low = high = value
+        at = {"value": value, "low": low, "high": high, "floor": 0.0, "guess": one.chance_leakage}
+        width = 1 - self.left
+        return ";".join(
+            f"--{name}:{100 * (min(max(x, self.left), 1.0) - self.left) / width:.1f}%"
+            for name, x in at.items()
         )
 
 
-def questions_of(table: ResultsTable) -> list[Question]:
-    """All questions that the results answer, in the order of goals."""
-    by_budget = {budget: rankings(table, budget) for budget in BUDGETS}
-    return [
-        Question(
-            dict(zip(BUDGETS, same, strict=True)),
-            table.select(task=same[0].task)
-            if same[0].also
-            else table.select(goal=same[0].goal, attribute=same[0].attribute, task=same[0].task),
+def words_of_ranking(one: Ranking) -> str:
+    """The goals of a ranking as the page names them, such as 'authors (age group)' or 'texts and labels'."""
+    words = " and ".join(PLAIN_WORDS[goal] for goal in (one.goal, *one.also))
+    return words + (f" ({one.attribute.replace('_', ' ')})" if one.attribute else "")
+
+
+def _cost(points: float, unit: str, digits: int) -> str:
+    """'3 points', '1 point', '23.7 points'; 'nothing' for a gain."""
+    if digits and points <= 0:
+        return "nothing"
+    number = format_number(points, digits)
+    return f"{number} {'point' if (unit, number) == ('points', '1') else unit}"
+
+
+def _names_of_best(within: Sequence[Entry]) -> str:
+    """Names of the first setting and of those that leak as little: 'SAP-CTI or SAP, η = 110'."""
+    first = within[0]
+    alike = [
+        one.setting
+        for one in within
+        if one.rank == first.rank
+        and format_percent(one.leakage.value) == format_percent(first.leakage.value)
+    ]
+    names = [one.name for one in alike[:3]]
+    if len({one.setting.label for one in alike}) == 1:
+        label = first.setting.setting.label
+        names = [name.removesuffix(f", {label}") for name in names[:-1]] + names[-1:]
+    return " or ".join(names)
+
+
+def why_unknown(one: Ranking) -> str:
+    """Answer without a defense that has a leakage and a cost."""
+    if one.unpriced:
+        return (
+            f"no defense has a cost that can be compared ({reason_without_cost(one.unpriced[0])})."
         )
-        for same in zip(*by_budget.values(), strict=True)
-    ]
-
-
-def first_of(questions: Sequence[Question]) -> Question | None:
-    """Default question of the page."""
-    matching = (q for q in questions if (q.ranking.goal, q.ranking.task) == FIRST)
-    return next(matching, questions[0] if questions else None)
-
-
-def _row(entry: Entry, rank: str = "") -> list[Cell | str]:
-    one = entry.setting
-    label = "" if one.setting.label == one.defense else one.setting.label
-    words = "; ".join(filter(None, [label, one.setting.claim_note]))
-    return [
-        Cell(f"{rank}{entry.curve.title}", words, link=page_of("defense", one.defense)),
-        leakage_cell(entry.leakage),
-        Cell(format_number(one.cost.value, 1), _ends(one.cost), sort=one.cost.value),
-        attack_cell(one),
-        Cell(entry.gives_away_words or "–"),
-        Cell("all recovered" if one.certification == "exact" else "yes"),
-    ]
-
-
-COLUMNS = (
-    Column("defense"),
-    LEAKAGE_COLUMN,
-    COST_COLUMN,
-    ATTACK_COLUMN,
-    Column("also gives away", help="Leakage of other goals at the same setting"),
-    Column("certified", help="Whether an attack is shown to work without the defense"),
-)
-
-
-def attack_cell(one: Result, root: str = "") -> Cell:
-    """The strongest attack with its success, that on the undefended model, and guessing."""
-    return Cell(
-        one.attack,
-        f"{one.metric} {format_number(one.success.value)}; undefended "
-        f"{format_number(one.twin_success.value)}, guessing {format_number(one.baseline)}",
-        link=page_of("attack", one.attack, root),
-        help=f"{count(len(one.setting.seeds), 'seed')}, {count(one.n, 'unit')} each",
+    return (
+        "not certified. No attack is shown to work here even without a defense, so nothing follows."
     )
-
-
-def _ends(cost: Interval) -> str:
-    return format_interval(cost, 1).partition(" ")[2]
-
-
-def _baseline(one: Result) -> list[Cell | str]:
-    about = f" ({one.attribute})" if one.attribute else ""
-    is_untuned = one.defense == UNTUNED
-    return [
-        Cell(f"{display_name(one.defense)}{about}", tone="muted"),
-        Cell(format_percent(one.leakage.value), tone="muted"),
-        Cell("–" if is_untuned else "0.0", tone="muted"),
-        replace(attack_cell(one), tone="muted"),
-        Cell("–", tone="muted"),
-        Cell("yes" if one.is_certified else "no", tone="muted"),
-    ]
 
 
 def why_unranked(curve: Curve) -> str:
@@ -206,6 +202,66 @@ def why_unranked(curve: Curve) -> str:
     leaks = [one.leakage.value for one in curve.certified]
     span = " to ".join(dict.fromkeys((format_percent(min(leaks)), format_percent(max(leaks)))))
     return f"leaks {span}, at a cost that cannot be compared: {reason_without_cost(curve)}"
+
+
+@cache
+def macros() -> Any:
+    """Macros of the rows and sentences."""
+    return environment().get_template("answer.html").module
+
+
+def questions_of(table: ResultsTable) -> list[Question]:
+    """All questions that the results answer, in the order of the page."""
+    by_budget = {budget: rankings(table, budget) for budget in BUDGETS}
+    found = [
+        Question(dict(zip(BUDGETS, same, strict=True)))
+        for same in zip(*by_budget.values(), strict=True)
+    ]
+    return sorted(found, key=lambda one: _place(one.word))
+
+
+def _place(word: str) -> int:
+    plain = word.partition(" (")[0]
+    return ORDER.index(plain) if plain in ORDER else len(ORDER)
+
+
+def first_of(questions: Sequence[Question]) -> Question | None:
+    """Default question of the page."""
+    matching = (q for q in questions if (q.ranking.goal, q.ranking.task) == FIRST)
+    return next(matching, questions[0] if questions else None)
+
+
+def words_to_hide(questions: Sequence[Question]) -> list[str]:
+    """Things to hide that the page offers: those that were asked, and those of `ORDER` that were not."""
+    asked = dict.fromkeys(question.word for question in questions)
+    plain = {word.partition(" (")[0] for word in asked}
+    return sorted([*asked, *(word for word in ORDER if word not in plain)], key=_place)
+
+
+def front_data(questions: Sequence[Question]) -> dict[str, Any]:
+    """All answers for the page's script, without repeated parts.
+
+    Returns:
+        `parts`: pieces of HTML. `questions`: by goal, task and model: the head of the table, the plot, the list of
+        unranked defenses, and for each budget the sentence, its evidence and the rows, as indices of `parts`.
+    """
+    parts: dict[str, int] = {}
+
+    def part(text: Markup) -> int:
+        return parts.setdefault(str(text), len(parts))
+
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for one in questions:
+        found.setdefault(one.word, {}).setdefault(one.task, {})[one.model] = {
+            "head": part(one.head),
+            "plot": part(plot_of(one)),
+            "unranked": part(one.unranked),
+            "budgets": {
+                f"{b:g}": [one.sentence(b), part(one.evidence(b)), [*map(part, one.rows(b))]]
+                for b in BUDGETS
+            },
+        }
+    return {"parts": list(parts), "questions": found}
 
 
 def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
@@ -226,52 +282,28 @@ def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
         return Markup("")
     unit = question.ranking.unit
     costs = [asinh(one.cost.value) for curve in question.curves for one in curve.priced]
-    low, high = min(-0.4, *costs) - 0.1, max(asinh(2 * BUDGET), *costs) + 0.2
+    low, high = min(-0.4, *costs) - 0.3, max(asinh(2 * BUDGET), *costs) + 0.3
     x = Axis(f"{unit} of utility lost (logarithmic)", low=low, high=high, ticks=TICKS)
-    y = Axis(f"leakage of {question.word}", low=0.0, high=1.05, percent=True)
-    lines = [Reference("y", 1.0, "undefended"), Reference("x", asinh(BUDGET), f"{BUDGET:g} {unit}")]
-    panel = Panel("", x, y, series, lines)
-    return svg_plot(Plot(f"Leakage of {question.word} against cost, {question.place}", [panel]))
+    y = Axis("still readable", low=0.0, high=1.05, percent=True)
+    lines = [Reference("y", 1.0, "no defense"), Reference("x", asinh(BUDGET), f"{BUDGET:g} {unit}")]
+    title = f"{question.word} of {task_name(question.task)} ({question.model}): share still readable against cost"
+    return svg_plot(Plot(title, [Panel("", x, y, series, lines)]))
 
 
 def _point(one: Result, root: str) -> Point:
-    x = exact(asinh(one.cost.value))
-    words = f"{one.name}: leakage {format_percent_interval(one.leakage)}, {format_interval(one.cost, 1)} {one.setting.unit} lost"
+    words = f"{one.name}: {format_percent_interval(one.leakage)} still readable, {format_interval(one.cost, 1)} {one.setting.unit} lost"
     return Point(
-        x,
+        Interval(*map(asinh, one.cost.ends)),
         one.leakage.clipped(0.0, 1.05),
         detail=words,
-        url=f"{root}records.html#{one.setting.keys[0]}",
+        url=address_of(one, root),
     )
-
-
-def front_data(questions: Sequence[Question]) -> dict[str, Any]:
-    """All answers for the page's script, without repeated parts.
-
-    Returns:
-        `parts`: pieces of HTML. `questions`: for each goal and place, the plot, the list of unranked defenses, and for
-        each budget the sentence and the table, as indices of `parts`.
-    """
-    parts: dict[str, int] = {}
-
-    def part(text: Markup) -> int:
-        return parts.setdefault(str(text), len(parts))
-
-    found: dict[str, dict[str, Any]] = {}
-    for question in questions:
-        each = {f"{b:g}": question.answer(b) for b in BUDGETS}
-        found.setdefault(question.word, {})[question.place] = {
-            "plot": part(plot_of(question)),
-            "unranked": part(next(iter(each.values())).unranked),
-            "budgets": {b: [one.choice.why, part(one.table)] for b, one in each.items()},
-        }
-    return {"parts": list(parts), "questions": found}
 
 
 def words_of(curve: Curve, budget: float = BUDGET) -> Iterator[str]:
     """One or two sentences about a curve."""
-    word = f"{GOAL_WORDS[curve.goal]}{f' ({curve.attribute})' if curve.attribute else ''}"
-    where = f"On {curve.task} ({curve.model})"
+    word = f"{PLAIN_WORDS[curve.goal]}{f' ({curve.attribute})' if curve.attribute else ''}"
+    where = f"On {task_name(curve.task)} ({curve.model})"
     if not curve.priced:
         yield f"{where}, {word}: it {why_unranked(curve)}."
         return
@@ -281,11 +313,11 @@ def words_of(curve: Curve, budget: float = BUDGET) -> Iterator[str]:
         cheapest = min(curve.priced, key=lambda one: one.cost.value)
         yield (
             f"{where} no setting costs at most {budget:g} {unit}; the cheapest costs "
-            f"{format_interval(cheapest.cost, 1)} and leaks {format_percent_interval(cheapest.leakage)} of the {word}."
+            f"{format_interval(cheapest.cost, 1)} and leaks {format_percent_interval(cheapest.leakage)} of {word}."
         )
     else:
         yield (
-            f"{where} it leaks {format_percent_interval(within.value)} of the {word} for at most {budget:g} {unit} "
+            f"{where} it leaks {format_percent_interval(within.value)} of {word} for at most {budget:g} {unit} "
             f"({within.setting.setting.label})."
         )
     if halving.setting is None:

@@ -10,8 +10,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from leakboard.bench.contracts import LeakboardError
-from leakboard.leaderboards.findings import CONDITIONS, TITLES, findings
-from leakboard.leaderboards.rendering import PLOT_CSS, TABLE_CSS, html_table
+from leakboard.leaderboards.findings import CONDITIONS, TITLES, findings, task_name
+from leakboard.leaderboards.rendering import PLOT_CSS, TABLE_CSS
 from leakboard.leaderboards.site.answers import (
     BUDGETS,
     Question,
@@ -19,6 +19,7 @@ from leakboard.leaderboards.site.answers import (
     front_data,
     plot_of,
     questions_of,
+    words_to_hide,
 )
 from leakboard.leaderboards.site.collection import Collection, collect
 from leakboard.leaderboards.site.markup import environment, slug
@@ -29,6 +30,8 @@ from leakboard.leaderboards.tables import BUDGET, ResultsTable, results_table
 LIST = "leakboard-site.json"
 """List of all files of a site; a folder without it is never replaced."""
 DOCS = "docs"
+HEADLINES = 10
+"""Findings at the top of their page, the first of each rule."""
 BANNER_HIDDEN = " data-board hidden"
 """Attributes that hide the link to the board on pages of the documentation outside of a site."""
 
@@ -77,7 +80,7 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
         "has_docs": has_docs,
         "data_version": collection.version,
         "n_records": len(collection.records),
-        "html_table": html_table,
+        "date": max(one.provenance.created for one in collection.records.values())[:10],
     }
 
     def page(path: str, template: str, **variables: object) -> None:
@@ -87,16 +90,25 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
         place.parent.mkdir(exist_ok=True)
         place.write_text(text, "utf-8")
 
-    page("index.html", "index.html", notes=collection.notes, **_front(questions))
+    groups = methods.groups()
+    made = [entry for goal, own in groups["defenses"].items() if goal for entry in own]
+    front = _front(questions) | {"defenses": [entry for entry in made if entry.results]}
+    page("index.html", "index.html", notes=collection.notes, **front)
     for kind, names in methods.names.items():
         for name in names:
             page(f"{kind}s/{slug(name)}.html", "method.html", **methods.page(kind, name))
-    page("methods.html", "methods.html", kinds=methods.groups())
-    page("findings.html", "findings.html", conditions=CONDITIONS, rules=_findings(table))
+    page("methods.html", "methods.html", kinds=groups)
+    rules = _findings(table)
+    heads = [own[0] for own in rules.values()][:HEADLINES]
+    page("findings.html", "findings.html", conditions=CONDITIONS, rules=rules, headlines=heads)
     page("records.html", "records.html")
     _write_assets(folder / "assets")
     data = folder / "data"
     data.mkdir()
+    code = folder / "code"
+    code.mkdir()
+    for name, text in methods.code().items():
+        (code / name).write_text(text, "utf-8")
     (data / "front.js").write_text(script("leakboardFront", front_data(questions)), "utf-8")
     (data / "records.js").write_text(script(VARIABLE, records_data(collection)), "utf-8")
     table.frame().to_csv(data / "results.csv", index=False)
@@ -108,11 +120,11 @@ def _front(questions: Sequence[Question]) -> dict[str, object]:
     first = first_of(questions)
     return {
         "first": first,
-        "answer": first.answer(BUDGET) if first else None,
         "plot": plot_of(first) if first else "",
-        "goals": list(dict.fromkeys(question.word for question in questions)),
-        "places": list(dict.fromkeys(question.place for question in questions)),
-        "budgets": [f"{budget:g}" for budget in BUDGETS],
+        "words": [(word, word) for word in words_to_hide(questions)],
+        "tasks": [(task, task_name(task)) for task in {one.task: None for one in questions}],
+        "models": [(model, model) for model in {one.model: None for one in questions}],
+        "budgets": [(f"{b:g}", f"{b:g} point{'s' * (b != 1)}") for b in BUDGETS],
         "budget": f"{BUDGET:g}",
     }
 
@@ -130,7 +142,8 @@ def _write_assets(folder: Path) -> None:
     with as_file(files("leakboard.leaderboards.site") / "assets") as assets:
         style = (assets / "style.css").read_text("utf-8")
         (folder / "style.css").write_text(TABLE_CSS + PLOT_CSS + style, "utf-8")
-        shutil.copyfile(assets / "site.js", folder / "site.js")
+        for name in ("site.js", "threats.svg"):
+            shutil.copyfile(assets / name, folder / name)
 
 
 def _copy_docs(docs: Path, to: Path) -> None:

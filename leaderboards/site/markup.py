@@ -1,4 +1,4 @@
-"""The environment of the templates, and names of pages."""
+"""The environment of the templates, and addresses of pages and rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from leakboard.bench import __version__
+from leakboard.leaderboards.findings import task_name
+from leakboard.leaderboards.tables import (
+    PLAIN_WORDS,
+    Result,
+    count,
+    format_interval,
+    format_number,
+    format_percent,
+    format_percent_interval,
+    nearest_printed,
+)
 
 SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 
@@ -22,8 +33,24 @@ def environment(package: str = "leakboard.leaderboards.site") -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"version": __version__}
-    made.filters["prose"] = prose
+    made.globals |= {
+        "version": __version__,
+        "slug": slug,
+        "page_of": page_of,
+        "anchor": anchor,
+        "address_of": address_of,
+        "nearest_printed": nearest_printed,
+    }
+    made.filters |= {
+        "prose": prose,
+        "word": PLAIN_WORDS.__getitem__,
+        "task": task_name,
+        "counted": count,
+        "number": format_number,
+        "interval": format_interval,
+        "percent": format_percent,
+        "percent_interval": format_percent_interval,
+    }
     return made
 
 
@@ -36,9 +63,23 @@ def slug(name: str) -> str:
     """The file name of a method's page: its name where that is harmless, else digits of its hash."""
     if SAFE.fullmatch(name):
         return name
-    return f"x-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return f"x-{_digits(name)}"
 
 
 def page_of(kind: str, name: str, root: str = "") -> str:
     """The address of the page of a defense or an attack, from a page from which `root` leads to the front."""
     return f"{root}{kind}s/{slug(name)}.html"
+
+
+def anchor(one: Result) -> str:
+    """The id of a result's row."""
+    return f"r{_digits(f'{one.goal} {one.attribute} {one.setting.keys[0]}')}"
+
+
+def address_of(one: Result, root: str = "") -> str:
+    """The address of a result's row on the page of its defense."""
+    return f"{page_of('defense', one.defense, root)}#{anchor(one)}"
+
+
+def _digits(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

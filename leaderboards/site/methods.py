@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from leakboard.bench.methods import Attack, Defense, Method, registry
-from leakboard.leaderboards.rendering import (
-    ATTACK_COLUMN,
-    COST_COLUMN,
-    LEAKAGE_COLUMN,
-    Cell,
-    Column,
-    Table,
-    leakage_cell,
-)
-from leakboard.leaderboards.site.answers import Question, attack_cell, plot_of, words_of
+from leakboard.leaderboards.site.answers import Question, plot_of, words_of
 from leakboard.leaderboards.site.collection import Collection
-from leakboard.leaderboards.site.markup import page_of
+from leakboard.leaderboards.site.markup import page_of, slug
 from leakboard.leaderboards.tables import (
-    GOAL_WORDS,
+    PLAIN_WORDS,
     Result,
     ResultsTable,
     count,
     curves,
     display_name,
-    format_interval,
     goals_of,
 )
 
@@ -69,6 +60,15 @@ class MethodPages:
             used[ATTACK] |= {leak.attack.name for leak in record.leaks}
         self.names = {kind: sorted({*own, *used[kind]}) for kind, own in self._known.items()}
 
+    def code(self) -> dict[str, str]:
+        """Source files of all known methods, by the name that their pages link to."""
+        found = {
+            f"{kind}-{slug(name)}.txt": code_of(cls)
+            for kind, own in self._known.items()
+            for name, cls in own.items()
+        }
+        return {name: text for name, text in found.items() if text}
+
     def groups(self) -> dict[str, dict[str, list[MethodEntry]]]:
         """All methods by kind, and by the goal they are made for."""
         found: dict[str, dict[str, list[MethodEntry]]] = {}
@@ -78,12 +78,12 @@ class MethodPages:
                 own = (
                     goals_of(name) if kind == DEFENSE else cls.threat.goals if cls else frozenset()
                 )
-                group = ", ".join(word for goal, word in GOAL_WORDS.items() if goal in own)
+                group = ", ".join(word for goal, word in PLAIN_WORDS.items() if goal in own)
                 about = facts(cls)["paragraphs"][0] if cls else "Not part of this installation."
                 title = display_name(name) if kind == DEFENSE else name
                 entry = MethodEntry(kind, name, title, about, len(self._results(kind, name)))
                 found.setdefault(f"{kind}s", {}).setdefault(group, []).append(entry)
-        order = [*GOAL_WORDS.values()]
+        order = [*PLAIN_WORDS.values()]
         return {
             kind: dict(sorted(own.items(), key=lambda item: _place(item[0], order)))
             for kind, own in found.items()
@@ -99,7 +99,8 @@ class MethodPages:
             "about": facts(cls) if cls else None,
             "verdicts": self._verdicts(kind, name, rows),
             "plot": self._plot(name) if kind == DEFENSE else "",
-            "settings": _settings(kind, rows) if rows else None,
+            "rows": rows,
+            "has_code": cls is not None and code_of(cls) != "",
             "submissions": self._submissions(kind, name),
         }
 
@@ -117,8 +118,9 @@ class MethodPages:
                 f"It is the strongest attack on {count(len(rows), 'setting')} of {count(len(tasks), 'task')}: "
                 f"{', '.join(tasks)}."
             ]
-        own = [curve for curve in self._curves if curve.defense == name]
-        return [" ".join(words_of(curve)) for curve in own if curve.results[0].is_made_for_goal]
+        own = [c for c in self._curves if c.defense == name and c.results[0].is_made_for_goal]
+        known_first = sorted(own, key=lambda curve: not curve.priced)
+        return [" ".join(words_of(curve)) for curve in known_first]
 
     def _plot(self, name: str) -> Any:
         """Plot of the question with most settings of the defense that have a leakage and a cost."""
@@ -145,55 +147,16 @@ class MethodPages:
         return list(found.values())
 
 
+def code_of(cls: type[Method]) -> str:
+    """The source file of a method of this package; '' for methods of others, whose code is not ours to publish."""
+    if not cls.__module__.startswith("leakboard."):
+        return ""
+    return Path(inspect.getfile(cls)).read_text("utf-8")
+
+
 def _place(group: str, order: Sequence[str]) -> list[int]:
     """Sort key of a group: in the order of goals, those without a goal last."""
     return [order.index(word) for word in group.split(", ")] if group else [len(order)]
-
-
-def _settings(kind: str, rows: Iterable[Result]) -> Table:
-    columns = [
-        Column("setting"),
-        Column("task"),
-        Column("goal"),
-        LEAKAGE_COLUMN,
-        COST_COLUMN,
-        ATTACK_COLUMN,
-        Column("records"),
-    ]
-    return Table(
-        "All settings, and the strongest attack on each",
-        columns,
-        [_setting(kind, one) for one in rows],
-    )
-
-
-def _setting(kind: str, one: Result) -> list[Cell | str]:
-    setting = one.setting
-    name = (setting.label if kind == DEFENSE else one.name) or one.name
-    link = page_of(DEFENSE, one.defense, ROOT) if kind == ATTACK else ""
-    goal = GOAL_WORDS[one.goal] + (f" ({one.attribute})" if one.attribute else "")
-    cost = (
-        Cell(
-            format_interval(one.cost, 1) + (f" {setting.unit}" if setting.unit != "points" else ""),
-            sort=one.cost.value,
-        )
-        if one.has_cost
-        else Cell("–", help=one.cost_reason)
-    )
-    if one.has_cost and not one.is_equally_tuned:
-        cost = Cell(cost.text, "not tuned alike", sort=cost.sort)
-    leakage = leakage_cell(one.leakage)
-    if not one.is_certified:
-        leakage = Cell(leakage.text, tone="muted", help=one.reason)
-    return [
-        Cell(name, setting.claim_note, link=link),
-        Cell(setting.task, f"{setting.model}, cut {setting.cut}"),
-        Cell(goal),
-        leakage,
-        cost,
-        attack_cell(one, ROOT),
-        Cell(count(len(setting.seeds), "seed"), link=f"{ROOT}records.html#{setting.keys[0]}"),
-    ]
 
 
 def facts(cls: type[Method]) -> dict[str, Any]:

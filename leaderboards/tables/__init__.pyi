@@ -43,6 +43,7 @@ from .frame import leaks_frame as leaks_frame
 from .frame import rows_of as rows_of
 from .frame import skipped as skipped
 from .goals import GOAL_WORDS as GOAL_WORDS
+from .goals import PLAIN_WORDS as PLAIN_WORDS
 from .goals import goal_of as goal_of
 from .goals import goals_asked as goals_asked
 from .intervals import MISSING as MISSING
@@ -55,6 +56,7 @@ from .intervals import format_percent_interval as format_percent_interval
 from .intervals import format_points as format_points
 from .intervals import mean_interval as mean_interval
 from .leakage import Candidate as Candidate
+from .paper_tables import nearest_printed as nearest_printed
 from .paper_tables import paper_tables as paper_tables
 from .power import Comparison as Comparison
 from .power import comparisons as comparisons

@@ -16,15 +16,21 @@ GOAL_WORDS: dict[Goal, str] = {
     Goal.MODEL: "model",
 }
 """Word of each goal in pages, tables and messages."""
+PLAIN_WORDS: dict[Goal, str] = GOAL_WORDS | {
+    Goal.INVERSION: "texts",
+    Goal.ATTRIBUTE: "authors",
+    Goal.MEMBERSHIP: "membership",
+    Goal.MODEL: "the model",
+}
+"""Words for what one hides, in questions of people who do not know the field."""
 ALIASES: dict[str, Goal] = {
     **{word: goal for goal, word in GOAL_WORDS.items()},
     **{goal.value: goal for goal in Goal},
+    **{word: goal for goal, word in PLAIN_WORDS.items()},
     "input": Goal.INVERSION,
     "text": Goal.INVERSION,
-    "texts": Goal.INVERSION,
     "re-identification": Goal.REIDENTIFICATION,
     "retrieval": Goal.REIDENTIFICATION,
-    "authors": Goal.ATTRIBUTE,
     "author": Goal.ATTRIBUTE,
     "secret": Goal.MEMORISATION,
     "memorization": Goal.MEMORISATION,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import inf, nan
 from typing import Any
 
@@ -39,7 +40,7 @@ from leakboard.leaderboards.tables.printed import (
     mirroring_suites,
     printed_table,
 )
-from leakboard.leaderboards.tables.results import ResultsTable
+from leakboard.leaderboards.tables.results import Result, ResultsTable
 from leakboard.leaderboards.tables.settings import Setting
 
 NAMES = {
@@ -135,6 +136,41 @@ def paper_tables(
                 rows += _rows(own, measured, suites, folders)
             found.append(PaperTable(paper, artefact, str(model), tuple(rows), notes))
     return found
+
+
+def nearest_printed(one: Result) -> tuple[float, float, str] | None:
+    """The printed EP of the defense on this task whose parameters agree most and whose knob is nearest.
+
+    Returns:
+        The printed EP, ours by the strongest attack at this setting, and where the printed one stands.
+    """
+    stated = {**json.loads(one.setting.params), "split": one.setting.cut}
+    knob, value = style_of(one.defense).knob, one.setting.knob_value
+
+    def place(row: Row) -> tuple[int, float]:
+        params = json.loads(row["params"])
+        apart = abs((params.get(knob) or inf) - value) if knob in params else 0.0
+        return sum(stated.get(n) == v for n, v in params.items() if n != knob), -apart
+
+    known = [
+        row
+        for row in _printed_eps()
+        if (row["task"], row["defense"], row["goal"])
+        == (one.setting.task, one.defense, one.goal.value)
+    ]
+    if not known:
+        return None
+    row = max(known, key=place)
+    params = json.loads(row["params"])
+    words = [format_parameter(knob, params[knob])] if knob and knob in params else []
+    where = "; ".join([*words, f"{row['artefact']}, {row['model']}"])
+    return row["ep"], 1 - one.success.value / one.ceiling, where
+
+
+@cache
+def _printed_eps() -> list[Row]:
+    tables = [printed_table(paper, artefact) for paper, artefact in artefacts()]
+    return [row for table in tables for row in rows_of(table.dropna(subset=["ep"]))]
 
 
 @dataclass(frozen=True)

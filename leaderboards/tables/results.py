@@ -87,6 +87,12 @@ class Result:
         return self.certification != NOT_CERTIFIED
 
     @property
+    def chance_leakage(self) -> float:
+        """Leakage of guessing: 0, or below it where the floor is higher than chance."""
+        whole = 1.0 if self.twin_advantage.is_missing else self.twin_advantage.value
+        return (self.chance - self.baseline) / ((self.ceiling - self.baseline) * whole)
+
+    @property
     def is_baseline(self) -> bool:
         """No protection, or the model before any tuning."""
         return self.setting.undefended or self.defense == UNTUNED

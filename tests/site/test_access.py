@@ -32,7 +32,7 @@ def faults():
     return found
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [390, 768, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_keeps_anybody_out(open_page, site, faults, scheme, width):
     page = open_page(scheme=scheme, width=width)

@@ -7,10 +7,18 @@ import re
 from html import unescape
 
 import pytest
-from records import leak, record
+from paths import ROOT
+from records import estimate, leak, record
 
 from leakboard.bench.contracts.threat import Goal
-from leakboard.leaderboards.site.answers import BUDGETS, front_data, questions_of, words_of
+from leakboard.leaderboards.site.answers import (
+    BUDGETS,
+    front_data,
+    questions_of,
+    words_of,
+    words_to_hide,
+)
+from leakboard.leaderboards.site.markup import anchor
 from leakboard.leaderboards.tables.curves import choose, curves
 from leakboard.leaderboards.tables.results import results_table
 
@@ -52,41 +60,78 @@ def answers(*records):
     return questions_of(results_table([*baselines(), *records]))
 
 
-def text_of(markup):
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", str(markup))).split())
+def text_of(*markup):
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", "\n".join(markup))).split())
+
+
+def table_of(question, budget=3.0):
+    return text_of(*question.rows(budget))
+
+
+def sentence_of(question, budget=3.0):
+    return question.sentence(budget).replace("\u00a0", " ")
 
 
 def test_a_larger_budget_buys_the_setting_that_leaks_less():
-    found = answers(*MILD, *STRONG)
-    (question,) = found
-    assert (question.word, question.place) == ("inputs", "reviews, minilm")
-    at = {budget: text_of(question.answer(budget).table) for budget in BUDGETS}
-    assert "1. SAP η = 90" in at[3.0]
-    assert "1. SAP η = 50" in at[10.0]
-    assert "1." not in at[1.0].split("For comparison")[0].replace("1.0", "")
+    (question,) = answers(*MILD, *STRONG)
+    assert (question.word, question.task, question.model) == ("texts", "reviews", "minilm")
+    assert table_of(question, 3.0).startswith("1 SAP η = 90")
+    assert table_of(question, 10.0).startswith("1 SAP η = 50")
+    assert table_of(question, 1.0).startswith("Over the budget")
 
 
-def test_the_sentence_is_that_of_choose_and_the_first_row_its_setting():
-    found = answers(*MILD, *STRONG, *DEAR)
-    (question,) = found
-    table = results_table([*baselines(), *MILD, *STRONG, *DEAR])
+def test_the_sentence_says_what_the_budget_buys_and_what_half_costs():
+    (question,) = answers(*MILD, *STRONG)
+    half = "To halve what is read costs 7.0 points (SAP, η = 50)."
+    assert (
+        sentence_of(question, 1.0)
+        == f"Texts: within 1 point no defense clearly hides anything. {half}"
+    )
+    assert re.fullmatch(
+        rf"Texts: within 3 points nothing hides more than \d\d % \(best: SAP, η = 90\)\. {re.escape(half)}",
+        sentence_of(question),
+    )
+    assert re.fullmatch(
+        r"Texts: within 10 points SAP, η = 50 hides \d\d %\.", sentence_of(question, 10.0)
+    )
+    (question,) = answers(*MILD)
+    assert sentence_of(question).endswith("No measured setting halves what is read.")
+
+
+def test_settings_that_leak_alike_are_named_together():
+    (question,) = answers(*MILD, *cells("sap-cti", 0.88, 0.80, {"eta": 90.0}))
+    assert re.search(r"best: (SAP or SAP-CTI|SAP-CTI or SAP), η = 90\)", sentence_of(question))
+
+
+def test_the_best_setting_is_that_of_choose_and_the_first_row():
+    found = (*MILD, *STRONG, *DEAR)
+    (question,) = answers(*found)
+    table = results_table([*baselines(), *found])
     for budget in BUDGETS:
-        answer, chosen = question.answer(budget), choose(table, "reviews", "inputs", budget)
-        assert str(answer.choice) == str(chosen)
-        first = re.search(r"1\. (\S+) (η = \d+)", text_of(answer.table))
-        assert (first is not None) == bool(chosen)
-        if first:
-            assert f"{first[1]}, {first[2]}" == chosen.setting.name
+        chosen = choose(table, "reviews", "texts", budget)
+        assert (table_of(question, budget)[:2] == "1 ") == bool(chosen)
+        if chosen:
+            assert chosen.setting.name in sentence_of(question, budget)
+            assert question.best(budget).setting.name == chosen.setting.name
+            assert chosen.setting.name in text_of(question.evidence(budget))
+
+
+def test_the_evidence_says_how_sure_the_answer_is():
+    (question,) = answers(*MILD)
+    text = text_of(question.evidence(3.0))
+    assert re.search(r"SAP, η = 90: 8\d % .*still readable, 2\.0 points lost", text)
+    assert "over 3 seeds of 400 cases" in text
 
 
 def test_what_costs_more_stands_below_a_line_and_baselines_below_another():
-    found = answers(*MILD, *DEAR)
-    text = text_of(found[0].answer(3.0).table)
-    ranked, rest = text.split("Costs more than 3 points at every measured setting")
+    (question,) = answers(*MILD, *DEAR)
+    ranked, rest = table_of(question).split(
+        "Over the budget: every measured setting costs more than 3 points"
+    )
     dear, plain = rest.split("For comparison")
     assert "SAP η = 90" in ranked
     assert "SAP-CTI η = 50" in dear
-    assert "No protection 100 % 0.0" in plain
+    assert "No defense 100 % 0.0" in plain
     assert "Untuned model" in plain
 
 
@@ -95,23 +140,70 @@ def test_what_may_hide_nothing_has_no_rank():
         record("sap", {"eta": 90.0}, seed, 0.89 + 0.001 * seed, [leak(success)])
         for seed, success in enumerate((0.99, 0.5, 0.9))
     ]
-    found = answers(*unclear)
-    text = text_of(found[0].answer(3.0).table)
-    assert "1. SAP" not in text
-    assert "Costs at most 3 points, but does not clearly reduce leakage SAP" in text
+    (question,) = answers(*unclear)
+    assert table_of(question).startswith("Within 3 points, but without a clear effect SAP")
 
 
-def test_a_row_says_what_else_its_setting_gives_away():
-    found = answers(*MILD)
-    assert "labels 100 %" in text_of(found[0].answer(3.0).table)
+def test_a_row_says_what_else_its_setting_gives_away_with_an_icon():
+    (question,) = answers(*MILD)
+    assert '<span class="gives label">labels 100 %</span>' in question.rows(3.0)[0]
+
+
+def test_a_row_leads_to_its_setting_and_to_its_attack():
+    (question,) = answers(*MILD)
+    row, one = question.rows(3.0)[0], question.entries[0].setting
+    assert f'href="defenses/sap.html#{anchor(one)}"' in row
+    assert 'href="attacks/eia-nn.html"' in row
+    assert "✓" in row
+
+
+def test_a_bar_has_its_interval_and_ticks_at_guessing_and_the_floor():
+    floor = estimate(0.30)
+    records = [
+        one.model_copy(
+            update={"leaks": [leak.model_copy(update={"floor": floor}) for leak in one.leaks]}
+        )
+        for one in (*baselines(), *MILD)
+    ]
+    (question,) = questions_of(results_table(records))
+    one = question.entries[0]
+    at = dict(
+        re.findall(r"--(\w+):([\d.]+)%", question.bar(one.setting, one.leakage)),
+    )
+    at = {name: float(value) / 100 for name, value in at.items()}
+    assert at["guess"] == 0 < at["floor"] < at["low"] <= at["value"] <= at["high"] < 1
+    # On the bar, guessing, floor and success lie as they do in the success of the attack.
+    expected = (0.801 - 0.30) / (0.801 - 0.05)
+    assert (at["value"] - at["floor"]) / at["value"] == pytest.approx(expected, abs=0.01)
+    assert "<s>" in question.rows(3.0)[0]
+    (plain,) = answers(*MILD)
+    assert plain.left == 0
+    assert "<s>" not in plain.rows(3.0)[0]
+
+
+def test_the_figure_of_the_paper_stands_beside_ours():
+    (question,) = answers(*MILD)
+    assert "EP" not in question.rows(3.0)[0]
+    as_sst2 = [
+        one.model_copy(update={"cell": one.cell.model_copy(update={"task": "sst2"})})
+        for one in (*baselines(), *MILD)
+    ]
+    (question,) = questions_of(results_table(as_sst2))
+    assert re.search(r"EP 0\.\d\d η = 70; Table 3, roberta-large EP here 0\.20", table_of(question))
 
 
 def test_only_defenses_made_for_the_goal_are_asked_for_and_ranked():
     found = answers(*MILD, *cells("dc", 0.89, 0.05, {"weight": 0.5}))
-    assert {question.word for question in found} == {"inputs", "labels"}
-    inputs = next(question for question in found if question.word == "inputs")
-    assert [curve.defense for curve in inputs.curves] == ["sap"]
-    assert "DC" not in text_of(inputs.answer(10.0).table)
+    assert [question.word for question in found] == ["texts", "labels"]
+    assert [curve.defense for curve in found[0].curves] == ["sap"]
+    assert "DC" not in table_of(found[0], 10.0)
+
+
+def test_everything_that_one_may_hide_is_offered_measured_or_not():
+    offered = words_to_hide(answers(*MILD))
+    assert offered == [
+        *("texts", "labels", "authors", "membership", "secrets", "the model", "texts and labels")
+    ]
 
 
 def test_what_is_not_certified_is_listed_with_its_reason_and_has_no_number():
@@ -123,20 +215,20 @@ def test_what_is_not_certified_is_listed_with_its_reason_and_has_no_number():
         *cells("sap", 0.9, 0.06, {"eta": None}, undefended=True),
         *cells("sap", 0.9, 0.05, {"eta": 50.0}),
     ]
-    found = questions_of(results_table(weak))
-    answer = found[0].answer(3.0)
+    (question,) = questions_of(results_table(weak))
     assert "SAP is not certified: no attack is shown to work even without the defense" in text_of(
-        answer.unranked
+        question.unranked
     )
-    assert "η = 50" not in text_of(answer.table)
-    assert "not certified" in answer.choice.why
+    assert "η = 50" not in table_of(question)
+    assert sentence_of(question).startswith("Texts: not certified.")
+    assert text_of(question.evidence(3.0)) == ""
 
 
 def test_a_setting_that_learnt_nothing_has_no_rank_and_the_reason_stands_there():
-    found = answers(*cells("sap", 0.50, 0.10, {"eta": 50.0}))
-    answer = found[0].answer(10.0)
-    assert "not clearly above the untuned model" in text_of(answer.unranked)
-    assert "η = 50" not in text_of(answer.table)
+    (question,) = answers(*cells("sap", 0.50, 0.10, {"eta": 50.0}))
+    assert "not clearly above the untuned model" in text_of(question.unranked)
+    assert "no defense has a cost that can be compared" in sentence_of(question)
+    assert "η = 50" not in table_of(question, 10.0)
 
 
 def test_the_verdict_of_a_curve_names_both_summaries():
@@ -147,21 +239,21 @@ def test_the_verdict_of_a_curve_names_both_summaries():
     ]
     words = " ".join(words_of(curve))
     assert re.search(
-        r"On reviews \(minilm\) it leaks 8\d % .*of the inputs for at most 3 points \(η = 90\)",
+        r"On reviews \(minilm\) it leaks 8\d % .*of texts for at most 3 points \(η = 90\)",
         words,
     )
     assert "Halving the leakage costs 7.0 points (η = 50)." in words
 
 
-def test_the_data_of_the_page_hold_every_answer_once():
+def test_the_data_of_the_page_hold_every_answer_and_each_part_once():
     found = answers(*MILD, *STRONG)
     data = front_data(found)
-    (places,) = data["questions"].values()
-    (one,) = places.values()
+    one = data["questions"]["texts"]["reviews"]["minilm"]
     assert list(one["budgets"]) == ["1", "3", "5", "10"]
-    for budget, (sentence, part) in one["budgets"].items():
-        answer = found[0].answer(float(budget))
-        assert (sentence, data["parts"][part]) == (answer.choice.why, str(answer.table))
+    for budget, (sentence, evidence, rows) in one["budgets"].items():
+        assert sentence == found[0].sentence(float(budget))
+        assert data["parts"][evidence] == found[0].evidence(float(budget))
+        assert [data["parts"][row] for row in rows] == found[0].rows(float(budget))
     assert len(set(data["parts"])) == len(data["parts"])
 
 
@@ -173,38 +265,90 @@ def test_without_a_script_the_default_answer_and_its_table_are_there(open_page, 
     data = json.loads(
         (site / "data" / "front.js").read_text("utf-8").split("=", 1)[1].rstrip(";\n")
     )
-    asked = data["questions"]["inputs"]["reviews, minilm"]["budgets"]["3"]
-    assert page.locator("#answer").inner_text() == asked[0]
-    assert page.locator("#table tbody tr").count() > 2
+    sentence, _, rows = data["questions"]["texts"]["reviews"]["minilm"]["budgets"]["3"]
+    assert page.locator("#answer").inner_text() == sentence
+    assert page.locator("#table tbody tr").count() == len(rows) > 2
     assert page.locator("#plot svg").count() > 0
     assert not page.locator("#question").is_visible()
+    assert "Without JavaScript" in page.locator("noscript").inner_text()
 
 
 def test_a_choice_changes_the_answer_by_keyboard_and_stands_in_the_address(open_page):
     page = open_page()
     before = page.locator("#answer").inner_text()
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.name") == "hide":
+            break
+    for name in ("hide", "on", "with", "lose"):
+        assert page.evaluate("document.activeElement.name") == name
+        assert page.evaluate("document.activeElement.labels[0].innerText").strip()
+        page.keyboard.press("Tab")
     page.locator("select[name=lose]").focus()
     page.keyboard.press("End")
     page.wait_for_function("location.hash.includes('lose=10')")
     assert page.locator("select[name=lose]").input_value() == "10"
     after = page.locator("#answer").inner_text()
     assert after != before
-    assert "at most 10 points" in after
+    assert "within 10 points" in after.replace("\u00a0", " ")
     again = open_page(f"index.html{page.evaluate('location.hash')}")
     assert again.locator("#answer").inner_text() == after
+    assert page.locator("#answer").get_attribute("aria-live") == "polite"
 
 
-def test_every_question_can_be_asked_and_an_unknown_one_in_the_address_is_ignored(open_page):
-    page = open_page("index.html#hide=nonsense&on=nowhere&lose=-1")
-    hide, on = page.locator("select[name=hide]"), page.locator("select[name=on]")
-    assert hide.input_value() == "inputs"
+def test_every_question_can_be_asked(open_page, site):
+    page = open_page()
+    hide, on, model = (page.locator(f"select[name={name}]") for name in ("hide", "on", "with"))
+    answered = 0
     for goal in hide.locator("option").all_inner_texts():
         hide.select_option(goal)
-        for place in on.locator("option").all_inner_texts():
-            on.select_option(place)
-            task = place.rpartition(",")[0]
-            assert page.locator("#answer").inner_text().startswith(f"{goal.capitalize()} of ")
-            assert task.lower() in page.locator("#answer").inner_text().lower()
+        answer = page.locator("#answer")
+        assert answer.inner_text().startswith(f"{goal[0].upper()}{goal[1:]}: ")
+        for task in on.evaluate("box => [...box.options].map(one => one.value)"):
+            on.select_option(task)
+            assert model.locator("option").count() > 0
+            assert page.locator("#table tbody tr").count() > 0
+            answered += 1
+        if on.is_disabled():
+            assert "no defense made for it was measured" in answer.inner_text()
+            assert not page.locator("#scroll").is_visible()
+    assert answered > 1
+
+
+def test_what_the_address_asks_and_nobody_measured_is_named_and_the_rest_answered(open_page):
+    page = open_page("index.html#hide=nonsense&on=nowhere&lose=-1")
+    assert page.locator("select[name=hide]").input_value() == "texts"
+    assert "Not measured here: nonsense, nowhere, -1." in page.locator("#unknown").inner_text()
+    assert page.locator("#answer").inner_text().startswith("Texts: ")
+    # The words of other pages and of earlier versions are understood.
+    page = open_page("index.html#hide=inputs&lose=10")
+    assert page.locator("select[name=hide]").input_value() == "texts"
+    assert not page.locator("#unknown").is_visible()
+
+
+def test_a_point_of_the_curve_says_what_it_is_and_leads_to_its_setting(open_page):
+    page = open_page()
+    point = page.locator("#plot a").last
+    point.focus()
+    words = page.locator("#point").inner_text()
+    assert re.search(r"SAP.*: \d+ %.* still readable, .* points lost", words)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/defenses/sap.html#r*")
+    assert page.locator("tr:target").count() == 1
+
+
+def test_the_picture_is_one_click_away(open_page):
+    page = open_page()
+    assert not page.locator("#threats img").is_visible()
+    page.get_by_text("Show the picture").click()
+    page.locator("#threats img").wait_for(state="visible")
+    page.wait_for_function("document.querySelector('#threats img').naturalWidth > 0")
+
+
+def test_the_picture_is_that_of_the_documentation(site):
+    assert (site / "assets" / "threats.svg").read_bytes() == (
+        ROOT / "docs" / "threats.svg"
+    ).read_bytes()
 
 
 def test_the_front_page_with_all_that_it_loads_is_small(site):
@@ -214,8 +358,8 @@ def test_the_front_page_with_all_that_it_loads_is_small(site):
     assert {*loads} == {*FRONT} - {"index.html"}
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [390, 768, 1440])
 def test_the_table_fits_the_screen(open_page, width):
     page = open_page(width=width)
     cut = "box => box.scrollWidth > box.clientWidth + 1"
-    assert not page.locator("#table").evaluate(cut)
+    assert not page.locator("#scroll").evaluate(cut)

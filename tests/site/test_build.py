@@ -19,7 +19,7 @@ def test_the_same_records_give_the_same_bytes(site, sources, tmp_path):
     publish(sources, tmp_path / "again")
     assert digests(tmp_path / "again") == digests(site)
     kinds = {name.rpartition(".")[2] for name in digests(site)}
-    assert kinds == {"html", "css", "js", "json", "csv"}
+    assert kinds == {"html", "css", "js", "json", "csv", "svg", "txt"}
 
 
 def test_a_new_site_takes_the_place_of_an_old_one_and_leaves_nothing_else(copied, other):

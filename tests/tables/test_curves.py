@@ -75,8 +75,8 @@ def test_boards_and_the_front_ask_for_both_at_once():
     assert [entry.setting.setting.knob_value for entry in both.within] == [75]
     assert Goal.LABEL not in both.within[0].gives_away
     (question,) = (one for one in questions_of(measured()) if one.ranking.also)
-    assert question.answer(5.0).choice.setting.defense == "sap+frozen"
-    assert "SAP + frozen encoder" in question.answer(5.0).table
+    assert question.word == "texts and labels"
+    assert "SAP + frozen encoder" in "".join(question.rows(5.0))
 
 
 def test_an_unknown_word_of_several_is_named():

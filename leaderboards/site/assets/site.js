@@ -34,42 +34,95 @@ function setHash(words) {
 // Front page: all answers were built before; the script shows the chosen one.
 function setUpFront() {
   const { parts, questions } = window.leakboardFront, form = document.getElementById("question");
-  const { hide, on, lose } = form.elements;
-  const first = [hide.value, on.value, lose.value];
-  const places = [...on.options].map((option) => option.value);
+  const { hide, on, with: model, lose } = form.elements, at = (id) => document.getElementById(id);
+  const names = new Map([hide, on, model, lose].flatMap((select) => [...select.options].map((one) => [one.value, one.text])));
+  const OTHER = { inputs: "texts", members: "membership", model: "the model", attributes: "authors" };
+  const first = Object.fromEntries([hide, on, model, lose].map((select) => [select.name, select.value]));
 
-  function show() {
-    const known = questions[hide.value], place = on.value;
-    on.replaceChildren(...places.filter((one) => one in known).map((one) => new Option(one, one)));
-    if (place in known) on.value = place;
-    const { plot, unranked, budgets } = known[on.value], [sentence, table] = budgets[lose.value];
-    document.getElementById("answer").textContent = sentence;
-    // HTML that the build wrote and escaped.
-    document.getElementById("table").innerHTML = parts[table];
-    document.getElementById("plot").innerHTML = parts[plot];
-    const details = document.getElementById("unranked");
-    details.hidden = !parts[unranked];
-    details.querySelector("ul").innerHTML = parts[unranked];
+  function offer(select, values, wanted) {
+    select.replaceChildren(...values.map((one) => new Option(names.get(one), one)));
+    select.value = values.includes(wanted) ? wanted : values[0];
+    select.disabled = !values.length;
   }
-  function choose(select, value) {
-    if (value !== null && [...select.options].some((one) => one.value === value)) select.value = value;
+  // Shows the answer to a question; what was not measured is replaced by what was.
+  function show(asked) {
+    hide.value = asked.hide;
+    lose.value = asked.lose;
+    const tasks = questions[hide.value] ?? {};
+    offer(on, Object.keys(tasks), asked.on);
+    offer(model, Object.keys(tasks[on.value] ?? {}), asked.with);
+    const one = tasks[on.value]?.[model.value];
+    at("scroll").hidden = !one;
+    if (!one) {
+      at("answer").textContent = `${hide.value[0].toUpperCase()}${hide.value.slice(1)}: no defense made for it was measured.`;
+      for (const id of ["evidence", "plot", "point"]) at(id).replaceChildren();
+      at("unranked").hidden = true;
+      return;
+    }
+    const [sentence, evidence, rows] = one.budgets[lose.value];
+    at("answer").textContent = sentence;
+    // HTML that the build wrote and escaped.
+    at("evidence").innerHTML = parts[evidence];
+    at("table").innerHTML = `${parts[one.head]}<tbody>${rows.map((row) => parts[row]).join("")}</tbody>`;
+    at("plot").innerHTML = parts[one.plot];
+    at("point").value = "";
+    at("unranked").hidden = !parts[one.unranked].trim();
+    at("unranked").open = !parts[one.plot];
+    at("unranked").querySelector("ul").innerHTML = parts[one.unranked];
   }
   function read() {
-    const asked = inHash();
-    choose(hide, asked.get("hide") ?? first[0]);
-    on.replaceChildren(...places.map((one) => new Option(one, one)));
-    choose(on, asked.get("on") ?? first[1]);
-    choose(lose, asked.get("lose") ?? first[2]);
-    show();
+    const given = inHash(), asked = { ...first }, unknown = [];
+    for (const select of [hide, on, model, lose]) {
+      const value = given.get(select.name), word = OTHER[value] ?? value;
+      const known = select === hide ? [...hide.options].find((one) => one.value === word || one.value.startsWith(`${word} (`))?.value : word;
+      if (value && names.has(known)) asked[select.name] = known;
+      else if (value) unknown.push(value);
+    }
+    show(asked);
+    at("unknown").hidden = !unknown.length;
+    at("unknown").textContent = `Not measured here: ${unknown.join(", ")}. This is the answer for what the boxes show.`;
   }
   form.addEventListener("change", () => {
-    show();
-    setHash(new URLSearchParams({ hide: hide.value, on: on.value, lose: lose.value }));
+    show(Object.fromEntries(new FormData(form)));
+    at("unknown").hidden = true;
+    setHash(new URLSearchParams(new FormData(form)));
   });
   form.addEventListener("submit", (event) => event.preventDefault());
-  window.addEventListener("hashchange", read);
+  for (const kind of ["pointerover", "focusin"]) {
+    at("plot").addEventListener(kind, (event) => {
+      const words = event.target.closest("a")?.querySelector("title");
+      if (words) at("point").value = words.textContent;
+    });
+  }
+  window.addEventListener("hashchange", () => { if (location.hash.includes("=")) read(); });
   form.hidden = false;
   read();
+}
+
+// Links to a folded part open it.
+function openTarget() {
+  const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+  if (target instanceof HTMLDetailsElement) { target.open = true; target.scrollIntoView(); }
+}
+
+// Findings: a search keeps the sentences that hold all its words.
+function setUpSearch() {
+  const form = document.getElementById("search"), all = document.getElementById("all");
+  const items = [...all.querySelectorAll("li")];
+  function list() {
+    const words = form.elements.words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let fit = 0;
+    for (const one of items) {
+      one.hidden = !words.every((word) => one.textContent.toLowerCase().includes(word));
+      fit += !one.hidden;
+    }
+    for (const section of all.querySelectorAll("section")) section.hidden = !section.querySelector("li:not([hidden])");
+    document.getElementById("headlines").hidden = words.length > 0;
+    form.querySelector("output").value = words.length ? `${fit} of ${items.length}` : "";
+  }
+  form.addEventListener("input", list);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.hidden = false;
 }
 
 // Records -----------------------------------------------------------------------------------------
@@ -182,5 +235,8 @@ function setUpRecords() {
 document.addEventListener("DOMContentLoaded", () => {
   setUpTheme();
   if (window.leakboardFront) setUpFront();
+  if (document.getElementById("search")) setUpSearch();
+  openTarget();
+  window.addEventListener("hashchange", openTarget);
   if (window.leakboardRecords) setUpRecords();
 });
