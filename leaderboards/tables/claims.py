@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -13,7 +13,9 @@ import yaml
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from leakboard.bench.contracts import Channel, Goal, LeakboardError, Part
+from leakboard.bench.scoring import NEEDED
 from leakboard.leaderboards.tables.compare import (
+    MATTERS,
     Difference,
     Metric,
     Reader,
@@ -109,6 +111,12 @@ class PrintedClaim(Part):
                 f"size: {self.size:g} contradicts `expect: {self.expect}`; it is a minus b"
             )
         return self
+
+    @property
+    def least(self) -> float | None:
+        """Smallest difference that would confirm the claim: what matters, or the printed size if that is smaller."""
+        matters = MATTERS.get(self.metric)
+        return matters if matters is None or not self.size else min(matters, abs(self.size))
 
     def _agrees(self, size: float) -> bool:
         if self.margin is not None:
@@ -219,6 +227,16 @@ class ClaimVerdict:
             return False
         return max(abs(one.mean.low), abs(one.mean.high)) < abs(size) / 2
 
+    @property
+    def is_negligible(self) -> bool:
+        """Whether the claim is contradicted because all pairs exclude a difference that matters."""
+        one = self.speaking
+        return (
+            self.answer == "contradicted"
+            and one is not None
+            and _answer(self.claim, one) != "contradicted"
+        )
+
     def words(self) -> tuple[str, str, str, str, str]:
         """The claim, its place in the paper, our difference, the verdict, and the values that it excludes."""
         return self.claim.claim, self.claim.where, self._ours(), self._verdict(), self._excluded()
@@ -228,14 +246,15 @@ class ClaimVerdict:
         one = self.speaking
         if one is None:
             return self.reason
-        unit = UNITS.get(self.claim.metric, "")
         pairs = f", {count(len(self.differences), 'pair')}" if len(self.differences) > 1 else ""
         size = "" if self.claim.size is None else f"; printed {self._number(self.claim.size)}"
         mean = format_interval(one.mean, self._digits)
-        return f"{mean}{unit}, {count(one.seeds, 'seed')}{pairs}{size}"
+        return f"{mean}{self._unit}, {count(one.seeds, 'seed')}{pairs}{size}"
 
     def _verdict(self) -> str:
         words = "replicated in direction, much smaller" if self.is_much_smaller else self.answer
+        if self.is_negligible:
+            words = f"contradicted: less than {self._number(self.claim.least or nan)}{self._unit}"
         return words if self.whole == self.answer else f"{words}; with its other parts {self.whole}"
 
     def _excluded(self) -> str:
@@ -248,6 +267,10 @@ class ClaimVerdict:
         if claim.size is not None and self.size_is_excluded:
             return f"the printed {self._number(claim.size)}"
         return f"above {high}" if claim.expect == "more" else f"below {low}"
+
+    @property
+    def _unit(self) -> str:
+        return UNITS.get(self.claim.metric, "")
 
     @property
     def _digits(self) -> int:
@@ -279,14 +302,27 @@ def joint_answer(answers: Sequence[Answer]) -> Answer:
 def verdict(claim: PrintedClaim, differences: Sequence[Difference]) -> Answer:
     """Verdict on a claim from corrected differences.
 
-    Contradicted if one is clear in the other direction; replicated if one is clear and none contradicts.
+    Contradicted if one is clear in the other direction, or if all exclude an effect that matters; replicated if one is
+    clear and none contradicts.
     """
     answers = {_answer(claim, one) for one in differences}
     if not answers:
         return "not measured"
-    if "contradicted" in answers:
+    if "contradicted" in answers or all(_is_negligible(claim, one) for one in differences):
         return "contradicted"
     return "replicated" if "replicated" in answers else "undecided"
+
+
+def _is_negligible(claim: PrintedClaim, one: Difference) -> bool:
+    """Whether the interval excludes each difference that matters in the direction of the claim.
+
+    Where attacks are compared, one must work on one of the two settings: two that read nothing differ in nothing.
+    """
+    if claim.margin is not None or claim.least is None or isnan(one.mean.low):
+        return False
+    if claim.goal is not None and not any(row.advantage.low > NEEDED for row in (one.a, one.b)):
+        return False
+    return one.mean.high < claim.least if claim.expect == "more" else one.mean.low > -claim.least
 
 
 def _answer(claim: PrintedClaim, one: Difference) -> Answer:
@@ -308,7 +344,7 @@ def _evaluate(claim: PrintedClaim, tables: Tables) -> ClaimVerdict:
     known = tuple(one for one in compared if not one.mean.is_missing)
     answer = verdict(claim, known)
     reason = next((one.reason for one in compared), "no pair of settings was measured")
-    deciding = [one for one in known if _answer(claim, one) == answer]
+    deciding = [one for one in known if _answer(claim, one) == answer] or known
     speaking = min(deciding, key=lambda one: _rank(claim, one), default=None)
     return ClaimVerdict(claim, answer, answer, known, speaking, "" if known else reason)
 

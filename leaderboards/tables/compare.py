@@ -20,6 +20,8 @@ Metric = Literal["leakage", "success", "utility", "cost", "perplexity"]
 PERPLEXITY = "perplexity per token"
 Verdict = Literal["less", "more", "undecided"]
 LEVEL = 0.05
+MATTERS = {"utility": 1.0, "cost": 1.0, "leakage": 0.05, "success": 0.05, "exposure": 1.0}
+"""Smallest difference that matters: one point of utility, 5 % of leakage, and one of at most 19.93 bits."""
 ANY_VALUE = "given"
 """Wildcard for the value of a parameter: any except for None."""
 Pair = tuple[Result, Result]

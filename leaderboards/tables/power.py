@@ -18,14 +18,12 @@ from leakboard.leaderboards.tables.claims import (
     differences_of,
     printed_claims,
 )
-from leakboard.leaderboards.tables.compare import LEVEL, Difference, Tables
+from leakboard.leaderboards.tables.compare import LEVEL, MATTERS, Difference, Tables
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, mean_interval, t_quantile
 from leakboard.leaderboards.tables.results import ResultsTable, results_table
 from leakboard.leaderboards.tables.settings import Setting
 
-MATTERS = {"utility": 1.0, "cost": 1.0, "leakage": 0.05, "success": 0.05, "exposure": 1.0}
-"""Smallest difference that matters: one point of utility, 5 % of leakage, and one of at most 19.93 bits."""
 ENOUGH, WANTED = 0.5, 0.8
 """Power below which a plan is said not to decide, and power for which seeds are counted."""
 MOST_SEEDS = 1000
@@ -157,7 +155,7 @@ def _claims(table: ResultsTable, claims: Iterable[PrintedClaim]) -> Iterator[Com
     for claim in claims:
         if not {claim.a.defense, claim.b.defense} <= present:
             continue
-        matters = claim.margin or MATTERS.get(claim.metric)
+        matters = claim.margin or claim.least
         known = [one for one in differences_of(claim, tables) if one.seeds > 1]
         if matters is None:
             continue

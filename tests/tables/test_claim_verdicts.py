@@ -149,7 +149,7 @@ def test_the_papers_own_attacks_decide_where_they_are_named():
         ]
 
     settings = [plain(leaks=leaks(1.0, 1.0)), p3eft(None, leaks=leaks(0.3, 1.0))]
-    assert verdict(claim(), *settings).answer == "undecided"
+    assert verdict(claim(), *settings).answer == "contradicted"
     by_authors = claim(metric="success", attacks=["spectral"])
     assert verdict(by_authors, *settings).answer == "replicated"
     elsewhere = claim(metric="success", attacks=["spectral"], channel="gradients")
@@ -219,3 +219,34 @@ def test_perplexities_are_compared_seed_by_seed():
     one = verdict(raises, with_perplexity(plain(), 14.0), with_perplexity(p3eft(at(1.0)), 20.0))
     assert one.answer == "replicated"
     assert one.speaking.mean.value == pytest.approx(6.0)
+
+
+def test_a_difference_too_small_to_matter_contradicts_a_claim_of_one():
+    equal = verdict(claim(size=-0.9), plain(), p3eft(at(1.0)))
+    assert (equal.answer, equal.is_negligible) == ("contradicted", True)
+    assert equal.words()[3] == "contradicted: less than 0.05"
+    assert equal.speaking is not None
+    # Clear in direction, and still too small; a larger one is replicated, and a wide interval is open.
+    small = verdict(claim(), plain(), p3eft(lambda seed: 0.97 - seed / 1000))
+    assert small.speaking.verdict == "less"
+    assert (small.answer, small.is_negligible) == ("contradicted", True)
+    assert verdict(claim(), plain(), p3eft(at(0.9))).answer == "replicated"
+    assert verdict(claim(), plain(), p3eft(about(0.65))).answer == "undecided"
+
+
+def test_one_pair_that_leaves_room_keeps_a_claim_open():
+    assert verdict(claim(), plain(), p3eft(at(1.0)), p3eft(about(0.65), 0.3)).answer == "undecided"
+
+
+def test_what_matters_is_the_printed_size_if_that_is_smaller():
+    dearer = {"metric": "utility", "goal": None, "expect": "less", "task": ["sst2"]}
+    slight = [*plain()], [*p3eft(at(1.0), utility=at(0.893))]
+    assert claim(**dearer).least == 1.0
+    assert verdict(claim(**dearer), *slight).answer == "contradicted"
+    assert verdict(claim(**dearer, size=-0.5), *slight).answer == "replicated"
+
+
+def test_attacks_that_read_nothing_show_no_equality():
+    blind = claim(a={"defense": "p3eft"}, b={"defense": "dc"}, metric="success")
+    nothing = [cells("dc", {"weight": 0.5}, at(0.0)), p3eft(at(0.0))]
+    assert verdict(blind, *nothing).answer == "undecided"
