@@ -252,7 +252,9 @@ class ClaimVerdict:
         return f"{mean}{self._unit}, {count(one.seeds, 'seed')}{pairs}{size}"
 
     def _verdict(self) -> str:
-        words = "replicated in direction, much smaller" if self.is_much_smaller else self.answer
+        words: str = (
+            "replicated in direction, much smaller" if self.is_much_smaller else self.answer
+        )
         if self.is_negligible:
             words = f"contradicted: less than {self._number(self.claim.least or nan)}{self._unit}"
         return words if self.whole == self.answer else f"{words}; with its other parts {self.whole}"
