@@ -12,6 +12,7 @@ from leakboard.bench.contracts import (
     Cost,
     Estimate,
     Leak,
+    Provenance,
     Record,
     attack_id,
     name_of,
@@ -48,12 +49,23 @@ def compare_runs(stated: Record, again: Record) -> tuple[Outcome, str]:
             "refused",
             f"{where}: {'; '.join(deviations[:5])}{' …' if len(deviations) > 5 else ''}",
         )
+    fields = ", ".join(dict.fromkeys(one.field for one in differences))
     return (
         "held",
-        f"{where}: not the same to the last digit, as on another machine; utility and every success "
-        "lie within each other's 95 % interval. These differ as far as machines may: "
-        + ", ".join(dict.fromkeys(one.field for one in differences)),
+        f"{where}: not the same to the last digit, as with {_cause(stated.provenance, again.provenance)}; utility "
+        f"and every success lie within each other's 95 % interval. These differ as far as they may: {fields}",
     )
+
+
+def _cause(stated: Provenance, again: Provenance) -> str:
+    """Why two runs of a cell may differ, from what their records tell of the runs."""
+    software = ("device", "threads", "platform", "python", "packages")
+    causes = []
+    if stated.secret != again.secret:
+        causes.append("another secret, from which coins, canaries and noise are drawn")
+    if any(getattr(stated, name) != getattr(again, name) for name in software):
+        causes.append("another device, number of threads or version of a package")
+    return ", and ".join(causes) or "another processor"
 
 
 def _with_measures_of(stated: Record, again: Record) -> Record:

@@ -145,6 +145,12 @@ def test_another_machine_may_differ_in_its_digits_and_its_seconds(real):
     outcome, what = compare_runs(other, stated)
     assert outcome == "held"
     assert "utility, loss" in what
+    assert "as with another processor" in what
+    made = stated.provenance.model_copy(update={"threads": 96})
+    assert (
+        "number of threads"
+        in compare_runs(other.model_copy(update={"provenance": made}), stated)[1]
+    )
 
 
 def test_counts_may_differ_with_the_secret_alone(real):
@@ -157,4 +163,6 @@ def test_counts_may_differ_with_the_secret_alone(real):
     own = real[1].provenance.secret
     assert compare_runs(with_bytes(1.05, own), real[1])[0] == "refused"
     assert compare_runs(with_bytes(1.05, "0" * 16), real[1])[0] == "held"
+    assert "another secret" in compare_runs(with_bytes(1.05, "0" * 16), real[1])[1]
+    assert "another device" not in compare_runs(with_bytes(1.05, "0" * 16), real[1])[1]
     assert compare_runs(with_bytes(1 + 2 * agreement.COUNTS, "0" * 16), real[1])[0] == "refused"
