@@ -76,8 +76,8 @@ def run(
         reporter_on,
     )
     from leakboard.bench.suites import load_suite
+    from leakboard.leaderboards.findings import power_notes
     from leakboard.leaderboards.results import LOCAL, Results, earlier_records
-    from leakboard.leaderboards.tables import power_notes
 
     engine = workers if isinstance(workers, Engine) else Engine(workers)
     if log_to is not None:

@@ -21,7 +21,7 @@ from leakboard.bench.records import Corrupt, Store
 from leakboard.bench.running import Plan, PlannedCell, missing_pairings, plan_notes, task_notes
 from leakboard.bench.suites import load_suite, suite_names
 from leakboard.bench.tasks import listing
-from leakboard.leaderboards.tables import power_notes
+from leakboard.leaderboards.findings import power_notes
 
 FAMILIES = (
     "BERT, RoBERTa, DeBERTa v2/v3, ModernBERT, MPNet, DistilBERT, ELECTRA, ALBERT, T5 (encoder), GPT-2, OPT, GPT-NeoX "

@@ -13,11 +13,9 @@ from rich.text import Text
 
 from leakboard.bench.contracts import LeakboardError, Record
 from leakboard.bench.running import Plan
+from leakboard.leaderboards.findings import Comparison, comparisons, describe_power
 from leakboard.leaderboards.tables import (
-    Comparison,
-    comparisons,
     count,
-    describe_power,
     format_interval,
     format_number,
     printed_claims,

@@ -1,4 +1,4 @@
-"""Records on disk: atomic writing, locks, provenance, versions, and comparison of two runs.
+"""Records on disk and as a table: atomic writing, locks, provenance, versions, and comparison of two runs.
 
 Input: a `Record`, or a folder of records.
 Output: verified records, and whether two runs of one cell agree.

@@ -1,7 +1,7 @@
-from .manifest import Manifest as Manifest
+from .collection import Collection as Collection
+from .collection import collect as collect
 from .manifest import Submission as Submission
 from .manifest import Verified as Verified
-from .manifest import accepted as accepted
 from .packing import accepted_records as accepted_records
 from .packing import gather as gather
 from .packing import pack as pack

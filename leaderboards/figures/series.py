@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import isnan
 
 from leakboard.bench.contracts import Goal, LeakboardError
+from leakboard.bench.records import canonical_json
 from leakboard.leaderboards.rendering import LINES, Point, Series
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
@@ -15,7 +16,6 @@ from leakboard.leaderboards.tables import (
     Interval,
     Result,
     ResultsTable,
-    canonical_json,
     count,
     curves,
     display_name,

@@ -10,6 +10,7 @@ from math import isnan
 from typing import Any
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
+from leakboard.bench.records import canonical_json, rows_of
 from leakboard.leaderboards.figures.series import LEAKAGE_WORDS, Place, measured_words
 from leakboard.leaderboards.rendering import (
     LINES,
@@ -30,12 +31,10 @@ from leakboard.leaderboards.tables import (
     RecordSet,
     Result,
     ResultsTable,
-    canonical_json,
     display_name,
     format_parameter,
     format_parameters,
     results_under,
-    rows_of,
     style_of,
     varying_names,
 )

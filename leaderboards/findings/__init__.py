@@ -1,6 +1,6 @@
 """Findings: sentences about records, each from a declared rule, with numbers and keys of records.
 
-`rules.py` declares comparisons and their sentences; `engine.py` evaluates them.
+`rules.py` declares comparisons and their sentences; `engine.py` evaluates them; `power.py` counts the seeds that they need.
 Documents and pages quote the findings.
 """
 

@@ -5,6 +5,10 @@ from .documents import document as document
 from .documents import fill as fill
 from .finding import Finding as Finding
 from .finding import task_name as task_name
+from .power import Comparison as Comparison
+from .power import comparisons as comparisons
+from .power import describe_power as describe_power
+from .power import power_notes as power_notes
 from .rules import CONDITIONS as CONDITIONS
 from .rules import TITLES as TITLES
 from .rules import findings as findings

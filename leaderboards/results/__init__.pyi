@@ -2,11 +2,11 @@ from .attacked import Attacked as Attacked
 from .attacking import attack as attack
 from .auditing import audit as audit
 from .best import Best as Best
-from .differing import diff as diff
 from .places import LOCAL as LOCAL
 from .places import folder_of as folder_of
 from .places import name_of as name_of
 from .results import Results as Results
+from .sources import diff as diff
 from .sources import earlier_records as earlier_records
 from .sources import enter as enter
 from .sources import load as load

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from leakboard.bench.contracts import Guess, Leak
 from leakboard.bench.external import Audit
 from leakboard.bench.methods import Attack
-from leakboard.leaderboards.tables import leaks_frame
+from leakboard.bench.records import leaks_frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,8 @@ from typing import Any
 
 from leakboard.bench import __version__
 from leakboard.bench.contracts import LeakboardError, MissingExtra, plain
-from leakboard.leaderboards.tables import RecordSet, export
+from leakboard.bench.records import export
+from leakboard.leaderboards.tables import RecordSet
 
 SCHEME = "hf://"
 ADDRESS = re.compile(r"hf://(?:datasets/)?([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from leakboard.bench.contracts import LeakboardError
-from leakboard.bench.records import DataVersion
+from leakboard.bench.records import DataVersion, export
 from leakboard.leaderboards.results.best import Best
-from leakboard.leaderboards.tables import STRONGEST, RecordSet, export
+from leakboard.leaderboards.tables import STRONGEST, RecordSet
 
 if TYPE_CHECKING:
     from leakboard.leaderboards.findings import Finding

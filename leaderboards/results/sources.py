@@ -28,6 +28,7 @@ from leakboard.bench.suites import suite_names
 from leakboard.leaderboards.results.hub import SCHEME, fetched, upload
 from leakboard.leaderboards.results.places import folders_of, name_of, suite_of
 from leakboard.leaderboards.results.results import Results
+from leakboard.leaderboards.tables import Changes, changes
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKOUT, SHIPPED = ROOT / "results" / "published", ROOT / "bench" / "records" / "published.parquet"
@@ -202,3 +203,24 @@ def _published(name: str) -> Results:
         return Results.of(unpacked(SHIPPED, name), name, suite)
     except Corrupt as error:
         raise LeakboardError(f"{SHIPPED}: {name} is damaged ({error}); install again") from error
+
+
+def diff(old: Results | str | Path, new: Results | str | Path | None = None) -> Changes:
+    """Differences between two collections of records, setting by setting, with intervals and reasons.
+
+    Args:
+        old, new: records, or a source for `load`: a folder, a suite that was run, a snapshot, or hf://OWNER/NAME.
+            `new` is by default the published records.
+
+    Returns:
+        A sequence of changes: `kind`, `setting`, `what`, `old`, `new`, `difference`, and `why` (method, data, model,
+        training, seeds, attacker, code). `frame()` is their table. `note` tells if the data version of `old` was
+        published by other rules.
+
+    Raises:
+        LeakboardError: see `load`.
+    """
+    before = old if isinstance(old, Results) else load(old)
+    after = published() if new is None else new if isinstance(new, Results) else load(new)
+    note = before.version.rules_note if before.version else ""
+    return replace(changes(before, after), note=note)

@@ -10,6 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.submissions import Collection, collect
 from leakboard.leaderboards.findings import CONDITIONS, TITLES, findings, task_name
 from leakboard.leaderboards.rendering import PLOT_CSS, TABLE_CSS
 from leakboard.leaderboards.site.answers import (
@@ -21,7 +22,6 @@ from leakboard.leaderboards.site.answers import (
     questions_of,
     words_to_hide,
 )
-from leakboard.leaderboards.site.collection import Collection, collect
 from leakboard.leaderboards.site.markup import environment, slug
 from leakboard.leaderboards.site.methods import MethodPages
 from leakboard.leaderboards.site.records_data import VARIABLE, records_data, script

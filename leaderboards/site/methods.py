@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from leakboard.bench.methods import Attack, Defense, Method, registry
+from leakboard.bench.submissions import Collection
 from leakboard.leaderboards.site.answers import Question, plot_of, words_of
-from leakboard.leaderboards.site.collection import Collection
 from leakboard.leaderboards.site.markup import page_of, slug
 from leakboard.leaderboards.tables import (
     PLAIN_WORDS,

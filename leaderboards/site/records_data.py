@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from leakboard.bench.contracts import Estimate, Leak, Record
-from leakboard.leaderboards.site.collection import Collection
+from leakboard.bench.submissions import Collection
 from leakboard.leaderboards.site.markup import slug
 from leakboard.leaderboards.tables import GOAL_WORDS, NOT_REPRODUCED
 

@@ -13,6 +13,7 @@ import yaml
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from leakboard.bench.contracts import Channel, Goal, LeakboardError, Part
+from leakboard.bench.records import Row
 from leakboard.bench.scoring import NEEDED
 from leakboard.leaderboards.tables.compare import (
     MATTERS,
@@ -27,7 +28,6 @@ from leakboard.leaderboards.tables.compare import (
     pairs,
     place_by,
 )
-from leakboard.leaderboards.tables.frame import Row
 from leakboard.leaderboards.tables.intervals import count, format_interval, format_number
 from leakboard.leaderboards.tables.results import Result, ResultsTable
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from leakboard.bench.contracts import Goal
 from leakboard.bench.methods import Defense, registry
+from leakboard.bench.records import Row, canonical_json
 from leakboard.bench.tasks import TASK_ITSELF
-from leakboard.leaderboards.tables.frame import Row, canonical_json
 from leakboard.leaderboards.tables.leakage import Candidate
 
 PALETTE = (

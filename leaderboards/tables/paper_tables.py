@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from leakboard.bench.contracts import Channel, Goal
+from leakboard.bench.records import Row, rows_of
 from leakboard.bench.suites import Suite
 from leakboard.bench.tasks import copies_of
 from leakboard.leaderboards.tables.defenses import (
@@ -25,7 +26,6 @@ from leakboard.leaderboards.tables.defenses import (
     style_of,
     varying_names,
 )
-from leakboard.leaderboards.tables.frame import Row, rows_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
     Interval,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.bench.records import canonical_json
 from leakboard.bench.suites import Printed, Suite, load_suite, suite_names
-from leakboard.leaderboards.tables.frame import canonical_json
 
 TABLE = Path(__file__).with_name("printed.csv")
 METRICS = {

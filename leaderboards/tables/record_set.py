@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from leakboard.bench.contracts import Record
-from leakboard.bench.records import collector_paused, differing
-from leakboard.leaderboards.tables.frame import frame, sort_records
+from leakboard.bench.records import collector_paused, differing, frame, sort_records
 from leakboard.leaderboards.tables.printed import mirrored_points
 from leakboard.leaderboards.tables.results import ResultsTable, results_table
 

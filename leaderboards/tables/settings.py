@@ -10,10 +10,10 @@ from statistics import fmean
 from typing import Any
 
 from leakboard.bench.contracts import CORRELATIONS, Plant, Record
+from leakboard.bench.records import ALIKE, canonical_json, group_digits, setup_digits
 from leakboard.bench.scoring import UNTUNED, gain, is_claim_tuned_on_private
 from leakboard.bench.tasks import planted_view
 from leakboard.leaderboards.tables.defenses import choice_of, describe_limit, labels_of
-from leakboard.leaderboards.tables.frame import ALIKE, canonical_json, group_digits, setup_digits
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, count, mean_interval
 from leakboard.leaderboards.tables.leakage import Aim, Readings, readings
 

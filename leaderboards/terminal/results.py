@@ -7,6 +7,7 @@ from math import isnan, nan
 
 import pandas as pd
 
+from leakboard.bench.records import failures, skipped
 from leakboard.bench.scoring import FLAGS
 from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
 from leakboard.leaderboards.tables import (
@@ -17,13 +18,11 @@ from leakboard.leaderboards.tables import (
     ResultsTable,
     Setting,
     display_name,
-    failures,
     format_interval,
     format_number,
     format_parameters,
     goal_of,
     mean_interval,
-    skipped,
     varying_names,
 )
 

@@ -9,11 +9,11 @@ from records import leak, record
 
 from leakboard.bench.contracts import Channel, Goal
 from leakboard.bench.methods import registry
+from leakboard.bench.records.frame import canonical_json
 from leakboard.bench.scoring import twin_settings
 from leakboard.leaderboards.findings.engine import AttackContrast, Contrast, Level
 from leakboard.leaderboards.findings.rules import RULES, TITLES
 from leakboard.leaderboards.tables.compare import ALL, ANY_VALUE, Reader, Rows, Tables
-from leakboard.leaderboards.tables.frame import canonical_json
 from leakboard.leaderboards.tables.results import results_table
 
 SEEDS = range(4)

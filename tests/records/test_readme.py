@@ -12,11 +12,11 @@ from paths import README
 import leakboard.bench.contracts as schema
 from leakboard.bench.contracts.threat import Claim
 from leakboard.bench.exchange.manifest import Manifest
+from leakboard.bench.records.frame import COLUMNS
 from leakboard.bench.scoring import NEEDED
 from leakboard.bench.scoring.checks import FLAGS
 from leakboard.bench.submissions import manifest as submission
 from leakboard.leaderboards.tables.curves import BUDGET
-from leakboard.leaderboards.tables.frame import COLUMNS
 from leakboard.leaderboards.tables.leakage import FEWEST_EXACT, Certification
 from leakboard.leaderboards.tables.results import results_table
 

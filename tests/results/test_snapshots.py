@@ -14,9 +14,9 @@ from leakboard.bench.records import versions
 from leakboard.bench.records.parquet import pack, packed_print
 from leakboard.bench.records.store import Store
 from leakboard.bench.records.versions import data_version, folder_print
+from leakboard.bench.submissions.collection import collect
 from leakboard.leaderboards.results import sources
 from leakboard.leaderboards.results.sources import enter
-from leakboard.leaderboards.site.collection import collect
 
 NONE, SAP = seeds("none", [0.9, 0.91], [0.9, 0.9]), seeds("sap", [0.8, 0.81], [0.5, 0.5])
 

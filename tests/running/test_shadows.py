@@ -15,6 +15,7 @@ from leakboard.attacks.membership import Membership
 from leakboard.bench.contracts.cell import Plant, Seeds, TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.exchange.wire import Wire
+from leakboard.bench.records.frame import frame
 from leakboard.bench.records.store import Store
 from leakboard.bench.running import cells
 from leakboard.bench.running import plan as planning
@@ -30,7 +31,6 @@ from leakboard.bench.tasks.planting import plant_task
 from leakboard.bench.tasks.task import Split, Task
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.sap import SAP
-from leakboard.leaderboards.tables.frame import frame
 
 N = 40
 NONE = NoDefense()

@@ -10,8 +10,8 @@ from site_records import kept
 
 from leakboard.bench.contracts.cell import Plant
 from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.submissions.collection import collect
 from leakboard.leaderboards.site.build import publish
-from leakboard.leaderboards.site.collection import collect
 
 
 def test_no_records_and_damaged_records_are_errors(tmp_path):

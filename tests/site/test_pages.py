@@ -13,8 +13,8 @@ from site_records import EVIL, LINK, PATHS, hostile_records, kept, plain_records
 
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.records.store import MANIFEST
+from leakboard.bench.submissions.collection import collect
 from leakboard.leaderboards.site.build import publish
-from leakboard.leaderboards.site.collection import collect
 from leakboard.leaderboards.site.markup import prose, slug
 from leakboard.leaderboards.site.records_data import records_data, script
 

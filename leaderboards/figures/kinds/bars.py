@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from leakboard.bench.contracts import Goal, LeakboardError
+from leakboard.bench.records import Row, rows_of
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.kinds.sensitivity import is_theirs
 from leakboard.leaderboards.figures.series import measured_words, place_of, setting_names
 from leakboard.leaderboards.rendering import GREY, Axis, Panel, Plot, Point, Series, exact
-from leakboard.leaderboards.tables import Interval, RecordSet, Result, Row, rows_of, style_of
+from leakboard.leaderboards.tables import Interval, RecordSet, Result, style_of
 
 MARKERS = ("o", "s", "D", "^")
 """Markers of the models of printed points."""

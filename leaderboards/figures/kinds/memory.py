@@ -10,6 +10,7 @@ import pandas as pd
 
 from leakboard.bench.contracts import Goal, LeakboardError, Record, TrainSettings, digest
 from leakboard.bench.defending import DETECTORS
+from leakboard.bench.records import canonical_json, rows_of
 from leakboard.bench.scoring import GAINED
 from leakboard.bench.suites import format_settings
 from leakboard.bench.tasks import CEILING, copies_of, planted_view
@@ -28,13 +29,11 @@ from leakboard.leaderboards.tables import (
     Interval,
     RecordSet,
     ResultsTable,
-    canonical_json,
     count,
     display_name,
     format_parameters,
     mean_interval,
     mirrored_points,
-    rows_of,
     varying_names,
 )
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from leakboard.bench.contracts import Goal, LeakboardError
+from leakboard.bench.records import Row, canonical_json, rows_of
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import (
     Place,
@@ -32,14 +33,11 @@ from leakboard.leaderboards.tables import (
     RecordSet,
     Result,
     ResultsTable,
-    Row,
-    canonical_json,
     display_name,
     format_parameter,
     format_parameters,
     knob_of,
     results_under,
-    rows_of,
     style_of,
     varying_names,
 )

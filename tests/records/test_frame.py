@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from records import leak, record, skipped, sweep
 
-from leakboard.leaderboards.tables.frame import COLUMNS, failures, frame
+from leakboard.bench.records.frame import COLUMNS, failures, frame
 
 pytestmark = pytest.mark.usefixtures("few_methods")
 

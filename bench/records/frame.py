@@ -11,16 +11,14 @@ from typing import Any
 import pandas as pd
 
 from leakboard.bench.contracts import (
-    BottomCost,
     Cell,
     Estimate,
     Leak,
     LeakboardError,
-    MethodSpec,
     Record,
     digest,
 )
-from leakboard.bench.records import replacing
+from leakboard.bench.records.store import replacing
 from leakboard.bench.scoring import Flags, Strengths, advantage_low, flags, provable, strengths
 
 Row = Mapping[Hashable, Any]
@@ -138,19 +136,21 @@ def frame(
         leaks: Sequence[Leak | None] = record.leaks or [None]
         cell, own = _of_cell(record), raised.get((record.key, -1), ())
         for index, leak in enumerate(leaks):
-            found = own if leak is None else (*own, *raised.get((record.key, index), ()))
-            flagged = ",".join(dict.fromkeys(found))
-            # The reason of a failed cell has priority over those of its leaks.
-            own_end = {} if leak is None or record.status != "ok" else _end(leak)
-            sure = {"certificate": certified.get((record.key, index)), "flags": flagged}
-            audit = {} if leak is None else _of_audit(record, leak)
-            rows.append({**cell, **_of_leak(leak), **own_end, **sure, **audit})
+            flagged = own if leak is None else (*own, *raised.get((record.key, index), ()))
+            row = {**cell, **_of_leak(leak), "flags": ",".join(dict.fromkeys(flagged))}
+            row["certificate"] = certified.get((record.key, index))
+            if leak is not None:
+                # The reason of a failed cell has priority over those of its leaks.
+                if record.status == "ok":
+                    row |= {"status": leak.status, "reason": leak.reason}
+                row |= {"epsilon": leak.epsilon, "epsilon_ceiling": provable(record, leak)}
+            rows.append(row)
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
 def leaks_frame(leaks: Sequence[Leak]) -> pd.DataFrame:
     """One row per leak of a transcript, with the columns of `frame` that need no cell."""
-    rows = [{**_of_leak(leak), **_end(leak)} for leak in leaks]
+    rows = [{**_of_leak(leak), "status": leak.status, "reason": leak.reason} for leak in leaks]
     columns = {name: kind for name, kind in COLUMNS.items() if name in LEAK_COLUMNS}
     return pd.DataFrame(rows, columns=list(columns)).astype(columns)
 
@@ -194,7 +194,7 @@ def _of_cell(record: Record) -> dict[str, Any]:
         "bytes_down": cost and cost.bytes_down,
         "epoch_bytes_up": cost and cost.epoch_bytes_up,
         "epoch_bytes_down": cost and cost.epoch_bytes_down,
-        **_of_bottom(cost.bottom if cost else None),
+        **{f"bottom_{name}": value for name, value in (cost and cost.bottom) or ()},
         "train_seconds": cost and cost.train_seconds,
         "device": record.provenance.device,
         "key": record.key,
@@ -204,10 +204,6 @@ def _of_cell(record: Record) -> dict[str, Any]:
     }
 
 
-def _of_bottom(bottom: BottomCost | None) -> dict[str, float]:
-    return {f"bottom_{name}": value for name, value in bottom or ()}
-
-
 def _of_leak(leak: Leak | None) -> dict[str, Any]:
     if leak is None:
         return dict.fromkeys(
@@ -215,7 +211,9 @@ def _of_leak(leak: Leak | None) -> dict[str, Any]:
         )
     ep = leak.ep
     return {
-        **_of_attack(leak.attack),
+        "attack": leak.attack.name,
+        "attack_params": canonical_json(leak.attack.params),
+        "attack_version": leak.attack.version,
         "goal": leak.goal.value,
         "view": leak.view,
         "attribute": leak.attribute or "",
@@ -234,22 +232,6 @@ def _of_leak(leak: Leak | None) -> dict[str, Any]:
         "n": leak.success and leak.success.n,
         "units": leak.units,
         "attack_seconds": leak.seconds,
-    }
-
-
-def _end(leak: Leak) -> dict[str, Any]:
-    return {"status": leak.status, "reason": leak.reason}
-
-
-def _of_audit(record: Record, leak: Leak) -> dict[str, float | None]:
-    return {"epsilon": leak.epsilon, "epsilon_ceiling": provable(record, leak)}
-
-
-def _of_attack(attack: MethodSpec) -> dict[str, Any]:
-    return {
-        "attack": attack.name,
-        "attack_params": canonical_json(attack.params),
-        "attack_version": attack.version,
     }
 
 

@@ -7,9 +7,8 @@ import pytest
 from records import leak, record
 from scipy import stats
 
-from leakboard.leaderboards.tables import power as module
-from leakboard.leaderboards.tables.claims import PrintedClaim, printed_claims
-from leakboard.leaderboards.tables.power import (
+from leakboard.leaderboards.findings import power as module
+from leakboard.leaderboards.findings.power import (
     comparisons,
     describe_power,
     excluded,
@@ -17,6 +16,7 @@ from leakboard.leaderboards.tables.power import (
     power_notes,
     power_of_equality,
 )
+from leakboard.leaderboards.tables.claims import PrintedClaim, printed_claims
 from leakboard.leaderboards.tables.results import results_table
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from leakboard.bench.contracts import LeakboardError, Record
 from leakboard.bench.records import Store, data_version, differing, folder_print
-from leakboard.bench.submissions import Manifest, accepted
+from leakboard.bench.submissions.manifest import Manifest, accepted
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,22 @@ from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Cell, Record
 from leakboard.bench.scoring import UNTUNED, gain
-from leakboard.leaderboards.tables.claims import (
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    LEVEL,
+    MATTERS,
+    Difference,
+    Interval,
     PrintedClaim,
+    ResultsTable,
+    Setting,
+    Tables,
     differences_of,
+    mean_interval,
     printed_claims,
+    results_table,
+    t_quantile,
 )
-from leakboard.leaderboards.tables.compare import LEVEL, MATTERS, Difference, Tables
-from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import Interval, mean_interval, t_quantile
-from leakboard.leaderboards.tables.results import ResultsTable, results_table
-from leakboard.leaderboards.tables.settings import Setting
 
 ENOUGH, WANTED = 0.5, 0.8
 """Power below which a plan is said not to decide, and power for which seeds are counted."""
@@ -279,7 +285,7 @@ def _seconds(setting: Setting) -> float:
 
 
 def _name(setting: Setting) -> str:
-    from leakboard.leaderboards.tables.defenses import display_name
+    from leakboard.leaderboards.tables import display_name
 
     shown = display_name(setting.defense)
     return shown if setting.label == setting.defense else f"{shown}, {setting.label}"

@@ -10,7 +10,7 @@ from records import leak, record, skipped, sweep
 
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Goal
-from leakboard.leaderboards.tables.frame import export, frame, load
+from leakboard.bench.records.frame import export, frame, load
 
 pytestmark = pytest.mark.usefixtures("few_methods")
 
