@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -32,8 +33,10 @@ from leakboard.leaderboards.tables import (
     Ranking,
     Result,
     ResultsTable,
+    display_name,
     format_interval,
     format_number,
+    format_parameter,
     format_percent,
     format_percent_interval,
     pareto,
@@ -105,8 +108,8 @@ class Question:
                     return first
         if half is None or half.halving.setting is None:
             return f"{first} No measured setting halves what is read."
-        name, value = half.halving.setting.name, half.halving.value.value
-        return f"{first} To halve what is read costs {_cost(value, one.unit, 1)} ({name})."
+        names, value = _names([half.halving.setting]), half.halving.value.value
+        return f"{first} To halve what is read costs {_cost(value, one.unit, 1)} ({names})."
 
     def best(self, budget: float) -> Entry | None:
         """The entry whose evidence is shown below the sentence."""
@@ -114,7 +117,8 @@ class Question:
         return within[0] if within else next(iter(self.entries), None)
 
     def evidence(self, budget: float = BUDGET) -> Markup:
-        return Markup(macros().evidence(self.best(budget)))
+        one = self.best(budget)
+        return Markup(macros().evidence(one, _names([one.setting]))) if one else Markup("")
 
     def rows(self, budget: float = BUDGET) -> list[Markup]:
         """Rows of the table: ranked, without clear effect, over the budget, and for comparison."""
@@ -169,19 +173,22 @@ def _cost(points: float, unit: str, digits: int) -> str:
 
 
 def _names_of_best(within: Sequence[Entry]) -> str:
-    """Names of the first setting and of those that leak as little: 'SAP-CTI or SAP, η = 110'."""
-    first = within[0]
-    alike = [
-        one.setting
-        for one in within
-        if one.rank == first.rank
-        and format_percent(one.leakage.value) == format_percent(first.leakage.value)
-    ]
-    names = [one.name for one in alike[:3]]
-    if len({one.setting.label for one in alike}) == 1:
-        label = first.setting.setting.label
-        names = [name.removesuffix(f", {label}") for name in names[:-1]] + names[-1:]
-    return " or ".join(names)
+    """Names of the first setting and of those that share its rank and leak as little."""
+    least = within[0].rank, format_percent(within[0].leakage.value)
+    alike = [one for one in within if (one.rank, format_percent(one.leakage.value)) == least]
+    return _names([one.setting for one in alike[:3]])
+
+
+def _names(settings: Sequence[Result]) -> str:
+    """'SAP-CTI or SAP, η = 110': defenses with the parameter that trades utility for privacy."""
+    names: dict[str, list[str]] = {}
+    for one in settings:
+        knob, params = one.setting.knob, json.loads(one.setting.params)
+        words = format_parameter(knob, params[knob]) if knob in params else ""
+        names.setdefault(words, []).append(display_name(one.defense))
+    return " or ".join(
+        " or ".join(same) + (f", {words}" if words else "") for words, same in names.items()
+    )
 
 
 def why_unknown(one: Ranking) -> str:
@@ -287,7 +294,8 @@ def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
     y = Axis("still readable", low=0.0, high=1.05, percent=True)
     lines = [Reference("y", 1.0, "no defense"), Reference("x", asinh(BUDGET), f"{BUDGET:g} {unit}")]
     title = f"{question.word} of {task_name(question.task)} ({question.model}): share still readable against cost"
-    return svg_plot(Plot(title, [Panel("", x, y, series, lines)]))
+    caption = f"{question.word}, {task_name(question.task)}, {question.model}" if only else ""
+    return svg_plot(Plot(title, [Panel("", x, y, series, lines)], caption))
 
 
 def _point(one: Result, root: str) -> Point:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from leakboard.bench.contracts import Goal
 from leakboard.bench.methods import Attack, Defense, Method, registry
 from leakboard.bench.submissions import Collection
 from leakboard.leaderboards.site.answers import Question, plot_of, words_of
@@ -97,6 +98,9 @@ class MethodPages:
             "name": name,
             "title": display_name(name) if kind == DEFENSE else name,
             "about": facts(cls) if cls else None,
+            "hides": [PLAIN_WORDS[goal] for goal in sorted(goals_of(name), key=list(Goal).index)]
+            if kind == DEFENSE
+            else [],
             "verdicts": self._verdicts(kind, name, rows),
             "plot": self._plot(name) if kind == DEFENSE else "",
             "rows": rows,

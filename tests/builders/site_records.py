@@ -88,3 +88,38 @@ def digests(folder):
         for path in folder.rglob("*")
         if path.is_file()
     }
+
+
+def many_records(n):
+    """About `n` records: five seeds of eight defenses at several settings, on ten tasks, each attacked by four attacks."""
+    tasks, seeds = [f"task-{number}" for number in range(10)], range(5)
+    knobs = {
+        **dict.fromkeys(("sap", "sap-cti", "rapt"), "eta"),
+        "dpnr": "epsilon",
+        "cape": "epsilon",
+        "randomised-response": "epsilon",
+        "dc": "weight",
+        "p3eft": "weight",
+    }
+    settings = max(n // (len(tasks) * len(seeds) * len(knobs)) - 1, 1)
+
+    def one(task, defense, params, seed, strength, **fields):
+        jitter = 0.001 * ((7 * seed + len(defense)) % 5)
+        found = [
+            leak(0.99 - 0.8 * strength + jitter),
+            leak(0.95 - 0.8 * strength + jitter, "eia-map"),
+            leak(0.99 - 0.4 * strength + jitter, "logit-gradient", Goal.LABEL, 0.5),
+            leak(0.9 - 0.3 * strength + jitter, "spectral", Goal.LABEL, 0.5),
+        ]
+        return record(
+            defense, params, seed, 0.95 - 0.3 * strength**2 + jitter, found, task, **fields
+        )
+
+    for task in tasks:
+        for seed in seeds:
+            yield one(task, "none", {}, seed, 0.0, undefended=True)
+            yield record("untuned", {}, seed, 0.5, [], task, undefended=True)
+            for defense, knob in knobs.items():
+                yield one(task, defense, {knob: None}, seed, 0.0, undefended=True)
+                for number in range(1, settings + 1):
+                    yield one(task, defense, {knob: float(number)}, seed, number / (settings + 1))

@@ -183,13 +183,13 @@ def test_a_bar_has_its_interval_and_ticks_at_guessing_and_the_floor():
 
 def test_the_figure_of_the_paper_stands_beside_ours():
     (question,) = answers(*MILD)
-    assert "EP" not in question.rows(3.0)[0]
+    assert 'the paper says">–' in question.rows(3.0)[0]
     as_sst2 = [
         one.model_copy(update={"cell": one.cell.model_copy(update={"task": "sst2"})})
         for one in (*baselines(), *MILD)
     ]
     (question,) = questions_of(results_table(as_sst2))
-    assert re.search(r"EP 0\.\d\d η = 70; Table 3, roberta-large EP here 0\.20", table_of(question))
+    assert re.search(r"hides \d+ % η = 70; Table 3, roberta-large; here 20 %", table_of(question))
 
 
 def test_only_defenses_made_for_the_goal_are_asked_for_and_ranked():

@@ -5,17 +5,29 @@ from __future__ import annotations
 import json
 import re
 from html.parser import HTMLParser
+from time import process_time
 from urllib.parse import unquote
 
 import pytest
-from records import record
-from site_records import EVIL, LINK, PATHS, hostile_records, kept, plain_records
+from paths import ROOT
+from records import leak, record
+from site_records import (
+    EVIL,
+    LINK,
+    PATHS,
+    hostile_records,
+    kept,
+    many_records,
+    plain_records,
+)
 
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.records.store import MANIFEST
 from leakboard.bench.submissions.collection import collect
+from leakboard.defenses.none import NoDefense
 from leakboard.leaderboards.site.build import publish
 from leakboard.leaderboards.site.markup import prose, slug
+from leakboard.leaderboards.site.methods import code_of
 from leakboard.leaderboards.site.records_data import records_data, script
 
 
@@ -102,9 +114,11 @@ def test_data_in_a_script_end_no_line_of_it():
     assert json.loads(text.removeprefix("window.name=").rstrip(";\n")) == {"a": "\u2028</script>"}
 
 
-def test_findings_lead_to_their_records(site):
+def test_findings_begin_with_at_most_ten_and_lead_to_their_records(site):
     page = (site / "findings.html").read_text("utf-8")
     assert re.findall(r"records\.html#([0-9a-f]{16})", page)
+    headlines = page.partition('id="headlines"')[2].partition("</section>")[0]
+    assert 0 < headlines.count("<li>") <= 10
 
 
 def test_the_table_of_results_comes_with_the_site(site):
@@ -113,12 +127,55 @@ def test_the_table_of_results_comes_with_the_site(site):
     assert len(lines) > 5
 
 
-def test_records_that_answer_no_question_still_make_a_site(tmp_path):
-    folder = kept(tmp_path / "few", [record("none", undefended=True)])
-    publish([folder], tmp_path / "site")
+FEW = {
+    "one record": [record("none", undefended=True)],
+    "only failures": [record("sap", {"eta": 9.0}, 0, None, [], status="failed", reason="no")],
+    "only untuned": [record("untuned", leaks=[], undefended=True)],
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_records_that_answer_no_question_still_make_a_site(tmp_path, name):
+    publish([kept(tmp_path / "few", FEW[name])], tmp_path / "site")
     page = (tmp_path / "site" / "index.html").read_text("utf-8")
     assert "These records answer no question yet." in page
     assert "front.js" not in page
+
+
+def test_where_nothing_is_certified_the_page_says_so_and_opens_the_reasons(tmp_path):
+    weak = [
+        record(name, params, seed, utility, [leak(0.06)], undefended=name != "sap" or not params)
+        for seed in range(3)
+        for name, params, utility in (
+            ("none", {}, 0.9),
+            ("untuned", {}, 0.5),
+            ("sap", {"eta": None}, 0.9),
+            ("sap", {"eta": 50.0}, 0.8),
+        )
+    ]
+    publish([kept(tmp_path / "weak", weak)], tmp_path / "site")
+    page = (tmp_path / "site" / "index.html").read_text("utf-8")
+    assert ">Texts: not certified. No attack is shown to work here" in page
+    assert '<details id="unranked" open>' in page
+
+
+def test_a_method_leads_to_its_code_and_the_code_of_others_is_not_published(site):
+    text = (site / "code" / "defense-sap.txt").read_text("utf-8")
+    assert text == (ROOT / "defenses" / "sap.py").read_text("utf-8")
+    assert "../code/defense-sap.txt" in (site / "defenses" / "sap.html").read_text("utf-8")
+    foreign = type("Foreign", (NoDefense,), {"__module__": "their.package"})
+    assert code_of(foreign) == ""
+
+
+@pytest.mark.slow
+def test_six_thousand_records_make_a_site_in_less_than_a_minute_of_one_core(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda _: None)  # the disk would take most of the time
+    folder = kept(tmp_path / "many", many_records(6000))
+    assert len(list(folder.glob("*.json"))) > 6000
+    start = process_time()
+    publish([folder], tmp_path / "site")
+    assert process_time() - start < 60
+    assert sum(path.stat().st_size for path in (tmp_path / "site").rglob("*.*")) < 25e6
 
 
 # In a browser
@@ -169,6 +226,23 @@ def test_filters_keep_the_records_that_fit_all_of_them(open_page):
     page.locator("select[name=status]").select_option("failed")
     rows.first.locator("a").click()
     assert "failed" in page.locator("#record").inner_text()
+
+
+def test_the_search_keeps_the_findings_that_hold_all_words(open_page):
+    page = open_page("findings.html")
+    items = page.locator("#all li")
+    total = items.count()
+    words = items.first.inner_text().split()[:2]
+    page.locator("input[name=words]").fill(" ".join(words).lower())
+    visible = page.locator("#all li:visible")
+    assert 0 < visible.count() <= total
+    assert all(word in visible.first.inner_text() for word in words)
+    assert not page.locator("#headlines").is_visible()
+    page.locator("input[name=words]").fill("no finding holds this")
+    assert visible.count() == 0
+    assert page.locator("#search output").inner_text() == f"0 of {total}"
+    page.locator("input[name=words]").fill("")
+    assert visible.count() == total
 
 
 def test_without_a_script_the_page_of_records_says_where_the_results_are(open_page):
