@@ -106,7 +106,7 @@ def parsed(raw: bytes, what: str, parts: int = MOST_PARTS) -> Any:
         raise Refused(f"{what} is not whole JSON ({error})") from error
     # A stack of iterators: a list of ten million numbers costs nothing more.
     inside: list[Iterator[Any]] = [iter([value])]
-    seen = 0
+    seen, texts = 0, set[str]()
     while inside:
         for at in inside[-1]:
             if isinstance(at, dict | list):
@@ -122,7 +122,9 @@ def parsed(raw: bytes, what: str, parts: int = MOST_PARTS) -> Any:
                 inside.append(chain(at, at.values()) if isinstance(at, dict) else iter(at))
                 break
             if isinstance(at, str):
-                _bounded(at, what)
+                if at not in texts:
+                    _bounded(at, what)
+                    texts.add(at)
             # As a float an integer of 400 digits would overflow.
             elif isinstance(at, int | float) and not (abs(at) < LARGEST and isfinite(at)):
                 raise Refused(f"{what} holds a number that is not finite or has more than 64 bits")

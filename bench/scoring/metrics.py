@@ -44,7 +44,9 @@ def share(hits: Ints, totals: Ints, chance: float) -> Estimate:
     if value in (0.0, 1.0):
         low, high = wilson(int(value) * n, n)
     else:
-        low, high = middle(resample(n, lambda weights: (weights @ hits) / (weights @ totals)))
+        first = totals[0]
+        equal = bool((totals == first).all())  # their sum is that of every resample
+        low, high = middle(resample(n, lambda w: (w @ hits) / (n * first if equal else w @ totals)))
     return Estimate(value=float(value), low=float(low), high=float(high), n=n, chance=float(chance))
 
 

@@ -54,16 +54,27 @@ def missing_attacks(
     Returns:
         Whether it is an error, and a message.
     """
+    pairings: dict[str, Mapping[str, Pairing]] = {}
     for record in records:
         if not _is_attacked(record):
             continue
-        known = local_method(here, record)
-        for name, attack in _expected(suite, record).items():
-            own = [leak for leak in record.leaks if leak.attack.name == name]
-            pairing = None
-            if known is not None:
-                cell = record.cell
-                pairing = pair(attack, known[0], known[1], cell.cut, cell.plant)
+        cell, expected = record.cell, _expected(suite, record)
+        where = f"{cell.defense!r} {cell.task} {cell.cut} {cell.plant!r}"  # all that pairs attacks
+        if where not in pairings:
+            known = local_method(here, record)
+            pairings[where] = (
+                {
+                    name: pair(attack, known[0], known[1], cell.cut, cell.plant)
+                    for name, attack in expected.items()
+                }
+                if known
+                else {}
+            )
+        named: dict[str, list[Leak]] = {}
+        for leak in record.leaks:
+            named.setdefault(leak.attack.name, []).append(leak)
+        for name in expected:
+            own, pairing = named.get(name, []), pairings[where].get(name)
             if not own and (pairing is None or pairing.goals):
                 yield True, f"{record.key}: the required attack {name} is missing"
             elif own and pairing is not None:
