@@ -25,6 +25,8 @@ from .label_leakage import pool_rounds as pool_rounds
 from .label_leakage import principal as principal
 from .members import MembershipAttack as MembershipAttack
 from .members import TokenLosses as TokenLosses
+from .noise_law import Expected as Expected
+from .noise_law import NoiseLaw as NoiseLaw
 from .posterior import Posterior as Posterior
 from .posterior import StatedPosterior as StatedPosterior
 from .posterior import posterior_bound as posterior_bound
@@ -35,3 +37,5 @@ from .recomputed_activations import with_recomputed as with_recomputed
 from .relaxation import Choice as Choice
 from .relaxation import Logits as Logits
 from .relaxation import Vectors as Vectors
+from .word_chain import Smoothing as Smoothing
+from .word_chain import WordChain as WordChain
