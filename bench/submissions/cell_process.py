@@ -1,7 +1,8 @@
-"""Runs a cell in a subprocess, which is killed at a time limit."""
+"""Runs a cell in a subprocess, which is killed at a time limit, and in a sandbox where the system has one."""
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -26,6 +27,7 @@ from leakboard.bench.running import (
     run_cell,
     with_shadows,
 )
+from leakboard.bench.submissions.sandbox import pack, work_inside
 from leakboard.bench.tasks import data_folder
 
 MOST_EFFECTS = 5
@@ -69,9 +71,15 @@ def run_in_subprocess(order: Order, minutes: float, reporter: Reporter) -> Recor
         Misbehaved: a method wrote or read files, started a process, opened a connection, or replaced code of this
             package.
     """
+    with tempfile.TemporaryDirectory(prefix="leakboard-rerun-") as place:
+        return _run(order, minutes, reporter, Path(place))
+
+
+def _run(order: Order, minutes: float, reporter: Reporter, place: Path) -> Record:
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(theirs, order), daemon=True)
+    inside = theirs, place, pack(_work, order)
+    process = context.Process(target=work_inside, args=inside, daemon=True)
     end = time.monotonic() + 60 * minutes
     process.start()
     theirs.close()
@@ -87,6 +95,10 @@ def run_in_subprocess(order: Order, minutes: float, reporter: Reporter) -> Recor
                 raise NotRun(details[0])
             if event == "misbehaved":
                 raise Misbehaved(details[0])
+            if event == "sandbox":
+                if details[0] is not None:
+                    reporter.warned(f"the cell is run again without a sandbox: {details[0]}")
+                continue
             forward_event(reporter, event, *details)
     except EOFError:
         process.join(5)

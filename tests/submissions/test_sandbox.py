@@ -1,0 +1,86 @@
+"""The process that runs a cell again has no network and can change no file but its temporary ones."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import tempfile
+from multiprocessing import get_context
+
+import pytest
+from sandboxed import attempts, reply
+
+from leakboard.bench.records.store import to_text
+from leakboard.bench.running import Reporter
+from leakboard.bench.submissions import sandbox
+from leakboard.bench.submissions.cell_process import Order, run_in_subprocess
+from leakboard.bench.submissions.sandbox import pack, work_inside
+
+
+@pytest.fixture(scope="module")
+def has_sandbox():
+    command = "import sys, pathlib; from leakboard.bench.submissions.sandbox import enter; sys.exit(enter(pathlib.Path(sys.argv[1])) is not None)"
+    with tempfile.TemporaryDirectory() as place:
+        if subprocess.run([sys.executable, "-c", command, place], check=False).returncode:
+            pytest.skip("this system has no user namespaces")
+
+
+def events_of(place, work, *arguments):
+    """What a process in the sandbox sends."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=work_inside, args=(theirs, place, pack(work, *arguments)))
+    process.start()
+    theirs.close()
+    events = []
+    try:
+        while ours.poll(60):
+            events.append(ours.recv())
+    except EOFError:
+        pass
+    process.join(10)
+    return events
+
+
+def test_nothing_outside_is_changed_or_reached(has_sandbox, tmp_path):
+    place, outside = tmp_path / "place", tmp_path / "outside"
+    place.mkdir()
+    outside.mkdir()
+    (outside / "there").write_text("as it was")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        sandboxed, tried, after, read, temporary = events_of(place, attempts, outside, port)
+    assert sandboxed == ("sandbox", None)
+    assert not any(tried.values()), tried
+    assert after == {"after another": False}
+    assert read == {"read": True}
+    assert temporary == {"temporary": True}
+    assert [path.name for path in outside.iterdir()] == ["there"]
+    assert (outside / "there").read_text() == "as it was"
+    assert list(place.iterdir())
+
+
+class Warnings(Reporter):
+    def __init__(self):
+        self.messages = []
+
+    def warned(self, message):
+        self.messages.append(message)
+
+
+def test_a_cell_is_run_again_in_the_sandbox_with_the_same_result(has_sandbox, real, tmp_path):
+    reporter = Warnings()
+    order = Order(real[1].key, to_text(real[1]).encode(), {}, None, "cpu", "tiny-bert", 1)
+    again = run_in_subprocess(order, 5, reporter)
+    assert again.utility == real[1].utility
+    assert reporter.messages == []
+
+
+def test_a_system_without_it_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(sandbox.sys, "platform", "darwin")
+    assert sandbox.enter(tmp_path) == "only Linux has it"
+    sent = []
+    pipe = type("Pipe", (), {"send": lambda _, event: sent.append(event)})()
+    work_inside(pipe, tmp_path, pack(reply, 3))
+    assert sent == [("sandbox", "only Linux has it"), 3]
