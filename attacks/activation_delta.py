@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
+from numpy.random import Generator
 
 from leakboard.attacks.spectral import Spectral
 from leakboard.bench.attacking import against_untrained
@@ -18,15 +18,11 @@ class ActivationDelta(Attack):
     name: ClassVar[str] = "activation-delta"
     source: ClassVar[Source] = Source("Leakboard", "adaptive attack on activations over an API")
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL}),
-        reads=frozenset({Channel.RECOMPUTED}),
-        knows=frozenset({Knows.BASE_WEIGHTS}),
+        goals={Goal.LABEL}, reads={Channel.RECOMPUTED}, knows={Knows.BASE_WEIGHTS}
     )
     measure: ClassVar[Measure] = "auc"
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         return [
             matrix.guess(
                 self.measure,

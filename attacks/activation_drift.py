@@ -6,6 +6,7 @@ import warnings
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
@@ -35,15 +36,11 @@ class ActivationDrift(Attack):
     name: ClassVar[str] = "activation-drift"
     source: ClassVar[Source] = Source("Leakboard", "adaptive attack on activations over an API")
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL}),
-        reads=frozenset({Channel.RECOMPUTED}),
-        knows=frozenset({Knows.BASE_WEIGHTS}),
+        goals={Goal.LABEL}, reads={Channel.RECOMPUTED}, knows={Knows.BASE_WEIGHTS}
     )
     measure: ClassVar[Measure] = "auc"
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         found = []
         for matrix, untrained in against_untrained(seen):
             moved = drift(matrix.values, untrained)

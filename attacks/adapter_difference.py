@@ -7,6 +7,7 @@ from itertools import combinations, groupby
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from leakboard.attacks.spectral import Spectral
 from leakboard.bench.attacking import Matrix, matrices
@@ -26,14 +27,10 @@ class AdapterDifference(Attack):
 
     name: ClassVar[str] = "adapter-difference"
     source: ClassVar[Source] = Source("Leakboard", "adaptive attack on P³EFT's mixture of adapters")
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL}), reads=frozenset(CHANNELS)
-    )
+    threat: ClassVar[ThreatModel] = ThreatModel(goals={Goal.LABEL}, reads=CHANNELS)
     measure: ClassVar[Measure] = "auc"
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         pairs = differences(matrices(seen, channels=CHANNELS))
         if not pairs:
             raise Silent(

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -45,9 +46,7 @@ class FineTune(Attack):
         "https://arxiv.org/abs/2312.15603",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.ATTRIBUTE}),
-        reads=frozenset(CHANNELS),
-        knows=frozenset({Knows.BASE_WEIGHTS, Knows.LABELLED_SHARE}),
+        goals={Goal.ATTRIBUTE}, reads=CHANNELS, knows={Knows.BASE_WEIGHTS, Knows.LABELLED_SHARE}
     )
     costly: ClassVar[bool] = True
 
@@ -61,9 +60,7 @@ class FineTune(Attack):
     batch_size: int = Field(16, ge=1)
     """Labelled examples per step."""
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         labelled = knowledge.labelled
         assert labelled is not None
         seed = int(rng.integers(2**31))

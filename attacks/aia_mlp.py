@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -51,17 +52,13 @@ class MeanMLP(Attack):
         "https://arxiv.org/abs/2305.06212",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.ATTRIBUTE}),
-        reads=frozenset(CHANNELS),
-        knows=frozenset({Knows.BASE_WEIGHTS, Knows.LABELLED_SHARE}),
+        goals={Goal.ATTRIBUTE}, reads=CHANNELS, knows={Knows.BASE_WEIGHTS, Knows.LABELLED_SHARE}
     )
 
     labelled: float = Field(0.1, gt=0, lt=1)
     """Share of the recorded training examples whose attributes the attacker knows."""
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         granted = knowledge.labelled
         assert granted is not None
         seed = int(rng.integers(2**31))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import embedding
@@ -32,9 +32,9 @@ class PublicAttributes(Attack):
         "adaptive attack; the network as in Privacy-Preserving Prompt Tuning (Li et al. 2023)",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.ATTRIBUTE}),
-        reads=frozenset(CHANNELS),
-        knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES}),
+        goals={Goal.ATTRIBUTE},
+        reads=CHANNELS,
+        knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES},
     )
     costly: ClassVar[bool] = True
 
@@ -50,9 +50,7 @@ class PublicAttributes(Attack):
         other = Knows.MECHANISM if self.access == "query" else Knows.QUERIES
         return self.threat.knows - {other}
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         assert knowledge.auxiliary is not None
         public = knowledge.auxiliary.take(self.sentences)
         channel = next((c for c in CHANNELS if "train" in seen.splits(c)), None)
@@ -84,7 +82,7 @@ class PublicAttributes(Attack):
         return guesses
 
     def _means(
-        self, tokens: Tokens, channel: Channel, knowledge: Knowledge, rng: np.random.Generator
+        self, tokens: Tokens, channel: Channel, knowledge: Knowledge, rng: Generator
     ) -> Tensor:
         """[n, d] the mean vector that would be received for each public text, with new noise."""
         received = self._received(tokens, channel, knowledge, rng)
@@ -94,7 +92,7 @@ class PublicAttributes(Attack):
         return sums / lengths.clamp(min=1)[:, None]
 
     def _received(
-        self, tokens: Tokens, channel: Channel, knowledge: Knowledge, rng: np.random.Generator
+        self, tokens: Tokens, channel: Channel, knowledge: Knowledge, rng: Generator
     ) -> Ragged:
         if self.access == "query":
             assert knowledge.query is not None

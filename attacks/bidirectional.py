@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
@@ -148,9 +149,9 @@ class Bidirectional(Attack):
         "https://arxiv.org/abs/2409.00960",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL, Goal.INVERSION}),
-        reads=frozenset({Channel.REPRESENTATIONS, Channel.GRADIENTS, Channel.ACTIVATIONS}),
-        knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}),
+        goals={Goal.LABEL, Goal.INVERSION},
+        reads={Channel.REPRESENTATIONS, Channel.GRADIENTS, Channel.ACTIVATIONS},
+        knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT},
     )
     costly: ClassVar[bool] = True
     labels: ClassVar[Literal["classes", "next tokens"]] = "next tokens"
@@ -168,9 +169,7 @@ class Bidirectional(Attack):
         """Channels at a cut; without gradients, `eia-learned` and `eia-map` read the representations."""
         return frozenset({Channel.GRADIENTS})
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         arrived = ReceivedWords.of(seen, knowledge, frozenset({Channel.REPRESENTATIONS}))
         if any(m.part for m in seen.messages if m.channel == Channel.GRADIENTS):
             raise Silent(
@@ -182,7 +181,7 @@ class Bidirectional(Attack):
         forward = Channel.REPRESENTATIONS in seen.channels
         front = _first(seen, Channel.REPRESENTATIONS).values if forward else None
 
-        def learn(rng: np.random.Generator) -> TwoDirections:
+        def learn(rng: Generator) -> TwoDirections:
             return self._trained(arrived, forward, rng)
 
         specs = spec_of(self).model_dump_json(), spec_of(arrived.mechanism).model_dump_json()
@@ -207,9 +206,7 @@ class Bidirectional(Attack):
             Guess(Goal.INVERSION, *where, text, sent.lengths, view="train"),
         ]
 
-    def _trained(
-        self, arrived: ReceivedWords, forward: bool, rng: np.random.Generator
-    ) -> TwoDirections:
+    def _trained(self, arrived: ReceivedWords, forward: bool, rng: Generator) -> TwoDirections:
         base, public = arrived.base, arrived.public.tokens
         drawn = torch.from_numpy(rng.permutation(len(public))[: self.sentences])
         tokens = public.take(drawn)
@@ -251,7 +248,7 @@ class Bidirectional(Attack):
 
     @torch.no_grad()
     def _imitated(
-        self, arrived: ReceivedWords, tokens: Tokens, forward: bool, rng: np.random.Generator
+        self, arrived: ReceivedWords, tokens: Tokens, forward: bool, rng: Generator
     ) -> Evidence:
         """Observations for public tokens, with a random imitated output layer."""
         base, cut = arrived.base, arrived.cut

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.bench.attacking import beam_search, canary_guess, candidates, number_in
@@ -47,9 +48,7 @@ class CanaryExposure(Attack):
         "https://arxiv.org/abs/1802.08232",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        frozenset({Goal.MEMORISATION}),
-        frozenset({Channel.MODEL}),
-        frozenset({Knows.BASE_WEIGHTS}),
+        {Goal.MEMORISATION}, {Channel.MODEL}, {Knows.BASE_WEIGHTS}
     )
     version: ClassVar[int] = 3
     younger: ClassVar[frozenset[str]] = frozenset({"precision"})
@@ -61,9 +60,7 @@ class CanaryExposure(Attack):
     blurs the order of candidates of similar likelihood."""
 
     @torch.no_grad()
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         with autocast(self.precision, knowledge.device):
             return self._found(seen, knowledge)
 

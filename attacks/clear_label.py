@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-import numpy as np
+from numpy.random import Generator
 
 from leakboard.bench.contracts import Channel, Goal, Guess, ThreatModel, Transcript
 from leakboard.bench.methods import Attack, Knowledge, Source
@@ -13,13 +13,9 @@ class ClearLabel(Attack):
 
     name: ClassVar[str] = "clear-label"
     source: ClassVar[Source] = Source("Leakboard", "what is sent in the clear")
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL}), reads=frozenset({Channel.LABELS})
-    )
+    threat: ClassVar[ThreatModel] = ThreatModel(goals={Goal.LABEL}, reads={Channel.LABELS})
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         block = seen.collect(Channel.LABELS)
         # Messages need not hold valid classes, but guesses must.
         label = block.values.clip(0, knowledge.classes - 1)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor
 
 from leakboard.bench.attacking import (
@@ -51,9 +52,9 @@ class BayesInversion(Attack):
         "Analysis (Feyisetan et al. 2020)",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.INVERSION}),
-        reads=frozenset({Channel.REPRESENTATIONS, Channel.TOKENS}),
-        knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}),
+        goals={Goal.INVERSION},
+        reads={Channel.REPRESENTATIONS, Channel.TOKENS},
+        knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT},
     )
 
     version: ClassVar[int] = 3
@@ -65,16 +66,14 @@ class BayesInversion(Attack):
         """Channels at a cut; words are replaced only at the embedding cut, or where ids are sent."""
         return self.threat.reads if cut == 0 else frozenset({Channel.TOKENS})
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         arrived = ReceivedWords.of(seen, knowledge, self.readable(knowledge.cut))
         base, mechanism, public = arrived.base, arrived.mechanism, arrived.public
         embeddings = base.embeddings
         if not arrived.simulated(rng):
             return arrived.guesses(lambda rounds: arrived.copied)
 
-        def learn(rng: np.random.Generator) -> tuple[Posterior | StatedPosterior, Tokens, Tensor]:
+        def learn(rng: Generator) -> tuple[Posterior | StatedPosterior, Tokens, Tensor]:
             used, held_out, rest = (
                 public.tokens.take(torch.from_numpy(part)) for part in parts(public.tokens, rng)
             )
@@ -109,7 +108,7 @@ class BayesInversion(Attack):
         return [replace(guess, bound=most) for guess in found]
 
 
-def parts(tokens: Tokens, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+def parts(tokens: Tokens, rng: Generator) -> tuple[Ints, Ints, Ints]:
     """Texts with `PAIRS` tokens, texts with `HELD_OUT` tokens, and texts of other sources.
 
     Words that the third part lacks are then as frequent as for customers' texts (`inversion.sample_sources`).

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -83,9 +84,9 @@ class Learned(Attack):
         "https://arxiv.org/abs/2004.00053",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.INVERSION}),
-        reads=frozenset({Channel.REPRESENTATIONS}),
-        knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES}),
+        goals={Goal.INVERSION},
+        reads={Channel.REPRESENTATIONS},
+        knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES},
     )
     costly: ClassVar[bool] = True
     version: ClassVar[int] = 4
@@ -106,15 +107,13 @@ class Learned(Attack):
             return frozenset({Knows.QUERIES, Knows.AUXILIARY_TEXT})
         return self.threat.knows - {Knows.QUERIES}
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         public, mechanism = knowledge.auxiliary, knowledge.mechanism
         assert public is not None
         query = knowledge.query if self.access == "query" else self._by_weights(knowledge)
         assert query is not None
 
-        def learn(rng: np.random.Generator) -> tuple[Sequence[Vectorwise], Tokens]:
+        def learn(rng: Generator) -> tuple[Sequence[Vectorwise], Tokens]:
             return self._trained(public.tokens, query, knowledge, rng)
 
         if self.access == "query":  # answers of this customer are not valid for other cells
@@ -139,7 +138,7 @@ class Learned(Attack):
         return inversion.reader_guesses(seen, Channel.REPRESENTATIONS, vectors, reader)
 
     def _trained(
-        self, public: Tokens, query: Query, knowledge: Knowledge, rng: np.random.Generator
+        self, public: Tokens, query: Query, knowledge: Knowledge, rng: Generator
     ) -> tuple[Sequence[Vectorwise], Tokens]:
         """The identity, the linear map and the network, and the held-out texts."""
         train, held_out = inversion.split_public(public, self.sentences, rng)
@@ -169,7 +168,7 @@ class Learned(Attack):
         )
 
 
-def framed(public: Tokens, vocabulary: int, rng: np.random.Generator) -> Tokens:
+def framed(public: Tokens, vocabulary: int, rng: Generator) -> Tokens:
     """Public texts whose tokens are overwritten by all ids in random order, except special tokens.
 
     Texts are repeated until each of `vocabulary` ids occurs.
@@ -190,7 +189,7 @@ def framed(public: Tokens, vocabulary: int, rng: np.random.Generator) -> Tokens:
     return frames.with_ids(ids)
 
 
-def codebook(tokens: Tokens, query: Query, vocabulary: int, rng: np.random.Generator) -> Tensor:
+def codebook(tokens: Tokens, query: Query, vocabulary: int, rng: Generator) -> Tensor:
     """[V, d] the mean of the vectors that came back for each token."""
     total, counts = None, torch.zeros(vocabulary)
     for rows in by_length(tokens.lengths):

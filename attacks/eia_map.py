@@ -6,8 +6,8 @@ import copy
 from functools import cache
 from typing import ClassVar
 
-import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -113,9 +113,9 @@ class ContextualDenoiser(Attack):
     name: ClassVar[str] = "eia-map"
     source: ClassVar[Source] = Source("Leakboard", "adaptive attack")
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.INVERSION}),
-        reads=frozenset({Channel.REPRESENTATIONS, Channel.TOKENS}),
-        knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}),
+        goals={Goal.INVERSION},
+        reads={Channel.REPRESENTATIONS, Channel.TOKENS},
+        knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT},
     )
     costly: ClassVar[bool] = True
     version: ClassVar[int] = 3
@@ -129,16 +129,14 @@ class ContextualDenoiser(Attack):
     learning_rate: float = Field(3e-4, gt=0)
     """Learning rate of the copy of the public encoder."""
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         arrived = ReceivedWords.of(seen, knowledge, self.readable(knowledge.cut))
         base, cut, mechanism = arrived.base, arrived.cut, arrived.mechanism
         if not arrived.simulated(rng):
             # Nothing to learn from; at deeper cuts, the rows of E are no candidates either.
             return arrived.guesses(lambda rounds: arrived.copied)
 
-        def learn(rng: np.random.Generator) -> tuple[Denoiser, Tokens]:
+        def learn(rng: Generator) -> tuple[Denoiser, Tokens]:
             return self._trained(base, cut, arrived.public.tokens, arrived.query, rng)
 
         specs = spec_of(self).model_dump_json(), spec_of(mechanism).model_dump_json()
@@ -153,7 +151,7 @@ class ContextualDenoiser(Attack):
         return arrived.guesses(reader)
 
     def _trained(
-        self, base: Backbone, cut: int, public: Tokens, query: Query, rng: np.random.Generator
+        self, base: Backbone, cut: int, public: Tokens, query: Query, rng: Generator
     ) -> tuple[Denoiser, Tokens]:
         """The denoiser and the held-out texts."""
         train, held_out = inversion.split_public(public, self.sentences, rng)

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from leakboard.bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
 from leakboard.bench.methods import Attack, Knowledge, Source
@@ -22,18 +23,16 @@ class NearestNeighbour(Attack):
         "https://arxiv.org/abs/2312.15603",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.INVERSION}),
-        reads=frozenset({Channel.REPRESENTATIONS, Channel.TOKENS}),
-        knows=frozenset({Knows.BASE_WEIGHTS}),
+        goals={Goal.INVERSION},
+        reads={Channel.REPRESENTATIONS, Channel.TOKENS},
+        knows={Knows.BASE_WEIGHTS},
     )
 
     def readable(self, cut: int) -> frozenset[Channel]:
         """Channels at a cut; representations can be compared with rows of E only at the embedding cut."""
         return self.threat.reads if cut == 0 else frozenset({Channel.TOKENS})
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         assert knowledge.base is not None
         by_vector = Channel.REPRESENTATIONS in seen.channels & self.readable(knowledge.cut)
         channel = Channel.REPRESENTATIONS if by_vector else Channel.TOKENS

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import embedding
@@ -68,9 +69,7 @@ class Optimise(Attack):
         "https://arxiv.org/abs/2004.00053",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.INVERSION}),
-        reads=frozenset({Channel.REPRESENTATIONS}),
-        knows=frozenset({Knows.BASE_WEIGHTS}),
+        goals={Goal.INVERSION}, reads={Channel.REPRESENTATIONS}, knows={Knows.BASE_WEIGHTS}
     )
     costly: ClassVar[bool] = True
 
@@ -87,9 +86,7 @@ class Optimise(Attack):
     def skip(self, conditions: Conditions) -> str | None:
         return "nothing is to be searched at the embedding cut" if conditions.cut == 0 else None
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         base, channel = knowledge.base, Channel.REPRESENTATIONS
         assert base is not None
         discriminant = Discriminant(base, knowledge.cut, rng)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor
 
@@ -48,9 +49,7 @@ class Extraction(Attack):
         "https://arxiv.org/abs/2410.19482",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        frozenset({Goal.MEMORISATION}),
-        frozenset({Channel.MODEL}),
-        frozenset({Knows.BASE_WEIGHTS, Knows.PREFIXES}),
+        {Goal.MEMORISATION}, {Channel.MODEL}, {Knows.BASE_WEIGHTS, Knows.PREFIXES}
     )
     version: ClassVar[int] = 2
     younger: ClassVar[frozenset[str]] = frozenset({"precision"})
@@ -63,15 +62,11 @@ class Extraction(Attack):
     """Number format of the models; bf16 is faster on hardware that supports it."""
 
     @torch.no_grad()
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         with autocast(self.precision, knowledge.device):
             return self._found(seen, knowledge, rng)
 
-    def _found(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def _found(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         assert knowledge.network is not None
         assert knowledge.base is not None
         network, base, rounds = knowledge.network(), knowledge.base, seen.rounds(Channel.MODEL)
@@ -116,7 +111,7 @@ class Extraction(Attack):
 def _known(public: Writer, name: str, prompt: Tensor) -> Ints:
     """Continuations of a prompt [L] by the public model of this name."""
 
-    def write(rng: np.random.Generator) -> Ints:
+    def write(rng: Generator) -> Ints:
         return public.continued(
             prompt, *CONTINUED, torch.Generator().manual_seed(int(rng.integers(2**31)))
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
+from numpy.random import Generator
 
 from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
 from leakboard.bench.methods import Attack, Knowledge, Silent, Source
@@ -24,14 +24,10 @@ class KeepEmulator(Attack):
         "https://arxiv.org/abs/2302.04870",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.MODEL}),
-        reads=frozenset({Channel.EMULATOR}),
-        knows=frozenset({Knows.HELD}),
+        goals={Goal.MODEL}, reads={Channel.EMULATOR}, knows={Knows.HELD}
     )
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         held = knowledge.held
         if held is None:
             raise Silent("the customer holds nothing that predicts")

@@ -4,6 +4,7 @@ import warnings
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.bench.attacking import LabelAttack
@@ -21,7 +22,7 @@ class Clusters(LabelAttack):
     )
     measure: ClassVar[Measure] = "matching"
 
-    def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
+    def read(self, x: NDArray[np.float32], classes: int, rng: Generator) -> NDArray[Any]:
         if len(x) < classes:
             return np.zeros(len(x), np.int64)
         from sklearn.cluster import KMeans  # here, since it takes a second to load

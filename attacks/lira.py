@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
@@ -32,9 +33,7 @@ class Lira(Attack):
         "https://arxiv.org/abs/2112.03570",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        frozenset({Goal.MEMBERSHIP}),
-        frozenset({Channel.MODEL}),
-        frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.SHADOWS}),
+        {Goal.MEMBERSHIP}, {Channel.MODEL}, {Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.SHADOWS}
     )
     version: ClassVar[int] = 2
     costly: ClassVar[bool] = True
@@ -53,9 +52,7 @@ class Lira(Attack):
     def shadowed(self) -> tuple[int, Attack]:
         return self.shadows, Membership(score="confidence")
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         if knowledge.shadows is None:
             return []
         _, measure = self.shadowed

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-import numpy as np
+from numpy.random import Generator
 
 from leakboard.bench.contracts import Channel, Goal, Guess, ThreatModel, Transcript
 from leakboard.bench.methods import Attack, Knowledge, Source
@@ -16,13 +16,9 @@ class LogitGradient(Attack):
         "Label Inference Attacks Against Vertical Federated Learning (Fu et al. 2022)",
         "direct label inference",
     )
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL}), reads=frozenset({Channel.LOGIT_GRADIENTS})
-    )
+    threat: ClassVar[ThreatModel] = ThreatModel(goals={Goal.LABEL}, reads={Channel.LOGIT_GRADIENTS})
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         channel = Channel.LOGIT_GRADIENTS
         # The sign is the same in every round; the sum reduces rounding error where p is close to onehot.
         first, *later = seen.rounds(channel)

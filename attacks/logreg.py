@@ -4,6 +4,7 @@ import warnings
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.bench.attacking import SupervisedLabelAttack
@@ -33,7 +34,7 @@ class LogReg(SupervisedLabelAttack):
         x: NDArray[np.float32],
         y: Ints,
         unknown: NDArray[np.float32],
-        rng: np.random.Generator,
+        rng: Generator,
     ) -> Ints:
         from sklearn.exceptions import ConvergenceWarning  # here, since it takes a second to load
         from sklearn.linear_model import LogisticRegression

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.bench.attacking import LabelAttack
@@ -22,5 +23,5 @@ class Norm(LabelAttack):
     )
     measure: ClassVar[Measure] = "auc"
 
-    def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
+    def read(self, x: NDArray[np.float32], classes: int, rng: Generator) -> NDArray[Any]:
         return np.asarray(np.linalg.norm(x, axis=1))

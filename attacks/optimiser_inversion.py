@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.attacks.spectral import Spectral
@@ -43,18 +44,14 @@ class OptimiserInversion(Attack):
         "section 3.2, named there as a danger",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL}),
-        reads=frozenset(
-            {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS, Channel.ACTIVATIONS}
-        ),
-        knows=frozenset({Knows.BASE_WEIGHTS}),
+        goals={Goal.LABEL},
+        reads={Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS, Channel.ACTIVATIONS},
+        knows={Knows.BASE_WEIGHTS},
     )
     measure: ClassVar[Measure] = "auc"
     costly: ClassVar[bool] = True
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         needed = {Channel.TOKENS, Channel.PARAMETERS, Channel.GRADIENTS}
         if not needed <= seen.channels:
             return []

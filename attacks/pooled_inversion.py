@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor
 
@@ -62,9 +63,9 @@ class PooledInversion(Attack):
         "https://arxiv.org/abs/2004.00053",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.INVERSION}),
-        reads=frozenset({Channel.ACTIVATIONS}),
-        knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES}),
+        goals={Goal.INVERSION},
+        reads={Channel.ACTIVATIONS},
+        knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES},
     )
     idle_in_clear: ClassVar[bool] = True
     version: ClassVar[int] = 2
@@ -85,9 +86,7 @@ class PooledInversion(Attack):
         needs = self.threat.knows - {Knows.QUERIES}
         return needs if self.access == "mechanism" else needs - {Knows.MECHANISM}
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         channel, mechanism = Channel.ACTIVATIONS, knowledge.mechanism
         if isinstance(mechanism, Pooling) and not mechanism.public:
             raise Silent(
@@ -124,12 +123,12 @@ class PooledInversion(Attack):
             )
         return found
 
-    def _public(self, knowledge: Knowledge, rng: np.random.Generator) -> Public:
+    def _public(self, knowledge: Knowledge, rng: Generator) -> Public:
         """Public texts, and the vectors that the customer's side would send for them."""
         auxiliary, mechanism = knowledge.auxiliary, knowledge.mechanism
         assert auxiliary is not None
 
-        def made(rng: np.random.Generator) -> Public:
+        def made(rng: Generator) -> Public:
             texts, checks = inversion.split_public(auxiliary.tokens, self.sentences, rng)
             held_out, vectors = (self._vectors(part, knowledge, rng) for part in (checks, texts))
             return Public(vectors, texts, held_out, checks)
@@ -145,7 +144,7 @@ class PooledInversion(Attack):
         )
         return auxiliary.learned.recall(key, made)
 
-    def _vectors(self, tokens: Tokens, knowledge: Knowledge, rng: np.random.Generator) -> Tensor:
+    def _vectors(self, tokens: Tokens, knowledge: Knowledge, rng: Generator) -> Tensor:
         """[n, d]"""
         if self.access == "query":
             assert knowledge.query is not None
@@ -158,9 +157,7 @@ class PooledInversion(Attack):
             return knowledge.mechanism.public_vectors(knowledge.base, tokens, rng)
         return rescale_rows(knowledge.base.pooled(tokens))
 
-    def _reader(
-        self, public: Public, knowledge: Knowledge, rounds: int, rng: np.random.Generator
-    ) -> Reader:
+    def _reader(self, public: Public, knowledge: Knowledge, rounds: int, rng: Generator) -> Reader:
         """The reader for vectors averaged over `rounds`, with the shrinkage that is best on public text."""
         mechanism = knowledge.mechanism
 

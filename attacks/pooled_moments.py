@@ -25,9 +25,7 @@ class PooledMoments(LogReg):
         "Leakboard", "adaptive attack on labels over an API; the classifier of P³EFT, section 4.2"
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL}),
-        reads=frozenset(CHANNELS),
-        knows=frozenset({Knows.LABELS}),
+        goals={Goal.LABEL}, reads=CHANNELS, knows={Knows.LABELS}
     )
 
     def matrices_of(self, seen: Transcript) -> Sequence[Matrix]:

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
+from numpy.random import Generator
 
 from leakboard.bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
 from leakboard.bench.methods import Attack, Knowledge, Source
@@ -14,14 +15,12 @@ class Prior(Attack):
     name: ClassVar[str] = "prior"
     source: ClassVar[Source] = Source("Leakboard", "baseline")
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE}),
+        goals={Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE},
         reads=frozenset(),
-        knows=frozenset({Knows.AUXILIARY_TEXT}),
+        knows={Knows.AUXILIARY_TEXT},
     )
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         public = knowledge.auxiliary
         assert public is not None
         guesses = []

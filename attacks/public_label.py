@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.bench.attacking import inversion, matrices
@@ -54,9 +55,9 @@ class PublicLabel(Attack):
     )
     version: ClassVar[int] = 2
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL}),
-        reads=frozenset({*TEXT, *SIGNED, Channel.LABELS}),
-        knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT}),
+        goals={Goal.LABEL},
+        reads={*TEXT, *SIGNED, Channel.LABELS},
+        knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT},
     )
 
     combine: bool = True
@@ -70,9 +71,7 @@ class PublicLabel(Attack):
         """Without words it guesses nothing; behind a block the nearest word means nothing."""
         return frozenset(TEXT if cut == 0 else TEXT[:1])
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         public = knowledge.auxiliary
         assert public is not None
         if len(np.unique(public.labels)) < 2:
@@ -158,7 +157,7 @@ def documents(rounds: Sequence[Tokens]) -> list[str]:
 
 
 def randomised_label_scores(
-    seen: Transcript, rows: Ints, scores: Floats, claim: Claim, rng: np.random.Generator
+    seen: Transcript, rows: Ints, scores: Floats, claim: Claim, rng: Generator
 ) -> Floats:
     """[n, C] log-probability of the randomised label of each row, for each true class; 0 where none is seen.
 
@@ -175,9 +174,7 @@ def randomised_label_scores(
     return np.where(used[:, None] >= 0, logs, 0.0)
 
 
-def labels_used(
-    seen: Transcript, rows: Ints, scores: Floats, rng: np.random.Generator
-) -> Ints | None:
+def labels_used(seen: Transcript, rows: Ints, scores: Floats, rng: Generator) -> Ints | None:
     """[n] the labels with which the rows were trained on, as the transcript shows them; −1 or None if it does not."""
     classes = scores.shape[1]
     if "train" in seen.splits(Channel.LABELS):

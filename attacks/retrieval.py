@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
@@ -46,9 +47,9 @@ class Retrieval(Attack):
         "adaptive attack; matching by likelihood as in Unique in the Crowd (de Montjoye et al. 2013)",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.REIDENTIFICATION}),
-        reads=frozenset(CHANNELS),
-        knows=frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.CANDIDATES, Knows.QUERIES}),
+        goals={Goal.REIDENTIFICATION},
+        reads=CHANNELS,
+        knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.CANDIDATES, Knows.QUERIES},
     )
     idle_in_clear: ClassVar[bool] = True
 
@@ -70,9 +71,7 @@ class Retrieval(Attack):
         other = Knows.MECHANISM if self.access == "query" else Knows.QUERIES
         return self.threat.knows - {other}
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         assert knowledge.texts is not None
         channel = next((each for each in CHANNELS if seen.splits(each)), None)
         if channel is None:
@@ -109,7 +108,7 @@ class Retrieval(Attack):
         knowledge: Knowledge,
         channel: Channel,
         scorer: Scorer,
-        rng: np.random.Generator,
+        rng: Generator,
     ) -> tuple[Ints, NDArray[np.float64]]:
         """[n] the likeliest candidate of each example, and [n] how far it is ahead of the second (`lead`)."""
         pooled = channel == Channel.ACTIVATIONS
@@ -140,7 +139,7 @@ class Retrieval(Attack):
         rows: Tensor,
         knowledge: Knowledge,
         channel: Channel,
-        rng: np.random.Generator,
+        rng: Generator,
     ) -> Ragged:
         """Messages for some candidates, without noise."""
         tokens, base, mechanism = texts.tokens.take(rows), knowledge.base, knowledge.mechanism

@@ -36,9 +36,9 @@ class Rmia(MembershipAttack):
         "https://arxiv.org/abs/2312.03262",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        frozenset({Goal.MEMBERSHIP}),
-        frozenset({Channel.MODEL}),
-        frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.SHADOWS}),
+        {Goal.MEMBERSHIP},
+        {Channel.MODEL},
+        {Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.SHADOWS},
     )
     younger: ClassVar[frozenset[str]] = frozenset({"models"})
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor
 
@@ -49,9 +50,7 @@ class SipIt(Attack):
         "https://arxiv.org/abs/2510.15511",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.INVERSION}),
-        reads=frozenset({Channel.REPRESENTATIONS}),
-        knows=frozenset({Knows.BASE_WEIGHTS}),
+        goals={Goal.INVERSION}, reads={Channel.REPRESENTATIONS}, knows={Knows.BASE_WEIGHTS}
     )
     costly: ClassVar[bool] = True
 
@@ -63,9 +62,7 @@ class SipIt(Attack):
             return "the model is not causal: a hidden state depends on later tokens, too"
         return None
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         base, channel, guesses = knowledge.base, Channel.REPRESENTATIONS, []
         assert base is not None
         if not base.is_causal:

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor
 
 from leakboard.bench.attacking import token_mixture
@@ -46,9 +47,9 @@ class TokenGradient(Attack):
         "direct label inference",
     )
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL, Goal.INVERSION}),
-        reads=frozenset({Channel.LOGIT_GRADIENTS, Channel.GRADIENTS, Channel.ACTIVATIONS}),
-        knows=frozenset({Knows.BASE_WEIGHTS}),
+        goals={Goal.LABEL, Goal.INVERSION},
+        reads={Channel.LOGIT_GRADIENTS, Channel.GRADIENTS, Channel.ACTIVATIONS},
+        knows={Knows.BASE_WEIGHTS},
     )
     labels: ClassVar[Literal["classes", "next tokens"]] = "next tokens"
 
@@ -56,9 +57,7 @@ class TokenGradient(Attack):
         """Channels at a cut; activations alone reveal no labels."""
         return self.threat.reads - {Channel.ACTIVATIONS}
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         assert knowledge.base is not None
         if Channel.LOGIT_GRADIENTS in seen.channels:
             channel, read = Channel.LOGIT_GRADIENTS, _by_logits(seen)

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.attacks.spectral import Spectral
@@ -31,13 +32,11 @@ class Unmix(Attack):
     name: ClassVar[str] = "unmix"
     source: ClassVar[Source] = Source("Leakboard", "adaptive attack on P³EFT's private_backprop")
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL}), reads=frozenset({Channel.GRADIENTS, Channel.ACTIVATIONS})
+        goals={Goal.LABEL}, reads={Channel.GRADIENTS, Channel.ACTIVATIONS}
     )
     measure: ClassVar[Measure] = "auc"
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         found = []
         for moment in seen.moments(Channel.GRADIENTS):
             for (recipient, _), sent in batches(seen, moment).items():

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.bench.attacking import SupervisedLabelAttack, principal
@@ -36,7 +37,7 @@ class XGBoost(SupervisedLabelAttack):
         x: NDArray[np.float32],
         y: Ints,
         unknown: NDArray[np.float32],
-        rng: np.random.Generator,
+        rng: Generator,
     ) -> Ints:
         features = principal(np.concatenate([x, unknown]), COMPONENTS)
         # One thread and coarse bins: with few rows, more of either costs time and gains nothing.

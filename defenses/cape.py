@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
@@ -72,7 +73,7 @@ class CAPE(Pooling):
             )
         return super().skip(conditions)
 
-    def noise(self, n: int, width: int, rng: np.random.Generator) -> Tensor:
+    def noise(self, n: int, width: int, rng: Generator) -> Tensor:
         """Independent noise in each dimension.
 
         The released code draws one vector when its graph is built, and adds it to every text of the run. (It also
@@ -82,9 +83,7 @@ class CAPE(Pooling):
         assert self.epsilon is not None
         return laplace(1 if self.as_released else n, width, self.epsilon, rng).expand(n, width)
 
-    def simulate(
-        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
-    ) -> Ragged | None:
+    def simulate(self, base: Backbone, tokens: Tokens, cut: int, rng: Generator) -> Ragged | None:
         """None: the dense layers are secret. An attacker with query access gets answers of the trained layers."""
         return None
 
@@ -115,7 +114,7 @@ class CAPE(Pooling):
             logits: Tensor = head(sent)
             return wire.send(Channel.LOGITS, logits, rows, Envelope(split=split, sender="vendor"))
 
-        def sent(tokens: Tokens, rng: np.random.Generator) -> Tensor:
+        def sent(tokens: Tokens, rng: Generator) -> Tensor:
             return customer.features(customer.asked(tokens), rng)
 
         return Served(score, sent, customer.layers)
@@ -173,12 +172,12 @@ class Customer:
         words = tokens.ids.with_values(embedding(tokens.ids.values.to(rows.device), rows))
         return self.network.features(words, tokens.types)
 
-    def features(self, vectors: Tensor, rng: np.random.Generator | None = None) -> Tensor:
+    def features(self, vectors: Tensor, rng: Generator | None = None) -> Tensor:
         """[n, 256] noisy features that are sent, from vectors [n, d] in [0, 1]."""
         features: Tensor = self.layers(self._noisy(vectors, rng or self.rng))
         return features
 
-    def _noisy(self, vectors: Tensor, rng: np.random.Generator) -> Tensor:
+    def _noisy(self, vectors: Tensor, rng: Generator) -> Tensor:
         if self.defense.epsilon is None or not self.defense.as_released:
             return self.defense.noisy(vectors, rng)
         if self._fixed is None:

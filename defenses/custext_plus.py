@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import ClassVar
 from weakref import WeakKeyDictionary
 
-import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor
 
@@ -59,7 +59,7 @@ class CusTextPlus(Substituting):
             unit="vector",
         )
 
-    def draw_replacements(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
+    def draw_replacements(self, ids: Tensor, base: Backbone, rng: Generator) -> Tensor:
         sets, epsilon = sets_of(base, self.size), self.epsilon
         assert epsilon is not None
         hidden = self._hidden(ids, base)

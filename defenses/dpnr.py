@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal, Self
 
-import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field, model_validator
 from torch import Tensor
 from torch.nn.functional import embedding
@@ -74,7 +74,7 @@ class DPNR(Pooling):
     def claim(self) -> Claim | None:
         return None  # it depends on the width of the model, so `fine_tune` states it
 
-    def noise(self, n: int, width: int, rng: np.random.Generator) -> Tensor:
+    def noise(self, n: int, width: int, rng: Generator) -> Tensor:
         """Independent noise in each dimension.
 
         The released code adds one number per text to all dimensions, which rescaling to [0, 1] removes exactly.
@@ -83,7 +83,7 @@ class DPNR(Pooling):
         drawn = laplace(n, 1 if self.as_released else width, self.epsilon, rng)
         return drawn.expand(n, width)
 
-    def public_vectors(self, base: Backbone, tokens: Tokens, rng: np.random.Generator) -> Tensor:
+    def public_vectors(self, base: Backbone, tokens: Tokens, rng: Generator) -> Tensor:
         return super().public_vectors(base, drop_words(tokens, self.dropout, rng), rng)
 
     def fine_tune(self, session: Session) -> Tuned:
@@ -94,7 +94,7 @@ class DPNR(Pooling):
             session.backbone.width, self.dropout, session.settings.epochs if trained else 1
         )
 
-        def vectors(tokens: Tokens, rng: np.random.Generator = rng) -> Tensor:
+        def vectors(tokens: Tokens, rng: Generator = rng) -> Tensor:
             """[B, d] vectors that the customer sends."""
             left = drop_words(tokens, self.dropout, rng)
             return self.noisy(rescale_rows(encoded(network, left)), rng)
@@ -132,7 +132,7 @@ class DPNR(Pooling):
             logits: Tensor = network.head(sent)
             return wire.send(Channel.LOGITS, logits, rows, Envelope(split=split, sender="vendor"))
 
-        def sent(tokens: Tokens, rng: np.random.Generator) -> Tensor:
+        def sent(tokens: Tokens, rng: Generator) -> Tensor:
             found = torch.zeros(len(tokens), session.backbone.width, device=session.device)
             for rows in by_length(tokens.lengths):
                 found[rows] = vectors(tokens.take(rows), rng)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field, ValidationInfo, field_serializer, field_validator
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
@@ -219,7 +220,7 @@ def differences(h: Sequence[Tensor], untrained: Tensor) -> list[Tensor]:
     return [*(one - untrained for one in h), *pairs]
 
 
-def mixing_weights(n: int, d: int, sigma: float, rng: np.random.Generator) -> np.ndarray:
+def mixing_weights(n: int, d: int, sigma: float, rng: Generator) -> np.ndarray:
     """[n, d] secret weights W of equation 4; in each dimension they add up to 1."""
     weights = np.full((n, d), 1 / n)
     for i in range(n):
@@ -236,7 +237,7 @@ def mixed(h: Sequence[Tensor], weights: Tensor) -> Tensor:
 
 
 def obfuscated(
-    gradient: Tensor, m: int, noise: float, rng: np.random.Generator
+    gradient: Tensor, m: int, noise: float, rng: Generator
 ) -> tuple[list[Tensor], list[float]]:
     """m vectors [B, d] and secret scalars α with Σ αⱼ ĝⱼ = `gradient`.
 

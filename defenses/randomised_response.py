@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor
 
@@ -61,9 +62,7 @@ class RandomisedResponse(Defense):
         return api.fine_tune(session, labels=self.changed_labels(session))
 
 
-def randomised(
-    labels: np.ndarray, classes: int, epsilon: float, rng: np.random.Generator
-) -> np.ndarray:
+def randomised(labels: np.ndarray, classes: int, epsilon: float, rng: Generator) -> np.ndarray:
     """[n] labels after randomised response over `classes`."""
     kept = 1 / (1 + (classes - 1) * math.exp(-epsilon))
     # A shift of 1 … C − 1 reaches each wrong class with equal chance.

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
@@ -93,16 +94,12 @@ class RAPT(Defense):
             unit="vector",
         )
 
-    def simulate(
-        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
-    ) -> Ragged | None:
+    def simulate(self, base: Backbone, tokens: Tokens, cut: int, rng: Generator) -> Ragged | None:
         """The privatised `tokens`, without plain tokens, whose noise is independent."""
         ids = self._privatised(base, tokens.ids.values, tokens.special, rng)
         return tokens.ids.with_values(embedding(ids.to(base.device), base.embeddings))
 
-    def _privatised(
-        self, base: Backbone, ids: Tensor, special: Tensor, rng: np.random.Generator
-    ) -> Tensor:
+    def _privatised(self, base: Backbone, ids: Tensor, special: Tensor, rng: Generator) -> Tensor:
         """[T] ids with those that are not special replaced, by the mechanism of SAP at cut 0."""
         out = ids.clone()
         if self.eta is not None:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import ClassVar
 
-import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor
 
@@ -69,7 +69,7 @@ class SanTextPlus(Substituting):
             unit="vector",
         )
 
-    def draw_replacements(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
+    def draw_replacements(self, ids: Tensor, base: Backbone, rng: Generator) -> Tensor:
         rare = self._rare(base)
         now_and_then = torch.from_numpy(rng.random(len(ids))) < self.p
         hidden = torch.isin(ids, rare) | now_and_then

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import embedding
@@ -123,9 +123,7 @@ class SAP(Defense):
         """[V] True for token ids that are sent without noise."""
         return torch.zeros(len(session.backbone.embeddings), dtype=torch.bool)
 
-    def simulate(
-        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
-    ) -> Ragged | None:
+    def simulate(self, base: Backbone, tokens: Tokens, cut: int, rng: Generator) -> Ragged | None:
         """The output of the initial bottom with noise; which tokens are sent without noise is secret."""
         secret = torch.zeros(len(base.embeddings), dtype=torch.bool)
         return self._initially(base, tokens, cut, secret, rng)
@@ -137,7 +135,7 @@ class SAP(Defense):
         )
 
     def _initially(
-        self, base: Backbone, tokens: Tokens, cut: int, clear: Tensor, rng: np.random.Generator
+        self, base: Backbone, tokens: Tokens, cut: int, clear: Tensor, rng: Generator
     ) -> Ragged:
         """`_privatised` with the initial bottom."""
         bottom, neighbours = partial(base.bottom, cut=cut), None if cut else base.neighbours
@@ -151,7 +149,7 @@ class SAP(Defense):
         bottom: Callable[[Ragged, Tensor], Ragged],
         neighbours: Neighbours | None,
         clear: Tensor,
-        rng: np.random.Generator,
+        rng: Generator,
     ) -> Ragged:
         """Apply the mechanism to `tokens`.
 

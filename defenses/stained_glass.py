@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
@@ -149,14 +150,12 @@ class Queried(Predictor):
         self.glass, self.base = glass, base
 
     @torch.no_grad()
-    def sends(self, tokens: Tokens, rng: np.random.Generator) -> Ragged | None:
+    def sends(self, tokens: Tokens, rng: Generator) -> Ragged | None:
         return sent_through(self.glass, self.base, tokens, rng)
 
 
 @torch.no_grad()
-def sent_through(
-    glass: Glass | None, base: Backbone, tokens: Tokens, rng: np.random.Generator
-) -> Ragged:
+def sent_through(glass: Glass | None, base: Backbone, tokens: Tokens, rng: Generator) -> Ragged:
     """Vectors [T, d] that are sent for texts; special tokens are sent as they are."""
     words = embedded(base, tokens)
     if glass is None:
@@ -193,6 +192,6 @@ def embedded(base: Backbone, tokens: Tokens) -> Ragged:
     return tokens.ids.with_values(embedding(tokens.ids.values.to(base.device), base.embeddings))
 
 
-def normal(like: Tensor, rng: np.random.Generator) -> Tensor:
+def normal(like: Tensor, rng: Generator) -> Tensor:
     """Standard normal noise; drawn by NumPy, it is the same on every device."""
     return torch.from_numpy(rng.standard_normal(like.shape, dtype=np.float32)).to(like.device)

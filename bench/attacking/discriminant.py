@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor
 from torch.nn.functional import embedding
 
@@ -39,9 +39,7 @@ class Discriminant:
         centre: [d] mean vector at the cut.
     """
 
-    def __init__(
-        self, base: Backbone, cut: int, rng: np.random.Generator, robust: bool = False
-    ) -> None:
+    def __init__(self, base: Backbone, cut: int, rng: Generator, robust: bool = False) -> None:
         rows, d, device = base.embeddings, base.width, base.embeddings.device
         self.frame = _frame(base)
         parts = [
@@ -106,7 +104,7 @@ def _frame(base: Backbone) -> tuple[list[int], list[int]]:
 
 
 def _random_pairs(
-    base: Backbone, cut: int, frame: tuple[list[int], list[int]], rng: np.random.Generator
+    base: Backbone, cut: int, frame: tuple[list[int], list[int]], rng: Generator
 ) -> tuple[Tensor, Tensor]:
     """Random words and their vectors [·, d] at the cut."""
     rows = base.embeddings

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
@@ -87,12 +88,12 @@ class ReceivedWords:
             cut=knowledge.cut if by_vector else 0,
         )
 
-    def simulated(self, rng: np.random.Generator) -> bool:
+    def simulated(self, rng: Generator) -> bool:
         """Whether the attacker can simulate the mechanism."""
         probe = self.public.tokens.take(torch.arange(1))
         return self.mechanism.simulate(self.base, probe, self.cut, rng) is not None
 
-    def query(self, tokens: Tokens, rng: np.random.Generator) -> Ragged:
+    def query(self, tokens: Tokens, rng: Generator) -> Ragged:
         """Vectors [T, d] for public tokens, with fresh noise."""
         return simulate_vectors(self.mechanism, self.base, tokens, self.cut, rng)
 
@@ -119,7 +120,7 @@ def nearest(base: Backbone, received: Ragged) -> Tensor:
 
 
 def simulate_vectors(
-    mechanism: Defense | None, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
+    mechanism: Defense | None, base: Backbone, tokens: Tokens, cut: int, rng: Generator
 ) -> Ragged:
     """Vectors [T, d] for public tokens, from the mechanism, or from the initial bottom if there is none."""
     simulated = mechanism.simulate(base, tokens, cut, rng) if mechanism else None
@@ -130,7 +131,7 @@ def simulate_vectors(
         return base.bottom(tokens.ids.with_values(words), tokens.types, cut)
 
 
-def split_public(public: Tokens, sentences: int, rng: np.random.Generator) -> tuple[Tokens, Tokens]:
+def split_public(public: Tokens, sentences: int, rng: Generator) -> tuple[Tokens, Tokens]:
     """Training and held-out examples, at most `sentences` in all, drawn from public text.
 
     Held-out examples are from other sources, as the customer's texts are, unless there is only one source.
@@ -176,7 +177,7 @@ def concatenate(parts: Sequence[Tokens]) -> Tokens:
     )
 
 
-def least_squares(tokens: Tokens, codes: Tensor, query: Query, rng: np.random.Generator) -> Tensor:
+def least_squares(tokens: Tokens, codes: Tensor, query: Query, rng: Generator) -> Tensor:
     """[d + 1, c] the affine map from received vectors [t, d] to the code vectors [V, c] of their tokens."""
     squares, products = torch.zeros(()), torch.zeros(())
     for rows in by_length(tokens.lengths):
@@ -197,7 +198,7 @@ def fit(
     query: Query,
     tokens: Tokens,
     settings: TrainSettings,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> None:
     """Trains an inverter on public tokens and simulated vectors, with fresh noise in every batch.
 
@@ -223,7 +224,7 @@ def fit(
 
 
 def best_reader(
-    readers: Sequence[Reader], query: Query, held_out: Tokens, rounds: int, rng: np.random.Generator
+    readers: Sequence[Reader], query: Query, held_out: Tokens, rounds: int, rng: Generator
 ) -> Reader:
     """The reader with the best accuracy on held-out public text in `rounds` rounds; the first one of equals."""
     received = [query(held_out, rng) for _ in range(rounds)]

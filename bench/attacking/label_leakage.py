@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
@@ -174,20 +175,16 @@ def principal(x: NDArray[np.float32], k: int) -> NDArray[np.float32]:
 class LabelAttack(Attack):
     """An attack that reads one matrix at a time; a subclass implements `read`."""
 
-    threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL}), reads=frozenset(CHANNELS)
-    )
+    threat: ClassVar[ThreatModel] = ThreatModel(goals={Goal.LABEL}, reads=CHANNELS)
     measure: ClassVar[Measure]
     at_most: ClassVar[int | None] = None
     """Largest number of moments; None for all."""
 
     @abstractmethod
-    def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
+    def read(self, x: NDArray[np.float32], classes: int, rng: Generator) -> NDArray[Any]:
         """[n] guesses for the rows of `x` [n, d], in the form of the attack's measure."""
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         return [
             matrix.guess(
                 self.measure, matrix.rows, self.read(matrix.values, knowledge.classes, rng)
@@ -200,9 +197,7 @@ class SupervisedLabelAttack(LabelAttack):
     """An attack that learns from the labels of other folds, which is pessimistic for the defense."""
 
     threat: ClassVar[ThreatModel] = ThreatModel(
-        goals=frozenset({Goal.LABEL}),
-        reads=frozenset(CHANNELS),
-        knows=frozenset({Knows.LABELS}),
+        goals={Goal.LABEL}, reads=CHANNELS, knows={Knows.LABELS}
     )
     measure: ClassVar[Measure] = "balanced accuracy"
     joins: ClassVar[tuple[Channel, ...]] = ()
@@ -214,7 +209,7 @@ class SupervisedLabelAttack(LabelAttack):
         x: NDArray[np.float32],
         y: Ints,
         unknown: NDArray[np.float32],
-        rng: np.random.Generator,
+        rng: Generator,
     ) -> Ints:
         """[k] classes of the rows `unknown` [k, d].
 
@@ -223,12 +218,10 @@ class SupervisedLabelAttack(LabelAttack):
             y: [n] their classes, counted from 0 without gaps; there are two of them or more.
         """
 
-    def read(self, x: NDArray[np.float32], classes: int, rng: np.random.Generator) -> NDArray[Any]:
+    def read(self, x: NDArray[np.float32], classes: int, rng: Generator) -> NDArray[Any]:
         raise NotImplementedError("this attack needs labels: see `learn`")
 
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         assert knowledge.labels is not None
         guesses = []
         for matrix in self.matrices_of(seen):

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -37,9 +38,7 @@ class MembershipAttack(Attack):
     """
 
     threat: ClassVar[ThreatModel] = ThreatModel(
-        frozenset({Goal.MEMBERSHIP}),
-        frozenset({Channel.MODEL}),
-        frozenset({Knows.BASE_WEIGHTS, Knows.MECHANISM}),
+        {Goal.MEMBERSHIP}, {Channel.MODEL}, {Knows.BASE_WEIGHTS, Knows.MECHANISM}
     )
 
     candidates: Literal["masked", "raw"] = "masked"
@@ -56,9 +55,7 @@ class MembershipAttack(Attack):
         """[n] score of each candidate, larger for likelier members."""
 
     @torch.no_grad()
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         assert knowledge.network is not None
         rounds = seen.rounds(Channel.MODEL)
         if not rounds:
@@ -85,7 +82,7 @@ class MembershipAttack(Attack):
         candidates = knowledge.candidates
         assert candidates is not None
 
-        def measure(_: np.random.Generator) -> list[TokenLosses]:
+        def measure(_: Generator) -> list[TokenLosses]:
             assert isinstance(network, LanguageModel)
             tokens = self._as_trained(candidates)
             result: list[TokenLosses | None] = [None] * len(tokens)

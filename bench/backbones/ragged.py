@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor
 
 
@@ -134,7 +135,7 @@ POOL = 50
 """Batches per pool. Examples are sorted by length within a pool, which saves padding and still mixes the data."""
 
 
-def length_bucketed(lengths: Tensor, size: int, rng: np.random.Generator) -> list[Tensor]:
+def length_bucketed(lengths: Tensor, size: int, rng: Generator) -> list[Tensor]:
     """Batches of rows of similar length, in random order; every row occurs once.
 
     Args:

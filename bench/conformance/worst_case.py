@@ -16,6 +16,7 @@ from typing import Literal, get_args
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -73,7 +74,7 @@ class Trial:
         return -(-self.canaries // self._size)
 
     def _signals(
-        self, fault: Fault, sigma: float, member: NDArray[np.bool_], rng: np.random.Generator
+        self, fault: Fault, sigma: float, member: NDArray[np.bool_], rng: Generator
     ) -> Iterator[NDArray[np.float64]]:
         """[m] component of each step's noisy gradient in the direction of each canary; members add 1."""
         n = self.canaries
@@ -96,7 +97,7 @@ class Trial:
                 yield (head.weight.grad * self.rate * n * towards).sum(0).double().numpy()
                 optimiser.step()
 
-    def _batches(self, fault: Fault, rng: np.random.Generator) -> Sequence[Tensor]:
+    def _batches(self, fault: Fault, rng: Generator) -> Sequence[Tensor]:
         if fault != "batches in order":
             return dp_sgd.poisson_batches(self.canaries, self.rate, self.steps, rng)
         parts = torch.split(torch.arange(self.canaries), self._size)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 
 Progress = Callable[[str, Iterable[Any], int], Iterable[Any]]
 """Function that shows progress over an iterable of known length: (what, items, total) → items."""
@@ -33,7 +34,7 @@ class Memory:
     def __init__(self, capacity: int = DEFAULT_CAPACITY) -> None:
         self._capacity, self._known = capacity, OrderedDict[str, object]()
 
-    def recall(self, key: str, learn: Callable[[np.random.Generator], T]) -> T:
+    def recall(self, key: str, learn: Callable[[Generator], T]) -> T:
         """The result with a key, which is computed if the cache does not have it.
 
         Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import expm1, inf
@@ -87,14 +88,20 @@ class Knows(StrEnum):
     """Messages that the customer's side would send for texts that the attacker chooses, without its weights."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class ThreatModel:
-    """The goals of an attack, the channels that it reads, and the knowledge that it needs."""
+    """The goals of an attack, the channels that it reads, and the knowledge that it needs; any sets or sequences."""
 
     goals: frozenset[Goal]
     reads: frozenset[Channel]
     """One of these channels is enough; an attack without any applies everywhere."""
-    knows: frozenset[Knows] = frozenset()
+    knows: frozenset[Knows]
+
+    def __init__(
+        self, goals: Iterable[Goal], reads: Iterable[Channel], knows: Iterable[Knows] = ()
+    ) -> None:
+        for name, values in (("goals", goals), ("reads", reads), ("knows", knows)):
+            object.__setattr__(self, name, frozenset(values))
 
 
 Unit = Literal["example", "author", "secret", "label", "vector"]

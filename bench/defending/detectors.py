@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
+from numpy.random import Generator
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
@@ -69,7 +69,7 @@ class Detector(BaseModel):
         self,
         texts: Sequence[str],
         known: Sequence[Sequence[Span]] | None = None,
-        rng: np.random.Generator | None = None,
+        rng: Generator | None = None,
     ) -> Detected:
         """Finds the secrets of n texts.
 
@@ -100,9 +100,7 @@ class Detector(BaseModel):
             ]
         return self._thinned(spans, rng)
 
-    def _thinned(
-        self, detected: list[tuple[Span, ...]], rng: np.random.Generator | None
-    ) -> Detected:
+    def _thinned(self, detected: list[tuple[Span, ...]], rng: Generator | None) -> Detected:
         if not self.misses:
             return Detected(detected, [()] * len(detected))
         if rng is None:

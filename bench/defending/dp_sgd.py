@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor, nn
 
 from leakboard.bench.contracts import LeakboardError, MissingExtra
@@ -118,7 +119,7 @@ def profile(
     return tuple(pairs)
 
 
-def poisson_batches(n: int, rate: float, steps: int, rng: np.random.Generator) -> list[Tensor]:
+def poisson_batches(n: int, rate: float, steps: int, rng: Generator) -> list[Tensor]:
     """Rows of each batch; every one of n examples is in each batch independently with probability `rate`.
 
     Batch sizes differ, and a batch may be empty.
@@ -157,7 +158,7 @@ class PrivateGradients:
         clip: float,
         sigma: float,
         expected: float,
-        rng: np.random.Generator,
+        rng: Generator,
         hooked: bool = True,
     ) -> None:
         if not (0 < clip < math.inf and 0 <= sigma < math.inf and 0 < expected < math.inf):

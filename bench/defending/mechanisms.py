@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 from torch import Tensor
@@ -23,7 +24,7 @@ SEARCHED = 256
 """Number of distinct words whose distances to all candidates are in memory at once."""
 
 
-def dx_noise(n: int, width: int, eta: float, rng: np.random.Generator) -> NDArray[np.float32]:
+def dx_noise(n: int, width: int, eta: float, rng: Generator) -> NDArray[np.float32]:
     """Noise for dχ-privacy: [n, width] with density ∝ exp(−η‖noise‖), independent per row.
 
     The radius has the distribution Gamma(shape width, scale 1/η), and the direction is uniform on the sphere, so the
@@ -37,7 +38,7 @@ def dx_noise(n: int, width: int, eta: float, rng: np.random.Generator) -> NDArra
 
 
 def privatise_tokens(
-    ids: Tensor, embeddings: Tensor, neighbours: Neighbours, eta: float, rng: np.random.Generator
+    ids: Tensor, embeddings: Tensor, neighbours: Neighbours, eta: float, rng: Generator
 ) -> Tensor:
     """[T] tokens whose embeddings are nearest to the noisy embeddings of `ids`, computed in chunks.
 
@@ -80,7 +81,7 @@ def distances(words: Tensor, among: Tensor, embeddings: Tensor) -> Tensor:
 
 
 def draw_words(
-    ids: Tensor, weights: Callable[[Tensor], tuple[Tensor, Tensor]], rng: np.random.Generator
+    ids: Tensor, weights: Callable[[Tensor], tuple[Tensor, Tensor]], rng: Generator
 ) -> Tensor:
     """[T] independent random replacement of each word.
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor, nn
 
 from leakboard.bench.backbones import Backbone, Ragged, Tokens
@@ -24,12 +25,12 @@ def rescale_rows(vectors: Tensor) -> Tensor:
     return (vectors - low) / (high - low).clamp(min=torch.finfo(vectors.dtype).tiny)
 
 
-def laplace(n: int, width: int, epsilon: float, rng: np.random.Generator) -> Tensor:
+def laplace(n: int, width: int, epsilon: float, rng: Generator) -> Tensor:
     """[n, width] independent noise from Laplace(0, 1/ε), by NumPy as in `dx_noise`."""
     return torch.from_numpy(rng.laplace(0.0, 1 / epsilon, (n, width)).astype(np.float32))
 
 
-def drop_words(tokens: Tokens, rate: float, rng: np.random.Generator) -> Tokens:
+def drop_words(tokens: Tokens, rate: float, rng: Generator) -> Tokens:
     """Examples without randomly dropped words, each dropped with probability `rate`.
 
     Special tokens stay. An example that would lose all its tokens keeps the first.
@@ -64,14 +65,14 @@ class Served(Predictor):
     def __init__(
         self,
         score: Callable[[Tokens, Tensor, str], Tensor],
-        sent: Callable[[Tokens, np.random.Generator], Tensor],
+        sent: Callable[[Tokens, Generator], Tensor],
         *networks: nn.Module,
     ) -> None:
         super().__init__(score, *networks)
         self.sent = sent
 
     @torch.no_grad()
-    def sends(self, tokens: Tokens, rng: np.random.Generator) -> Ragged | None:
+    def sends(self, tokens: Tokens, rng: Generator) -> Ragged | None:
         return as_sequences(self.sent(tokens, rng))
 
 
@@ -98,22 +99,20 @@ class Pooling(Defense):
         )
 
     @abstractmethod
-    def noise(self, n: int, width: int, rng: np.random.Generator) -> Tensor:
+    def noise(self, n: int, width: int, rng: Generator) -> Tensor:
         """[n, width] noise for n vectors; called only if ε is not "none"."""
 
-    def noisy(self, vectors: Tensor, rng: np.random.Generator) -> Tensor:
+    def noisy(self, vectors: Tensor, rng: Generator) -> Tensor:
         """Vectors [n, d] in [0, 1], with fresh noise."""
         if self.epsilon is None:
             return vectors
         return vectors + self.noise(len(vectors), vectors.shape[1], rng).to(vectors.device)
 
-    def public_vectors(self, base: Backbone, tokens: Tokens, rng: np.random.Generator) -> Tensor:
+    def public_vectors(self, base: Backbone, tokens: Tokens, rng: Generator) -> Tensor:
         """[n, d] vectors of public texts in [0, 1] from the initial encoder, before noise is added."""
         return rescale_rows(base.pooled(tokens))
 
-    def simulate(
-        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
-    ) -> Ragged | None:
+    def simulate(self, base: Backbone, tokens: Tokens, cut: int, rng: Generator) -> Ragged | None:
         return as_sequences(self.noisy(self.public_vectors(base, tokens, rng), rng))
 
     def guarantee(self, width: int, dropout: float = 0.0, times: int = 1) -> Claim | None:

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor
 from torch.nn.functional import embedding
 
@@ -46,23 +46,21 @@ class Substituting(Defense):
         )
 
     @abstractmethod
-    def draw_replacements(self, ids: Tensor, base: Backbone, rng: np.random.Generator) -> Tensor:
+    def draw_replacements(self, ids: Tensor, base: Backbone, rng: Generator) -> Tensor:
         """[T] replacement of each of the words `ids` [T], none of which is special; ε is not "none"."""
 
     @abstractmethod
     def log_chances(self, words: Tensor, base: Backbone) -> Callable[[Tensor], Tensor]:
         """Function from sent ids [n] to their log-probabilities [n, K] given each of `words` [K]; ε is not "none"."""
 
-    def replaced(self, tokens: Tokens, base: Backbone, rng: np.random.Generator) -> Ragged:
+    def replaced(self, tokens: Tokens, base: Backbone, rng: Generator) -> Ragged:
         """Ids [T] with fresh replacements of all that are not special."""
         ids = tokens.ids.values.clone()
         if self.epsilon is not None:
             ids[~tokens.special] = self.draw_replacements(ids[~tokens.special], base, rng)
         return tokens.ids.with_values(ids)
 
-    def simulate(
-        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
-    ) -> Ragged | None:
+    def simulate(self, base: Backbone, tokens: Tokens, cut: int, rng: Generator) -> Ragged | None:
         ids = self.replaced(tokens, base, rng)
         return ids.with_values(embedding(ids.values.to(base.device), base.embeddings))
 

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor
 
 from leakboard.bench.backbones import (
@@ -84,7 +85,7 @@ class Session:
         return torch.arange(len(self.train))
 
     @cached_property
-    def noise(self) -> np.random.Generator:
+    def noise(self) -> Generator:
         """Random stream of the mechanism; nothing else draws from it."""
         return np.random.default_rng(self.seeds.mechanism)
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
+    from numpy.random import Generator
     from torch import Tensor
 
     from leakboard.bench.backbones import Ragged, Tokens
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Tuned(ABC):
     """A fine-tuned model, which a defense returns."""
 
-    def sends(self, tokens: Tokens, rng: np.random.Generator) -> Ragged | None:
+    def sends(self, tokens: Tokens, rng: Generator) -> Ragged | None:
         """Vectors that the customer's side would now send for public texts; nothing is recorded.
 
         Args:

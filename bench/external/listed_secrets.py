@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
@@ -83,7 +84,7 @@ def _printed(
     return hits[0], any(hits)
 
 
-def _exposure(model: Backbone, secret: Secret, longest: int, rng: np.random.Generator) -> float:
+def _exposure(model: Backbone, secret: Secret, longest: int, rng: Generator) -> float:
     """Bits of exposure among `CANDIDATES`, or NaN.
 
     Exposure is approximated by sampling (Carlini et al. 2019, section 4.3): digits of the candidates are random.
@@ -95,7 +96,7 @@ def _exposure(model: Backbone, secret: Secret, longest: int, rng: np.random.Gene
     return exposure(read_tokens(model, tokens).totals().numpy(), 0)
 
 
-def candidates_of(secret: str, rng: np.random.Generator) -> list[str]:
+def candidates_of(secret: str, rng: Generator) -> list[str]:
     """The secret and others that differ in their digits, `CANDIDATES` in all and each once."""
     found = {secret: None}
     while len(found) < CANDIDATES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
-import numpy as np
+from numpy.random import Generator
 
 from leakboard.bench.contracts import Channel, Guess, Knows, ThreatModel, Transcript
 from leakboard.bench.methods.knowledge import Knowledge
@@ -49,9 +49,7 @@ class Attack(Method, ABC):
         return None
 
     @abstractmethod
-    def guess(
-        self, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
-    ) -> list[Guess]:
+    def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         """Guesses from the transcript and the granted knowledge; the first guess is the main result.
 
         Args:

@@ -18,7 +18,7 @@ from leakboard.bench.methods.defense import Defense, Stage
 from leakboard.bench.methods.method import Conditions, Source
 
 if TYPE_CHECKING:
-    import numpy as np
+    from numpy.random import Generator
 
     from leakboard.bench.backbones import Backbone, Ragged, Tokens
     from leakboard.bench.exchange import Session
@@ -109,9 +109,7 @@ class Combination(Defense):
             covers="; and ".join(claim.covers for claim, _ in stated),
         )
 
-    def simulate(
-        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
-    ) -> Ragged | None:
+    def simulate(self, base: Backbone, tokens: Tokens, cut: int, rng: Generator) -> Ragged | None:
         inputs = self.stages.get("inputs")
         return inputs.simulate(base, tokens, cut, rng) if inputs else None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
+from numpy.random import Generator
 
 from leakboard.bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
 from leakboard.bench.exchange import Tuned
@@ -158,9 +158,7 @@ class Defense(Method, ABC):
         """
         return None
 
-    def simulate(
-        self, base: Backbone, tokens: Tokens, cut: int, rng: np.random.Generator
-    ) -> Ragged | None:
+    def simulate(self, base: Backbone, tokens: Tokens, cut: int, rng: Generator) -> Ragged | None:
         """Vectors that the vendor would receive for public `tokens`: the mechanism as an attacker can simulate it.
 
         It uses only the initial weights, the public parameters and noise from `rng`, and no secret of a run.

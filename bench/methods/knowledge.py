@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Ints, Memory
@@ -48,7 +49,7 @@ class Auxiliary:
         )
 
 
-Query = Callable[["Tokens", np.random.Generator], "Ragged"]
+Query = Callable[["Tokens", Generator], "Ragged"]
 
 
 @dataclass(frozen=True)

@@ -305,28 +305,6 @@ def export(table: pd.DataFrame, path: Path) -> None:
         write(table, file)
 
 
-def load(path: Path) -> pd.DataFrame:
-    """Reads what `export` wrote: the same frame, types included.
-
-    Raises:
-        LeakboardError: another suffix.
-    """
-    _writer(path)
-    if path.suffix == ".parquet":
-        return pd.read_parquet(path).astype(COLUMNS)
-    if path.suffix == ".json":
-        rows = json.loads(path.read_text("utf-8"))
-        return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
-    # Read as text first, to distinguish empty text from missing numbers.
-    table = pd.read_csv(path, dtype=TEXT, keep_default_na=False)
-    for name, kind in COLUMNS.items():
-        if kind == TRUTH:
-            table[name] = table[name] == "True"
-        elif kind != TEXT:
-            table[name] = table[name].where(table[name] != "")
-    return table.astype(COLUMNS)
-
-
 def _writer(path: Path) -> Callable[[pd.DataFrame, Path], object]:
     writers: dict[str, Callable[[pd.DataFrame, Path], object]] = {
         ".csv": lambda table, to: table.to_csv(to, index=False),

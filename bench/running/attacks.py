@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.random import Generator
 
 from leakboard.bench.attacking import before_training
 from leakboard.bench.contracts import (
@@ -201,7 +202,7 @@ def add_floors(
     """
     seed = context.seeds.attack  # so that it draws the same folds
 
-    def compute_floors(_: np.random.Generator) -> dict[tuple[object, ...], Any]:
+    def compute_floors(_: Generator) -> dict[tuple[object, ...], Any]:
         rng = np.random.default_rng(seed)
         guesses = attack_guesses(
             attack, before.seen, knowledge, rng, _labels(truth), context.isolated
@@ -238,7 +239,7 @@ def attack_guesses(
     attack: Attack,
     seen: Transcript,
     knowledge: Knowledge,
-    rng: np.random.Generator,
+    rng: Generator,
     labels: Ints,
     isolated: bool = False,
 ) -> list[Guess]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.random import Generator
 
 from leakboard.bench.attacking import UntrainedCache, inversion
 from leakboard.bench.backbones import Backbone, Ragged, Tokens, covered_tokens, offsets
@@ -249,7 +250,7 @@ def prompts_of(
     backbone: Backbone,
     rows: Ints,
     planted: Collection[int],
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Prompts | None:
     """Prompts from some rows of a split for language modelling; None if its secrets are not marked.
 

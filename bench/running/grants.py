@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 import torch
+from numpy.random import Generator
 
 from leakboard.bench.attacking import simulate_vectors, with_adapter_gradients, with_recomputed
 from leakboard.bench.backbones import Backbone, LanguageModel, Network, Ragged, Tokens
@@ -210,7 +211,7 @@ def query_oracle(context: CellContext) -> Query:
         context.tuned,
     )
 
-    def answer(tokens: Tokens, rng: np.random.Generator) -> Ragged:
+    def answer(tokens: Tokens, rng: Generator) -> Ragged:
         sent = tuned.sends(tokens, rng) if tuned else None
         return simulate_vectors(defense, backbone, tokens, cut, rng) if sent is None else sent
 

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 import cloudpickle
 import numpy as np
 import torch
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.bench.backbones import Backbone, Ragged, Tokens
@@ -95,7 +96,7 @@ def is_external(method: object) -> bool:
 
 
 def guess_in_process(
-    attack: Attack, seen: Transcript, knowledge: Knowledge, rng: np.random.Generator
+    attack: Attack, seen: Transcript, knowledge: Knowledge, rng: Generator
 ) -> list[Guess]:
     """The guesses of an attack that runs in a process of its own; queries are answered by this one.
 
@@ -157,7 +158,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         return super().reducer_override(value)
 
 
-def _answer(pipe: Connection, knowledge: Knowledge, rng: np.random.Generator) -> list[Guess]:
+def _answer(pipe: Connection, knowledge: Knowledge, rng: Generator) -> list[Guess]:
     while True:
         words, arrays = _read(pipe)
         match words["kind"]:
@@ -232,7 +233,7 @@ class _Asking:
 
     pipe: Connection
 
-    def __call__(self, tokens: Tokens, rng: np.random.Generator) -> Ragged:
+    def __call__(self, tokens: Tokens, rng: Generator) -> Ragged:
         arrays = {
             "ids": tokens.ids.values.cpu().numpy(),
             "lengths": tokens.lengths.numpy(),

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Estimate, Ints
@@ -84,7 +85,7 @@ def resamples(n: int) -> Ints:
     return weights
 
 
-def _draw(rng: np.random.Generator, n: int, size: int) -> Ints:
+def _draw(rng: Generator, n: int, size: int) -> Ints:
     return rng.multinomial(n, np.full(n, 1 / n), size=size)
 
 

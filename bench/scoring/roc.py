@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Estimate, Ints, LeakboardError
@@ -38,7 +39,7 @@ class Curve:
     def value(self, measure: Measured) -> float:
         return self._of(measure, self.inside, self.outside)
 
-    def draws(self, measure: Measured, rng: np.random.Generator) -> list[float]:
+    def draws(self, measure: Measured, rng: Generator) -> list[float]:
         """[1000] values of resamples; members and others are drawn each among themselves."""
         n_in, n_out = int(self.inside.sum()), int(self.outside.sum())
         p_in, p_out = self.inside / n_in, self.outside / n_out

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from string import ascii_lowercase
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Ints, LeakboardError, Measure, Plant
@@ -227,7 +228,7 @@ def canary_text(form: str, secret: int) -> tuple[str, Span]:
     return form.replace(SLOT, f"{secret:0{DIGITS}d}"), span
 
 
-def _draw_canaries(plant: Plant, rng: np.random.Generator) -> tuple[Canary, ...]:
+def _draw_canaries(plant: Plant, rng: Generator) -> tuple[Canary, ...]:
     """All canaries; no secret occurs twice in one sentence."""
     found = []
     for form in range(len(plant.canaries)):

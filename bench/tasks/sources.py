@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Ints, LeakboardError
@@ -249,7 +250,7 @@ def hold_out(task: Task) -> Task:
     return replace(task, splits={**task.splits, "train": kept, HELD_OUT: chosen})
 
 
-def train_on_public(task: Task, rng: np.random.Generator) -> Task:
+def train_on_public(task: Task, rng: Generator) -> Task:
     """Put public texts in place of the training examples, as many or fewer, with a fifth as the split `public`.
 
     Raises:

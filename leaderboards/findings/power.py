@@ -193,7 +193,7 @@ def _costs(table: ResultsTable) -> Iterator[Comparison]:
             if len(cost.by_seed) > 1:
                 yield Comparison(
                     kind="cost",
-                    name=f"{_name(setting)}, {setting.task}",
+                    name=f"{setting.name}, {setting.task}",
                     unit=" points",
                     gap=cost.points,
                     spread=_deviation(list(cost.by_seed.values())),
@@ -210,7 +210,7 @@ def _leakages(table: ResultsTable) -> Iterator[Comparison]:
             values = list(row.leakage_by_seed.values())
             yield Comparison(
                 kind="leakage",
-                name=f"{_name(row.setting)}, {GOAL_WORDS[row.goal]}, {row.setting.task}",
+                name=f"{row.setting.name}, {GOAL_WORDS[row.goal]}, {row.setting.task}",
                 unit="",
                 gap=mean_interval(values),
                 spread=_deviation(values),
@@ -282,13 +282,6 @@ def _example_share(a: Setting, b: Setting) -> float:
 def _seconds(setting: Setting) -> float:
     spent = [one.cost.total_seconds for one in setting.records.values() if one.cost]
     return fmean(spent) if spent else nan
-
-
-def _name(setting: Setting) -> str:
-    from leakboard.leaderboards.tables import display_name
-
-    shown = display_name(setting.defense)
-    return shown if setting.label == setting.defense else f"{shown}, {setting.label}"
 
 
 def _without_seed(cell: Cell) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from leakboard.bench.contracts import Goal, Record
 from leakboard.bench.scoring import UNTUNED, twin_settings
-from leakboard.leaderboards.tables.defenses import display_name, goals_of
+from leakboard.leaderboards.tables.defenses import goals_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
     Interval,
@@ -125,9 +125,7 @@ class Result:
 
     @property
     def name(self) -> str:
-        """'SAP, η = 75': the defense as its authors write it, with its setting."""
-        shown = display_name(self.defense)
-        return shown if self.setting.label == self.defense else f"{shown}, {self.setting.label}"
+        return self.setting.name
 
     @property
     def reason(self) -> str:

@@ -13,7 +13,12 @@ from leakboard.bench.contracts import CORRELATIONS, Plant, Record
 from leakboard.bench.records import ALIKE, canonical_json, group_digits, setup_digits
 from leakboard.bench.scoring import UNTUNED, gain, is_claim_tuned_on_private
 from leakboard.bench.tasks import planted_view
-from leakboard.leaderboards.tables.defenses import choice_of, describe_limit, labels_of
+from leakboard.leaderboards.tables.defenses import (
+    choice_of,
+    describe_limit,
+    display_name,
+    labels_of,
+)
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, count, mean_interval
 from leakboard.leaderboards.tables.leakage import Aim, Readings, readings
 
@@ -61,6 +66,12 @@ class Setting:
     @property
     def first(self) -> Record:
         return next(iter(self.records.values()))
+
+    @property
+    def name(self) -> str:
+        """'SAP, η = 75': the defense as its authors write it, with its setting."""
+        shown = display_name(self.defense)
+        return shown if self.label == self.defense else f"{shown}, {self.label}"
 
     @property
     def unit(self) -> str:

@@ -17,7 +17,6 @@ from leakboard.leaderboards.tables import (
     Result,
     ResultsTable,
     Setting,
-    display_name,
     format_interval,
     format_number,
     format_parameters,
@@ -129,8 +128,7 @@ def _by_place(table: ResultsTable) -> dict[Place, list[Setting]]:
 
 
 def _heading(setting: Setting, result: Result | None) -> str:
-    name = display_name(setting.defense)
-    words = [name if setting.label == setting.defense else f"{name}, {setting.label}"]
+    words = [setting.name]
     if not setting.utility.is_missing:
         metric = setting.first.utility_metric or "utility"
         words.append(f"{metric} {format_interval(setting.utility)}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from leakboard.bench.contracts import LeakboardError, Projection, Record
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.rendering import CLASSES, Axis, Panel, Plot, Point, Series, exact
-from leakboard.leaderboards.tables import RecordSet, display_name
+from leakboard.leaderboards.tables import RecordSet
 
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
@@ -21,21 +21,10 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
         for setting in group.settings:
             if setting.first.projections:
                 some = True
-                label = "" if setting.label == setting.defense else f", {setting.label}"
-                stem = "-".join(
-                    [
-                        "pca",
-                        setting.task,
-                        setting.defense,
-                        *label.replace(",", "").replace(" = ", "=").split(),
-                    ]
-                )
-                yield (
-                    stem,
-                    _components(
-                        setting.first, f"{setting.task}: {display_name(setting.defense)}{label}"
-                    ),
-                )
+                words = setting.label.replace(",", "").replace(" = ", "=").split()
+                words = [] if setting.label == setting.defense else words
+                stem = "-".join(["pca", setting.task, setting.defense, *words])
+                yield stem, _components(setting.first, f"{setting.task}: {setting.name}")
     if not some:
         raise LeakboardError(
             "nothing to plot: nothing was sent at moments of training, or the records are older "

@@ -26,7 +26,6 @@ from leakboard.leaderboards.tables import (
     RecordSet,
     ResultsTable,
     Setting,
-    display_name,
     mean_interval,
     style_of,
 )
@@ -96,9 +95,7 @@ def _styles(settings: Sequence[Setting]) -> Iterator[tuple[Setting, str, str, Li
     for one in settings:
         place = counts.get(one.defense, 0)
         counts[one.defense] = place + 1
-        defense = display_name(one.defense)
-        name = defense if one.label == one.defense else f"{defense}, {one.label}"
-        yield one, name, style_of(one.defense).colour, LINES[place % len(LINES)]
+        yield one, one.name, style_of(one.defense).colour, LINES[place % len(LINES)]
 
 
 def _mean_series(
