@@ -14,7 +14,7 @@ from leakboard.bench.tasks.loading import VARIABLE, data_folder
 from leakboard.bench.tasks.readers import read_table
 from leakboard.bench.tasks.table import Table
 from leakboard.bench.tasks.task import Span, Split, Task, check_spans
-from leakboard.bench.tasks.user_task import read_folder
+from leakboard.bench.tasks.user_data import read_folder
 
 TEXT, SPANS = "text", "spans"
 """Columns of a user's file."""

@@ -13,7 +13,8 @@ from leakboard.bench.tasks.dialogues import dialogues, replies
 from leakboard.bench.tasks.hub import load_hub
 from leakboard.bench.tasks.reviews import reviews
 from leakboard.bench.tasks.task import Task
-from leakboard.bench.tasks.user_task import UserTask, load_user_task, read_folder
+from leakboard.bench.tasks.user_data import load_user_task, read_folder
+from leakboard.bench.tasks.user_task import UserTask
 
 VARIABLE = "LEAKBOARD_DATA"
 GENERATORS = {"reviews": reviews, "dialogues": dialogues, "replies": replies}
