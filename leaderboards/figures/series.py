@@ -109,6 +109,13 @@ def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
     return found
 
 
+def leakage_and_utility(one: Result) -> tuple[Interval, Interval] | None:
+    """The point of a certified setting with a utility."""
+    if not one.is_certified or one.setting.utility.is_missing:
+        return None
+    return one.leakage.clipped(), one.setting.utility
+
+
 def _label(one: Result, name: str | None, is_end: bool) -> str:
     """Name and value of the knob at the ends of a line; only its value between them."""
     params = json.loads(one.setting.params)

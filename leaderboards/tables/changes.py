@@ -179,7 +179,8 @@ def changes(old: RecordSet, new: RecordSet) -> Changes:
         found += own
         same += not own
     found += [_of_setting("gone", before.settings[where]) for where in rest]
-    return Changes(_title(old), _title(new), tuple(found), same)
+    titles = [f"{given.name} ({len(given)} records)" for given in (old, new)]
+    return Changes(titles[0], titles[1], tuple(found), same)
 
 
 def _where(one: Setting) -> Where:
@@ -241,10 +242,6 @@ def _of_setting(kind: Kind, one: Setting) -> Change:
     return Change(*about, "setting", "", None, None, None, (), one.keys)
 
 
-def _title(given: RecordSet) -> str:
-    return f"{given.name} ({len(given)} records)"
-
-
 def closest_cell(cell: Cell, others: Mapping[Name, Cell]) -> Name | None:
     """The cell with the same task, model, cut, defense and parameters that has the fewest differences, if any."""
     same = {name: other for name, other in others.items() if _same_place(cell, other)}
@@ -254,12 +251,9 @@ def closest_cell(cell: Cell, others: Mapping[Name, Cell]) -> Name | None:
 def _same_place(cell: Cell, other: Cell) -> bool:
     """Whether task, model, cut, defense and all common parameters are equal."""
     mine, theirs = cell.defense.params, other.defense.params
-    return (cell.task, cell.model, cell.cut, cell.defense.name) == (
-        other.task,
-        other.model,
-        other.cut,
-        other.defense.name,
-    ) and all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
+    places = [(one.task, one.model, one.cut, one.defense.name) for one in (cell, other)]
+    shared = mine.keys() & theirs.keys()
+    return places[0] == places[1] and all(mine[name] == theirs[name] for name in shared)
 
 
 def reasons(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
@@ -269,11 +263,14 @@ def reasons(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
     if seeds[0] != seeds[1]:
         found.append(f"seeds: {_first_values(seeds[0])} → {_first_values(seeds[1])}")
     for name, read in (
-        ("device", lambda record: record.provenance.device),
-        ("secret", lambda record: record.provenance.secret or "none"),
-        ("code", _code),
+        ("device", lambda made: made.device),
+        ("secret", lambda made: made.secret or "none"),
+        ("code", lambda made: f"{made.leakboard} at {made.commit[:7]}{'+' if made.dirty else ''}"),
     ):
-        texts = [_first_values(dict.fromkeys(map(read, records))) for records in (old, new)]
+        texts = [
+            _first_values(dict.fromkeys(map(read, (record.provenance for record in records))))
+            for records in (old, new)
+        ]
         if texts[0] != texts[1]:
             found.append(f"{name}: {texts[0]} → {texts[1]}")
     return found
@@ -302,11 +299,6 @@ def _of_parts(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iter
             yield f"{kind}: {format_parameter(name, old[name])} is gone"
         elif old[name] != new[name]:
             yield f"{kind}: {format_parameter(name, old[name])} → {format_parameter('', new[name]).removeprefix(' = ')}"
-
-
-def _code(record: Record) -> str:
-    made = record.provenance
-    return f"{made.leakboard} at {made.commit[:7]}{'+' if made.dirty else ''}"
 
 
 def _first_values(values: Any) -> str:

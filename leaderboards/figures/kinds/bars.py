@@ -74,24 +74,15 @@ def _panels(
                 weaker = theirs.get(place_of(one))
                 series.append(Series("guessing", [Point(exact(one.baseline), y)], GREY, "|"))
                 if weaker is not None:
-                    series.append(
-                        Series(
-                            "attacks of P³EFT's authors",
-                            [Point(weaker.clipped(), y)],
-                            INK,
-                            "|",
-                            size=8,
-                        )
-                    )
+                    point = Point(weaker.clipped(), y)
+                    series.append(Series("attacks of P³EFT's authors", [point], INK, "|", size=8))
             for m, row in enumerate(printed):
                 number = row["utility"] if first else 1 - row["ep"]
                 if row["defense"] == one.defense and number == number:
                     marker = MARKERS[models.index(str(row["model"])) % len(MARKERS)]
                     name = f"{row['model']}, as printed"
                     at = exact(float(number))
-                    up = exact(
-                        n + 0.12 * (m % 3 - 1)
-                    )  # equal numbers of several models are all seen
+                    up = exact(n + 0.12 * (m % 3 - 1))  # equal numbers of models are all seen
                     series.append(Series(name, [Point(at, up)], INK, marker, hollow=True, size=4))
         metric = own[0].setting.first.utility_metric or "utility"
         ticks = [(float(n), names[place_of(one)] if first else "") for n, one in enumerate(own)]

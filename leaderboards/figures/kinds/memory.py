@@ -10,7 +10,7 @@ import pandas as pd
 
 from leakboard.bench.contracts import Goal, LeakboardError, Record, TrainSettings, digest
 from leakboard.bench.defending import DETECTORS
-from leakboard.bench.records import canonical_json, rows_of
+from leakboard.bench.records import Row, canonical_json, rows_of
 from leakboard.bench.scoring import GAINED
 from leakboard.bench.suites import format_settings
 from leakboard.bench.tasks import CEILING, copies_of, planted_view
@@ -88,22 +88,18 @@ def memory(table: ResultsTable, printed: pd.DataFrame | None = None) -> Plot:
     }
     counts = sorted({c for record in records for c in _exposures(record, metric)})
     signs = {copies: place for place, copies in enumerate(c for c in counts if c)}
-    theirs = [] if printed is None else rows_of(printed.dropna(subset=["exposure"]))
+    stated = [] if printed is None else rows_of(printed.dropna(subset=["exposure"]))
+    theirs: dict[str, list[Row]] = {}
+    for row in stated:
+        theirs.setdefault(str(row["task"]), []).append(row)
     places: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         places.setdefault((record.cell.task, record.cell.model), []).append(record)
     panels = [
-        _panel(
-            f"{task} · {model}",
-            own,
-            metric,
-            signs,
-            certified,
-            [r for r in theirs if r["task"] == task],
-        )
-        for (task, model), own in places.items()
+        _panel(f"{task} · {model}", of_place, metric, signs, certified, theirs.get(task, []))
+        for (task, model), of_place in places.items()
     ]
-    return Plot("Memorisation of secrets", panels, _caption(records, metric, theirs), columns=1)
+    return Plot("Memorisation of secrets", panels, _caption(records, metric, stated), columns=1)
 
 
 def _exposures(record: Record, metric: str) -> dict[int, Interval]:
@@ -122,7 +118,7 @@ def _panel(
     metric: str,
     signs: Mapping[int, int],
     certified: set[str],
-    printed: Sequence[Mapping[Any, Any]],
+    printed: Sequence[Row],
 ) -> Panel:
     rows: Rows = {}
     for record in records:
@@ -146,14 +142,11 @@ def _panel(
             values = [e[copies] for record in own if copies in (e := _exposures(record, metric))]
             if values:
                 mean = mean_interval([one.value for one in values], values[0])
-                known = (
+                at = exact(mean.value)
+                if (
                     mean.high - mean.low < CEILING
-                )  # of one canary nothing is known but its rank
-                at = (
-                    Interval(mean.value, mean.low, min(mean.high, CEILING))
-                    if known
-                    else exact(mean.value)
-                )
+                ):  # not of one canary, of which only the rank is known
+                    at = Interval(mean.value, mean.low, min(mean.high, CEILING))
                 by_copies[copies].append(Point(at, exact(n + _offset(copies, signs)), detail=label))
         for row in printed:
             stated = json.loads(row["params"])
@@ -161,9 +154,8 @@ def _panel(
             params = own[0].cell.defense.params
             same = row["defense"] == own[0].cell.defense.name
             if same and copies in signs and all(params.get(k) == v for k, v in stated.items()):
-                hollow[copies].append(
-                    Point(exact(float(row["exposure"])), exact(n + _offset(copies, signs)))
-                )
+                x, y = exact(float(row["exposure"])), exact(n + _offset(copies, signs))
+                hollow[copies].append(Point(x, y))
     never = by_copies.pop(0)
     series = [Series(planted_view(0), never, GREY, "|", size=8)] if never else []
     for copies, points in by_copies.items():
@@ -254,7 +246,7 @@ def _row_label(record: Record, names: Mapping[str, list[str]], trained: str) -> 
     return text
 
 
-def _caption(records: Sequence[Record], metric: str, printed: Sequence[Mapping[Any, Any]]) -> str:
+def _caption(records: Sequence[Record], metric: str, printed: Sequence[Row]) -> str:
     seeds = count(len({record.cell.seed for record in records}), "seed")
     gained = "Gained: minus the exposure under the public model. " if metric == GAINED else ""
     text = (

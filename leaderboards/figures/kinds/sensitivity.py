@@ -9,11 +9,12 @@ from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import (
     LEAKAGE_WORDS,
     curves_by_place,
+    leakage_and_utility,
     lines,
     measured_words,
 )
 from leakboard.leaderboards.rendering import Axis, Panel, Plot
-from leakboard.leaderboards.tables import Candidate, Interval, RecordSet, Result
+from leakboard.leaderboards.tables import Candidate, RecordSet, Result
 
 THEIRS = ("spectral", "norm", "kmeans")
 """Attacks of P³EFT's authors, who apply them to activations."""
@@ -42,33 +43,15 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
     for place in grids["any attack"]:
         for name, grid in grids.items():
             own = grid.get(place, [])
-            series = [line for curve in own for line in lines(curve, _point)]
-            drawn += [one for curve in own for one in curve.results if _point(one)]
+            series = [line for curve in own for line in lines(curve, leakage_and_utility)]
+            drawn += [one for curve in own for one in curve.results if leakage_and_utility(one)]
             x = Axis("← leakage of labels", -0.03, 1.06, percent=True)
-            title = f"{place.title}\n{name}"
-            empty = "" if series else "not certified"
+            remark = "" if series else "not certified"
             metric = own[0].results[0].setting.first.utility_metric if own else ""
-            panels.append(
-                Panel(
-                    title,
-                    x,
-                    Axis(f"{metric or 'utility'} →"),
-                    series,
-                    remark=empty,
-                    height=2.5,
-                    weight=0.72,
-                )
-            )
+            y, title = Axis(f"{metric or 'utility'} →"), f"{place.title}\n{name}"
+            panels.append(Panel(title, x, y, series, remark=remark, height=2.5, weight=0.72))
     if not drawn:
         raise LeakboardError("nothing to plot: no attack on labels is certified in these records")
     caption = f"{LEAKAGE_WORDS} P³EFT's authors use spectral, norm and k-means attacks on activations. {measured_words(drawn)}"
-    yield (
-        "sensitivity",
-        Plot("Utility and leakage of labels, by attacker", panels, caption, columns=3),
-    )
-
-
-def _point(one: Result) -> tuple[Interval, Interval] | None:
-    if not one.is_certified or one.setting.utility.is_missing:
-        return None
-    return one.leakage.clipped(), one.setting.utility
+    title = "Utility and leakage of labels, by attacker"
+    yield "sensitivity", Plot(title, panels, caption, columns=3)

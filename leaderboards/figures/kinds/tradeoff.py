@@ -12,6 +12,7 @@ from leakboard.leaderboards.figures.series import (
     Place,
     curves_by_place,
     defense_names,
+    leakage_and_utility,
     lines,
     measured_words,
     requested_goal,
@@ -112,7 +113,7 @@ def _costs(place: Place, own: list[Curve], word: str) -> Panel:
 
 def _utilities(place: Place, own: list[Curve], word: str, groups: Sequence[Group]) -> Panel:
     """Panel with utility instead of cost, if no cost is comparable."""
-    series = [line for curve in own for line in lines(curve, _utility)]
+    series = [line for curve in own for line in lines(curve, leakage_and_utility)]
     settings = [one.setting for curve in own for one in curve.results]
     group = next(group for group in groups if settings[0] in group.settings)
     levels = []
@@ -131,12 +132,6 @@ def _leakage(word: str) -> Axis:
 
 def _open(at: float) -> Series:
     return Series("undefended", [Point(exact(1.0), exact(at))], GREY, "*")
-
-
-def _utility(one: Result) -> tuple[Interval, Interval] | None:
-    if not one.is_certified or one.setting.utility.is_missing:
-        return None
-    return one.leakage.clipped(), one.setting.utility
 
 
 def _point(one: Result) -> tuple[Interval, Interval] | None:
