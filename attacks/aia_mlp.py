@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from leakboard.bench.backbones import one_thread
+from leakboard.bench.backbones import Ragged, one_thread
 from leakboard.bench.contracts import (
     Channel,
     Collected,
@@ -103,10 +103,7 @@ def _means(block: Collected, knowledge: Knowledge) -> Tensor:
     if not values.is_floating_point():
         assert knowledge.base is not None
         values = knowledge.base.embeddings.cpu()[values]
-    lengths = torch.tensor(block.lengths)
-    example = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
-    sums = values.new_zeros(len(lengths), values.shape[1]).index_add(0, example, values)
-    return sums / lengths.clamp(min=1)[:, None]
+    return Ragged(values, torch.tensor(block.lengths)).means()
 
 
 def standardised(features: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ import torch
 from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor
-from torch.nn.functional import embedding
 
 from leakboard.attacks.aia_mlp import CHANNELS, guessed, mean_vectors, standardised
 from leakboard.bench.backbones import Ragged, Tokens
@@ -86,10 +85,7 @@ class PublicAttributes(Attack):
     ) -> Tensor:
         """[n, d] the mean vector that would be received for each public text, with new noise."""
         received = self._received(tokens, channel, knowledge, rng)
-        values, lengths = received.values.detach().float().cpu(), received.lengths
-        example = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
-        sums = values.new_zeros(len(lengths), values.shape[1]).index_add(0, example, values)
-        return sums / lengths.clamp(min=1)[:, None]
+        return received.with_values(received.values.detach().float().cpu()).means()
 
     def _received(
         self, tokens: Tokens, channel: Channel, knowledge: Knowledge, rng: Generator
@@ -108,7 +104,7 @@ class PublicAttributes(Attack):
             return simulated
         if channel == Channel.ACTIVATIONS:
             raise Silent(f"{mechanism.name} has no mechanism that public text could go through")
-        return tokens.ids.with_values(embedding(tokens.ids.values.to(base.device), base.embeddings))
+        return tokens.ids.embedded(base.embeddings)
 
     def _pooled(self, tokens: Tokens, mechanism: Pooling, knowledge: Knowledge) -> Tensor:
         """[n, d] encodings of public texts before noise, which are the same for every ε."""

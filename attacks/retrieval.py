@@ -155,9 +155,7 @@ class Retrieval(Attack):
                     "the attacker asks the customer's side"
                 )
             return as_sequences(rescale_rows(base.pooled(texts.tokens)[rows.to(base.device)]))
-        words = tokens.ids.with_values(
-            embedding(tokens.ids.values.to(base.device), base.embeddings)
-        )
+        words = tokens.ids.embedded(base.embeddings)
         cut = 0 if channel == Channel.TOKENS else knowledge.cut
         with torch.no_grad():
             return base.bottom(words, tokens.types, cut)

@@ -168,8 +168,7 @@ class Customer:
     def _mean(self, tokens: Tokens) -> Tensor:
         if self.defense.as_released:
             return padded_mean(self.network, tokens, self.length, self.padding)
-        rows = self.network.embeddings.weight
-        words = tokens.ids.with_values(embedding(tokens.ids.values.to(rows.device), rows))
+        words = tokens.ids.embedded(self.network.embeddings.weight)
         return self.network.features(words, tokens.types)
 
     def features(self, vectors: Tensor, rng: Generator | None = None) -> Tensor:

@@ -9,7 +9,6 @@ import torch
 from numpy.random import Generator
 from pydantic import Field, model_validator
 from torch import Tensor
-from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Network, Tokens, by_length
 from leakboard.bench.contracts import Channel, Claim, Envelope, Goal, Objective
@@ -144,6 +143,5 @@ class DPNR(Pooling):
 
 def encoded(network: Network, tokens: Tokens) -> Tensor:
     """[B, d] mean last hidden states of token ids."""
-    rows = network.embeddings.weight
-    words = tokens.ids.with_values(embedding(tokens.ids.values.to(rows.device), rows))
+    words = tokens.ids.embedded(network.embeddings.weight)
     return network.features(words, tokens.types).float()

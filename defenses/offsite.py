@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from pydantic import BeforeValidator, Field
 from torch import Tensor
-from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Network, Ragged, Tokens
 from leakboard.bench.contracts import WITH_HEAD, Channel, Envelope, Goal, LeakboardError, Objective
@@ -169,8 +168,7 @@ class OffsiteTuning(Defense):
 
     def _entered(self, whole: Backbone, tokens: Tokens) -> tuple[Tensor, Ragged]:
         """Inputs of the first block [B, L, d], and the word embeddings from which they are made."""
-        words = embedding(tokens.ids.values.to(whole.device), whole.embeddings)
-        ragged = tokens.ids.with_values(words)
+        ragged = tokens.ids.embedded(whole.embeddings)
         mask = ragged.mask()
         types = tokens.ids.with_values(tokens.types.to(mask.device)).padded()
         with torch.no_grad():

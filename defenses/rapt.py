@@ -11,7 +11,7 @@ import torch
 from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, embedding
+from torch.nn.functional import cross_entropy
 
 from leakboard.bench.backbones import Backbone, Prompted, Ragged, Tokens, score_loss
 from leakboard.bench.contracts import (
@@ -97,7 +97,7 @@ class RAPT(Defense):
     def simulate(self, base: Backbone, tokens: Tokens, cut: int, rng: Generator) -> Ragged | None:
         """The privatised `tokens`, without plain tokens, whose noise is independent."""
         ids = self._privatised(base, tokens.ids.values, tokens.special, rng)
-        return tokens.ids.with_values(embedding(ids.to(base.device), base.embeddings))
+        return tokens.ids.with_values(ids).embedded(base.embeddings)
 
     def _privatised(self, base: Backbone, ids: Tensor, special: Tensor, rng: Generator) -> Tensor:
         """[T] ids with those that are not special replaced, by the mechanism of SAP at cut 0."""

@@ -10,7 +10,6 @@ import torch
 from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor
-from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Neighbours, Network, Ragged, Tokens
 from leakboard.bench.contracts import (
@@ -163,7 +162,7 @@ class SAP(Defense):
         if neighbours and self.eta is not None:
             hidden = ~(tokens.special | clear[ids])
             ids[hidden] = privatise_tokens(ids[hidden], rows, neighbours, self.eta, rng)
-        words = tokens.ids.with_values(embedding(ids.to(rows.device), rows))
+        words = tokens.ids.with_values(ids).embedded(rows)
         vectors = bottom(words, tokens.types)
         if neighbours or self.eta is None:
             return vectors

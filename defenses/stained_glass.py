@@ -9,7 +9,7 @@ import torch
 from numpy.random import Generator
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, embedding
+from torch.nn.functional import cross_entropy
 
 from leakboard.bench.backbones import Backbone, Ragged, Tokens
 from leakboard.bench.contracts import Channel, Goal, Objective
@@ -103,7 +103,7 @@ class StainedGlass(Defense):
         ]
         for rows in session.progress("stained glass", batches, len(batches)):
             tokens = train.take(rows)
-            words = embedded(base, tokens)
+            words = tokens.ids.embedded(base.embeddings)
             mean, spread = glass(words)
             noise = normal(spread, rng)
             sent = torch.where(
@@ -157,7 +157,7 @@ class Queried(Predictor):
 @torch.no_grad()
 def sent_through(glass: Glass | None, base: Backbone, tokens: Tokens, rng: Generator) -> Ragged:
     """Vectors [T, d] that are sent for texts; special tokens are sent as they are."""
-    words = embedded(base, tokens)
+    words = tokens.ids.embedded(base.embeddings)
     if glass is None:
         return words
     parts = []
@@ -185,11 +185,6 @@ def information(mean: Tensor, spread: Tensor, ids: Tensor) -> Tensor:
     if not counted.any():
         return mean.sum() * 0
     return (other.sum(1)[counted].log() - near[counted]).mean()
-
-
-def embedded(base: Backbone, tokens: Tokens) -> Ragged:
-    """Word embeddings [T, d] of the public model."""
-    return tokens.ids.with_values(embedding(tokens.ids.values.to(base.device), base.embeddings))
 
 
 def normal(like: Tensor, rng: Generator) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, embedding
+from torch.nn.functional import cross_entropy
 
 from leakboard.bench.backbones import Backbone, Ragged, Tokens, by_length
 from leakboard.bench.contracts import (
@@ -126,9 +126,8 @@ def simulate_vectors(
     simulated = mechanism.simulate(base, tokens, cut, rng) if mechanism else None
     if simulated is not None:
         return simulated
-    words = embedding(tokens.ids.values.to(base.device), base.embeddings)
     with torch.no_grad():
-        return base.bottom(tokens.ids.with_values(words), tokens.types, cut)
+        return base.bottom(tokens.ids.embedded(base.embeddings), tokens.types, cut)
 
 
 def split_public(public: Tokens, sentences: int, rng: Generator) -> tuple[Tokens, Tokens]:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.random import Generator
 from torch import Tensor
+from torch.nn.functional import embedding
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,16 @@ class Ragged:
     def with_values(self, values: Tensor) -> Ragged:
         """The same lengths with other values [T, …]."""
         return Ragged(values, self.lengths)
+
+    def embedded(self, table: Tensor) -> Ragged:
+        """Rows of `table` [V, d] in the place of ids, on its device."""
+        return self.with_values(embedding(self.values.to(table.device), table))
+
+    def means(self) -> Tensor:
+        """[n, d] means of the vectors of each sequence; 0 for an empty one."""
+        rows = torch.repeat_interleave(torch.arange(len(self)), self.lengths)
+        sums = self.values.new_zeros(len(self), self.values.shape[1])
+        return sums.index_add(0, rows, self.values) / self.lengths.clamp(min=1)[:, None]
 
     def padded(self, fill: float = 0) -> Tensor:
         """[n, L, …] with `fill` after the end of each sequence; differentiable."""

@@ -9,7 +9,6 @@ from typing import ClassVar
 import torch
 from numpy.random import Generator
 from torch import Tensor
-from torch.nn.functional import embedding
 
 from leakboard.bench.backbones import Backbone, Ragged, Tokens
 from leakboard.bench.contracts import WITH_HEAD, Channel, Goal, Objective
@@ -62,14 +61,13 @@ class Substituting(Defense):
 
     def simulate(self, base: Backbone, tokens: Tokens, cut: int, rng: Generator) -> Ragged | None:
         ids = self.replaced(tokens, base, rng)
-        return ids.with_values(embedding(ids.values.to(base.device), base.embeddings))
+        return ids.embedded(base.embeddings)
 
     def protected_inputs(self, session: Session) -> Callable[[Tokens], Ragged]:
         rows = session.backbone.embeddings
 
         def sends(tokens: Tokens) -> Ragged:
-            ids = self.replaced(tokens, session.backbone, session.noise)
-            return ids.with_values(embedding(ids.values.to(rows.device), rows))
+            return self.replaced(tokens, session.backbone, session.noise).embedded(rows)
 
         return sends
 

@@ -13,7 +13,7 @@ from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.methods.method import Conditions
 from leakboard.defenses.sap import SAP
-from leakboard.defenses.stained_glass import Glass, StainedGlass, embedded, information
+from leakboard.defenses.stained_glass import Glass, StainedGlass, information
 
 HIDING = {"weight": 1.0, "passes": 6}
 SMALL = {"limit": 32, "train": {"epochs": 1, "batch_size": 8}}
@@ -38,7 +38,7 @@ def test_without_a_weight_the_messages_are_those_of_sap_without_noise():
 def test_each_text_is_sent_once_and_special_tokens_as_they_are(hidden):
     session, _, _ = hidden
     sent = session.wire.transcript().collect(Channel.REPRESENTATIONS)
-    clean = embedded(session.backbone, session.train).values.numpy()
+    clean = session.train.ids.embedded(session.backbone.embeddings).values.numpy()
     special = session.train.special.numpy()
     assert np.array_equal(sent.values[special], clean[special])
     assert (np.abs(sent.values - clean)[~special].max(1) > 0).all()
@@ -52,7 +52,7 @@ def test_one_word_has_other_noise_in_another_sequence(tiny):
     glass = Glass(tiny.width, 0.5)
     torch.nn.init.normal_(glass.outer.weight)
     tokens = tiny.encode(["good film", "good food was served late"], None, 16, None)
-    words = embedded(tiny, tokens)
+    words = tokens.ids.embedded(tiny.embeddings)
     mean, spread = glass(words)
     first, second = 1, int(tokens.lengths[0]) + 1
     assert tokens.ids.values[first] == tokens.ids.values[second]
@@ -95,7 +95,7 @@ def test_questions_of_others_are_answered_by_the_trained_network(hidden):
     one, two, again = (tuned.sends(dev, np.random.default_rng(seed)).values for seed in (0, 1, 0))
     assert torch.equal(one, again)
     assert not torch.equal(one, two)
-    clean = embedded(session.backbone, dev).values
+    clean = dev.ids.embedded(session.backbone.embeddings).values
     assert torch.equal(one[dev.special], clean[dev.special])
 
 

@@ -143,9 +143,8 @@ def _panel(
             if values:
                 mean = mean_interval([one.value for one in values], values[0])
                 at = exact(mean.value)
-                if (
-                    mean.high - mean.low < CEILING
-                ):  # not of one canary, of which only the rank is known
+                # Of a single canary only the rank is known.
+                if mean.high - mean.low < CEILING:
                     at = Interval(mean.value, mean.low, min(mean.high, CEILING))
                 by_copies[copies].append(Point(at, exact(n + _offset(copies, signs)), detail=label))
         for row in printed:
