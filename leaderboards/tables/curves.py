@@ -67,25 +67,25 @@ class Curve:
     @property
     def title(self) -> str:
         """The defense as its authors write it, with a mark if some of it was not reproduced."""
-        marked = any(not one.setting.is_reproduced for one in self.results)
+        marked = any(not row.setting.is_reproduced for row in self.results)
         return display_name(self.defense) + (f" ({NOT_REPRODUCED})" if marked else "")
 
     @property
     def certified(self) -> list[Result]:
-        return [one for one in self.results if one.is_certified]
+        return [row for row in self.results if row.is_certified]
 
     @property
     def priced(self) -> list[Result]:
         """Certified settings with a comparable cost."""
-        return [one for one in self.certified if one.has_comparable_cost]
+        return [row for row in self.certified if row.has_comparable_cost]
 
     def leakage_within(self, budget: float = BUDGET) -> Summary:
         """The least leakage of a setting that costs at most `budget` points."""
         return _cross_fitted(
             self.priced,
             lambda leak, cost: leak if cost <= budget else None,
-            lambda one: one.leakage_by_seed,
-            lambda one: one.leakage,
+            lambda row: row.leakage_by_seed,
+            lambda row: row.leakage,
         )
 
     def cost_of_halving(self) -> Summary:
@@ -93,8 +93,8 @@ class Curve:
         return _cross_fitted(
             self.priced,
             lambda leak, cost: cost if leak <= HALF else None,
-            lambda one: one.cost_by_seed,
-            lambda one: one.cost,
+            lambda row: row.cost_by_seed,
+            lambda row: row.cost,
         )
 
 
@@ -187,9 +187,9 @@ def _most(rows: Sequence[Result], goals: Sequence[Goal]) -> Result:
     return replace(most, goal=goals[0], leakage_by_seed=by_seed)
 
 
-def _mildest(one: Result) -> tuple[float, float]:
-    leak, cost = one.leakage.value, one.cost.value
-    return (-leak if one.is_certified else inf, cost if one.has_cost else inf)
+def _mildest(row: Result) -> tuple[float, float]:
+    leak, cost = row.leakage.value, row.cost.value
+    return (-leak if row.is_certified else inf, cost if row.has_cost else inf)
 
 
 def _cross_fitted(
@@ -216,12 +216,12 @@ def _choose(
     settings: Sequence[Result], score: Callable[[float, float], float | None], left_out: int | None
 ) -> Result | None:
     best, least = None, inf
-    for one in settings:
-        leak = _mean_without(one.leakage_by_seed, left_out, one.leakage.value)
-        cost = _mean_without(one.cost_by_seed, left_out, one.cost.value)
-        own = score(leak, cost)
-        if own is not None and own < least:
-            best, least = one, own
+    for row in settings:
+        leak = _mean_without(row.leakage_by_seed, left_out, row.leakage.value)
+        cost = _mean_without(row.cost_by_seed, left_out, row.cost.value)
+        value = score(leak, cost)
+        if value is not None and value < least:
+            best, least = row, value
     return best
 
 
@@ -265,28 +265,28 @@ class Choice:
         if shown is not None:
             lines += evidence_lines(shown)
         lines += [
-            f"  {GOAL_WORDS[one.goal]:<9} {format_percent_interval(one.leakage)} by {one.attack}: {one.metric} "
-            f"{format_interval(one.success)}"
-            for one in self.each
+            f"  {GOAL_WORDS[row.goal]:<9} {format_percent_interval(row.leakage)} by {row.attack}: {row.metric} "
+            f"{format_interval(row.success)}"
+            for row in self.each
         ]
         return "\n".join(lines)
 
 
-def evidence_lines(one: Result) -> list[str]:
+def evidence_lines(row: Result) -> list[str]:
     """Evidence for a setting, one line for each number."""
-    twin = f"{format_interval(one.twin_success)} without the defense"
-    more = f" and {len(one.setting.keys) - 3} more" if len(one.setting.keys) > 3 else ""
-    about = f" ({one.attribute})" if one.attribute else ""
+    twin = f"{format_interval(row.twin_success)} without the defense"
+    more = f" and {len(row.setting.keys) - 3} more" if len(row.setting.keys) > 3 else ""
+    about = f" ({row.attribute})" if row.attribute else ""
     return [
-        f"  setting   {one.name}",
-        f"  leakage   {format_percent_interval(one.leakage)}{about}",
-        f"  attack    {one.attack}: {one.metric} {format_interval(one.success)}; {twin}; "
-        f"guessing {format_number(one.baseline)}",
-        f"  cost      {format_interval(one.cost, 1)} {one.setting.unit}",
-        f"  measured  {one.setting.model}, cut {one.setting.cut}, {one.setting.conditions}; "
-        f"{count(one.setting.trials, 'trial')} of tuning",
-        *([f"  claim     {one.setting.claim_note}"] if one.setting.claim_note else []),
-        f"  records   {', '.join(one.setting.keys[:3])}{more}",
+        f"  setting   {row.name}",
+        f"  leakage   {format_percent_interval(row.leakage)}{about}",
+        f"  attack    {row.attack}: {row.metric} {format_interval(row.success)}; {twin}; "
+        f"guessing {format_number(row.baseline)}",
+        f"  cost      {format_interval(row.cost, 1)} {row.setting.unit}",
+        f"  measured  {row.setting.model}, cut {row.setting.cut}, {row.setting.conditions}; "
+        f"{count(row.setting.trials, 'trial')} of tuning",
+        *([f"  claim     {row.setting.claim_note}"] if row.setting.claim_note else []),
+        f"  records   {', '.join(row.setting.keys[:3])}{more}",
     ]
 
 
@@ -311,20 +311,20 @@ def choose(
     goals = goals_asked(hide)
     goal = goals[0]
     check_budget(max_cost)
-    tasks = dict.fromkeys(one.setting.task for one in rows)
+    tasks = dict.fromkeys(row.setting.task for row in rows)
     if task not in tasks:
         raise LeakboardError(f"task: no records of '{task}'. {did_you_mean(str(task), tasks)}")
-    own = [
+    answering = [
         curve
         for curve in curves(joint_results(rows, goals) if len(goals) > 1 else rows)
         if (curve.task, curve.goal) == (task, goal) and model in (None, curve.model)
     ]
-    word = " and ".join(GOAL_WORDS[one] for one in goals)
-    made = [curve for curve in own if curve.results[0].is_made_for_goal]
-    settings = [one for curve in made for one in curve.results]
-    certified = [one for one in settings if one.is_certified]
-    priced = [one for curve in made for one in curve.priced]
-    helping = [one for one in priced if one.clearly_reduces_leakage]
+    word = " and ".join(GOAL_WORDS[goal] for goal in goals)
+    made = [curve for curve in answering if curve.results[0].is_made_for_goal]
+    settings = [row for curve in made for row in curve.results]
+    certified = [row for row in settings if row.is_certified]
+    priced = [row for curve in made for row in curve.priced]
+    helping = [row for row in priced if row.clearly_reduces_leakage]
     front = pareto(helping)
     within = [curve.leakage_within(max_cost) for curve in made]
     best = min(
@@ -344,13 +344,13 @@ def choose(
     if not settings:
         why = (
             f"no defense made for {word} was measured"
-            if own
+            if answering
             else f"no attack on {word} was measured"
         )
     elif not certified:
         why = f"not certified; {settings[0].reason}"
     elif not priced:
-        reasons = dict.fromkeys(one.reason_without_cost for one in certified)
+        reasons = dict.fromkeys(row.reason_without_cost for row in certified)
         why = f"no setting has a cost that may be compared: {'; '.join(reasons)}"
     elif not helping:
         why = "no setting clearly reduces leakage"
@@ -371,14 +371,14 @@ def _of_each(
     """The results of a setting for each of several goals; empty for one goal."""
     if chosen is None or len(goals) < 2:
         return ()
-    return tuple(one for one in rows if one.setting is chosen.setting and one.goal in goals)
+    return tuple(row for row in rows if row.setting is chosen.setting and row.goal in goals)
 
 
 def pareto(settings: Sequence[Result]) -> tuple[Result, ...]:
     """Settings that no other beats in both leakage and cost, cheapest first."""
 
-    def is_beaten(one: Result) -> bool:
-        mine = (one.leakage.value, one.cost.value)
+    def is_beaten(row: Result) -> bool:
+        mine = (row.leakage.value, row.cost.value)
         theirs = ((other.leakage.value, other.cost.value) for other in settings)
         return any(t != mine and t[0] <= mine[0] and t[1] <= mine[1] for t in theirs)
 
